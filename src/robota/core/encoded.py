@@ -1,0 +1,110 @@
+"""The wire form of a conversation, kept so that no message is ever encoded twice.
+
+The unit is a *group*: one system, user or assistant message, or all tool messages that answer one assistant
+message, because that is what vendors fold together. An adapter asks for the fragments of a history under its
+own key; what was encoded under that key before is reused. Dropping the object never changes a request.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import TypeAlias, overload
+
+from robota.core.messages import Message
+
+EncodeGroup: TypeAlias = Callable[[Sequence[Message]], bytes]
+
+
+class MessageView(Sequence[Message]):
+    """The first `length` messages of an append-only list, without copying it."""
+
+    __slots__ = ("_length", "_messages")
+
+    def __init__(self, messages: list[Message], length: int | None = None) -> None:
+        self._messages = messages
+        self._length = len(messages) if length is None else length
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, index: int) -> Message: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Message]: ...
+    def __getitem__(self, index: int | slice) -> Message | list[Message]:
+        if isinstance(index, slice):
+            return [self._messages[at] for at in range(*index.indices(self._length))]
+        if not -self._length <= index < self._length:
+            raise IndexError(f"message {index} of {self._length}")
+        return self._messages[index + self._length if index < 0 else index]
+
+    def __iter__(self) -> Iterator[Message]:
+        messages = self._messages
+        return (messages[at] for at in range(self._length))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    def __repr__(self) -> str:
+        return f"MessageView({list(self)!r})"
+
+    __hash__ = None  # type: ignore[assignment]  # a view of something that grows is no key
+
+
+class EncodedHistory:
+    """Fragments of one growing history, per dialect. `messages` and `starts` belong to the conversation."""
+
+    __slots__ = ("_end", "_epoch", "_fragments", "_key", "_messages", "_starts", "encodings")
+
+    def __init__(self, messages: list[Message], starts: list[int]) -> None:
+        self._messages = messages
+        self._starts = starts
+        self._epoch = 0
+        self._key: Hashable = None
+        self._fragments: list[bytes] = []
+        self._end = 0
+        self.encodings = 0
+        """How often a group was encoded: the counted work that tests guard."""
+
+    def restart(self, messages: list[Message], starts: list[int]) -> None:
+        """The conversation continues from another beginning (compaction): forget every fragment."""
+        self._messages = messages
+        self._starts = starts
+        self._epoch += 1
+
+    def fragments(self, dialect: Hashable, length: int, encode: EncodeGroup, *, fresh: int = 0) -> list[bytes]:
+        """One fragment per group of the first `length` messages; the last `fresh` groups are not kept.
+
+        Groups that may still change on the wire, such as those that carry moving cache marks, are `fresh`.
+        The list belongs to the history: join it, do not change it.
+        """
+        key = (dialect, self._epoch)
+        if key != self._key:
+            self._key = key
+            self._fragments.clear()
+        count = bisect_left(self._starts, length)
+        settled = max(count - fresh, 0)
+        if length < len(self._messages):  # a look back: what is kept may reach further than it
+            return [self._encode(at, length, encode) for at in range(count)]
+        self._settle(settled, length, encode)
+        if settled == count:
+            return self._fragments
+        return self._fragments[:settled] + [self._encode(at, length, encode) for at in range(settled, count)]
+
+    def _settle(self, count: int, length: int, encode: EncodeGroup) -> None:
+        kept = self._fragments
+        if kept and self._group_end(len(kept) - 1, length) != self._end:
+            kept.pop()  # results were added to this tool group after it was encoded
+        for at in range(len(kept), count):
+            kept.append(self._encode(at, length, encode))
+        if kept:
+            self._end = self._group_end(len(kept) - 1, length)
+
+    def _group_end(self, at: int, length: int) -> int:
+        return self._starts[at + 1] if at + 1 < len(self._starts) else length
+
+    def _encode(self, at: int, length: int, encode: EncodeGroup) -> bytes:
+        self.encodings += 1
+        end = min(self._group_end(at, length), length)
+        return encode(self._messages[self._starts[at] : end])

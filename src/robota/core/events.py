@@ -1,0 +1,357 @@
+"""Everything a run tells the world, as one union of frozen values.
+
+Guarantees, for one run (one `execution_id`):
+
+* `RunStarted` comes first; exactly one of `RunCompleted`, `RunInterrupted`, `RunFailed` comes last, also
+  after an abort, an error or a cancellation from outside.
+* Each `ToolStarted` has exactly one `ToolEnded`.
+* `AssistantMessageCommitted` always follows its `ProviderRequest`.
+* `*Committed` and `HistoryMutation` come after the conversation has changed, so a listener may read it.
+* `ToolEnded` reports the tool; its message is appended in request order when the batch settles.
+* `seq` grows by one from event to event of a bus, whatever the listener asked for; `id` is `<execution>-<seq>`
+  and serves as a Server-Sent-Events id.
+
+`name` is the tag on the wire and public API. Turn events are for people and front ends; replay events are
+for journals and are built only when somebody asked for their type. A text delta is one object: its provider
+bytes, when wanted, travel in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Literal, TypeAlias, Union, get_args
+
+import msgspec
+from msgspec import Struct
+
+from robota.core.errors import ValidationError
+from robota.core.messages import (
+    AssistantMessage,
+    Json,
+    JsonObject,
+    Message,
+    StopReason,
+    TokenUsage,
+    ToolMessage,
+)
+
+ToolOutcome: TypeAlias = Literal["success", "error", "denied"]
+PayloadKind: TypeAlias = Literal["request", "response", "stream_event"]
+
+
+class OwnerPathSegment(Struct, frozen=True, rename="camel"):
+    """One step of the path from the outermost agent to what an event is about."""
+
+    owner_type: str
+    """agent | execution | tool"""
+    owner_id: str
+
+
+class Event(Struct, frozen=True, kw_only=True, tag_field="event", rename="camel"):
+    execution_id: str = ""
+    """The run this belongs to; empty outside a run."""
+    seq: int = 0
+
+    name: ClassVar[str] = ""
+    """The tag on the wire; filled in from the table at the end of this module."""
+
+    @property
+    def id(self) -> str:
+        return f"{self.execution_id}-{self.seq}"
+
+
+class TurnEvent(Event, frozen=True, kw_only=True):
+    """What a front end shows."""
+
+
+class ReplayEvent(Event, frozen=True, kw_only=True):
+    """What a journal needs to repeat a run; delivered only to listeners that name the type."""
+
+    conversation_id: str = ""
+    round: int = 0
+
+
+# --- turn events, in the order they may occur ------------------------------------------------------
+
+
+class RunStarted(TurnEvent, frozen=True, kw_only=True, tag="run_start"):
+    conversation_id: str
+    agent_name: str = ""
+    prompt: str = ""
+
+
+class TextDelta(TurnEvent, frozen=True, tag="text_delta"):
+    text: str
+    round: int = 0
+    sequence: int = 0
+    """Position among the round's deltas, from 1; 0 for the separator the engine puts between rounds."""
+    raw: bytes | None = None
+    """The provider's own bytes for this delta, when a listener asked for them."""
+
+
+class ReasoningDelta(TurnEvent, frozen=True, tag="reasoning_delta"):
+    text: str
+    round: int = 0
+
+
+class ToolInputDelta(TurnEvent, frozen=True, kw_only=True, tag="tool_input_delta"):
+    """A piece of a tool call's arguments while the model is still writing them."""
+
+    index: int
+    tool_call_id: str = ""
+    tool_name: str = ""
+    delta: str = ""
+    round: int = 0
+
+
+class ThinkingChanged(TurnEvent, frozen=True, tag="thinking"):
+    """The busy flag: true while a run is under way."""
+
+    is_thinking: bool
+
+
+class ServerToolUsed(TurnEvent, frozen=True, kw_only=True, tag="server_tool"):
+    tool_name: str
+    input: Json = None
+    round: int = 0
+
+
+class ProviderRetried(TurnEvent, frozen=True, kw_only=True, tag="provider_retry"):
+    """A failed model call is tried again after a pause."""
+
+    attempt: int
+    max_attempts: int
+    delay: float
+    message: str
+    round: int = 0
+
+
+class ToolStarted(TurnEvent, frozen=True, kw_only=True, tag="tool_start"):
+    call_id: str
+    """Unique in the run, unlike the provider's id."""
+    tool_call_id: str
+    tool_name: str
+    arguments: Mapping[str, Json]
+    round: int = 0
+
+
+class ToolProgressed(TurnEvent, frozen=True, kw_only=True, tag="tool_progress"):
+    call_id: str
+    tool_name: str
+    text: str
+    round: int = 0
+
+
+class ToolEnded(TurnEvent, frozen=True, kw_only=True, tag="tool_end"):
+    call_id: str
+    tool_call_id: str
+    tool_name: str
+    outcome: ToolOutcome
+    content: str = ""
+    error: str | None = None
+    error_code: str | None = None
+    metadata: Mapping[str, Json] = msgspec.field(default_factory=dict)
+    duration: float = 0.0
+    round: int = 0
+
+
+class ContextUpdated(TurnEvent, frozen=True, kw_only=True, tag="context_update"):
+    max_tokens: int
+    used_tokens: int
+    used_percentage: float
+    remaining_percentage: float
+
+
+class Compacted(TurnEvent, frozen=True, kw_only=True, tag="context_compact"):
+    trigger: Literal["auto", "manual"]
+    before: Json
+    after: Json
+
+
+class PromptQueued(TurnEvent, frozen=True, tag="prompt_queued"):
+    prompt: str
+
+
+class Noticed(TurnEvent, frozen=True, tag="notice"):
+    """Something the user should know once, such as an unknown model's assumed window."""
+
+    message: str
+
+
+class RunFailed(TurnEvent, frozen=True, kw_only=True, tag="error"):
+    message: str
+    code: str
+    recoverable: bool = False
+
+
+class RunInterrupted(TurnEvent, frozen=True, kw_only=True, tag="interrupted"):
+    text: str = ""
+
+
+class RunCompleted(TurnEvent, frozen=True, kw_only=True, tag="complete"):
+    text: str = ""
+    rounds: int = 0
+    stop_reason: StopReason = "end_turn"
+    usage: TokenUsage = TokenUsage()
+
+
+class SubagentEvent(TurnEvent, frozen=True, kw_only=True, tag="subagent"):
+    """An event of a nested agent, wrapped once per level."""
+
+    agent_id: str
+    inner: AnyTurnEvent
+
+
+# --- replay events ------------------------------------------------------------------------------------
+
+
+class SessionInit(ReplayEvent, frozen=True, kw_only=True, tag="session_init"):
+    data: Mapping[str, Json]
+
+
+class PreRun(ReplayEvent, frozen=True, kw_only=True, tag="pre_run"):
+    data: Mapping[str, Json]
+
+
+class ProviderRequest(ReplayEvent, frozen=True, kw_only=True, tag="provider_request"):
+    provider: str
+    model: str
+    messages: Sequence[Message]
+    """A view of the history as sent; it costs nothing until it is read."""
+    tools: Sequence[Json] = ()
+
+
+class ProviderNativeRawPayload(ReplayEvent, frozen=True, kw_only=True, tag="provider_native_raw_payload"):
+    provider: str
+    payload_kind: PayloadKind
+    sequence: int
+    payload: Json
+    api_surface: str | None = None
+    metadata: Mapping[str, Json] = msgspec.field(default_factory=dict)
+
+
+class ProviderStreamRawDelta(ReplayEvent, frozen=True, kw_only=True, tag="provider_stream_raw_delta"):
+    sequence: int
+    delta: str
+
+
+class ProviderResponseRaw(ReplayEvent, frozen=True, kw_only=True, tag="provider_response_raw"):
+    response: AssistantMessage
+    response_kind: str = "provider-normalized-message"
+
+
+class ProviderResponseNormalized(ReplayEvent, frozen=True, kw_only=True, tag="provider_response_normalized"):
+    response: AssistantMessage
+    tool_calls_count: int = 0
+
+
+class AssistantMessageCommitted(ReplayEvent, frozen=True, kw_only=True, tag="assistant_message_committed"):
+    message: AssistantMessage
+
+
+class ToolBatchStarted(ReplayEvent, frozen=True, kw_only=True, tag="tool_batch_started"):
+    batch_id: str
+    mode: Literal["parallel", "sequential"]
+    max_concurrency: int | None
+    request_count: int
+    tools: Sequence[str]
+
+
+class ToolExecutionRequest(ReplayEvent, frozen=True, kw_only=True, tag="tool_execution_request"):
+    batch_id: str
+    index: int
+    call_id: str
+    tool_name: str
+    tool_call_id: str
+    parameters: Json
+    owner_path: Sequence[OwnerPathSegment] = ()
+
+
+class ToolExecutionResult(ReplayEvent, frozen=True, kw_only=True, tag="tool_execution_result"):
+    batch_id: str
+    index: int
+    call_id: str
+    tool_name: str
+    tool_call_id: str
+    success: bool
+    result: str = ""
+    error: str | None = None
+    metadata: Mapping[str, Json] = msgspec.field(default_factory=dict)
+    finished: int = 0
+    """Place in the order in which the batch's tools finished, from 1: what a replay needs."""
+
+
+class ToolMessageCommitted(ReplayEvent, frozen=True, kw_only=True, tag="tool_message_committed"):
+    batch_id: str
+    index: int
+    message: ToolMessage
+
+
+class HistoryMutation(ReplayEvent, frozen=True, kw_only=True, tag="history_mutation"):
+    message: Message
+    index: int
+    mutation: Literal["append_message"] = "append_message"
+
+
+class SessionShutdown(ReplayEvent, frozen=True, kw_only=True, tag="session_shutdown"):
+    reason: str
+
+
+class HookExecuted(ReplayEvent, frozen=True, kw_only=True, tag="hook_executed"):
+    data: Mapping[str, Json]
+
+
+class PermissionDecided(ReplayEvent, frozen=True, kw_only=True, tag="permission_decided"):
+    data: Mapping[str, Json]
+
+
+class UserAnswered(ReplayEvent, frozen=True, kw_only=True, tag="user_answered"):
+    data: Mapping[str, Json]
+
+
+class ContextLoaded(ReplayEvent, frozen=True, kw_only=True, tag="context_loaded"):
+    data: Mapping[str, Json]
+
+
+class CompactionMarked(ReplayEvent, frozen=True, kw_only=True, tag="compaction_marked"):
+    summary: str
+    epoch: int
+
+
+AnyTurnEvent: TypeAlias = (
+    RunStarted | TextDelta | ReasoningDelta | ToolInputDelta | ThinkingChanged | ServerToolUsed
+    | ProviderRetried | ToolStarted | ToolProgressed | ToolEnded | ContextUpdated | Compacted
+    | PromptQueued | Noticed | RunFailed | RunInterrupted | RunCompleted | SubagentEvent
+)  # fmt: skip
+AnyReplayEvent: TypeAlias = (
+    SessionInit | PreRun | ProviderRequest | ProviderNativeRawPayload | ProviderStreamRawDelta
+    | ProviderResponseRaw | ProviderResponseNormalized | AssistantMessageCommitted | ToolBatchStarted
+    | ToolExecutionRequest | ToolExecutionResult | ToolMessageCommitted | HistoryMutation
+    | SessionShutdown | HookExecuted | PermissionDecided | UserAnswered | ContextLoaded | CompactionMarked
+)  # fmt: skip
+AnyEvent: TypeAlias = Union[AnyTurnEvent, AnyReplayEvent]
+
+EVENT_TYPES: dict[str, type[Event]] = {
+    str(kind.__struct_config__.tag): kind for union in (AnyTurnEvent, AnyReplayEvent) for kind in get_args(union)
+}
+"""Wire name -> event type: the one table of names."""
+
+for _name, _kind in EVENT_TYPES.items():
+    _kind.name = _name
+
+
+def event_to_wire(event: Event) -> JsonObject:
+    """The event as plain JSON values, tagged by `event`."""
+    encoded: JsonObject = msgspec.to_builtins(event, enc_hook=list)  # views of history become lists
+    return encoded
+
+
+def event_from_wire(data: Mapping[str, Json]) -> Event:
+    """The event that `event_to_wire` wrote."""
+    kind = EVENT_TYPES.get(str(data.get("event")))
+    if kind is None:
+        raise ValidationError(f"Unknown event {data.get('event')!r}; known: {', '.join(sorted(EVENT_TYPES))}.")
+    try:
+        return msgspec.convert(data, kind)
+    except msgspec.ValidationError as error:
+        raise ValidationError(f"Event {kind.name!r} is malformed: {error}.", field="event") from error

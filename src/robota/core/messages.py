@@ -1,0 +1,146 @@
+"""The four messages of a conversation and what they are made of.
+
+Messages are frozen and provider-neutral. Encoding one with msgspec gives the spelling used on disk
+(`toolCallId`, `role`); how a vendor wants it is that vendor's adapter's business. Only an assistant
+message can be `interrupted`: it means the user stopped it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, ClassVar, Literal, TypeAlias
+
+from msgspec import Struct, field
+
+from robota.core.ports import new_uuid, utc_now
+
+Json: TypeAlias = Any
+"""A JSON value; the one place where `Any` is honest."""
+JsonObject: TypeAlias = dict[str, Any]
+Metadata: TypeAlias = Mapping[str, Any]
+MessageState: TypeAlias = Literal["complete", "interrupted"]
+StopReason: TypeAlias = Literal[
+    "end_turn", "tool_use", "max_tokens", "refusal", "content_filter", "pause", "aborted", "error", "other"
+]
+
+
+class TextPart(Struct, frozen=True, tag_field="type", tag="text"):
+    text: str
+
+
+class ImagePart(Struct, frozen=True, tag_field="type", tag="image_inline", rename="camel"):
+    data: str
+    """The image, base64."""
+    mime_type: str = "image/png"
+
+
+class ImageUriPart(Struct, frozen=True, tag_field="type", tag="image_uri", rename="camel"):
+    uri: str
+    mime_type: str | None = None
+
+
+class FilePart(Struct, frozen=True, tag_field="type", tag="file", rename="camel"):
+    data: str
+    """The file, base64."""
+    mime_type: str
+    name: str = ""
+
+
+Part: TypeAlias = TextPart | ImagePart | ImageUriPart | FilePart
+Prompt: TypeAlias = str | Sequence[Part]
+
+
+class ToolCall(Struct, frozen=True):
+    """One tool use as the model asked for it. `arguments` is the JSON text the model wrote, unchanged."""
+
+    id: str
+    """The provider's own id. It may repeat in later turns and is never rewritten in history."""
+    name: str
+    arguments: str = "{}"
+    signature: str | None = None
+    """An opaque token some providers attach to a call and want back with it."""
+
+
+class ReasoningBlock(Struct, frozen=True):
+    """A stretch of the model's thinking, with what its provider needs to accept it back."""
+
+    text: str = ""
+    signature: str | None = None
+    data: Json = None
+    """Provider-owned content (encrypted or redacted thinking)."""
+
+
+class TokenUsage(Struct, frozen=True, rename="camel"):
+    """Tokens of one model call, or the sum of a run's calls."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+
+    @property
+    def total_tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: TokenUsage) -> TokenUsage:
+        return TokenUsage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cache_read_tokens + other.cache_read_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+        )
+
+
+class _Identity(Struct, frozen=True, kw_only=True, tag_field="role", rename="camel"):
+    id: str = field(default_factory=new_uuid)
+    timestamp: datetime = field(default_factory=utc_now)
+    metadata: Metadata = field(default_factory=dict)
+
+
+class SystemMessage(_Identity, frozen=True, tag="system"):
+    content: str
+    state: Literal["complete"] = "complete"
+    role: ClassVar[Literal["system"]] = "system"
+
+
+class UserMessage(_Identity, frozen=True, tag="user"):
+    content: str
+    parts: tuple[Part, ...] = ()
+    """Set when the prompt was more than text; `content` then holds its text alone."""
+    state: Literal["complete"] = "complete"
+    role: ClassVar[Literal["user"]] = "user"
+
+
+class AssistantMessage(_Identity, frozen=True, tag="assistant"):
+    content: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    state: MessageState = "complete"
+    reasoning: tuple[ReasoningBlock, ...] = ()
+    role: ClassVar[Literal["assistant"]] = "assistant"
+
+
+class ToolMessage(_Identity, frozen=True, tag="tool"):
+    content: str
+    tool_call_id: str
+    name: str
+    parts: tuple[Part, ...] = ()
+    state: Literal["complete"] = "complete"
+    role: ClassVar[Literal["tool"]] = "tool"
+
+
+Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolMessage
+
+
+def user_message(prompt: Prompt, *, id: str, timestamp: datetime, metadata: Metadata | None = None) -> UserMessage:
+    """The user message for a prompt given as text or as parts."""
+    extra = {} if metadata is None else metadata
+    if isinstance(prompt, str):
+        return UserMessage(prompt, id=id, timestamp=timestamp, metadata=extra)
+    parts = tuple(prompt)
+    text = "\n".join(part.text for part in parts if isinstance(part, TextPart))
+    if all(isinstance(part, TextPart) for part in parts):
+        parts = ()
+    return UserMessage(text, parts, id=id, timestamp=timestamp, metadata=extra)

@@ -1,0 +1,148 @@
+"""Plugins watch and shape a run by overriding hooks of `Plugin`.
+
+Hooks run in priority order, equal priorities in registration order. A hook that raises is logged and the run
+goes on; a hook that wants to stop something returns `Refusal`. Hooks nobody overrides cost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from robota.core.events import OwnerPathSegment, TurnEvent
+    from robota.core.messages import AssistantMessage, JsonObject, Message, Prompt, ToolCall
+    from robota.core.provider import ChatRequest
+    from robota.core.robota import RunResult
+    from robota.core.tool import ToolResult
+
+PluginCategory: TypeAlias = Literal[
+    "monitoring", "logging", "storage", "notification", "security", "performance", "error_handling",
+    "limits", "event_processing", "custom",
+]  # fmt: skip
+
+
+class PluginPriority(IntEnum):
+    CRITICAL = 1000
+    HIGH = 800
+    NORMAL = 500
+    LOW = 200
+    MINIMAL = 100
+
+
+class Refusal(Struct, frozen=True):
+    """Returned by a `before_*` hook: do not do this, and say why."""
+
+    reason: str
+
+
+class Plugin:
+    """Override what you need. Every hook declared here is really called."""
+
+    name: str = ""
+    category: PluginCategory = "custom"
+    priority: int = PluginPriority.NORMAL
+    enabled: bool = True
+
+    async def initialize(self, agent_name: str) -> None:
+        """Once, before the first run."""
+
+    async def dispose(self) -> None:
+        """Once, when the agent is closed."""
+
+    async def before_run(self, prompt: Prompt) -> Prompt | Refusal | None:
+        """A prompt is about to be recorded; return another one to replace it."""
+
+    async def after_run(self, result: RunResult) -> None:
+        """The run is over, well or not."""
+
+    async def on_error(self, error: Exception) -> None:
+        """Something failed: a model call, a tool, a whole run."""
+
+    async def on_stream_chunk(self, text: str) -> None:
+        """A text delta arrived."""
+
+    async def before_provider_call(self, request: ChatRequest) -> Refusal | None:
+        """A model call is about to be made."""
+
+    async def after_provider_call(self, message: AssistantMessage) -> None:
+        """The reply is recorded."""
+
+    async def before_tool_execution(self, call: ToolCall, arguments: JsonObject) -> JsonObject | Refusal | None:
+        """A tool is about to run; return other arguments to replace them."""
+
+    async def after_tool_execution(self, call: ToolCall, result: ToolResult) -> ToolResult | None:
+        """A tool has run; return another result to replace it."""
+
+    async def on_message_added(self, message: Message) -> None:
+        """A message is in the history."""
+
+    async def on_event(self, name: str, event: TurnEvent, owner_path: Sequence[OwnerPathSegment]) -> None:
+        """A named event (`execution.start`, `tool.execute_success` …); see `robota.core.event_names`."""
+
+
+HOOKS = (
+    "before_run", "after_run", "on_error", "on_stream_chunk", "before_provider_call", "after_provider_call",
+    "before_tool_execution", "after_tool_execution", "on_message_added", "on_event",
+)  # fmt: skip
+
+
+class PluginChain:
+    """The plugins of one agent, sorted once, with a list per hook of those that override it."""
+
+    __slots__ = ("_ready", "hooks", "plugins")
+
+    def __init__(self, plugins: Sequence[Plugin]) -> None:
+        self.plugins = sorted(plugins, key=lambda plugin: -plugin.priority)
+        self.hooks: dict[str, list[Plugin]] = {
+            hook: [plugin for plugin in self.plugins if getattr(type(plugin), hook) is not getattr(Plugin, hook)]
+            for hook in HOOKS
+        }
+        self._ready = False
+
+    async def initialize(self, agent_name: str) -> None:
+        if self._ready:
+            return
+        self._ready = True
+        for plugin in self.plugins:
+            await _guarded(plugin, "initialize", agent_name)
+
+    async def dispose(self) -> None:
+        for plugin in self.plugins:
+            await _guarded(plugin, "dispose")
+
+    def has(self, hook: str) -> bool:
+        return bool(self.hooks[hook])
+
+    async def tell(self, hook: str, *args: Any) -> None:
+        """Call the hook of every plugin that overrides it."""
+        for plugin in self.hooks[hook]:
+            if plugin.enabled:
+                await _guarded(plugin, hook, *args)
+
+    async def fold(self, hook: str, value: Any, *before: Any) -> Any:
+        """Pass `value` through the hook of each plugin; a returned value replaces it, a `Refusal` ends the chain."""
+        for plugin in self.hooks[hook]:
+            if not plugin.enabled:
+                continue
+            answer = await _guarded(plugin, hook, *before, value)
+            if isinstance(answer, Refusal):
+                return answer
+            if answer is not None:
+                value = answer
+        return value
+
+
+async def _guarded(plugin: Plugin, hook: str, *args: Any) -> Any:
+    try:
+        return await getattr(plugin, hook)(*args)
+    except Exception:  # noqa: BLE001 - a plugin is a guest: its failure is logged, the run goes on
+        import logging  # noqa: PLC0415 - only on failure
+
+        logging.getLogger("robota.plugins").exception(
+            "Plugin %r failed in %s; the run goes on.", plugin.name or type(plugin).__name__, hook
+        )
+        return None

@@ -1,0 +1,206 @@
+"""What a model provider is: an object with a `name`, `capabilities` and one method, `stream(request)`.
+
+A provider is shared by many runs at once, so a request carries everything and changes nothing. It yields
+chunks until the reply is over; a failure is raised. Cancelling the iteration must close the connection.
+Cache, retry, recording and remote execution are objects that are providers and hold one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
+
+from msgspec import Struct, field
+
+from robota.core.encoded import EncodedHistory
+from robota.core.errors import ConfigurationError
+from robota.core.events import PayloadKind
+from robota.core.messages import Json, JsonObject, Message, ReasoningBlock, StopReason, TokenUsage, ToolCall
+
+# --- what goes in ------------------------------------------------------------------------------------
+
+ToolChoice: TypeAlias = Literal["auto", "none", "required"] | str
+"""`auto`, `none`, `required`, or the name of the one tool to use."""
+
+
+class ModelSettings(Struct, frozen=True, kw_only=True):
+    """How the model should answer. `None` leaves the choice to the provider."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    max_tokens: int | None = None
+    effort: str | None = None
+    """Reasoning effort, in the provider's words (`low`, `medium`, `high` …)."""
+    tool_choice: ToolChoice | None = None
+    stop: tuple[str, ...] = ()
+    extra: Mapping[str, Json] = field(default_factory=dict)
+    """Fields passed to the provider's request body as they are."""
+
+
+class NativeWebTools(Struct, frozen=True, kw_only=True):
+    """Which hosted web tools of the provider this request wants."""
+
+    web_search: bool = False
+    web_fetch: bool = False
+
+
+class ToolSchema(Struct, frozen=True):
+    """A tool as the model sees it."""
+
+    name: str
+    description: str
+    parameters: JsonObject
+    """JSON schema of the arguments; the root is an object."""
+
+
+class ChatRequest(Struct, frozen=True, kw_only=True):
+    model: str
+    messages: Sequence[Message]
+    tools: tuple[ToolSchema, ...] = ()
+    settings: ModelSettings = ModelSettings()
+    native_web_tools: NativeWebTools | None = None
+    output_schema: JsonObject | None = None
+    """The answer must be JSON of this schema; providers that cannot enforce it ignore it."""
+    history: EncodedHistory | None = None
+    """Where an adapter keeps the wire form of settled messages; using it never changes a request."""
+    want_raw: bool = False
+    """Somebody records native payloads: yield `NativePayload` chunks and put raw bytes on text chunks."""
+
+
+# --- what comes out ----------------------------------------------------------------------------------
+
+
+class TextChunk(Struct, frozen=True, gc=False):
+    text: str
+    raw: bytes | None = None
+
+
+class ReasoningChunk(Struct, frozen=True, gc=False):
+    """A piece of thinking as it streams; the finished `ReasoningBlock` follows."""
+
+    text: str
+
+
+class ToolInputChunk(Struct, frozen=True):
+    """A piece of a tool call's arguments as it streams; the finished `ToolCall` follows."""
+
+    index: int
+    delta: str
+    id: str = ""
+    name: str = ""
+
+
+class NativePayload(Struct, frozen=True, kw_only=True):
+    """The provider's own request, response or stream event, for the journal."""
+
+    kind: PayloadKind
+    payload: Json
+    api_surface: str | None = None
+    sequence: int | None = None
+    metadata: Mapping[str, Json] = field(default_factory=dict)
+
+
+class ServerToolChunk(Struct, frozen=True):
+    """A tool the provider ran on its own side, such as web search."""
+
+    name: str
+    input: Json = None
+
+
+class RetryNotice(Struct, frozen=True, kw_only=True):
+    """A wrapper is about to try again."""
+
+    attempt: int
+    max_attempts: int
+    delay: float
+    message: str
+
+
+class MetadataChunk(Struct, frozen=True):
+    """Facts about the reply to keep with its message: the answering model, a response id, provenance."""
+
+    values: Mapping[str, Json]
+
+
+class StopChunk(Struct, frozen=True):
+    reason: StopReason
+    detail: str | None = None
+    """The provider's own word for it, or an explanation it gave."""
+
+
+Chunk: TypeAlias = (
+    TextChunk
+    | ReasoningChunk
+    | ReasoningBlock
+    | ToolInputChunk
+    | ToolCall
+    | TokenUsage
+    | NativePayload
+    | ServerToolChunk
+    | RetryNotice
+    | MetadataChunk
+    | StopChunk
+)
+
+
+# --- who does it -------------------------------------------------------------------------------------
+
+
+class NativeWebTool(Struct, frozen=True, kw_only=True):
+    supported: bool = False
+    enabled: bool = False
+    source: str | None = None
+    reason: str | None = None
+    """Why it is not available, for people."""
+
+
+class Capabilities(Struct, frozen=True, kw_only=True):
+    """What a provider can do. The defaults promise function calling and nothing else."""
+
+    function_calling: bool = True
+    vision: bool = False
+    files: bool = False
+    output_schema: bool = False
+    """Enforces `ChatRequest.output_schema`."""
+    web_search: NativeWebTool = NativeWebTool()
+    web_fetch: NativeWebTool = NativeWebTool()
+
+    NONE: ClassVar[Capabilities]
+
+
+Capabilities.NONE = Capabilities(function_calling=False)
+
+
+@runtime_checkable
+class Provider(Protocol):
+    """The one role an adapter plays. `capabilities` may be left out: see `get_provider_capabilities`."""
+
+    @property
+    def name(self) -> str: ...
+
+    def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk, None]: ...
+
+
+def get_provider_capabilities(provider: Provider) -> Capabilities:
+    """What the provider says it can do, with safe defaults when it says nothing."""
+    said = getattr(provider, "capabilities", None)
+    return said if isinstance(said, Capabilities) else Capabilities()
+
+
+def assert_native_web_tools_available(provider: Provider, wanted: NativeWebTools | None) -> None:
+    """Refuse a request for hosted web tools the provider does not offer, before anything is sent."""
+    if wanted is None:
+        return
+    offered = get_provider_capabilities(provider)
+    for asked, tool, label in (
+        (wanted.web_search, offered.web_search, "web search"),
+        (wanted.web_fetch, offered.web_fetch, "web fetch"),
+    ):
+        if not asked or (tool.supported and tool.enabled):
+            continue
+        because = f" {tool.reason}" if tool.reason else ""
+        if not tool.supported:
+            raise ConfigurationError(f"Provider {provider.name} does not support native {label}.{because}")
+        raise ConfigurationError(
+            f"Provider {provider.name} supports native {label} but it is not enabled.{because}"
+        )

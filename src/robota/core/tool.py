@@ -1,0 +1,124 @@
+"""What a tool is, what it gets and what it gives back.
+
+A tool has a name, a description, a JSON schema and `run(arguments, context)`. It reports failure by raising or
+by returning `ToolResult(ok=False)`; either reaches the model as an error result, never as an exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+
+from msgspec import Struct, field
+
+from robota.core.errors import ConfigurationError
+from robota.core.messages import Json, JsonObject, Part
+from robota.core.provider import ToolSchema
+
+ToolClass: TypeAlias = Literal["inspect", "modify", "execute"]
+"""What a tool of ours does to the world. MCP and third-party tools stay unclassified whatever they claim."""
+
+INTERRUPTED = "Execution interrupted by user"
+
+
+class ToolResult(Struct, frozen=True, kw_only=True):
+    """What the model gets to see of a call, and what the program may need besides."""
+
+    content: str = ""
+    ok: bool = True
+    denied: bool = False
+    """A person or a rule refused the call; it did not run."""
+    error: str | None = None
+    error_code: str | None = None
+    parts: tuple[Part, ...] = ()
+    """Images or files for models that can see them."""
+    metadata: Mapping[str, Json] = field(default_factory=dict)
+
+    @classmethod
+    def failure(cls, error: str, code: str | None = None, **metadata: Json) -> ToolResult:
+        return cls(ok=False, error=error, error_code=code, metadata=metadata)
+
+    @property
+    def text(self) -> str:
+        """The words for the model: the content, or the error marked as one."""
+        if self.ok:
+            return self.content
+        marked = f"Error: {self.error or 'the tool failed without saying why'}"
+        return f"{self.content}\n{marked}" if self.content else marked
+
+
+class FileVersions:
+    """Which version of each file this conversation has read: path to content hash.
+
+    A tool that changes a file compares, so that an edit made meanwhile by somebody else is never overwritten.
+    """
+
+    __slots__ = ("_hashes",)
+
+    def __init__(self) -> None:
+        self._hashes: dict[str, str] = {}
+
+    def remember(self, path: str, content_hash: str) -> None:
+        self._hashes[path] = content_hash
+
+    def forget(self, path: str) -> None:
+        self._hashes.pop(path, None)
+
+    def get(self, path: str) -> str | None:
+        return self._hashes.get(path)
+
+
+Ask: TypeAlias = Callable[[Any], Awaitable[Any]]
+
+
+def _no_progress(text: str) -> None:
+    """Nobody watches this call."""
+
+
+class ToolContext(Struct, frozen=True, kw_only=True):
+    """What a call may know of its surroundings. A tool function gets it by taking a `ctx: ToolContext`."""
+
+    call_id: str = ""
+    tool_call_id: str = ""
+    tool_name: str = ""
+    execution_id: str = ""
+    session_id: str = ""
+    cwd: str = ""
+    files: FileVersions = field(default_factory=FileVersions)
+    deps: Any = None
+    """The caller's own object, handed through untouched."""
+    progress: Callable[[str], None] = _no_progress
+    """Show a line of progress to whoever watches."""
+    ask: Ask | None = None
+    """Ask the user; `None` when nobody is there."""
+
+
+@runtime_checkable
+class Tool(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def parameters(self) -> JsonObject:
+        """JSON schema of the arguments; its root is an object."""
+        ...
+
+    async def run(self, arguments: JsonObject, context: ToolContext) -> ToolResult: ...
+
+
+def tool_class(tool: Tool) -> ToolClass | None:
+    """The class a tool declares, `None` for an unclassified one."""
+    declared = getattr(tool, "tool_class", None)
+    return declared if declared in ("inspect", "modify", "execute") else None
+
+
+def tool_schema(tool: Tool) -> ToolSchema:
+    """The tool as the model sees it; a tool without a usable schema is refused by name."""
+    parameters = getattr(tool, "parameters", None)
+    if not isinstance(parameters, dict) or parameters.get("type") != "object":
+        raise ConfigurationError(
+            f"Tool {tool.name!r} has no usable schema: `parameters` must be a JSON schema with type 'object'. "
+            "Decorate a typed function with @tool, or write the schema."
+        )
+    return ToolSchema(tool.name, tool.description, parameters)
