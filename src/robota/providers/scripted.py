@@ -1,0 +1,110 @@
+"""A provider that plays a script: the model of tests, of the tour and of `make run` without a key.
+
+Each argument is one reply, in order. A reply is a text, or a list of steps: a text is a delta, a chunk is
+yielded as it is, `Stall`, `Delay` and `Fail` do what they say, a function gets the request and returns steps.
+
+    ScriptedProvider(["Hel", "lo"], [call("add", a=1, b=2)], "The sum is 3.")
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from typing import TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from robota.core.errors import ProviderError
+from robota.core.messages import Json, ToolCall
+from robota.core.ports import REAL_WORLD, Ports
+from robota.core.provider import Capabilities, ChatRequest, Chunk, StopChunk, TextChunk
+
+
+class Stall(Struct, frozen=True):
+    """Wait until somebody cancels, as a connection does that never sends another byte."""
+
+
+class Delay(Struct, frozen=True):
+    seconds: float
+
+
+class Fail(Struct, frozen=True):
+    """Raise this error at this point of the reply."""
+
+    error: Exception
+
+
+Step: TypeAlias = str | Chunk | Stall | Delay | Fail
+Reply: TypeAlias = str | Sequence[Step] | Callable[[ChatRequest], "Reply"]
+
+
+def call(name: str, /, id: str | None = None, **arguments: Json) -> ToolCall:
+    """A tool call for a script; the id defaults to `call_<name>`."""
+    return ToolCall(id or f"call_{name}", name, msgspec.json.encode(arguments).decode())
+
+
+class ScriptedProvider:
+    """Plays its replies one per request, and remembers every request it got."""
+
+    def __init__(
+        self,
+        *replies: Reply,
+        name: str = "scripted",
+        repeat: bool = False,
+        capabilities: Capabilities | None = None,
+        ports: Ports = REAL_WORLD,
+    ) -> None:
+        self.name = name
+        self.capabilities = Capabilities() if capabilities is None else capabilities
+        self.requests: list[ChatRequest] = []
+        self.open_streams = 0
+        """Replies being played right now; 0 after every run, however it ended."""
+        self._replies = replies
+        self._repeat = repeat
+        self._ports = ports
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk, None]:
+        reply = self._next_reply(request)
+        self.open_streams += 1
+        try:
+            stopped = False
+            used_tool = False
+            for step in self._steps(reply, request):
+                if isinstance(step, Delay):
+                    await self._ports.sleep(step.seconds)
+                elif isinstance(step, Stall):
+                    await _forever()
+                elif isinstance(step, Fail):
+                    raise step.error
+                else:
+                    stopped = stopped or isinstance(step, StopChunk)
+                    used_tool = used_tool or isinstance(step, ToolCall)
+                    yield TextChunk(step) if isinstance(step, str) else step
+            if not stopped:
+                yield StopChunk("tool_use" if used_tool else "end_turn")
+        finally:
+            self.open_streams -= 1
+
+    def _next_reply(self, request: ChatRequest) -> Reply:
+        played = len(self.requests)
+        self.requests.append(request)
+        if played < len(self._replies):
+            return self._replies[played]
+        if self._repeat and self._replies:
+            return self._replies[played % len(self._replies)]
+        raise ProviderError(
+            f"The script has {len(self._replies)} replies and this is request {played + 1}; "
+            "add a reply or pass repeat=True.",
+            provider=self.name,
+        )
+
+    def _steps(self, reply: Reply, request: ChatRequest) -> Iterable[Step]:
+        while callable(reply):
+            reply = reply(request)
+        return (reply,) if isinstance(reply, str) else reply
+
+
+async def _forever() -> None:
+    import anyio  # noqa: PLC0415 - the scripted model itself needs no backend
+
+    await anyio.sleep_forever()
