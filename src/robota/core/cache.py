@@ -1,0 +1,193 @@
+"""A provider that remembers replies: the same request again is answered from a storage, chunk by chunk.
+
+The key covers everything that can change an answer and nothing that cannot (ids, time stamps, metadata). Only
+replies that came to their natural end are kept. An entry that is no longer what was stored is dropped and
+reported, never replayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Protocol, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from robota.core.errors import CacheIntegrityError
+from robota.core.messages import Json, Message, ReasoningBlock, TokenUsage, ToolCall
+from robota.core.ports import REAL_WORLD, Ports
+from robota.core.provider import (
+    Capabilities,
+    ChatRequest,
+    Chunk,
+    MetadataChunk,
+    Provider,
+    ReasoningChunk,
+    ServerToolChunk,
+    StopChunk,
+    TextChunk,
+    ToolInputChunk,
+    get_provider_capabilities,
+)
+
+ChunkType: TypeAlias = type[Chunk]
+
+_KINDS: dict[str, ChunkType] = {
+    "text": TextChunk,
+    "reasoning": ReasoningChunk,
+    "reasoning_block": ReasoningBlock,
+    "tool_input": ToolInputChunk,
+    "tool_call": ToolCall,
+    "usage": TokenUsage,
+    "server_tool": ServerToolChunk,
+    "metadata": MetadataChunk,
+    "stop": StopChunk,
+}
+"""What an entry may hold. Native payloads and retry notices belong to one call and are not repeated."""
+_NAMES = {kind: name for name, kind in _KINDS.items()}
+_WHOLE = ("end_turn", "tool_use")
+
+
+class CacheEntry(Struct, frozen=True):
+    """A stored reply. Both fields are plain data, so a storage may keep entries wherever it likes."""
+
+    body: bytes
+    integrity: str
+    """SHA-256 of the body."""
+
+
+class CacheStorage(Protocol):
+    """Where entries are kept. `get` gives `None` for what is missing or too old."""
+
+    async def get(self, key: str) -> CacheEntry | None: ...
+    async def put(self, key: str, entry: CacheEntry) -> None: ...
+    async def delete(self, key: str) -> None: ...
+
+
+class MemoryCacheStorage:
+    """The most recently used entries of this process."""
+
+    __slots__ = ("_entries", "_max_entries", "_monotonic", "_ttl")
+
+    def __init__(
+        self, max_entries: int = 1000, ttl: float | None = None, *, ports: Ports = REAL_WORLD
+    ) -> None:
+        self._max_entries = max_entries
+        self._ttl = ttl
+        """Seconds an entry lives; `None` is for ever."""
+        self._monotonic = ports.monotonic
+        self._entries: dict[str, tuple[float, CacheEntry]] = {}  # least recently used first
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    async def get(self, key: str) -> CacheEntry | None:
+        kept = self._entries.pop(key, None)
+        if kept is None or (self._ttl is not None and self._monotonic() - kept[0] >= self._ttl):
+            return None
+        self._entries[key] = kept
+        return kept[1]
+
+    async def put(self, key: str, entry: CacheEntry) -> None:
+        self._entries.pop(key, None)
+        self._entries[key] = (self._monotonic(), entry)
+        while len(self._entries) > self._max_entries:
+            del self._entries[next(iter(self._entries))]
+
+    async def delete(self, key: str) -> None:
+        self._entries.pop(key, None)
+
+
+class CachingProvider:
+    """The wrapped provider, asked only for what the storage does not know."""
+
+    def __init__(self, inner: Provider, storage: CacheStorage | None = None) -> None:
+        self.inner = inner
+        self.storage: CacheStorage = MemoryCacheStorage() if storage is None else storage
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return get_provider_capabilities(self.inner)
+
+    async def aclose(self) -> None:
+        """Close the wrapped provider, if it can be closed."""
+        close = getattr(self.inner, "aclose", None)
+        if close is not None:
+            await close()
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk, None]:
+        key = cache_key(request, self.name)
+        entry = await self.storage.get(key)
+        if entry is not None:
+            for chunk in await self._open(key, entry):
+                yield chunk
+            return
+        reply: list[Chunk] = []
+        async with aclosing(self.inner.stream(request)) as chunks:
+            async for chunk in chunks:
+                reply.append(chunk)
+                yield chunk
+        if any(isinstance(chunk, StopChunk) and chunk.reason in _WHOLE for chunk in reply):
+            body = _encode(reply)
+            await self.storage.put(key, CacheEntry(body, _sha256(body)))
+
+    async def _open(self, key: str, entry: CacheEntry) -> list[Chunk]:
+        try:
+            if _sha256(entry.body) == entry.integrity:
+                return _decode(entry.body)
+        except (msgspec.MsgspecError, LookupError, TypeError, ValueError):
+            pass  # written by another version, or not by us: reported like any other damage
+        await self.storage.delete(key)
+        raise CacheIntegrityError(
+            f"The cached reply {key[:12]}… is not the one that was stored. It was removed; ask again."
+        )
+
+
+def cache_key(request: ChatRequest, provider: str) -> str:
+    """SHA-256 over everything that decides the answer."""
+    return _sha256(
+        msgspec.json.encode(
+            {
+                "provider": provider,
+                "model": request.model,
+                "messages": _normalise(request.messages),
+                "tools": request.tools,
+                "settings": request.settings,
+                "nativeWebTools": request.native_web_tools,
+                "outputSchema": request.output_schema,
+            },
+            order="deterministic",
+        )
+    )
+
+
+def _normalise(messages: Sequence[Message]) -> list[Json]:
+    plain: list[Json] = msgspec.to_builtins(list(messages))
+    for message in plain:
+        for accidental in ("id", "timestamp", "metadata"):
+            message.pop(accidental, None)
+    return plain
+
+
+def _encode(reply: Sequence[Chunk]) -> bytes:
+    rows = [
+        (_NAMES[type(chunk)], TextChunk(chunk.text) if isinstance(chunk, TextChunk) else chunk)
+        for chunk in reply
+        if type(chunk) in _NAMES
+    ]
+    return msgspec.json.encode(rows)
+
+
+def _decode(body: bytes) -> list[Chunk]:
+    return [msgspec.convert(fields, _KINDS[name]) for name, fields in msgspec.json.decode(body)]
+
+
+def _sha256(data: bytes) -> str:
+    from hashlib import sha256  # noqa: PLC0415 - loads OpenSSL, which only a program that caches should pay for
+
+    return sha256(data).hexdigest()
