@@ -1,0 +1,145 @@
+"""What a script may tell the model server to do: everything a model says, and everything a network does.
+
+A reply is a text, a list of steps, an `HttpError`, a `Cut`, or a function that gets the request and returns
+one of these. Texts and chunks mean what they mean to `ScriptedProvider`. `ContentType`, `Drip`, `Crlf`,
+`NoEndMark` and `Cut(after_bytes=…)` shape the whole reply wherever they stand; every other step happens in
+its place. A reply of raw steps alone is exactly those bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+from msgspec import Struct, field
+
+from robota.core.errors import ConfigurationError
+from robota.core.messages import Json
+from robota.core.provider import Chunk
+from robota.providers.scripted import Delay, Stall
+from robota.testing.http_request import ReceivedRequest
+from robota.testing.latch import Latch
+
+
+class HttpError(Struct, frozen=True):
+    """An answer that is no reply. Without a body it carries the protocol's own error JSON.
+
+    A string is sent as text, `<` at its beginning makes it HTML, anything else is sent as JSON.
+    """
+
+    status: int
+    body: Json = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def html(cls, status: int = 502) -> HttpError:
+        """The page a proxy sends when what is behind it is gone."""
+        return cls(
+            status, f"<html><head><title>{status}</title></head><body><h1>Bad gateway</h1></body></html>"
+        )
+
+
+class Cut(Struct, frozen=True, kw_only=True):
+    """Close the connection here, or after so many bytes of the body. As a whole reply: without a word.
+
+    `clean` ends the body as if it were complete, as a proxy does that lost its upstream.
+    """
+
+    after_bytes: int | None = None
+    clean: bool = False
+
+
+class RawBytes(Struct, frozen=True):
+    """These bytes, as they are."""
+
+    data: bytes
+
+
+class Malformed(Struct, frozen=True):
+    """An event whose data is not JSON."""
+
+    data: str = '{"id": "half an event'
+
+
+class ErrorEvent(Struct, frozen=True):
+    """A failure told inside a stream that began with status 200. Nothing follows it."""
+
+    message: str = "The server had an error while processing your request."
+    kind: str = "server_error"
+
+
+class KeepAlive(Struct, frozen=True, kw_only=True):
+    """A comment line. With `every` it is repeated at that interval in seconds until the client gives up."""
+
+    text: str = "keep-alive"
+    every: float | None = None
+
+
+class Drip(Struct, frozen=True):
+    """Send the body in pieces of this many bytes, so that characters, lines and events arrive torn.
+
+    The pieces leave one by one; `delay` adds seconds between them. A large number sends many events at once.
+    """
+
+    bytes_per_chunk: int = 1
+    delay: float = 0.0
+
+
+class ContentType(Struct, frozen=True):
+    """Announce the reply as something else."""
+
+    value: str
+
+
+class Crlf(Struct, frozen=True):
+    """End the lines of the event stream with carriage return and line feed."""
+
+
+class NoEndMark(Struct, frozen=True):
+    """Leave out the event that marks the end of the stream, such as `[DONE]`."""
+
+
+class Gate:
+    """A place in a reply where the server waits until the test opens it."""
+
+    __slots__ = ("opened", "reached")
+
+    def __init__(self) -> None:
+        self.reached = Latch("the reply reached its gate")
+        self.opened = Latch("the test opened the gate")
+
+    def open(self) -> None:
+        self.opened.open()
+
+
+Wait: TypeAlias = Delay | Stall | Gate
+ModelStep: TypeAlias = (
+    str | Chunk | Wait | HttpError | Cut | RawBytes | Malformed | ErrorEvent | KeepAlive
+    | Drip | ContentType | Crlf | NoEndMark
+)  # fmt: skip
+ModelReply: TypeAlias = (
+    str | HttpError | Cut | Sequence[ModelStep] | Callable[[ReceivedRequest], "ModelReply"]
+)
+
+
+def settle(reply: ModelReply, request: ReceivedRequest) -> tuple[ModelStep, ...] | str | HttpError | Cut:
+    """The reply with every function called."""
+    while callable(reply):
+        reply = reply(request)
+    return freeze(reply)
+
+
+def freeze(
+    reply: str | HttpError | Cut | Sequence[ModelStep],
+) -> tuple[ModelStep, ...] | str | HttpError | Cut:
+    """The reply as something that cannot change, refused when a step means nothing to a server."""
+    if isinstance(reply, (str, HttpError, Cut)):
+        return reply
+    steps = tuple(reply)
+    for kind in {type(step) for step in steps}:
+        if not issubclass(kind, ModelStep):
+            raise ConfigurationError(
+                f"{kind.__name__} is no step of a model server's reply. A failure on the wire is "
+                "HttpError, ErrorEvent or Cut; the other steps are listed in robota.testing.model_script."
+            )
+    return steps
