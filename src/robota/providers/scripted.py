@@ -17,7 +17,15 @@ from msgspec import Struct
 from robota.core.errors import ProviderError
 from robota.core.messages import Json, ToolCall
 from robota.core.ports import REAL_WORLD, Ports
-from robota.core.provider import Capabilities, ChatRequest, Chunk, StopChunk, TextChunk
+from robota.core.provider import (
+    Capabilities,
+    ChatRequest,
+    Chunk,
+    NativePayload,
+    StopChunk,
+    TextChunk,
+    assert_native_web_tools_available,
+)
 
 
 class Stall(Struct, frozen=True):
@@ -64,6 +72,7 @@ class ScriptedProvider:
         self._ports = ports
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk, None]:
+        assert_native_web_tools_available(self, request.native_web_tools)
         reply = self._next_reply(request)
         self.open_streams += 1
         try:
@@ -76,7 +85,7 @@ class ScriptedProvider:
                     await _forever()
                 elif isinstance(step, Fail):
                     raise step.error
-                else:
+                elif request.want_raw or not isinstance(step, NativePayload):
                     stopped = stopped or isinstance(step, StopChunk)
                     used_tool = used_tool or isinstance(step, ToolCall)
                     yield TextChunk(step) if isinstance(step, str) else step
