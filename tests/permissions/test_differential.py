@@ -1,0 +1,213 @@
+"""The evaluator compared with bash itself: what really starts must agree with what was decided.
+
+Generated strings run under bash in a throw-away directory. PATH holds nothing but stubs that log their name
+and arguments; runner stubs (sudo, env, sh …) go on to start their inner command, so a hidden program shows in
+the log. Absolute paths and loops that may not end are left out of the strings.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import random
+import re
+import select
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from robota.core.permissions import evaluate_permission
+
+BASH = shutil.which("bash")
+ENV = shutil.which("env")
+FUZZ = Path(__file__).parents[2] / "fuzz"
+STRINGS = 300
+FIELD, RECORD = "\x1f", "\x1e"
+PLAIN = (
+    "ls",
+    "cat",
+    "git",
+    "npm",
+    "grep",
+    "sed",
+    "sort",
+    "make",
+    "lsof",
+    "gitx",
+    "rm",
+    "curl",
+    "echo",
+    "true",
+)
+RUNNERS = {
+    "sudo": 'case $1 in -u) shift 2;; esac; exec "$@"',
+    "env": 'while case $1 in *=*) true;; *) false;; esac; do shift; done; exec "$@"',
+    "timeout": 'shift; exec "$@"',
+    "nice": 'case $1 in -n) shift 2;; esac; exec "$@"',
+    "nohup": 'exec "$@"',
+    "xargs": 'exec "$@"',
+    "busybox": 'exec "$@"',
+    "find": 'while [ $# -gt 0 ] && [ "$1" != -exec ]; do shift; done; [ $# -gt 0 ] && shift && exec "$@"',
+    "sh": f'[ "$1" = -c ] && exec {BASH} --noprofile --norc -c "$2"',
+    "bash": f'[ "$1" = -c ] && exec {BASH} --noprofile --norc -c "$2"',
+}
+STUB = (
+    '#!/bin/sh\nline=${0##*/}\nfor word; do line="$line' + FIELD + '$word"; done\n'
+    "printf '%s" + RECORD + '\' "$line" >> "$LOG"\n'
+)
+SOUP = (
+    *(
+        "rm -rf x",
+        "ls -la",
+        "echo a",
+        "git status",
+        "curl y",
+        " ",
+        " ",
+        "\n",
+        ";",
+        "&&",
+        "||",
+        "|",
+        "&",
+        "'",
+        '"',
+    ),
+    *(
+        "$(",
+        ")",
+        "`",
+        "( ",
+        "{ ",
+        "; }",
+        "\\",
+        "\\\n",
+        "# ",
+        "<<E\n",
+        "\nE\n",
+        "${x:-",
+        "}",
+        "if ",
+        "; then ",
+        "; fi",
+    ),
+    *(
+        "for i in a; do ",
+        "; done",
+        "case a in a) ",
+        ";; esac",
+        ">f",
+        "2>&1",
+        "$'",
+        "eval ",
+        "sudo ",
+        "<( ",
+        "[[ ",
+        " ]]",
+    ),
+)
+
+
+@pytest.fixture
+def shell_text(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(FUZZ))
+    return importlib.import_module("shell_text")
+
+
+@pytest.fixture
+def stubs(tmp_path: Path) -> Path:
+    directory = tmp_path / "stubs"
+    directory.mkdir()
+    for name in (*PLAIN, *RUNNERS):
+        stub = directory / name
+        stub.write_text(STUB + RUNNERS.get(name, "exit $(( ${#1} % 2 ))") + "\n")
+        stub.chmod(0o755)
+    (tmp_path / "prelude").write_text("enable -n echo true\n")
+    return directory
+
+
+def start_in_bash(text: str, stubs: Path, workspace: Path) -> list[list[str]]:
+    """The programs (name and arguments) that bash started for this text, background ones included."""
+    log = stubs.parent / "log"
+    log.write_text("")
+    read_end, write_end = os.pipe()
+    environment = [f"PATH={stubs}", f"LOG={log}", f"BASH_ENV={stubs.parent / 'prelude'}"]
+    process = subprocess.Popen(
+        [str(ENV), "-i", *environment, str(BASH), "--noprofile", "--norc", "-c", text],
+        cwd=workspace,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        pass_fds=(write_end,),
+        start_new_session=True,
+    )
+    os.close(write_end)
+    ended, _, _ = select.select([read_end], [], [], 30)  # end of file: no descendant holds the pipe any more
+    os.close(read_end)
+    if not ended:
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert ended, f"did not end: {text!r}"
+    return [record.split(FIELD) for record in log.read_text(errors="replace").split(RECORD) if record]
+
+
+def is_covered(words: list[str], rules: list[str]) -> bool:
+    """An own, minimal reading of `Bash(pattern)`: `*` is any text, everything else is literal."""
+    patterns = [rule.removeprefix("Bash(").removesuffix(")") for rule in rules]
+    text = " ".join(words)
+    return any(re.fullmatch(".*".join(map(re.escape, p.split("*"))), text, re.DOTALL) for p in patterns)
+
+
+def generate_strings(rng: random.Random, shell_text: ModuleType) -> Iterator[str]:
+    tables = ((), shell_text.NOT_ALLOWED, shell_text.DENIED, shell_text.COMPUTED)
+    kinds = [[leaf for leaf in table if "/" not in leaf[0]] for table in tables]
+    made = 0
+    while made < STRINGS:
+        if made % 4 == 3:
+            text = "".join(rng.choices(SOUP, k=rng.randrange(2, 14)))
+        else:
+            text = shell_text.compose(rng, shell_text.pick_leaves(rng, rng.choice(kinds)))
+        if made % 4 >= 1 and "/dev/" not in text and len(text) > 2:
+            place = rng.randrange(len(text))
+            text = (
+                text[:place]
+                + rng.choice(("'", '"', "\\", "\n", ";", "|", "&", "$", "(", ")", "{", "}", ""))
+                + (text[place + rng.randrange(2) :])
+            )
+        if not re.search(r"\b(while|until)\b", text):
+            made += 1
+            yield text
+
+
+@pytest.mark.skipif(BASH is None or ENV is None, reason="needs bash and env")
+def test_what_bash_starts_agrees_with_the_decision(
+    shell_text: ModuleType, stubs: Path, tmp_path: Path
+) -> None:
+    rng = random.Random(4)
+    decisions: dict[str, int] = {}
+    for number, text in enumerate(generate_strings(rng, shell_text)):
+        workspace = tmp_path / f"run{number}"
+        workspace.mkdir()
+        place = {"cwd": str(workspace), "home": str(tmp_path)}
+        question = {"command": text}
+        by_rules = evaluate_permission(
+            "Bash", question, allow=shell_text.ALLOW, deny=shell_text.DENY, **place
+        )
+        by_deny_only = evaluate_permission("Bash", question, allow=["Bash"], deny=shell_text.DENY, **place)
+        decisions[by_rules] = decisions.get(by_rules, 0) + 1
+
+        started = start_in_bash(text, stubs, workspace)
+
+        if by_rules == "auto":
+            uncovered = [words for words in started if not is_covered(words, shell_text.ALLOW)]
+            assert not uncovered, f"auto for {text!r}, but bash started {uncovered}"
+            assert not list(workspace.iterdir()), f"auto for {text!r}, but it wrote a file"
+        denied = [words for words in started if is_covered(words, shell_text.DENY)]
+        if denied:
+            assert "auto" not in (by_rules, by_deny_only), f"auto for {text!r}, but bash started {denied}"
+    assert set(decisions) == {"auto", "approve", "deny"}
