@@ -26,9 +26,8 @@ from robota.core.permissions import evaluate_permission, explain_permission
 MODES = ("plan", "default", "acceptEdits", "bypassPermissions")
 STRICTNESS = {"auto": 0, "approve": 1, "deny": 2}
 COST_LIMIT = 20.0
-SPECIAL = (
-    "abc rm-rf;|&<>()$`\\\"'{}[]*?~#!=%\n\t\r\0\x1b\x07\x7f\x9b\u00a0\u2028\u202e\u2066\u200b\ufeff\ud800üé日🎉"
-)
+CONTROLS = "\n\t\r\0\x1b\x07\x7f\x9b\u00a0\u2028\u202e\u2066\u200b\ufeff\ud800"
+SPECIAL = "abc rm-rf;|&<>()$`\\\"'{}[]*?~#!=%üé日🎉" + CONTROLS
 
 
 class Case(NamedTuple):
@@ -218,6 +217,11 @@ def build_tree(rng: random.Random, root: Path) -> list[str]:
     return names
 
 
+def list_links(root: Path) -> str:
+    links = {str(path.relative_to(root)): os.readlink(path) for path in root.rglob("*") if path.is_symlink()}
+    return f"\n    links: {links}"
+
+
 def make_path_case(rng: random.Random, root: Path, names: Sequence[str]) -> Case:
     """Allow reaches only what really lies in the rule's tree; deny reaches everything that does."""
     area = rng.choice(names)
@@ -338,6 +342,7 @@ def run_cases(cases: int, seed: int, *, keep: int = 10) -> Report:
                 counts["relations"] += 1
                 complaint = check_relations(rng, case._replace(context={"mode": "default"} | case.context))
             if complaint:
+                complaint += list_links(root) if case.label.startswith("path") else ""
                 short = shorten(case, check_answer)
                 text = (
                     f"{case.label}: {complaint}\n    {short.tool!r} {short.tool_input!r}\n    {short.context}"
