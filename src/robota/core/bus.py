@@ -23,14 +23,15 @@ Unsubscribe: TypeAlias = Callable[[], None]
 
 
 class EventBus:
-    __slots__ = ("_busy", "_later", "_listeners", "_routes", "_seq")
+    __slots__ = ("_busy", "_later", "_listeners", "_routes", "seq")
 
     def __init__(self) -> None:
         self._listeners: list[tuple[type[Event], Listener]] = []
         self._routes: dict[type[Event], tuple[Listener, ...]] = {}
         self._later: deque[Event] | None = None
         self._busy = False
-        self._seq = 0
+        self.seq = 0
+        """The number of the latest turn event."""
 
     def on(self, kind: type[E], listener: Callable[[E], object]) -> Unsubscribe:
         """Call `listener` with each event of that type or of a type derived from it."""
@@ -50,7 +51,7 @@ class EventBus:
         return self.on(TurnEvent, listener)
 
     def open(self, kind: type[E] = TurnEvent) -> EventStream[E]:  # type: ignore[assignment]  # the default of E
-        """The events from now on, to iterate over: `async with bus.open() as events: async for event in events`."""
+        """The events from now on, to iterate over inside `async with bus.open() as events`."""
         return EventStream(self, kind)
 
     def wants(self, kind: type[Event]) -> bool:
@@ -58,8 +59,8 @@ class EventBus:
         return kind in self._routes
 
     def next_seq(self) -> int:
-        self._seq += 1
-        return self._seq
+        self.seq += 1
+        return self.seq
 
     def emit(self, event: Event) -> None:
         listeners = self._routes.get(type(event))
@@ -92,7 +93,7 @@ def _deliver(event: Event, listeners: tuple[Listener, ...]) -> None:
     for listener in listeners:
         try:
             listener(event)
-        except Exception:  # noqa: BLE001 - whatever a listener does, the run goes on; the log says who failed
+        except Exception:
             import logging  # noqa: PLC0415 - 11 ms that a healthy run never needs
 
             logging.getLogger("robota.events").exception(

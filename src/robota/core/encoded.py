@@ -73,7 +73,9 @@ class EncodedHistory:
         self._starts = starts
         self._epoch += 1
 
-    def fragments(self, dialect: Hashable, length: int, encode: EncodeGroup, *, fresh: int = 0) -> list[bytes]:
+    def fragments(
+        self, dialect: Hashable, length: int, encode: EncodeGroup, *, fresh: int = 0
+    ) -> list[bytes]:
         """One fragment per group of the first `length` messages; the last `fresh` groups are not kept.
 
         Groups that may still change on the wire, such as those that carry moving cache marks, are `fresh`.

@@ -8,8 +8,8 @@ Guarantees, for one run (one `execution_id`):
 * `AssistantMessageCommitted` always follows its `ProviderRequest`.
 * `*Committed` and `HistoryMutation` come after the conversation has changed, so a listener may read it.
 * `ToolEnded` reports the tool; its message is appended in request order when the batch settles.
-* `seq` grows by one from event to event of a bus, whatever the listener asked for; `id` is `<execution>-<seq>`
-  and serves as a Server-Sent-Events id.
+* `seq` numbers the turn events of a bus without a gap, whoever listens; a replay event has the number of the
+  turn event before it. `id` is `<execution>-<seq>` and serves as a Server-Sent-Events id.
 
 `name` is the tag on the wire and public API. Turn events are for people and front ends; replay events are
 for journals and are built only when somebody asked for their type. A text delta is one object: its provider
@@ -19,7 +19,7 @@ bytes, when wanted, travel in it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal, TypeAlias, Union, get_args
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 import msgspec
 from msgspec import Struct
@@ -329,10 +329,12 @@ AnyReplayEvent: TypeAlias = (
     | ToolExecutionRequest | ToolExecutionResult | ToolMessageCommitted | HistoryMutation
     | SessionShutdown | HookExecuted | PermissionDecided | UserAnswered | ContextLoaded | CompactionMarked
 )  # fmt: skip
-AnyEvent: TypeAlias = Union[AnyTurnEvent, AnyReplayEvent]
+AnyEvent: TypeAlias = AnyTurnEvent | AnyReplayEvent
 
 EVENT_TYPES: dict[str, type[Event]] = {
-    str(kind.__struct_config__.tag): kind for union in (AnyTurnEvent, AnyReplayEvent) for kind in get_args(union)
+    str(kind.__struct_config__.tag): kind
+    for union in (AnyTurnEvent, AnyReplayEvent)
+    for kind in get_args(union)
 }
 """Wire name -> event type: the one table of names."""
 
@@ -350,7 +352,9 @@ def event_from_wire(data: Mapping[str, Json]) -> Event:
     """The event that `event_to_wire` wrote."""
     kind = EVENT_TYPES.get(str(data.get("event")))
     if kind is None:
-        raise ValidationError(f"Unknown event {data.get('event')!r}; known: {', '.join(sorted(EVENT_TYPES))}.")
+        raise ValidationError(
+            f"Unknown event {data.get('event')!r}; known: {', '.join(sorted(EVENT_TYPES))}."
+        )
     try:
         return msgspec.convert(data, kind)
     except msgspec.ValidationError as error:

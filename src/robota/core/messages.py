@@ -21,8 +21,9 @@ JsonObject: TypeAlias = dict[str, Any]
 Metadata: TypeAlias = Mapping[str, Any]
 MessageState: TypeAlias = Literal["complete", "interrupted"]
 StopReason: TypeAlias = Literal[
-    "end_turn", "tool_use", "max_tokens", "refusal", "content_filter", "pause", "aborted", "error", "other"
-]
+    "end_turn", "tool_use", "max_tokens", "refusal", "content_filter", "pause", "context_overflow",
+    "aborted", "error", "other",
+]  # fmt: skip
 
 
 class TextPart(Struct, frozen=True, tag_field="type", tag="text"):
@@ -134,7 +135,9 @@ class ToolMessage(_Identity, frozen=True, tag="tool"):
 Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolMessage
 
 
-def user_message(prompt: Prompt, *, id: str, timestamp: datetime, metadata: Metadata | None = None) -> UserMessage:
+def user_message(
+    prompt: Prompt, *, id: str, timestamp: datetime, metadata: Metadata | None = None
+) -> UserMessage:
     """The user message for a prompt given as text or as parts."""
     extra = {} if metadata is None else metadata
     if isinstance(prompt, str):

@@ -6,6 +6,7 @@ goes on; a hook that wants to stop something returns `Refusal`. Hooks nobody ove
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
     from robota.core.events import OwnerPathSegment, TurnEvent
     from robota.core.messages import AssistantMessage, JsonObject, Message, Prompt, ToolCall
     from robota.core.provider import ChatRequest
-    from robota.core.robota import RunResult
     from robota.core.tool import ToolResult
+    from robota.core.turn import RunResult
 
 PluginCategory: TypeAlias = Literal[
     "monitoring", "logging", "storage", "notification", "security", "performance", "error_handling",
@@ -71,7 +72,9 @@ class Plugin:
     async def after_provider_call(self, message: AssistantMessage) -> None:
         """The reply is recorded."""
 
-    async def before_tool_execution(self, call: ToolCall, arguments: JsonObject) -> JsonObject | Refusal | None:
+    async def before_tool_execution(
+        self, call: ToolCall, arguments: JsonObject
+    ) -> JsonObject | Refusal | None:
         """A tool is about to run; return other arguments to replace them."""
 
     async def after_tool_execution(self, call: ToolCall, result: ToolResult) -> ToolResult | None:
@@ -93,15 +96,19 @@ HOOKS = (
 class PluginChain:
     """The plugins of one agent, sorted once, with a list per hook of those that override it."""
 
-    __slots__ = ("_ready", "hooks", "plugins")
+    __slots__ = ("_later", "_ready", "hooks", "plugins", "source")
 
     def __init__(self, plugins: Sequence[Plugin]) -> None:
+        self.source = plugins
         self.plugins = sorted(plugins, key=lambda plugin: -plugin.priority)
         self.hooks: dict[str, list[Plugin]] = {
-            hook: [plugin for plugin in self.plugins if getattr(type(plugin), hook) is not getattr(Plugin, hook)]
+            hook: [
+                plugin for plugin in self.plugins if getattr(type(plugin), hook) is not getattr(Plugin, hook)
+            ]
             for hook in HOOKS
         }
         self._ready = False
+        self._later: deque[tuple[str, tuple[Any, ...]]] = deque()
 
     async def initialize(self, agent_name: str) -> None:
         if self._ready:
@@ -123,8 +130,18 @@ class PluginChain:
             if plugin.enabled:
                 await _guarded(plugin, hook, *args)
 
+    def later(self, hook: str, *args: Any) -> None:
+        """Note a call of a hook from code that must not wait; `flush` makes it, in order."""
+        if self.hooks[hook]:
+            self._later.append((hook, args))
+
+    async def flush(self) -> None:
+        while self._later:
+            hook, args = self._later.popleft()
+            await self.tell(hook, *args)
+
     async def fold(self, hook: str, value: Any, *before: Any) -> Any:
-        """Pass `value` through the hook of each plugin; a returned value replaces it, a `Refusal` ends the chain."""
+        """Pass `value` through each plugin's hook: a returned value replaces it, a `Refusal` ends it."""
         for plugin in self.hooks[hook]:
             if not plugin.enabled:
                 continue
@@ -139,7 +156,7 @@ class PluginChain:
 async def _guarded(plugin: Plugin, hook: str, *args: Any) -> Any:
     try:
         return await getattr(plugin, hook)(*args)
-    except Exception:  # noqa: BLE001 - a plugin is a guest: its failure is logged, the run goes on
+    except Exception:
         import logging  # noqa: PLC0415 - only on failure
 
         logging.getLogger("robota.plugins").exception(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Awaitable, Callable
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 from msgspec import Struct
 
@@ -51,8 +51,8 @@ REAL_WORLD = Ports()
 
 def timestamp(seconds: float) -> datetime:
     """Clock seconds as the UTC time stamp that messages carry."""
-    return datetime.fromtimestamp(seconds, timezone.utc)
+    return datetime.fromtimestamp(seconds, UTC)
 
 
 def utc_now() -> datetime:
-    return datetime.now(timezone.utc)
+    return datetime.now(UTC)

@@ -1,7 +1,7 @@
 """What a tool is, what it gets and what it gives back.
 
-A tool has a name, a description, a JSON schema and `run(arguments, context)`. It reports failure by raising or
-by returning `ToolResult(ok=False)`; either reaches the model as an error result, never as an exception.
+A tool has a name, a description, a JSON schema and `run(arguments, context)`. It reports failure by raising
+or by returning `ToolResult(ok=False)`; either reaches the model as an error result, never as an exception.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct, field
 
-from robota.core.errors import ConfigurationError
+from robota.core.errors import ConfigurationError, ToolExecutionError
 from robota.core.messages import Json, JsonObject, Part
 from robota.core.provider import ToolSchema
 
@@ -37,6 +37,10 @@ class ToolResult(Struct, frozen=True, kw_only=True):
     @classmethod
     def failure(cls, error: str, code: str | None = None, **metadata: Json) -> ToolResult:
         return cls(ok=False, error=error, error_code=code, metadata=metadata)
+
+    def as_error(self, tool_name: str) -> ToolExecutionError:
+        """The failure as an exception, for those who collect errors."""
+        return ToolExecutionError(self.error or "the tool failed without saying why", tool_name=tool_name)
 
     @property
     def text(self) -> str:
@@ -118,7 +122,7 @@ def tool_schema(tool: Tool) -> ToolSchema:
     parameters = getattr(tool, "parameters", None)
     if not isinstance(parameters, dict) or parameters.get("type") != "object":
         raise ConfigurationError(
-            f"Tool {tool.name!r} has no usable schema: `parameters` must be a JSON schema with type 'object'. "
+            f"Tool {tool.name!r} has no usable schema: `parameters` must be a JSON schema of type 'object'. "
             "Decorate a typed function with @tool, or write the schema."
         )
     return ToolSchema(tool.name, tool.description, parameters)

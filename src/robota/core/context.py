@@ -1,0 +1,138 @@
+"""How much of the context window a conversation fills: one estimator for every guard, meter and compaction.
+
+A provider's own count is exact for the conversation that ends with its reply. Once something follows that
+reply, the estimate is the largest of the serialised size, that last count and what the caller knows at least.
+Counts of earlier calls are never summed: each already contains the ones before it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+import msgspec
+from msgspec import Struct
+
+from robota.core.messages import FilePart, ImagePart, Json, Message, Part, TokenUsage
+
+CONTEXT_HARD_BLOCK_THRESHOLD = 0.95
+TOOL_RESULT_BUDGET_THRESHOLD = 0.80
+BYTES_PER_TOKEN = 4
+"""Of the JSON text in UTF-8: right for English and code, and counts a CJK character as most of a token."""
+ATTACHMENT_TOKENS = 1_600
+"""What an inline image or file counts as; its base64 text would say a hundred times more."""
+
+_encode = msgspec.json.Encoder().encode
+
+
+class ContextWindowState(Struct, frozen=True, rename="camel"):
+    max_tokens: int
+    used_tokens: int
+    used_percentage: float
+    remaining_percentage: float
+
+
+class ContextEstimate(Struct, frozen=True, kw_only=True):
+    """The effective estimate and the candidates it was chosen from."""
+
+    tokens: int
+    serialized_tokens: int
+    provider_tokens: int
+    usage_floor_tokens: int
+
+
+def window_state(used_tokens: int, max_tokens: int) -> ContextWindowState:
+    used = min(100.0, round(used_tokens / max_tokens * 100, 2)) if max_tokens > 0 else 100.0
+    return ContextWindowState(max_tokens, used_tokens, used, round(100.0 - used, 2))
+
+
+def serialized_size(message: Message) -> int:
+    """Bytes of the message's JSON text, attachments counted flat."""
+    parts: tuple[Part, ...] = getattr(message, "parts", ())
+    if not parts:
+        return len(_encode(message))
+    bulk = sum(len(part.data) for part in parts if isinstance(part, ImagePart | FilePart))
+    flat = sum(isinstance(part, ImagePart | FilePart) for part in parts) * ATTACHMENT_TOKENS * BYTES_PER_TOKEN
+    return len(_encode(message)) - bulk + flat
+
+
+class ContextTally:
+    """The running state of the estimator over a growing list of messages; every question is O(1)."""
+
+    __slots__ = ("_bytes", "_count", "_provider_tokens", "_usage_at")
+
+    def __init__(self, messages: Iterable[Message] = ()) -> None:
+        self._bytes = 2  # the brackets of the list
+        self._count = 0
+        self._provider_tokens = 0
+        self._usage_at = 0
+        for message in messages:
+            self.add(message)
+
+    def add(self, message: Message) -> None:
+        self._bytes += serialized_size(message) + (1 if self._count else 0)
+        self._count += 1
+        usage = read_token_usage(message)
+        if usage is not None:
+            self._provider_tokens = usage.total_tokens
+            self._usage_at = self._count
+
+    def estimate(self, usage_floor_tokens: int = 0) -> ContextEstimate:
+        serialized = math.ceil(self._bytes / BYTES_PER_TOKEN) if self._count else 0
+        exact = self._usage_at == self._count and self._count > 0
+        known = max(self._provider_tokens, usage_floor_tokens)
+        return ContextEstimate(
+            tokens=known if exact else max(serialized, known),
+            serialized_tokens=serialized,
+            provider_tokens=self._provider_tokens,
+            usage_floor_tokens=usage_floor_tokens,
+        )
+
+
+def estimate_context_tokens_from_messages(
+    messages: Iterable[Message], *, usage_floor_tokens: int = 0
+) -> ContextEstimate:
+    return ContextTally(messages).estimate(usage_floor_tokens)
+
+
+def estimate_serialized_context_tokens(messages: Iterable[Message]) -> int:
+    return ContextTally(messages).estimate().serialized_tokens
+
+
+def read_token_usage(message: Message) -> TokenUsage | None:
+    """The provider's count kept with a message, whichever of the accepted spellings it has."""
+    metadata = message.metadata
+    return None if not metadata else normalize_usage(metadata)
+
+
+def normalize_usage(record: Mapping[str, Json]) -> TokenUsage | None:
+    """Canonical counts from `inputTokens/outputTokens`, `promptTokens/completionTokens` or `usage`."""
+    sent, received = (
+        _number(record, "inputTokens", "promptTokens"),
+        _number(record, "outputTokens", "completionTokens"),
+    )
+    if sent is not None and received is not None:
+        total = _number(record, "totalTokens", "totalTokens")
+        more = max(0, int(total - sent - received)) if total is not None else 0
+        return TokenUsage(
+            int(sent),
+            int(received) + more,  # a total above the sum is what the provider really counted
+            int(_number(record, "cacheReadTokens", "cachedTokens") or 0),
+            int(_number(record, "cacheWriteTokens", "cacheCreationTokens") or 0),
+            int(_number(record, "reasoningTokens", "reasoningTokens") or 0),
+        )
+    nested = record.get("usage")
+    if isinstance(nested, str):
+        try:
+            nested = msgspec.json.decode(nested)
+        except msgspec.DecodeError:
+            return None
+    return normalize_usage(nested) if isinstance(nested, Mapping) else None
+
+
+def _number(record: Mapping[str, Json], *keys: str) -> float | None:
+    for key in keys:
+        value = record.get(key)
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+            return value
+    return None

@@ -1,0 +1,258 @@
+"""The one record of a conversation: append-only, changed only by synchronous code.
+
+Two views of the same messages. The *timeline* keeps everything that ever happened. The *model's view* is what
+a provider is sent: it begins again at a compaction mark, says so when an answer was interrupted, and gives
+every tool call an id of its own even when a provider reused one; stored messages are never touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from robota.core.context import ContextTally
+from robota.core.encoded import EncodedHistory, MessageView
+from robota.core.history import HistoryEntry, message_to_history_entry
+from robota.core.messages import (
+    AssistantMessage,
+    Json,
+    Message,
+    MessageState,
+    ReasoningBlock,
+    SystemMessage,
+    ToolCall,
+    ToolMessage,
+)
+from robota.core.ports import REAL_WORLD, Ports, timestamp
+
+INTERRUPTION_NOTE = "\n\n[This response was interrupted by the user]"
+SUMMARY_HEADING = "[Context Summary]"
+
+
+class PendingAssistant:
+    """An answer while it is being streamed."""
+
+    __slots__ = ("calls", "reasoning", "text")
+
+    def __init__(self) -> None:
+        self.text: list[str] = []
+        self.calls: list[ToolCall] = []
+        self.reasoning: list[ReasoningBlock] = []
+
+
+class ConversationStore:
+    __slots__ = (
+        "_entries", "_messages", "_open_calls", "_pending", "_ports", "_renamed", "_seen_ids", "_starts",
+        "_system", "_view", "encoded", "epoch", "tally",
+    )  # fmt: skip
+
+    def __init__(self, ports: Ports = REAL_WORLD) -> None:
+        self._ports = ports
+        self._entries: list[Message | HistoryEntry] = []
+        self._messages: list[Message] = []
+        self._pending: PendingAssistant | None = None
+        self._open_calls: dict[str, ToolCall] = {}
+        self._system: SystemMessage | None = None
+        self.epoch = 0
+        """Grows whenever the model's view begins again."""
+        self._view: list[Message] = []
+        self._starts: list[int] = []
+        self._seen_ids: dict[str, int] = {}
+        self._renamed: dict[str, str] = {}
+        self.encoded = EncodedHistory(self._view, self._starts)
+        self.tally = ContextTally()
+
+    # --- reading -------------------------------------------------------------------------------------
+
+    @property
+    def messages(self) -> list[Message]:
+        """Every message of the conversation, as stored."""
+        return list(self._messages)
+
+    @property
+    def history(self) -> list[HistoryEntry]:
+        """The whole timeline: chat entries and event entries in order."""
+        return [
+            entry if isinstance(entry, HistoryEntry) else message_to_history_entry(entry)
+            for entry in self._entries
+        ]
+
+    @property
+    def system(self) -> SystemMessage | None:
+        """The system message in force."""
+        return self._system
+
+    @property
+    def last_message(self) -> Message | None:
+        return self._messages[-1] if self._messages else None
+
+    @property
+    def open_calls(self) -> Sequence[ToolCall]:
+        """Calls of the last answer that have no result yet."""
+        return tuple(self._open_calls.values())
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def messages_for_api(self) -> Sequence[Message]:
+        """The model's view as it is now; it stays as it is while the conversation grows."""
+        return MessageView(self._view)
+
+    # --- appending -----------------------------------------------------------------------------------
+
+    def append(self, message: Message) -> int:
+        """Record a message and return its index. Nothing recorded is ever changed."""
+        self._entries.append(message)
+        self._messages.append(message)
+        if isinstance(message, SystemMessage):
+            self._set_system(message)
+        else:
+            self._append_to_view(message)
+        return len(self._messages) - 1
+
+    def add_entry(self, entry: HistoryEntry) -> None:
+        """Put a ready-made event into the timeline; the model does not see it."""
+        if entry.category == "chat":
+            raise ValueError("add_entry takes event entries; record a message with append().")
+        self._entries.append(entry)
+
+    def clear(self) -> None:
+        """Begin an empty conversation; the system message stays."""
+        system = self._system
+        self._entries, self._messages, self._pending, self._open_calls = [], [], None, {}
+        self._system = None
+        self._restart([])
+        if system is not None:
+            self.append(system)
+
+    # --- the answer being streamed ---------------------------------------------------------------------
+
+    def begin_assistant(self) -> PendingAssistant:
+        """Open the buffer before the model is called, so that there is always something to commit."""
+        if self._pending is None:
+            self._pending = PendingAssistant()
+        return self._pending
+
+    def append_streaming(self, delta: str) -> None:
+        self.begin_assistant().text.append(delta)
+
+    def append_tool_call(self, call: ToolCall) -> None:
+        """Add a call; the same id twice in one answer is one call."""
+        calls = self.begin_assistant().calls
+        if all(known.id != call.id for known in calls):
+            calls.append(call)
+
+    def append_reasoning(self, block: ReasoningBlock) -> None:
+        self.begin_assistant().reasoning.append(block)
+
+    def commit_assistant(
+        self, state: MessageState, metadata: Mapping[str, Json] | None = None
+    ) -> AssistantMessage | None:
+        """Record the streamed answer, however it ended; text is kept whatever else there is."""
+        pending, self._pending = self._pending, None
+        if pending is None:
+            return None
+        message = AssistantMessage(
+            "".join(pending.text),
+            tuple(pending.calls),
+            state,
+            tuple(pending.reasoning),
+            id=self._ports.new_id(),
+            timestamp=timestamp(self._ports.now()),
+            metadata=metadata or {},
+        )
+        self.append(message)
+        return message
+
+    def discard_pending(self) -> None:
+        self._pending = None
+
+    @property
+    def has_pending_assistant(self) -> bool:
+        return self._pending is not None
+
+    @property
+    def pending_content(self) -> str:
+        return "".join(self._pending.text) if self._pending is not None else ""
+
+    # --- compaction ------------------------------------------------------------------------------------
+
+    def mark_compaction(self, summary: str) -> AssistantMessage:
+        """From here on the model sees the system message and this summary; nothing is deleted."""
+        message = AssistantMessage(
+            f"{SUMMARY_HEADING}\n{summary}",
+            id=self._ports.new_id(),
+            timestamp=timestamp(self._ports.now()),
+            metadata={"compaction": True, "replaces": len(self._messages)},
+        )
+        self._entries.append(message)
+        self._messages.append(message)
+        self._open_calls = {}
+        self._restart([message])
+        return message
+
+    # --- the model's view -------------------------------------------------------------------------------
+
+    def _set_system(self, message: SystemMessage) -> None:
+        if self._system is None and not self._view:
+            self._system = message
+            self._append_to_view(message)
+            return
+        rest = self._view[1:] if self._system is not None else list(self._view)
+        self._system = message
+        self._restart(rest, prepared=True)
+
+    def _restart(self, messages: list[Message], *, prepared: bool = False) -> None:
+        self.epoch += 1
+        self._view, self._starts = [], []
+        self.tally = ContextTally()
+        self.encoded.restart(self._view, self._starts)
+        if not prepared:
+            self._seen_ids, self._renamed = {}, {}
+        for message in ([self._system] if self._system is not None else []) + messages:
+            if prepared:
+                self._extend_view(message)
+            else:
+                self._append_to_view(message)
+
+    def _append_to_view(self, message: Message) -> None:
+        if isinstance(message, AssistantMessage):
+            self._open_calls = {call.id: call for call in message.tool_calls}
+            message = self._as_sent(message)
+        elif isinstance(message, ToolMessage):
+            self._open_calls.pop(message.tool_call_id, None)
+            other = self._renamed.get(message.tool_call_id)
+            if other is not None:
+                message = replace(message, tool_call_id=other)
+        self._extend_view(message)
+
+    def _extend_view(self, message: Message) -> None:
+        view = self._view
+        if not (isinstance(message, ToolMessage) and view and isinstance(view[-1], ToolMessage)):
+            self._starts.append(len(view))
+        view.append(message)
+        self.tally.add(message)
+
+    def _as_sent(self, message: AssistantMessage) -> AssistantMessage:
+        if message.state == "interrupted":
+            message = replace(message, content=message.content + INTERRUPTION_NOTE)
+        if not message.tool_calls:
+            return message
+        self._renamed = {
+            call.id: self._unused(call.id) for call in message.tool_calls if call.id in self._seen_ids
+        }
+        for call in message.tool_calls:
+            self._seen_ids.setdefault(self._renamed.get(call.id, call.id), 1)
+        if not self._renamed:
+            return message
+        calls = tuple(replace(call, id=self._renamed.get(call.id, call.id)) for call in message.tool_calls)
+        return replace(message, tool_calls=calls)
+
+    def _unused(self, wanted: str) -> str:
+        """Another id for a call whose own one an earlier call in the view has."""
+        seen = self._seen_ids
+        while True:
+            seen[wanted] += 1
+            if (other := f"{wanted}_{seen[wanted]}") not in seen:
+                return other

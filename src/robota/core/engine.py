@@ -1,0 +1,79 @@
+"""What all parts of one run share: the agent's fixed parts, and the switch that stops it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from robota.core.bus import EventBus
+from robota.core.conversation import ConversationStore
+from robota.core.plugin import PluginChain
+from robota.core.ports import Ports
+from robota.core.provider import ModelSettings, NativeWebTools, Provider, ToolSchema
+from robota.core.tool import Ask, FileVersions, Tool
+from robota.core.tool_batch import RunTool
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+    from anyio import CancelScope
+
+DEFAULT_CAPACITY_HINT = "Start a new conversation, compact this one, or choose a model with a larger window."
+
+
+class Engine(Struct, frozen=True, kw_only=True):
+    """An agent as its loop sees it, taken when a run starts: a new model or tool counts from the next run."""
+
+    provider: Provider
+    model: str
+    tools: Mapping[str, Tool]
+    schemas: tuple[ToolSchema, ...]
+    conversation: ConversationStore
+    events: EventBus
+    plugins: PluginChain
+    ports: Ports
+    settings: ModelSettings
+    run_tool: RunTool
+    native_web_tools: NativeWebTools | None
+    context_window: int
+    capacity_hint: str
+    idle_timeout: float | None
+    max_parallel_tools: int | None
+    max_identical_failures: int
+    agent_id: str
+    conversation_id: str
+    session_id: str
+    cwd: str
+    files: FileVersions
+    deps: Any
+    ask: Ask | None
+
+
+class RunControl:
+    """Stops one run, from any thread and from signal handlers."""
+
+    __slots__ = ("_loop", "_scope", "aborted")
+
+    def __init__(self, scope: CancelScope, loop: AbstractEventLoop) -> None:
+        self._scope = scope
+        self._loop = loop
+        self.aborted = False
+        """Asked to stop. Looked at between two chunks, because buffered chunks come without a real wait."""
+
+    def abort(self) -> None:
+        self.aborted = True
+        try:
+            # Also from the loop's own thread: a signal handler may have interrupted it at any point.
+            self._loop.call_soon_threadsafe(self._scope.cancel)
+        except RuntimeError:
+            return  # the loop is closed, so the run is over
+
+    async def checkpoint(self) -> None:
+        """Stop here if somebody asked for it."""
+        if self.aborted:
+            from anyio.lowlevel import checkpoint  # noqa: PLC0415 - loaded by the run around us
+
+            self._scope.cancel()
+            await checkpoint()

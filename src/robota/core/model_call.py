@@ -1,0 +1,199 @@
+"""One call of the model: the stream read chunk by chunk, and the answer committed however it ended."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import Any
+
+from robota.core.engine import Engine, RunControl
+from robota.core.errors import ProviderError
+from robota.core.events import (
+    AssistantMessageCommitted,
+    ProviderNativeRawPayload,
+    ProviderResponseNormalized,
+    ProviderResponseRaw,
+    ProviderRetried,
+    ProviderStreamRawDelta,
+    ReasoningDelta,
+    ServerToolUsed,
+    TextDelta,
+    ToolInputDelta,
+)
+from robota.core.idle import IdleTimer
+from robota.core.messages import MessageState, ReasoningBlock, TokenUsage, ToolCall
+from robota.core.provider import (
+    ChatRequest,
+    MetadataChunk,
+    NativePayload,
+    ReasoningChunk,
+    RetryNotice,
+    ServerToolChunk,
+    StopChunk,
+    TextChunk,
+    ToolInputChunk,
+)
+from robota.core.recorder import Recorder
+from robota.core.reply import Reply, open_stream, refuse_chunk
+
+
+class ModelCall:
+    """Reads one reply into the conversation's pending answer; `commit` makes it a message."""
+
+    __slots__ = ("control", "engine", "recorder", "reply", "request")
+
+    def __init__(self, recorder: Recorder, control: RunControl, request: ChatRequest) -> None:
+        self.recorder = recorder
+        self.engine: Engine = recorder.engine
+        self.control = control
+        self.request = request
+        self.reply = Reply()
+
+    async def read(self) -> None:
+        """Take the whole stream in. The one place where a silent provider is noticed."""
+        seconds = self.engine.idle_timeout
+        if seconds is None:
+            await self.accept_all(None)
+            return
+        from anyio import CancelScope  # noqa: PLC0415 - loaded by the run around us
+
+        with CancelScope() as scope:
+            timer = IdleTimer(seconds, scope.cancel)
+            try:
+                await self.accept_all(timer)
+            finally:
+                timer.cancel()
+        if scope.cancelled_caught:
+            name = self.engine.provider.name
+            raise ProviderError(
+                f"Provider call idle timeout after {seconds:g}s: {name} sent nothing. "
+                "Try again, or raise the idle timeout.",
+                provider=name,
+            )
+
+    async def accept_all(self, timer: IdleTimer | None) -> None:
+        engine, control, reply = self.engine, self.control, self.reply
+        emit, next_seq = engine.events.emit, engine.events.next_seq
+        text = engine.conversation.begin_assistant().text
+        watched = engine.plugins.has("on_stream_chunk")
+        raw_deltas = engine.events.wants(ProviderStreamRawDelta)
+        run, number = self.recorder.execution_id, self.recorder.round
+        async with aclosing(open_stream(engine.provider, self.request)) as chunks:
+            async for chunk in chunks:
+                # Written out, not delegated: this branch runs once per delta and is what a stream costs.
+                if type(chunk) is TextChunk and type(chunk.text) is str:
+                    reply.deltas = count = reply.deltas + 1
+                    text.append(chunk.text)
+                    emit(TextDelta(chunk.text, number, count, chunk.raw, execution_id=run, seq=next_seq()))
+                    if raw_deltas:
+                        self.recorder.log(ProviderStreamRawDelta, sequence=count, delta=chunk.text)
+                    if watched:
+                        await engine.plugins.tell("on_stream_chunk", chunk.text)
+                else:
+                    self.accept(chunk)
+                if timer is not None:
+                    timer.last = timer.now()
+                if control.aborted:
+                    await control.checkpoint()
+
+    def accept(self, chunk: Any) -> None:
+        """Everything in a stream that is not text."""
+        take = _TAKE.get(type(chunk))
+        if take is None:
+            raise refuse_chunk(chunk, self.engine.provider.name)
+        take(self, chunk)
+
+    def take_call(self, call: ToolCall) -> None:
+        taken = self.reply.add_call(call, self.engine.provider.name, self.recorder.spare_call_id)
+        if taken is not None:
+            self.engine.conversation.append_tool_call(taken)
+
+    def take_input(self, chunk: ToolInputChunk) -> None:
+        self.recorder.tell(
+            ToolInputDelta,
+            index=chunk.index,
+            tool_call_id=chunk.id,
+            tool_name=chunk.name,
+            delta=chunk.delta,
+            round=self.recorder.round,
+        )
+
+    def take_thought(self, chunk: ReasoningChunk) -> None:
+        self.recorder.tell(ReasoningDelta, text=chunk.text, round=self.recorder.round)
+
+    def take_reasoning(self, block: ReasoningBlock) -> None:
+        self.engine.conversation.append_reasoning(block)
+
+    def take_usage(self, usage: TokenUsage) -> None:
+        self.reply.usage = usage
+
+    def take_stop(self, chunk: StopChunk) -> None:
+        self.reply.stop, self.reply.stop_detail = chunk.reason, chunk.detail
+
+    def take_metadata(self, chunk: MetadataChunk) -> None:
+        self.reply.metadata.update(chunk.values)
+
+    def take_native(self, chunk: NativePayload) -> None:
+        self.reply.native += 1
+        self.recorder.log(
+            ProviderNativeRawPayload,
+            provider=self.engine.provider.name,
+            api_surface=chunk.api_surface,
+            payload_kind=chunk.kind,
+            payload=chunk.payload,
+            metadata=chunk.metadata,
+            sequence=self.reply.native if chunk.sequence is None else chunk.sequence,
+        )
+
+    def take_server_tool(self, chunk: ServerToolChunk) -> None:
+        self.recorder.tell(ServerToolUsed, tool_name=chunk.name, input=chunk.input, round=self.recorder.round)
+
+    def take_retry(self, chunk: RetryNotice) -> None:
+        self.recorder.tell(
+            ProviderRetried,
+            attempt=chunk.attempt,
+            max_attempts=chunk.max_attempts,
+            delay=chunk.delay,
+            message=chunk.message,
+            round=self.recorder.round,
+        )
+
+    def commit(self, state: MessageState, *, final: bool) -> None:
+        """Put the answer into the conversation: synchronous, so it cannot be left half-way.
+
+        `final`: the forced summary, whose calls never run and whose failure is not worth a message.
+        """
+        reply, store = self.reply, self.engine.conversation
+        pending = store.begin_assistant()
+        if state == "interrupted":
+            reply.stop = "aborted"
+        elif final or reply.error is not None:
+            reply.calls.clear()  # the calls of an answer that was cut are never run
+            pending.calls.clear()
+        if reply.error is not None and not final:
+            reply.explain_failure(pending.text)
+        if reply.stop in ("refusal", "content_filter") and not any(pending.text):
+            pending.text.append(f"The model declined to answer ({reply.stop_detail or reply.stop}).")
+        if state == "complete" and not any(pending.text) and not pending.calls and reply.stop != "pause":
+            store.discard_pending()
+            return
+        message = reply.message = store.commit_assistant(state, reply.committed_metadata())
+        if message is not None:
+            calls = len(message.tool_calls)
+            self.recorder.log(ProviderResponseRaw, response=message)
+            self.recorder.log(ProviderResponseNormalized, response=message, tool_calls_count=calls)
+            self.recorder.log(AssistantMessageCommitted, message=message)
+            self.recorder.announce(message)
+
+
+_TAKE: dict[type, Any] = {
+    ToolCall: ModelCall.take_call,
+    ToolInputChunk: ModelCall.take_input,
+    ReasoningChunk: ModelCall.take_thought,
+    ReasoningBlock: ModelCall.take_reasoning,
+    TokenUsage: ModelCall.take_usage,
+    StopChunk: ModelCall.take_stop,
+    MetadataChunk: ModelCall.take_metadata,
+    NativePayload: ModelCall.take_native,
+    ServerToolChunk: ModelCall.take_server_tool,
+    RetryNotice: ModelCall.take_retry,
+}

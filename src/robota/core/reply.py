@@ -1,0 +1,130 @@
+"""One answer of the model as it comes in: what the chunks add up to besides the text itself."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+
+from robota.core.errors import ProviderError, RobotaError
+from robota.core.messages import (
+    AssistantMessage,
+    Json,
+    JsonObject,
+    ReasoningBlock,
+    StopReason,
+    TokenUsage,
+    ToolCall,
+)
+from robota.core.provider import ChatRequest, Chunk, MetadataChunk, Provider, StopChunk, TextChunk
+
+
+class Reply:
+    """Collected by the loop during one model call."""
+
+    __slots__ = ("calls", "deltas", "error", "message", "metadata", "native", "stop", "stop_detail", "usage")
+
+    def __init__(self) -> None:
+        self.calls: list[ToolCall] = []
+        self.deltas = 0
+        self.native = 0
+        """Native payloads seen; numbers those that come without a sequence of their own."""
+        self.usage: TokenUsage | None = None
+        self.stop: StopReason | None = None
+        self.stop_detail: str | None = None
+        self.metadata: JsonObject = {}
+        self.error: RobotaError | None = None
+        self.message: AssistantMessage | None = None
+        """The committed message; `None` when an empty answer was discarded."""
+
+    def add_call(self, call: ToolCall, provider: str, spare_id: Callable[[], str]) -> ToolCall | None:
+        """Take a finished call; one whose id is missing or used here for another call gets a spare one."""
+        if not isinstance(call.name, str) or not call.name or not isinstance(call.arguments, str):
+            raise ProviderError(
+                f"Provider {provider!r} sent a tool call without a name or without JSON text as arguments.",
+                provider=provider,
+            )
+        known = next((other for other in self.calls if other.id == call.id), None)
+        if known == call:
+            return None  # the same call sent twice
+        if known is not None or not call.id:
+            call = ToolCall(spare_id(), call.name, call.arguments, call.signature)
+        self.calls.append(call)
+        return call
+
+    def explain_failure(self, text: list[str]) -> None:
+        """The user always sees why there is no answer; the words that did arrive stay in front."""
+        self.stop = "error"
+        self.metadata["providerError"] = self.error.code if self.error is not None else ""
+        if any(text):
+            self.metadata["incomplete"] = True
+            text.append("\n\n")
+        text.append(f"[The model call failed: {self.error}]")
+
+    def committed_metadata(self) -> JsonObject:
+        """What is kept with the message: canonical usage, stop reason, the provider's own facts."""
+        kept: JsonObject = dict(self.metadata)
+        if self.usage is not None:
+            kept.update(usage_metadata(self.usage))
+        if self.stop is not None:
+            kept["stopReason"] = self.stop
+        if self.stop_detail:
+            kept["stopDetail"] = self.stop_detail
+        return kept
+
+
+def usage_metadata(usage: TokenUsage) -> dict[str, Json]:
+    """The canonical spelling of token counts in a message's metadata."""
+    counts = {"inputTokens": usage.input_tokens, "outputTokens": usage.output_tokens}
+    if usage.cache_read_tokens:
+        counts["cacheReadTokens"] = usage.cache_read_tokens
+    if usage.cache_write_tokens:
+        counts["cacheWriteTokens"] = usage.cache_write_tokens
+    if usage.reasoning_tokens:
+        counts["reasoningTokens"] = usage.reasoning_tokens
+    return counts
+
+
+def open_stream(provider: Provider, request: ChatRequest) -> AsyncGenerator[Chunk, None]:
+    """The provider's stream, or an error that tells its author what `stream` must return."""
+    stream = provider.stream(request)
+    if hasattr(stream, "__anext__") and hasattr(stream, "aclose"):
+        return stream
+    if hasattr(stream, "close"):
+        stream.close()  # a coroutine that nobody will await
+    raise ProviderError(
+        f"Provider {provider.name!r} must return an async generator from stream(), not "
+        f"{type(stream).__name__}: write it as `async def stream(self, request)` with `yield`.",
+        provider=provider.name,
+    )
+
+
+def refuse_chunk(chunk: object, provider: str) -> ProviderError:
+    return ProviderError(
+        f"Provider {provider!r} yielded {type(chunk).__name__} {chunk!r:.80}, which is no chunk; "
+        "see robota.core.provider for the chunks a stream may have.",
+        provider=provider,
+    )
+
+
+async def chat(provider: Provider, request: ChatRequest) -> AssistantMessage:
+    """One model call without a conversation: drain the stream into a message."""
+    reply, text, reasoning = Reply(), [], []
+    stream = open_stream(provider, request)
+    try:
+        async for chunk in stream:
+            if isinstance(chunk, TextChunk):
+                text.append(chunk.text)
+            elif isinstance(chunk, ToolCall):
+                reply.add_call(chunk, provider.name, lambda: f"call_{len(reply.calls) + 1}")
+            elif isinstance(chunk, ReasoningBlock):
+                reasoning.append(chunk)
+            elif isinstance(chunk, TokenUsage):
+                reply.usage = chunk
+            elif isinstance(chunk, StopChunk):
+                reply.stop, reply.stop_detail = chunk.reason, chunk.detail
+            elif isinstance(chunk, MetadataChunk):
+                reply.metadata.update(chunk.values)
+    finally:
+        await stream.aclose()
+    return AssistantMessage(
+        "".join(text), tuple(reply.calls), "complete", tuple(reasoning), metadata=reply.committed_metadata()
+    )
