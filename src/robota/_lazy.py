@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+TYPE_CHECKING = False  # keeps `typing` and `collections.abc` out of `import robota`
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 
 def lazy_names(

@@ -1,0 +1,53 @@
+"""The engine: messages, events, providers, tools, the loop, permissions and hooks. It needs nothing above it.
+
+Names are loaded when they are first used. The event bus itself is reached through an agent's `events`.
+"""
+
+from __future__ import annotations
+
+from robota._lazy import lazy_names
+
+_MODULES = {
+    "robota.core.messages": (
+        "AssistantMessage FilePart ImagePart ImageUriPart Message Part Prompt ReasoningBlock StopReason "
+        "SystemMessage TextPart TokenUsage ToolCall ToolMessage UserMessage"
+    ),
+    "robota.core.history": (
+        "HistoryEntry chat_entry_to_message get_messages_for_api is_chat_entry message_to_history_entry"
+    ),
+    "robota.core.conversation": "ConversationStore",
+    "robota.core.events": (
+        "AssistantMessageCommitted Compacted CompactionMarked ContextLoaded ContextUpdated Event HistoryMutation "
+        "HookExecuted Noticed OwnerPathSegment PermissionDecided PreRun PromptQueued ProviderNativeRawPayload "
+        "ProviderRequest ProviderResponseNormalized ProviderResponseRaw ProviderRetried ProviderStreamRawDelta "
+        "ReasoningDelta ReplayEvent RunCompleted RunFailed RunInterrupted RunStarted ServerToolUsed SessionInit "
+        "SessionShutdown SubagentEvent TextDelta ThinkingChanged ToolBatchStarted ToolEnded ToolExecutionRequest "
+        "ToolExecutionResult ToolInputDelta ToolMessageCommitted ToolProgressed ToolStarted TurnEvent "
+        "UserAnswered event_from_wire event_to_wire"
+    ),
+    "robota.core.errors": (
+        "AbortError AgentBusyError AuthenticationError CacheIntegrityError CircuitBreakerOpenError "
+        "ConfigurationError ModelNotAvailableError NetworkError PluginError ProviderError RateLimitError "
+        "RobotaError StorageError StructuredOutputError ToolExecutionError ValidationError from_unknown "
+        "get_error_code is_recoverable wrap_provider_error"
+    ),
+    "robota.core.provider": (
+        "Capabilities ChatRequest Chunk MetadataChunk ModelSettings NativePayload NativeWebTool NativeWebTools "
+        "Provider ReasoningChunk RetryNotice ServerToolChunk StopChunk TextChunk ToolInputChunk ToolSchema "
+        "assert_native_web_tools_available get_provider_capabilities"
+    ),
+    "robota.core.reply": "chat",
+    "robota.core.tool": "FileVersions Tool ToolClass ToolContext ToolResult",
+    "robota.core.tool_batch": "PreparedCall RunTool invoke_tool",
+    "robota.core.robota": "AgentConfig Robota",
+    "robota.core.turn": "RunResult",
+    "robota.core.plugin": "Plugin PluginCategory PluginPriority Refusal",
+    "robota.core.ports": "Ports",
+    "robota.core.context": (
+        "ContextEstimate ContextWindowState estimate_context_tokens_from_messages "
+        "estimate_serialized_context_tokens read_token_usage window_state"
+    ),
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
+
+__getattr__, __dir__ = lazy_names(__name__, _HOMES, globals())

@@ -1,0 +1,13 @@
+"""What type checkers see; written by `python -m robota._stubs`."""
+
+from robota._version import __version__ as __version__
+from robota.core.permissions import evaluate_permission as evaluate_permission
+from robota.core.permissions import explain_permission as explain_permission
+from robota.core.plugin import Plugin as Plugin
+from robota.core.provider import ModelSettings as ModelSettings
+from robota.core.robota import AgentConfig as AgentConfig
+from robota.core.robota import Robota as Robota
+from robota.core.tool import ToolContext as ToolContext
+from robota.core.tool import ToolResult as ToolResult
+from robota.core.turn import RunResult as RunResult
+from robota.tools.function_tool import tool as tool
