@@ -1,0 +1,56 @@
+"""JSON text to values and back: the one pair of functions to exchange when another library is to do it.
+
+`decode` is strict: what it accepts is valid JSON in valid UTF-8, so its input may be spliced into other JSON
+text. `decode_leniently` is for what servers send all the same. Whatever is wrong, both raise `ValueError`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from robota.core.messages import Json
+
+_decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
+
+
+def decode(data: bytes | str) -> Json:
+    """The value that valid JSON text stands for."""
+    try:
+        return _decode(data)
+    except RecursionError as error:
+        raise ValueError("The JSON text is nested too deeply.") from error
+
+
+def encode(value: Json) -> bytes:
+    """A value as compact JSON in UTF-8; half characters (lone surrogates) become question marks."""
+    try:
+        return _encode(value)
+    except UnicodeEncodeError:
+        import json  # noqa: PLC0415 - only for texts that are no Unicode, such as undecodable file names
+
+        text = json.dumps(msgspec.to_builtins(value), ensure_ascii=False, separators=(",", ":"))
+        return text.encode("utf-8", "replace")
+
+
+def decode_leniently(data: bytes) -> Json:
+    """Like `decode`, but takes NaN, infinities, broken UTF-8 and half characters, which become U+FFFD."""
+    import json  # noqa: PLC0415 - a server that needs this is rare
+
+    try:
+        value = json.loads(data.decode("utf-8-sig", "replace"))
+    except RecursionError as error:
+        raise ValueError("The JSON text is nested too deeply.") from error
+    return _mend(value)
+
+
+def _mend(value: Any) -> Json:
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [_mend(item) for item in value]
+    if isinstance(value, dict):
+        return {_mend(key): _mend(item) for key, item in value.items()}
+    return value

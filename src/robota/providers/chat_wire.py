@@ -1,0 +1,217 @@
+"""Requests in the wire form of Chat Completions, joined from fragments that are encoded once.
+
+A fragment is one group of messages as JSON objects with commas between them. What an endpoint cannot take
+(images, files) is replaced by a note, so that the model knows that something was there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from robota.core.errors import ConfigurationError
+from robota.core.jsontext import decode, encode
+from robota.core.messages import (
+    AssistantMessage,
+    FilePart,
+    ImagePart,
+    ImageUriPart,
+    Json,
+    JsonObject,
+    Message,
+    Part,
+    TextPart,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from robota.core.provider import ChatRequest, ModelSettings, ToolSchema
+
+_MAX_TOOL_SETS = 32
+
+
+class ChatDialect(Struct, frozen=True):
+    """How one endpoint wants its messages; the key under which a history keeps their wire form."""
+
+    images: bool = False
+    files: bool = False
+    reasoning_field: str | None = None
+    """Where past thinking is sent back; `None` leaves it out, which most endpoints expect."""
+    max_tokens_field: str = "max_tokens"
+    output_schema: bool = False
+
+
+class ChatEncoder:
+    """Turns requests into bodies. The JSON of a tool set is kept as long as the same tuple is used."""
+
+    __slots__ = ("_dialect", "_tool_sets")
+
+    def __init__(self, dialect: ChatDialect) -> None:
+        self._dialect = dialect
+        self._tool_sets: dict[int, tuple[tuple[ToolSchema, ...], bytes]] = {}
+
+    def encode(self, request: ChatRequest, model: str) -> bytes:
+        messages = request.messages
+        if request.history is not None:
+            fragments = request.history.fragments(self._dialect, len(messages), self.encode_group)
+        else:
+            fragments = [self.encode_group(group) for group in split_groups(messages)]
+        pieces = [encode(self._fields(request, model))[:-1], b',"messages":[', b",".join(fragments), b"]"]
+        tools = self._encode_tools(request)
+        if tools:
+            pieces += (b',"tools":[', tools, b"]")
+        pieces.append(b"}")
+        return b"".join(pieces)
+
+    def encode_group(self, group: Sequence[Message]) -> bytes:
+        wire = [encode(self._encode_message(message)) for message in group]
+        if self._dialect.images:
+            wire += self._encode_result_images(group)
+        return b",".join(wire)
+
+    # --- the fields besides messages and tools ---------------------------------------------------------
+
+    def _fields(self, request: ChatRequest, model: str) -> JsonObject:
+        settings = request.settings
+        fields: JsonObject = {
+            "model": model,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "temperature": settings.temperature,
+            "top_p": settings.top_p,
+            self._dialect.max_tokens_field: settings.max_tokens,
+            "stop": settings.stop or None,
+            "reasoning_effort": settings.effort,
+        }
+        if request.tools and settings.tool_choice is not None:
+            fields["tool_choice"] = _encode_tool_choice(settings.tool_choice)
+        if request.output_schema is not None and self._dialect.output_schema:
+            fields["response_format"] = _encode_output_schema(request.output_schema)
+        if settings.extra:
+            fields.update(_checked_extra(settings))
+        return {name: value for name, value in fields.items() if value is not None}
+
+    def _encode_tools(self, request: ChatRequest) -> bytes:
+        tools = request.tools
+        kept = self._tool_sets.get(id(tools))
+        if kept is None or kept[0] is not tools:
+            if len(self._tool_sets) >= _MAX_TOOL_SETS:
+                self._tool_sets.clear()
+            kept = self._tool_sets[id(tools)] = (tools, b",".join(map(_encode_tool, tools)))
+        wire = kept[1]
+        more = request.settings.extra.get("tools") or ()
+        return b",".join(filter(None, (wire, *map(encode, more)))) if more else wire
+
+    # --- messages ------------------------------------------------------------------------------------
+
+    def _encode_message(self, message: Message) -> JsonObject:
+        if isinstance(message, AssistantMessage):
+            return self._encode_assistant(message)
+        if isinstance(message, ToolMessage):
+            return {
+                "role": "tool",
+                "tool_call_id": message.tool_call_id,
+                "content": self._result_text(message),
+            }
+        if isinstance(message, UserMessage) and message.parts:
+            return {"role": "user", "content": [self._encode_part(part) for part in message.parts]}
+        return {"role": message.role, "content": message.content}
+
+    def _encode_assistant(self, message: AssistantMessage) -> JsonObject:
+        calls = message.tool_calls
+        wire: JsonObject = {"role": "assistant", "content": message.content or (None if calls else "")}
+        if calls:
+            wire["tool_calls"] = [
+                {
+                    "id": call.id,
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": _safe_arguments(call)},
+                }
+                for call in calls
+            ]
+        thinking = "".join(block.text for block in message.reasoning)
+        if thinking and self._dialect.reasoning_field:
+            wire[self._dialect.reasoning_field] = thinking
+        return wire
+
+    def _encode_part(self, part: Part) -> JsonObject:
+        if isinstance(part, TextPart):
+            return {"type": "text", "text": part.text}
+        if isinstance(part, FilePart):
+            if not self._dialect.files:
+                return _note(f"file {part.name or 'without a name'} ({part.mime_type})", "files")
+            data = f"data:{part.mime_type};base64,{part.data}"
+            return {"type": "file", "file": {"filename": part.name or "file", "file_data": data}}
+        if not self._dialect.images:
+            return _note(f"image ({part.mime_type or 'unknown type'})", "images")
+        uri = part.uri if isinstance(part, ImageUriPart) else f"data:{part.mime_type};base64,{part.data}"
+        return {"type": "image_url", "image_url": {"url": uri}}
+
+    def _result_text(self, message: ToolMessage) -> str:
+        """A result's text; its other parts as notes, because this message can hold nothing but text."""
+        notes = []
+        for part in message.parts:
+            if isinstance(part, FilePart) or (not isinstance(part, TextPart) and not self._dialect.images):
+                note = _note(f"{part.mime_type or 'unknown type'} content", "it in a tool result")
+                notes.append(note["text"])
+        return "\n".join(filter(None, (message.content, *notes)))
+
+    def _encode_result_images(self, group: Sequence[Message]) -> list[bytes]:
+        """The images of a group of tool results, as the user message that has to carry them."""
+        content: list[JsonObject] = []
+        for message in group:
+            if isinstance(message, ToolMessage):
+                images = [part for part in message.parts if isinstance(part, ImagePart | ImageUriPart)]
+                if images:
+                    content.append({"type": "text", "text": f"Images in the result of {message.name}:"})
+                    content += map(self._encode_part, images)
+        return [encode({"role": "user", "content": content})] if content else []
+
+
+def split_groups(messages: Sequence[Message]) -> list[list[Message]]:
+    """Messages as groups: each by itself, but tool results that follow one another together."""
+    groups: list[list[Message]] = []
+    for message in messages:
+        if isinstance(message, ToolMessage) and groups and isinstance(groups[-1][-1], ToolMessage):
+            groups[-1].append(message)
+        else:
+            groups.append([message])
+    return groups
+
+
+def _safe_arguments(call: ToolCall) -> str:
+    """The arguments as the model wrote them; `{}` when they are no JSON object, which makes servers fail."""
+    try:
+        return call.arguments if isinstance(decode(call.arguments), dict) else "{}"
+    except ValueError:
+        return "{}"
+
+
+def _encode_tool(tool: ToolSchema) -> bytes:
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    return encode({"type": "function", "function": function})
+
+
+def _encode_tool_choice(choice: str) -> Json:
+    if choice in ("auto", "none", "required"):
+        return choice
+    return {"type": "function", "function": {"name": choice}}
+
+
+def _encode_output_schema(schema: JsonObject) -> JsonObject:
+    strict = schema.get("additionalProperties") is False  # open schemas are refused when strict is asked for
+    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": strict}}
+
+
+def _checked_extra(settings: ModelSettings) -> Mapping[str, Json]:
+    """The caller's own fields. They win over ours, `None` leaves a field out, `tools` are added to ours."""
+    if "messages" in settings.extra:
+        raise ConfigurationError(
+            "ModelSettings.extra cannot hold 'messages'; pass them in ChatRequest.messages."
+        )
+    return {name: value for name, value in settings.extra.items() if name != "tools"}
+
+
+def _note(what: str, kind: str) -> JsonObject:
+    return {"type": "text", "text": f"[{what} left out: this endpoint does not take {kind}]"}

@@ -1,0 +1,194 @@
+"""How adapters reach a model service: POST to one address over httpx2, every failure as one of our errors.
+
+URL, headers and timeouts are prepared once. httpx2 is loaded with the first request; there is one client per
+event loop, and a TLS context, shared by all, only when an address needs one. Redirects are not followed, so a
+key goes to the host it was configured for and to no other. No error text repeats a secret.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
+
+from robota._version import __version__
+from robota.core.errors import ConfigurationError, NetworkError, RobotaError
+from robota.providers.http_errors import Refusal, describe_failure, describe_refusal
+
+if TYPE_CHECKING:
+    import ssl
+    from asyncio import AbstractEventLoop
+
+    import httpx2
+
+CONNECT_SECONDS = 10.0
+KEEP_ALIVE_SECONDS = 60.0
+MAX_ERROR_BYTES = 64 * 1024
+_TIMEOUT = {"connect": CONNECT_SECONDS, "read": None, "write": None, "pool": None}
+"""Waiting for the next byte is not limited here: the loop owns the idle timer."""
+_DEFAULT_HEADERS = {
+    "accept": "text/event-stream, application/json",
+    "accept-encoding": "identity",
+    "content-type": "application/json",
+    "user-agent": f"robota/{__version__}",
+}
+
+
+class HttpChannel:
+    """The way to one address of one service.
+
+    `client` and `transport` are httpx2's own. A client that was handed in keeps its headers, proxies, hooks
+    and connections and is not closed here; a transport is, and serves one event loop only.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        *,
+        provider: str,
+        secrets: Sequence[str] = (),
+        transport: httpx2.AsyncBaseTransport | None = None,
+        client: httpx2.AsyncClient | None = None,
+    ) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ConfigurationError(
+                f"The base URL {url!r} of provider {provider!r} is no web address; it must look like "
+                "https://host/v1 or http://localhost:8080/v1."
+            )
+        host = parts.netloc.rpartition("@")[2]
+        self.origin = f"{parts.scheme}://{host}"
+        """Where requests go, without path and credentials: fit to be shown."""
+        self.provider = provider
+        self.secrets = tuple(secret for secret in secrets if secret)
+        self._url = url
+        self._secure = parts.scheme == "https"
+        self._headers = _encode_headers({"host": host, **_DEFAULT_HEADERS}, headers, provider)
+        self._transport = transport
+        self._given_client = client
+        self._target: httpx2.URL | None = None
+        self._clients: WeakKeyDictionary[AbstractEventLoop, httpx2.AsyncClient] = WeakKeyDictionary()
+
+    async def post(self, body: bytes, *, model: str = "") -> httpx2.Response:
+        """Send it and return the open reply, which the caller must close; a refusal is raised."""
+        import httpx2  # noqa: PLC0415 - 74 ms, paid by the first request
+
+        client = self._given_client or self._client()
+        try:
+            response = await client.send(self._request(body), stream=True, follow_redirects=False)
+        except httpx2.HTTPError as error:
+            raise self.translate(error) from error
+        if response.status_code == 200:
+            return response
+        raise await self._refusal(response, model)
+
+    def translate(self, error: Exception) -> NetworkError:
+        """A failure of httpx2 as the error to raise."""
+        failure = describe_failure(error, self.provider, self.origin, self.secrets)
+        failure.__cause__ = error
+        return failure
+
+    async def aclose(self) -> None:
+        """Close the connections of all event loops; another request would open new ones."""
+        import asyncio  # noqa: PLC0415 - a loop is running, so it is loaded
+
+        here = asyncio.get_running_loop()
+        clients = list(self._clients.items())
+        self._clients.clear()
+        for loop, client in clients:
+            if loop is here:
+                await client.aclose()
+            elif loop.is_running():  # in another thread
+                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(client.aclose(), loop))
+
+    def _client(self) -> httpx2.AsyncClient:
+        import asyncio  # noqa: PLC0415 - a loop is running, so it is loaded
+
+        loop = asyncio.get_running_loop()
+        client = self._clients.get(loop)
+        if client is None:
+            client = self._clients[loop] = self._new_client()
+        return client
+
+    def _new_client(self) -> httpx2.AsyncClient:
+        import httpx2  # noqa: PLC0415 - see post()
+
+        limits = httpx2.Limits(
+            max_connections=None, max_keepalive_connections=100, keepalive_expiry=KEEP_ALIVE_SECONDS
+        )
+        return httpx2.AsyncClient(
+            transport=self._transport,
+            verify=_trusting_context() if self._secure else _empty_context(),
+            limits=limits,
+        )
+
+    def _request(self, body: bytes) -> httpx2.Request:
+        import httpx2  # noqa: PLC0415 - see post()
+
+        headers = [*self._headers, (b"content-length", b"%d" % len(body))]
+        if self._given_client is not None:  # its headers and cookies apply
+            return self._given_client.build_request(
+                "POST", self._url, headers=headers, content=body, extensions={"timeout": _TIMEOUT}
+            )
+        if self._target is None:
+            self._target = httpx2.URL(self._url)
+        return httpx2.Request(
+            "POST",
+            self._target,
+            headers=headers,
+            stream=httpx2.ByteStream(body),  # with `content=` the headers would be worked out once more: 9 µs
+            extensions={"timeout": _TIMEOUT},
+        )
+
+    async def _refusal(self, response: httpx2.Response, model: str) -> RobotaError:
+        import httpx2  # noqa: PLC0415 - see post()
+
+        body = bytearray()
+        try:
+            async for part in response.aiter_bytes():
+                body += part
+                if len(body) > MAX_ERROR_BYTES:
+                    break
+        except httpx2.HTTPError:
+            body.clear()  # half an explanation: the status says enough
+        finally:
+            await response.aclose()
+        refusal = Refusal(response.status_code, dict(response.headers.items()), bytes(body), model, self._url)
+        return describe_refusal(refusal, self.provider, self.secrets)
+
+
+def iterate_body(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
+    """The reply's bytes as they arrive, decompressed if the service compressed them against our wish."""
+    return response.aiter_bytes() if "content-encoding" in response.headers else response.aiter_raw()
+
+
+def _encode_headers(
+    ours: Mapping[str, str], theirs: Mapping[str, str], provider: str
+) -> list[tuple[bytes, bytes]]:
+    merged = {**ours, **{name.lower(): value for name, value in theirs.items()}}
+    for name, value in merged.items():
+        if not (name + value).isascii() or not (name + value).isprintable():
+            raise ConfigurationError(
+                f"The header {name!r} of provider {provider!r} has characters that HTTP does not allow; "
+                "check the key or value for line breaks and letters that are not ASCII."
+            )
+    return [(name.encode(), value.encode()) for name, value in merged.items()]
+
+
+@functools.cache
+def _trusting_context() -> ssl.SSLContext:
+    """The system's certificates (or those of `SSL_CERT_FILE`): 23 ms, once per process."""
+    import httpx2  # noqa: PLC0415 - see HttpChannel.post()
+
+    return httpx2.create_ssl_context()
+
+
+@functools.cache
+def _empty_context() -> ssl.SSLContext:
+    """For plain HTTP, where httpx2 wants a context too; it trusts nobody and costs nothing."""
+    import ssl  # noqa: PLC0415 - httpx2 has loaded it
+
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

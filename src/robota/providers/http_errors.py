@@ -1,0 +1,187 @@
+"""What went wrong between us and a model service, as the error to raise: one sentence with the next step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from robota.core.errors import (
+    AuthenticationError,
+    ModelNotAvailableError,
+    NetworkError,
+    ProviderError,
+    RateLimitError,
+    RobotaError,
+    describe_exception,
+)
+from robota.core.jsontext import decode
+from robota.core.messages import Json
+from robota.core.ports import REAL_WORLD
+from robota.core.retry import parse_retry_after
+
+_MAX_QUOTE = 400
+_FIXES = {
+    401: ("refused the API key", "check the key or set another one"),
+    402: ("says that the account has no credit left", "check the billing page of the service"),
+    403: ("does not allow this with the given key", "check what the key may do, or use another model"),
+    408: ("waited too long for the request", "try again"),
+    413: ("finds the request too large", "compact the conversation or send smaller files"),
+    429: ("asks for patience", "wait a moment and try again, or check the limits of your plan"),
+}
+_STATUS_OF_TYPE = {
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "authentication_error": 401,
+    "invalid_api_key": 401,
+    "permission_error": 403,
+    "overloaded_error": 529,
+    "server_error": 500,
+    "internal_error": 500,
+    "internal_server_error": 500,
+    "api_error": 500,
+}
+
+
+class Refusal(NamedTuple):
+    """An answer that is not 200."""
+
+    status: int
+    headers: Mapping[str, str]
+    """Names in lower case."""
+    body: bytes
+    model: str
+    url: str
+
+
+def describe_refusal(refusal: Refusal, provider: str, secrets: Sequence[str]) -> RobotaError:
+    """The error for an HTTP status, with what the service said about it."""
+    said, words = _read_error_body(refusal.body)
+    said = hide_secrets(said, secrets)
+    status, headers = refusal.status, refusal.headers
+    if status in (400, 404) and refusal.model and _is_about_model(said, words):
+        return ModelNotAvailableError(refusal.model, provider)
+    what, fix = _explain(refusal, words, has_key=bool(secrets))
+    quote = f"{status}: {said}" if said else str(status)
+    return _error_type(status)(
+        f"{provider} {what} ({quote}); {fix}.",
+        provider=provider,
+        status=status,
+        request_id=headers.get("x-request-id") or headers.get("request-id"),
+        retry_after=_retry_after(headers),
+    )
+
+
+def describe_error_event(
+    error: Json, provider: str, *, request_id: str | None = None, secrets: Sequence[str] = ()
+) -> RobotaError:
+    """The error for an error object that came inside a reply that had begun well."""
+    said, words = _read_error(error)
+    status = next(filter(None, map(_status_of, words)), None)
+    said = hide_secrets(said, secrets) or " ".join(words) or "no reason given"
+    return _error_type(status or 0)(
+        f"{provider} broke off its reply ({said}); try again.",
+        provider=provider,
+        status=status,
+        request_id=request_id,
+    )
+
+
+def describe_failure(
+    error: Exception, provider: str, origin: str, secrets: Sequence[str] = ()
+) -> NetworkError:
+    """The error for an exception of httpx2: no answer, or none to the end."""
+    import httpx2  # noqa: PLC0415 - it raised the error, so it is loaded
+
+    detail = hide_secrets(_one_line(describe_exception(error)), secrets)
+    if isinstance(error, httpx2.ConnectTimeout):
+        text = f"{provider} could not be reached at {origin} in time; check the address and the network."
+    elif isinstance(error, httpx2.TimeoutException):
+        text = f"{provider} at {origin} stopped answering ({detail}); try again."
+    elif isinstance(error, httpx2.ProxyError):
+        text = f"The proxy on the way to {origin} failed ({detail}); check HTTPS_PROXY and NO_PROXY."
+    elif isinstance(error, httpx2.ConnectError) and "CERTIFICATE" in str(error):
+        text = f"The certificate of {origin} is not trusted ({detail}); set SSL_CERT_FILE to your CA bundle."
+    elif isinstance(error, httpx2.ConnectError):
+        text = f"{provider} could not be reached at {origin} ({detail}); is the server running?"
+    else:
+        text = f"The connection to {provider} at {origin} broke ({detail}); try again."
+    return NetworkError(text, provider=provider)
+
+
+def hide_secrets(text: str, secrets: Sequence[str]) -> str:
+    for secret in secrets:
+        text = text.replace(secret, "***")
+    return text
+
+
+def _explain(refusal: Refusal, words: Sequence[str], *, has_key: bool) -> tuple[str, str]:
+    status = refusal.status
+    if status == 401 and not has_key:
+        return "wants an API key and got none", "pass api_key"
+    if status in _FIXES:
+        return _FIXES[status]
+    if status == 404:
+        return (
+            f"knows no {refusal.url.partition('?')[0].rpartition('@')[2]}",
+            "check the model name and the base URL, which usually ends in /v1",
+        )
+    if 300 <= status < 400:
+        return (
+            f"moved to {refusal.headers.get('location', 'another place')}",
+            "set the base URL to its new address",
+        )
+    if status >= 500:
+        return "failed", "try again in a moment"
+    if any("context" in word for word in words):
+        return "cannot take a conversation this long", "compact it or use a model with a larger window"
+    return "rejected the request", "check the model's limits and the request's settings"
+
+
+def _status_of(word: str) -> int | None:
+    if word.isdecimal():
+        return int(word) if 400 <= int(word) < 600 else None
+    return _STATUS_OF_TYPE.get(word)
+
+
+def _error_type(status: int) -> type[ProviderError] | type[AuthenticationError] | type[RateLimitError]:
+    if status in (401, 403):
+        return AuthenticationError
+    return RateLimitError if status == 429 else ProviderError
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    millis = parse_retry_after(headers.get("retry-after-ms"), REAL_WORLD.now())
+    return (
+        parse_retry_after(headers.get("retry-after"), REAL_WORLD.now()) if millis is None else millis / 1000
+    )
+
+
+def _is_about_model(said: str, words: Sequence[str]) -> bool:
+    text = said.lower()
+    missing = "not found" in text or "not exist" in text or "not available" in text or "unknown model" in text
+    return "model_not_found" in words or ("model" in text and missing)
+
+
+def _read_error_body(body: bytes) -> tuple[str, tuple[str, ...]]:
+    try:
+        answer = decode(body)
+    except ValueError:
+        text = body.decode("utf-8", "replace").strip()
+        return ("" if text.startswith("<") else _one_line(text)), ()
+    if isinstance(answer, list) and answer:
+        answer = answer[0]  # as Google wraps it
+    return _read_error(answer.get("error") or answer if isinstance(answer, dict) else answer)
+
+
+def _read_error(error: Json) -> tuple[str, tuple[str, ...]]:
+    """What the service said, and its own words for it; empty when there is nothing readable."""
+    if not isinstance(error, dict):
+        return (_one_line(error) if isinstance(error, str) else ""), ()
+    message = error.get("message") or error.get("detail") or ""
+    words = tuple(str(error[key]) for key in ("code", "type", "status") if error.get(key))
+    return _one_line(message if isinstance(message, str) else str(message)), words
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text.split()).rstrip(".")
+    return line if len(line) <= _MAX_QUOTE else line[: _MAX_QUOTE - 1] + "…"
