@@ -44,7 +44,7 @@ _HOMES = {
 }
 
 if "pytest" in sys.modules:  # a suite that others inherit should explain its failures as their own tests do
-    sys.modules["pytest"].register_assert_rewrite("robota.testing.conformance")
+    sys.modules["pytest"].register_assert_rewrite(f"{__name__}.conformance", f"{__name__}.reply_conformance")
 
 
 def __getattr__(name: str) -> object:
