@@ -1,0 +1,63 @@
+"""Bytes from a process or a server as text that is safe to show and to hand to a model.
+
+Nothing that leaves this module holds an escape sequence or a control character other than newline and tab.
+All functions are linear in their input.
+"""
+
+from __future__ import annotations
+
+import re
+
+_CONTROL = re.compile(
+    # strings to the terminal (titles, links, device control) with what they carry, if they are ended
+    "(?:\x1b[\\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\\\|\x9c)"
+    # control sequences such as colours and cursor moves
+    "|(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]?"
+    # every other escape sequence, then single control characters
+    "|\x1b[ -/]*[0-~]?"
+    "|[\x01-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"
+)
+_LINE_END = re.compile("\r\n?|\x00")
+_NOTE_ROOM = 64
+_SAMPLE = 8192
+_BINARY_NUL_SHARE = 0.05
+_BINARY_UNDECODABLE_SHARE = 0.3
+
+
+def strip_controls(text: str) -> str:
+    """The text without terminal control; a lone carriage return or a NUL (`find -print0`) ends a line."""
+    return _LINE_END.sub("\n", _CONTROL.sub("", text))
+
+
+def looks_binary(data: bytes) -> bool:
+    """Whether printing this would be noise: many NULs, or mostly not UTF-8."""
+    sample = data[:_SAMPLE]
+    if not sample:
+        return False
+    if sample.count(0) > len(sample) * _BINARY_NUL_SHARE:
+        return True
+    return sample.decode("utf-8", "replace").count("\ufffd") > len(sample) * _BINARY_UNDECODABLE_SHARE
+
+
+def to_plain_text(data: bytes) -> str:
+    """UTF-8 with replacement, without control sequences."""
+    return strip_controls(data.decode("utf-8", "replace"))
+
+
+def shorten(text: str, limit: int, *, dropped: int = 0) -> str:
+    """Head and tail of a text longer than `limit`, and between them how much is missing.
+
+    `dropped` is what was lost before, so that the count stays true. The result never exceeds `limit`.
+    """
+    if len(text) <= limit:
+        return text
+    room = max(limit - _NOTE_ROOM, 0)
+    tail = text[len(text) - room // 2 :]
+    return f"{text[: room - room // 2]}\n[... {len(text) - room + dropped:,} characters left out ...]\n{tail}"
+
+
+def clip(text: str, limit: int) -> str:
+    """The beginning of a text longer than `limit`, and how much is missing."""
+    if len(text) <= limit:
+        return text
+    return f"{text[:limit]}\n[... {len(text) - limit:,} more characters left out]"

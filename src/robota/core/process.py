@@ -1,0 +1,392 @@
+"""The one place that starts and ends child processes; hooks and the Bash tool share it.
+
+A child runs in a session of its own, without our descriptors, keys or terminal. Whatever it does (floods,
+hangs, ignores signals, leaves children behind, keeps the pipe open), `run_process` comes back with a result
+in bounded time and bounded memory, and cancelling it leaves nothing running. When the child ends by itself,
+processes it left in its group are ended too; one that started a session of its own (`setsid`, a daemon)
+lives on and is reported.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import IO, TypeVar, cast
+
+import anyio
+from msgspec import Struct
+
+from robota.core.plain_text import looks_binary, to_plain_text
+from robota.core.ports import new_uuid
+
+CALL_VARIABLE = "ROBOTA_CALL"
+"""Every child carries it, so that descendants which left the process group can be found."""
+GRACE_SECONDS = 2.0
+"""Between asking a group to end and ending it."""
+DRAIN_SECONDS = 0.5
+"""How long output may still come in after the child itself is gone."""
+OUTPUT_LIMIT = 64 * 1024
+"""Bytes kept of the beginning and again of the end of each stream."""
+
+_SECRET_NAME = re.compile(r"(?:^|_)(?:API)?(?:KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
+_LAST_RESORT_SECONDS = 1.0
+_START_SECONDS = 30.0
+
+_T = TypeVar("_T")
+
+
+class ProcessResult(Struct, frozen=True, kw_only=True):
+    """How a process ended and what it said."""
+
+    exit_code: int | None = None
+    """`None` when it never started or a signal ended it."""
+    signal: str | None = None
+    """Name of the signal that ended it, such as `SIGKILL`."""
+    stdout: str = ""
+    stderr: str = ""
+    stdout_dropped: int = 0
+    """Bytes of the middle that were not kept."""
+    stderr_dropped: int = 0
+    timed_out: bool = False
+    duration: float = 0.0
+    error: str | None = None
+    """Why it could not be started."""
+    ended: tuple[str, ...] = ()
+    """Processes it left behind that were ended, as `pid command`."""
+    survivors: tuple[str, ...] = ()
+    """Processes in sessions of their own that still run."""
+
+
+def clean_environment(
+    base: Mapping[str, str] | None = None,
+    *,
+    keep: Collection[str] = (),
+    extra: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """The environment for a child: `base` (ours) without credentials, then `extra` as it is.
+
+    A variable counts as a credential when the last word of its name is KEY, TOKEN, SECRET or PASSWORD
+    (`SOME_API_KEY`, `GITHUB_TOKEN`); `keep` names those to pass on all the same.
+    """
+    source = os.environ if base is None else base
+    kept = {name: value for name, value in source.items() if name in keep or not _SECRET_NAME.search(name)}
+    return kept | dict(extra or {})
+
+
+async def run_process(
+    argv: Sequence[str],
+    *,
+    cwd: str | None = None,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes | None = None,
+    timeout: float | None = None,
+    output_limit: int = OUTPUT_LIMIT,
+) -> ProcessResult:
+    """Run a program to its end, at most `timeout` seconds; `stdin=None` means an empty input.
+
+    A program that cannot be started is a result with `error`, not an exception. `env` defaults to
+    `clean_environment()` and is otherwise used as given.
+    """
+    call_id = new_uuid()
+    variables = dict(clean_environment() if env is None else env)
+    # Nested calls append, so that the outer call still finds what an inner one started.
+    variables[CALL_VARIABLE] = f"{variables.get(CALL_VARIABLE, '')}/{call_id}"
+    child = _Child(call_id, output_limit)
+    started = time.monotonic()
+    await anyio.lowlevel.checkpoint_if_cancelled()
+    try:
+        # Interrupted half-way, asyncio would forget the child without waiting for it.
+        error = await _shielded(_start(child, argv, cwd, variables, stdin), _START_SECONDS)
+        if error is None:
+            with anyio.move_on_after(timeout):
+                await child.exited.wait()
+        timed_out = error is None and not child.exited.is_set()
+    finally:
+        await _shielded(_end(child), GRACE_SECONDS + 2 * DRAIN_SECONDS + _LAST_RESORT_SECONDS)
+    return _describe(child, timed_out=timed_out, duration=time.monotonic() - started, error=error)
+
+
+async def _shielded(work: Awaitable[_T], seconds: float) -> _T:
+    """The only shield in the core, with a deadline: starting and ending a child must not stay half done."""
+    with anyio.CancelScope(shield=True, deadline=anyio.current_time() + seconds):
+        return await work
+    raise TimeoutError("A child process could not be started or ended in time.")
+
+
+class _Capture:
+    """The first and the last bytes of a stream, whatever its length."""
+
+    __slots__ = ("_head", "_limit", "_tail", "_total")
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._total = 0
+
+    def add(self, data: bytes) -> None:
+        self._total += len(data)
+        room = self._limit - len(self._head)
+        self._head += data[:room]
+        self._tail += data[room:]
+        if len(self._tail) > 2 * self._limit:
+            del self._tail[: -self._limit]
+
+    @property
+    def dropped(self) -> int:
+        return max(self._total - 2 * self._limit, 0)
+
+    @property
+    def text(self) -> str:
+        head, tail = bytes(self._head), bytes(self._tail[-self._limit :])
+        if looks_binary(head):
+            return f"[binary output, {self._total:,} bytes]"
+        if not self.dropped:
+            return to_plain_text(head + tail)
+        # A cut may fall into a character: its broken half is not worth a replacement sign.
+        whole_head = head.decode("utf-8", "replace").rstrip("\ufffd").encode()
+        whole_tail = tail.lstrip(bytes(range(0x80, 0xC0)))
+        note = f"\n[... {self.dropped:,} bytes left out ...]\n"
+        return f"{to_plain_text(whole_head)}{note}{to_plain_text(whole_tail)}"
+
+
+class _Child(asyncio.SubprocessProtocol):
+    """One running child: its output so far, and whether it is gone."""
+
+    def __init__(self, call_id: str, output_limit: int) -> None:
+        self.call_id = call_id
+        self.output = {1: _Capture(output_limit), 2: _Capture(output_limit)}
+        self.exited = anyio.Event()
+        self.drained = anyio.Event()
+        self.transport: asyncio.SubprocessTransport | None = None
+        self.ended: tuple[str, ...] = ()
+        self.survivors: tuple[str, ...] = ()
+        self._open = {1, 2}
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.SubprocessTransport", transport)
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        self.output[fd].add(data)
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        self._open.discard(fd)
+        if not self._open:
+            self.drained.set()
+
+    def process_exited(self) -> None:
+        self.exited.set()
+
+    @property
+    def pid(self) -> int | None:
+        return None if self.transport is None else self.transport.get_pid()
+
+
+async def _start(
+    child: _Child, argv: Sequence[str], cwd: str | None, env: Mapping[str, str], stdin: bytes | None
+) -> str | None:
+    """Start the program; why it could not be started, if it could not."""
+    source: IO[bytes] | int = subprocess.DEVNULL
+    try:
+        source = subprocess.DEVNULL if stdin is None else _as_file(stdin)
+        await asyncio.get_running_loop().subprocess_exec(
+            lambda: child,
+            *argv,
+            stdin=source,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=cwd or None,
+            env=env,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        return f"Could not start {argv[0]!r}: {_reason(error)}"
+    finally:
+        if not isinstance(source, int):
+            source.close()
+    return None
+
+
+def _as_file(data: bytes) -> IO[bytes]:
+    """An unnamed file that holds `data`: unlike a pipe it needs no writer, whenever the child reads."""
+    if hasattr(os, "memfd_create"):
+        handle: IO[bytes] = os.fdopen(os.memfd_create("robota-stdin"), "w+b")
+    else:
+        import tempfile  # noqa: PLC0415 - only where the kernel has no memory files
+
+        handle = cast("IO[bytes]", tempfile.TemporaryFile())  # noqa: SIM115 - the caller closes it
+    handle.write(data)
+    handle.seek(0)
+    return handle
+
+
+def _reason(error: OSError | ValueError) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}: {error.filename!r}" if error.filename else error.strerror
+    return str(error)
+
+
+async def _end(child: _Child) -> None:
+    """End everything that belongs to the child and let go of its pipes.
+
+    `Task.cancel()` from outside anyio pierces the shield: it skips the grace period, nothing else.
+    """
+    forced = not child.exited.is_set()
+    try:
+        await _end_gently(child, forced=forced)
+    finally:
+        if forced:
+            _signal(child, signal.SIGKILL, detached=True)
+        if child.transport is not None:
+            try:
+                with anyio.move_on_after(_LAST_RESORT_SECONDS):
+                    await child.exited.wait()
+            finally:
+                child.transport.close()
+
+
+async def _end_gently(child: _Child, *, forced: bool) -> None:
+    if not forced:
+        with anyio.move_on_after(DRAIN_SECONDS):
+            await child.drained.wait()
+    await _end_family(child, forced=forced)
+    if child.transport is not None:
+        with anyio.move_on_after(DRAIN_SECONDS):
+            await child.drained.wait()
+
+
+async def _end_family(child: _Child, *, forced: bool) -> None:
+    """Ask the group to end, then make it; `forced` includes descendants in sessions of their own."""
+    relatives = [pid for pid in _find_relatives(child.call_id) if pid != child.pid]
+    in_group = [pid for pid in relatives if _group_of(pid) == child.pid]
+    child.ended = tuple(_name(pid) for pid in (relatives if forced else in_group))
+    child.survivors = () if forced else tuple(_name(pid) for pid in relatives if pid not in in_group)
+
+    def is_gone() -> bool:
+        if forced and (not _has_exited(child) or _find_relatives(child.call_id)):
+            return False
+        return not _group_is_alive(child.pid)
+
+    if is_gone():
+        return
+    _signal(child, signal.SIGTERM, detached=forced)
+    if await _wait_until(is_gone, GRACE_SECONDS):
+        return
+    deadline = time.monotonic() + _LAST_RESORT_SECONDS
+    while not is_gone() and time.monotonic() < deadline:  # again and again: it may be starting processes
+        _signal(child, signal.SIGKILL, detached=forced)
+        await _wait_until(is_gone, 0.05)
+
+
+async def _wait_until(condition: Callable[[], bool], seconds: float) -> bool:
+    """Nothing tells us when a process that is not our own child is gone, so look, ever less often."""
+    pause, deadline = 0.005, time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() >= deadline:
+            return False
+        await anyio.sleep(pause)
+        pause = min(pause * 2, 0.1)
+    return True
+
+
+def _has_exited(child: _Child) -> bool:
+    return child.transport is None or child.exited.is_set()
+
+
+def _signal(child: _Child, number: signal.Signals, *, detached: bool) -> None:
+    """Signal the child's group and, if asked, its relatives elsewhere. Our own group is never meant."""
+    pid = child.pid
+    if os.name != "posix":
+        if child.transport is not None and not child.exited.is_set():
+            child.transport.kill()
+        return
+    if pid is not None:
+        _ignoring_the_gone(os.killpg, pid, number)
+    if detached:
+        for relative in _find_relatives(child.call_id):
+            _ignoring_the_gone(os.kill, relative, number)
+
+
+def _ignoring_the_gone(send: Callable[[int, int], None], target: int, number: signal.Signals) -> None:
+    try:
+        send(target, number)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def _group_is_alive(group: int | None) -> bool:
+    """Whether a process group has members other than zombies."""
+    if group is None or os.name != "posix":
+        return False
+    try:
+        os.killpg(group, 0)
+    except (ProcessLookupError, PermissionError):  # the latter is what macOS says of zombies
+        return False
+    states = [fields for pid in _process_ids() if (fields := _stat(pid))]
+    return not states or any(fields[2] == str(group) and fields[0] not in "ZX" for fields in states)
+
+
+def _find_relatives(call_id: str) -> list[int]:
+    """Running processes that carry this call's mark; none where there is no /proc."""
+    mark = call_id.encode()
+    return [pid for pid in _process_ids() if mark in _read(pid, "environ")]
+
+
+def _process_ids() -> list[int]:
+    try:
+        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:
+        return []
+
+
+def _read(pid: int, name: str) -> bytes:
+    try:
+        with open(f"/proc/{pid}/{name}", "rb") as file:
+            return file.read()
+    except OSError:  # gone meanwhile, or not ours
+        return b""
+
+
+def _stat(pid: int) -> list[str]:
+    """State, parent, group … of a process: what follows its name, which may hold blanks and brackets."""
+    return _read(pid, "stat").rpartition(b")")[2].decode("ascii", "replace").split()
+
+
+def _group_of(pid: int) -> int | None:
+    fields = _stat(pid)
+    return int(fields[2]) if fields else None
+
+
+def _name(pid: int) -> str:
+    command = to_plain_text(_read(pid, "cmdline").replace(b"\0", b" ").strip())
+    return f"{pid} {command[:80]}"
+
+
+def _describe(child: _Child, *, timed_out: bool, duration: float, error: str | None) -> ProcessResult:
+    code = None if child.transport is None else child.transport.get_returncode()
+    killed_by = _signal_name(-code) if code is not None and code < 0 else None
+    return ProcessResult(
+        exit_code=code if killed_by is None else None,
+        signal=killed_by,
+        stdout=child.output[1].text,
+        stderr=child.output[2].text,
+        stdout_dropped=child.output[1].dropped,
+        stderr_dropped=child.output[2].dropped,
+        timed_out=timed_out,
+        duration=duration,
+        error=error,
+        ended=child.ended,
+        survivors=child.survivors,
+    )
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
