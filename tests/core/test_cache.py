@@ -214,7 +214,7 @@ async def test_the_wrapper_has_the_name_and_the_capabilities_of_what_it_wraps_an
             self.closed = True
 
     inner = Closable(name="inner", capabilities=Capabilities(vision=True))
-    provider = CachingProvider(inner)
-    assert (provider.name, provider.capabilities) == ("inner", Capabilities(vision=True))
-    await provider.aclose()
+    async with CachingProvider(inner) as provider, CachingProvider(ScriptedProvider()):
+        assert (provider.name, provider.capabilities) == ("inner", Capabilities(vision=True))
+        assert not inner.closed
     assert inner.closed

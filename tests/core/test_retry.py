@@ -281,8 +281,8 @@ async def test_closing_the_wrapper_closes_the_provider() -> None:
             self.closed = True
 
     inner = Closable()
-    await RetryingProvider(inner).aclose()
-    await RetryingProvider(ScriptedProvider()).aclose()
+    async with RetryingProvider(inner), RetryingProvider(ScriptedProvider()):
+        assert not inner.closed
     assert inner.closed
 
 

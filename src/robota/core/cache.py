@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from typing import Protocol, TypeAlias
+from typing import Protocol, Self, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -119,6 +119,12 @@ class CachingProvider:
         close = getattr(self.inner, "aclose", None)
         if close is not None:
             await close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk, None]:
         key = cache_key(request, self.name)

@@ -138,7 +138,7 @@ def find_provider_definition(
 
 
 def format_supported_provider_types(definitions: Iterable[ProviderDefinition]) -> str:
-    """`anthropic (alias: claude), openai` for error messages."""
+    """`type (alias: x), other (aliases: y, z)` for error messages."""
     return ", ".join(_format_type(definition) for definition in definitions)
 
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from datetime import UTC
-from typing import Literal, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 from msgspec import Struct
 
@@ -141,6 +141,12 @@ class RetryingProvider:
         close = getattr(self.inner, "aclose", None)
         if close is not None:
             await close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk, None]:
         probing = self.breaker.admit()
