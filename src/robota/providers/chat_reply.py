@@ -102,7 +102,7 @@ class ReplyReader:
             elif self._body:
                 self._read_body(bytes(self._body), chunks)
         except RobotaError as error:
-            self.failure = error
+            self.failure = self.cut or error  # half a body reads like nonsense
         return chunks
 
     def finish(self) -> list[Chunk]:
@@ -197,26 +197,32 @@ class ReplyReader:
             self._read_usage(usage)
         choices = reply.get("choices")
         if isinstance(choices, list) and choices and isinstance(choices[0], dict):
-            choice = choices[0]
-            delta = choice.get("delta")
-            if isinstance(delta, dict):
-                text = delta.get("content")
-                if text and isinstance(text, str):
-                    chunks.append(TextChunk(text, raw))
-                    raw = None
-                if len(delta) > 1 or not text:
-                    self._read_delta(delta, chunks)
-            elif isinstance(choice.get("message"), dict):
-                self._read_message(choice["message"], chunks)
-            reason = choice.get("finish_reason")
-            if reason:
-                self._finish_reason = str(reason)
-                self._read_usage(choice.get("usage"))  # where some servers put it
+            raw = self._read_choice(choices[0], raw, chunks)
         if raw is not None:
-            native = NativePayload(
-                kind="stream_event", payload=raw, api_surface=API_SURFACE, sequence=self._sequence
+            sequence = self._sequence
+            chunks.append(
+                NativePayload(kind="stream_event", payload=raw, api_surface=API_SURFACE, sequence=sequence)
             )
-            chunks.append(native)
+
+    def _read_choice(self, choice: JsonObject, raw: bytes | None, chunks: list[Chunk]) -> bytes | None:
+        """Returns the raw bytes if no text chunk carries them."""
+        delta = choice.get("delta")
+        if isinstance(delta, dict):
+            text = delta.get("content")
+            if not isinstance(text, str):
+                text = ""
+            if text:
+                chunks.append(TextChunk(text, raw))
+                raw = None
+            if len(delta) > 1 or not text:
+                self._read_delta(delta, chunks)
+        elif isinstance(choice.get("message"), dict):
+            self._read_message(choice["message"], chunks)
+        reason = choice.get("finish_reason")
+        if reason:
+            self._finish_reason = str(reason)
+            self._read_usage(choice.get("usage"))  # where some servers put it
+        return raw
 
     def _read_delta(self, delta: JsonObject, chunks: list[Chunk]) -> None:
         """All of a delta except plain text."""

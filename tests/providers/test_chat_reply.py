@@ -1,0 +1,438 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from loopback import DONE, event, joined, tool_delta
+
+from robota.core.errors import NetworkError, ProviderError, RateLimitError, RobotaError
+from robota.core.messages import ReasoningBlock, TokenUsage, ToolCall
+from robota.core.provider import (
+    Chunk,
+    MetadataChunk,
+    NativePayload,
+    ReasoningChunk,
+    StopChunk,
+    TextChunk,
+    ToolInputChunk,
+)
+from robota.providers import chat_reply
+from robota.providers.chat_reply import ReplyReader
+
+
+def read(*parts: bytes, want_raw: bool = False) -> list[Chunk]:
+    """All chunks of a whole reply, without the metadata that each begins with."""
+    reader = ReplyReader("test", want_raw=want_raw)
+    chunks = [chunk for part in parts for chunk in reader.feed(part)]
+    chunks += reader.end()
+    return [chunk for chunk in chunks + reader.finish() if not isinstance(chunk, MetadataChunk)]
+
+
+def calls_in(chunks: Sequence[Chunk]) -> list[ToolCall]:
+    return [chunk for chunk in chunks if isinstance(chunk, ToolCall)]
+
+
+def text_in(chunks: Sequence[Chunk]) -> str:
+    return "".join(chunk.text for chunk in chunks if isinstance(chunk, TextChunk))
+
+
+def read_calls(*deltas: dict[str, Any], finish: str = "tool_calls") -> list[ToolCall]:
+    return calls_in(read(*map(event, deltas), event({}, finish), DONE))
+
+
+def read_failure(*parts: bytes) -> tuple[str, RobotaError]:
+    """The text that came before a reply failed, and the failure."""
+    reader = ReplyReader("test")
+    chunks = [chunk for part in parts for chunk in reader.feed(part)]
+    chunks += reader.end()
+    with pytest.raises(RobotaError) as caught:
+        reader.finish()
+    return text_in(chunks), caught.value
+
+
+# --- a whole reply ---------------------------------------------------------------------------------------
+
+
+def test_a_reply_is_text_then_usage_then_the_reason_to_stop() -> None:
+    usage = {
+        "prompt_tokens": 10,
+        "completion_tokens": 5,
+        "prompt_tokens_details": {"cached_tokens": 4},
+        "completion_tokens_details": {"reasoning_tokens": 2},
+    }
+    reader = ReplyReader("test")
+    chunks = reader.feed(event({"role": "assistant", "content": ""}))
+    chunks += reader.feed(event({"content": "Hel"}) + event({"content": "lo"}))
+    chunks += reader.feed(event({}, "stop") + event(None, usage=usage) + DONE)
+    assert chunks == [
+        MetadataChunk({"model": "served-model", "responseId": "chatcmpl-1"}),
+        TextChunk("Hel"),
+        TextChunk("lo"),
+    ]
+    assert reader.over
+    assert reader.finish() == [TokenUsage(10, 5, 4, 0, 2), StopChunk("end_turn", "stop")]
+
+
+@pytest.mark.parametrize(
+    ("word", "reason"),
+    [
+        ("stop", "end_turn"),
+        ("length", "max_tokens"),
+        ("content_filter", "content_filter"),
+        ("tool_calls", "end_turn"),  # but there was none
+        ("function_call", "end_turn"),
+        ("sensitive", "other"),
+    ],
+)
+def test_finish_reasons_have_one_meaning_and_keep_the_servers_word(word: str, reason: str) -> None:
+    assert read(event({"content": "x"}, word), DONE)[-1] == StopChunk(reason, word)  # type: ignore[arg-type]
+
+
+def test_the_usage_of_deepseek_and_moonshot_is_found() -> None:
+    hit = {"prompt_tokens": 9, "completion_tokens": 1, "prompt_cache_hit_tokens": 8}
+    assert read(event({}, "stop", usage=hit), DONE)[0] == TokenUsage(9, 1, 8)
+    inside = {
+        "choices": [
+            {"delta": {}, "finish_reason": "stop", "usage": {"prompt_tokens": 3, "completion_tokens": None}}
+        ]
+    }
+    assert read(b"data: %s\n\n" % json.dumps(inside).encode(), DONE)[0] == TokenUsage(3)
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+def test_thinking_streams_and_ends_as_one_block(field: str) -> None:
+    chunks = read(
+        event({field: "Hm"}), event({field: "m."}), event({"content": "Yes", field: None}, "stop"), DONE
+    )
+    assert chunks == [
+        ReasoningChunk("Hm"),
+        ReasoningChunk("m."),
+        TextChunk("Yes"),
+        ReasoningBlock("Hmm."),
+        StopChunk("end_turn", "stop"),
+    ]
+
+
+def test_content_may_be_a_list_of_parts() -> None:
+    parts = [
+        {"type": "thinking", "thinking": [{"type": "text", "text": "Hm"}]},
+        {"type": "text", "text": "Yes"},
+    ]
+    chunks = read(event({"content": parts}, "stop"), DONE)
+    assert chunks == [
+        ReasoningChunk("Hm"),
+        TextChunk("Yes"),
+        ReasoningBlock("Hm"),
+        StopChunk("end_turn", "stop"),
+    ]
+
+
+def test_a_refusal_is_shown_and_named() -> None:
+    chunks = read(event({"refusal": "I will "}), event({"refusal": "not."}), event({}, "stop"), DONE)
+    assert chunks == [TextChunk("I will "), TextChunk("not."), StopChunk("refusal", "I will not.")]
+
+
+# --- tool calls ------------------------------------------------------------------------------------------
+
+ADD = ToolCall("a", "add", '{"a":1}')
+SUB = ToolCall("b", "sub", '{"b":2}')
+
+
+def function(name: str | None = None, arguments: Any = "") -> dict[str, Any]:
+    return {"arguments": arguments} if name is None else {"name": name, "arguments": arguments}
+
+
+CALL_FORMS: dict[str, list[dict[str, Any]]] = {
+    "pieces in turn": [
+        tool_delta(index=0, id="a", function=function("add")),
+        tool_delta(index=1, id="b", function=function("sub")),
+        tool_delta(index=0, function=function(None, '{"a"')),
+        tool_delta(index=1, function=function(None, '{"b":2}')),
+        tool_delta(index=0, function=function(None, ":1}")),
+    ],
+    "whole calls": [
+        tool_delta(index=0, id="a", function=function("add", '{"a":1}')),
+        tool_delta(index=1, id="b", function=function("sub", '{"b":2}')),
+    ],
+    "both in one delta": [
+        {"tool_calls": [{"index": 0, "id": "a", "function": function("add", '{"a":1}')},
+                        {"index": 1, "id": "b", "function": function("sub", '{"b":2}')}]},
+    ],
+    "without an index": [
+        tool_delta(id="a", function=function("add", '{"a"')),
+        tool_delta(function=function(None, ":1}")),
+        tool_delta(id="b", function=function("sub", '{"b":2}')),
+    ],
+    "always index 0": [
+        tool_delta(index=0, id="a", function=function("add", '{"a":1}')),
+        tool_delta(index=0, id="b", function=function("sub", '{"b":2}')),
+    ],
+    "id and name repeated": [
+        tool_delta(index=0, id="a", function=function("add", "")),
+        tool_delta(index=0, id="a", function=function("add", '{"a":')),
+        tool_delta(index=0, id="a", function=function("add", "1}")),
+        tool_delta(index=1, id="b", function=function("sub", '{"b":2}')),
+    ],
+    "name in pieces": [
+        tool_delta(index=0, id="a", function=function("a", None)),
+        tool_delta(index=0, function=function("dd", '{"a":1}')),
+        tool_delta(index=1, id="b", function=function("su", None)),
+        tool_delta(index=1, function=function("sub", '{"b":2}')),
+    ],
+    "arguments as objects": [
+        tool_delta(index=0, id="a", function=function("add", {"a": 1})),
+        tool_delta(index=1, id="b", function=function("sub", {"b": 2})),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", CALL_FORMS)
+def test_tool_calls_are_put_together_from_whatever_form_they_have(form: str) -> None:
+    assert read_calls(*CALL_FORMS[form]) == [ADD, SUB]
+
+
+def test_the_pieces_of_a_call_are_shown_as_they_arrive() -> None:
+    chunks = read(*map(event, CALL_FORMS["pieces in turn"]), event({}, "tool_calls"), DONE)
+    assert chunks == [
+        ToolInputChunk(0, "", "a", "add"),
+        ToolInputChunk(1, "", "b", "sub"),
+        ToolInputChunk(0, '{"a"', "a", "add"),
+        ToolInputChunk(1, '{"b":2}', "b", "sub"),
+        ToolInputChunk(0, ":1}", "a", "add"),
+        ADD,
+        SUB,
+        StopChunk("tool_use", "tool_calls"),
+    ]
+
+
+def test_calls_without_id_or_index_are_told_apart_by_their_names() -> None:
+    deltas = [
+        tool_delta(function=function("add", '{"a":1}')),
+        tool_delta(function=function("sub", '{"b":2}')),
+    ]
+    assert read_calls(*deltas) == [ToolCall("", "add", '{"a":1}'), ToolCall("", "sub", '{"b":2}')]
+
+
+def test_the_same_id_twice_is_two_calls() -> None:
+    deltas = [tool_delta(index=at, id="call_0", function=function("add", "{}")) for at in (0, 1)]
+    assert read_calls(*deltas) == [ToolCall("call_0", "add"), ToolCall("call_0", "add")]
+
+
+@pytest.mark.parametrize("nothing", ["", None, "  "])
+def test_no_arguments_are_an_empty_object(nothing: str | None) -> None:
+    assert read_calls(tool_delta(index=0, id="a", function=function("now", nothing))) == [
+        ToolCall("a", "now", "{}")
+    ]
+
+
+def test_broken_arguments_of_a_finished_reply_are_passed_on_for_the_model_to_be_told() -> None:
+    assert read_calls(tool_delta(index=0, id="a", function=function("add", '{"a":'))) == [
+        ToolCall("a", "add", '{"a":')
+    ]
+
+
+def test_the_old_function_call_is_a_call() -> None:
+    old = [{"function_call": {"name": "add", "arguments": '{"a"'}}, {"function_call": {"arguments": ":1}"}}]
+    assert read_calls(*old, finish="function_call") == [ToolCall("", "add", '{"a":1}')]
+
+
+def test_calls_ended_by_stop_are_still_tool_use() -> None:
+    chunks = read(event(CALL_FORMS["both in one delta"][0]), event({}, "stop"), DONE)
+    assert (calls_in(chunks), chunks[-1]) == ([ADD, SUB], StopChunk("tool_use", "stop"))
+
+
+@pytest.mark.parametrize("cut", ["", '{"b"', "{"])
+def test_a_call_that_ran_into_the_token_limit_is_dropped_and_whole_ones_are_kept(cut: str) -> None:
+    deltas = [
+        tool_delta(index=0, id="a", function=function("add", '{"a":1}')),
+        tool_delta(index=1, id="b", function=function("sub", cut)),
+    ]
+    assert read_calls(*deltas, finish="length") == [ADD]
+
+
+# --- replies that are not quite what they should be --------------------------------------------------
+
+
+def test_a_missing_done_is_fine_when_the_reason_to_stop_was_given() -> None:
+    assert read(event({"content": "x"}), event({}, "stop")) == [TextChunk("x"), StopChunk("end_turn", "stop")]
+
+
+def test_done_without_a_reason_to_stop_ends_the_turn() -> None:
+    assert read(event({"content": "x"}), DONE) == [TextChunk("x"), StopChunk("end_turn")]
+
+
+def test_a_plain_json_reply_is_read_too() -> None:
+    message = {
+        "role": "assistant",
+        "content": "Hello",
+        "reasoning_content": "Hm",
+        "tool_calls": [{"id": "", "type": "function", "function": function("add", {"a": 1})},
+                       {"id": "", "type": "function", "function": function("sub", '{"b":2}')}],
+    }  # fmt: skip
+    body = {"id": "c", "model": "m", "usage": {"prompt_tokens": 1, "completion_tokens": 2}}
+    body["choices"] = [{"index": 0, "message": message, "finish_reason": "tool_calls"}]
+    data = json.dumps(body, indent=1).encode()
+    assert read(data[:50], data[50:]) == [
+        TextChunk("Hello"),
+        ReasoningChunk("Hm"),
+        ToolInputChunk(0, '{"a":1}', "", "add"),
+        ToolInputChunk(1, '{"b":2}', "", "sub"),
+        ReasoningBlock("Hm"),
+        ToolCall("", "add", '{"a":1}'),
+        ToolCall("", "sub", '{"b":2}'),
+        TokenUsage(1, 2),
+        StopChunk("tool_use", "tool_calls"),
+    ]
+
+
+def test_what_is_not_quite_json_is_mended() -> None:
+    choice = b'{"delta":{"content":"a\\ud83d\xff"},"logprobs":[NaN,-Infinity],"finish_reason":"stop"}'
+    odd = b'data: {"choices":[' + choice + b"]}\n\n"
+    assert read(odd, DONE) == [TextChunk("a��"), StopChunk("end_turn", "stop")]
+
+
+def test_blank_events_comments_and_foreign_objects_are_passed_over() -> None:
+    noise = [
+        b": ping\n\n",
+        b"data:\n\n",
+        b"data: 1\n\n",
+        b'data: {"prompt_filter_results":[]}\n\n',
+        b'data: {"choices":null}\n\n',
+    ]
+    assert read(*noise, event({"content": "x"}, "stop"), DONE) == [
+        TextChunk("x"),
+        StopChunk("end_turn", "stop"),
+    ]
+
+
+def test_an_error_inside_the_stream_follows_the_text_before_it() -> None:
+    text, error = read_failure(event({"content": "Hel"}) + b'data: {"error":{"message":"it  broke."}}\n\n')
+    assert (text, type(error), str(error)) == (
+        "Hel",
+        ProviderError,
+        "test broke off its reply (it broke); try again.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "status"),
+    [
+        ({"message": "slow down", "code": 429}, RateLimitError, 429),
+        ({"message": "slow down", "type": "rate_limit_error", "code": None}, RateLimitError, 429),
+        ({"message": "busy", "type": "overloaded_error"}, ProviderError, 529),
+        ("plain words", ProviderError, None),
+    ],
+)
+def test_an_error_object_says_what_kind_it_is(
+    error: object, kind: type[RobotaError], status: int | None
+) -> None:
+    caught = read_failure(b"data: %s\n\n" % json.dumps({"error": error, "choices": []}).encode())[1]
+    assert (type(caught), getattr(caught, "status", None)) == (kind, status)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"event: error\ndata: it broke\n\n",
+        b'event: error\ndata: {"message":"it broke"}\n\n',
+        b'data: {"object":"error","message":"it broke"}\n\n',
+        b'{"error":{"message":"it broke"}}',
+    ],
+)
+def test_other_ways_to_say_that_it_broke(sent: bytes) -> None:
+    assert "it broke" in str(read_failure(sent)[1])
+
+
+def test_a_web_page_is_recognised() -> None:
+    error = read_failure(b"\n <!DOCTYPE html><html>")[1]
+    assert str(error) == "test answered with a web page instead of a model's reply; check the base URL."
+
+
+@pytest.mark.parametrize("sent", [b"data: {nonsense\n\n", b'{"half": ', b'{"no": "choices"}', b"[1]"])
+def test_nonsense_is_refused_in_one_sentence(sent: bytes) -> None:
+    error = read_failure(sent)[1]
+    assert isinstance(error, ProviderError)
+    assert str(error).startswith("test sent something that is no Chat Completions reply (")
+
+
+def test_an_endless_body_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chat_reply, "MAX_BODY_BYTES", 100)
+    assert "more than 100 bytes" in str(read_failure(b"{" + b" " * 100)[1])
+
+
+def test_an_empty_reply_is_a_broken_connection() -> None:
+    assert isinstance(read_failure()[1], NetworkError)
+
+
+# --- raw events ------------------------------------------------------------------------------------------
+
+
+def test_raw_bytes_travel_with_the_text_and_all_other_events_by_themselves() -> None:
+    parts = [event({"role": "assistant"}), event({"content": "x"}), event({}, "stop")]
+    first, text, last = (part[len(b"data: ") : -2] for part in parts)
+
+    def native(payload: bytes, sequence: int) -> NativePayload:
+        return NativePayload(
+            kind="stream_event", payload=payload, api_surface="openai-chat-completions", sequence=sequence
+        )
+
+    chunks = read(*parts, DONE, want_raw=True)
+    assert chunks == [native(first, 1), TextChunk("x", text), native(last, 3), StopChunk("end_turn", "stop")]
+
+
+def test_raw_bytes_are_always_one_line_of_valid_json() -> None:
+    odd = b'data: {"choices":\ndata: [{"delta":{"content":"a\\ud83d"},"finish_reason":NaN}]}\n\n'
+    chunk = read(odd, DONE, want_raw=True)[0]
+    assert chunk == TextChunk("a�", '{"choices":[{"delta":{"content":"a�"},"finish_reason":null}]}'.encode())
+
+
+def test_a_plain_reply_is_one_native_response() -> None:
+    body = b'{"choices":[\n{"message":{"content":"x"},"finish_reason":"stop"}]}'
+    native = read(body, want_raw=True)[0]
+    assert isinstance(native, NativePayload)
+    assert (native.kind, native.payload) == ("response", body.replace(b"\n", b""))
+
+
+# --- a stream cut anywhere -------------------------------------------------------------------------------
+
+_TEXTS = ["안녕 ", "wörld ", "🙂 ", *(f"number {at} " for at in range(12))]
+RECORDED = [
+    event({"role": "assistant", "content": None}),
+    event({"reasoning_content": "Hm."}),
+    *(event({"content": text}) for text in _TEXTS),
+    *map(event, CALL_FORMS["pieces in turn"]),
+    event({}, "tool_calls"),
+    event(None, usage={"prompt_tokens": 10, "completion_tokens": 5}),
+    DONE,
+]
+
+
+def test_a_stream_cut_at_any_byte_keeps_its_text_and_gives_out_no_unfinished_call() -> None:
+    stream = joined(RECORDED)
+    certain = joined(RECORDED[:-2])  # the finish reason has come
+    assert len(stream) > 3000
+    for at in range(len(stream)):
+        reader = ReplyReader("test")
+        chunks = [*reader.feed(stream[:at]), *reader.end()]
+        arrived = [
+            text
+            for text, part in zip(_TEXTS, RECORDED[2:], strict=False)
+            if stream.index(part) + len(part) - 2 <= at
+        ]
+        assert text_in(chunks) == "".join(arrived)
+        assert calls_in(chunks) == []
+        if at >= len(certain) - 2:
+            assert calls_in(reader.finish()) == [ADD, SUB]
+        else:
+            with pytest.raises(NetworkError):
+                reader.finish()
+
+
+def test_where_chunks_are_cut_changes_nothing() -> None:
+    stream = joined(RECORDED)
+    whole = read(stream)
+    for at in range(len(stream)):
+        assert read(stream[:at], stream[at:]) == whole
+    assert read(*(stream[at : at + 1] for at in range(len(stream)))) == whole
