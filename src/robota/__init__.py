@@ -20,6 +20,6 @@ _MODULES = {
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
 
-__all__ = ["__version__", *_HOMES]  # noqa: PLE0604 - built from the one table
+__all__ = ["__version__", *_HOMES]
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES, globals())

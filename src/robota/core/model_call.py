@@ -91,7 +91,7 @@ class ModelCall:
                 else:
                     self.accept(chunk)
                 if timer is not None:
-                    timer.last = timer.now()
+                    timer.last = timer.now() + (chunk.delay if type(chunk) is RetryNotice else 0)
                 if control.aborted:
                     await control.checkpoint()
 

@@ -1,0 +1,66 @@
+# Everything needs only Python 3.11 with pip and venv, and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PROMPT ?=
+CASES ?= 100000
+SEED ?= 1
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+
+.PHONY: help run test test-system check format static fuzz soak bench stubs pins clean
+
+help: ## Show the targets
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+$(VENV)/.run: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install -c constraints.txt -e '.[dev]'
+	@touch $@ $(VENV)/.run
+
+run: $(VENV)/.run ## Start robota; with PROMPT=… or without a terminal, run one turn
+	@if [ -n "$(PROMPT)" ] || [ ! -t 0 ]; then \
+	  $(BIN)/robota -p "$(or $(PROMPT),What is this project?)" < /dev/null; \
+	else $(BIN)/robota; fi
+
+test: $(VENV)/.dev ## Run the tests that need nothing but pip
+	$(BIN)/python -m pytest -m "not system" -n 2 --dist loadfile
+
+test-system: $(VENV)/.dev ## Install Debian packages and run the tests that need them
+	sh tests/system/install.sh
+	$(BIN)/python -m pytest -m system tests/system
+
+format: $(VENV)/.dev ## Rewrite the code in the house format
+	$(BIN)/ruff format src tests bench fuzz
+	$(BIN)/ruff check --fix src tests bench fuzz
+
+static: $(VENV)/.dev ## Format, lint, types, import contracts
+	$(BIN)/ruff format --check src tests bench fuzz
+	$(BIN)/ruff check src tests bench fuzz
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+check: static test ## Everything a change must pass
+
+fuzz: $(VENV)/.dev ## CASES generated inputs to the permission evaluator
+	$(BIN)/python fuzz/permissions.py --cases $(CASES) --seed $(SEED)
+
+bench: $(VENV)/.dev ## Measure the engine beside a hand-written httpx2 loop
+	$(BIN)/python bench/run.py
+
+soak: $(VENV)/.dev ## Many turns in one process: memory and descriptors must stay flat
+	$(BIN)/python bench/soak.py
+
+stubs: $(VENV)/.dev ## Write the type stubs of the lazily loaded packages
+	$(BIN)/python -m robota._stubs
+
+pins: $(VENV)/.dev ## Refresh constraints.txt from what is installed
+	@{ echo "# Pinned versions that \`make\` installs with; refresh with \`make pins\`."; \
+	   $(BIN)/python -m pip --disable-pip-version-check freeze --exclude-editable; } > constraints.txt
+
+clean: ## Remove what make made
+	rm -rf $(VENV) .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist

@@ -1,0 +1,153 @@
+"""The command line: arguments in; one turn, or a plain line prompt, out.
+
+Answers go to stdout, everything else to stderr. Exit codes: 0 done, 1 the run failed, 2 wrong usage,
+130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Coroutine
+from typing import Any
+
+import click
+from msgspec import Struct
+
+from robota.core.errors import RobotaError
+from robota.core.permissions import PERMISSION_MODES, PermissionMode
+
+LEAVE = ("/exit", "/quit")
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    prompt: str
+    print_mode: bool
+    model: str | None
+    base_url: str | None
+    mode: PermissionMode
+    allow: tuple[str, ...]
+    deny: tuple[str, ...]
+    max_turns: int
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.argument("prompt", required=False, default="")
+@click.option("-p", "--print", "print_mode", is_flag=True, help="Run one prompt, print the answer, exit.")
+@click.option("--model", envvar="ROBOTA_MODEL", help="Model to use.  [env: ROBOTA_MODEL]")
+@click.option(
+    "--base-url", envvar="ROBOTA_BASE_URL", help="An OpenAI-compatible service.  [env: ROBOTA_BASE_URL]"
+)
+@click.option(
+    "--permission-mode",
+    "mode",
+    type=click.Choice(list(PERMISSION_MODES)),
+    envvar="ROBOTA_PERMISSION_MODE",
+    default="default",
+    show_default=True,
+    help="What may run without a question.  [env: ROBOTA_PERMISSION_MODE]",
+)
+@click.option(
+    "--allow", multiple=True, metavar="RULE", help="Allow rule, e.g. 'Bash(git log *)'; repeatable."
+)
+@click.option("--deny", multiple=True, metavar="RULE", help="Deny rule, e.g. 'Read(.env)'; repeatable.")
+@click.option("--max-turns", type=click.IntRange(min=0), default=0, help="Model calls at most; 0: no limit.")
+@click.option("-V", "--version", is_flag=True, help="Show the version and exit.")
+def robota(version: bool, **values: Any) -> int:
+    """A coding assistant in the terminal.
+
+    Without a key or a base URL it runs on a scripted offline model that shows how a turn works.
+    """
+    if version:
+        from robota._version import __version__  # noqa: PLC0415 - as in __main__
+
+        click.echo(f"robota {__version__}")
+        return 0
+    options = Options(**values | {"prompt": _with_piped_input(values["prompt"])})
+    if options.print_mode and not options.prompt.strip():
+        raise click.UsageError('Nothing to do: give a prompt, as in robota -p "list the python files".')
+    if not options.print_mode and not sys.stdin.isatty():
+        raise click.UsageError("This is no terminal: use robota -p PROMPT to run one prompt.")
+    return _run(_session(options))
+
+
+def _with_piped_input(prompt: str) -> str:
+    """What is piped in comes before the words on the command line."""
+    if sys.stdin is None or sys.stdin.isatty():
+        return prompt
+    piped = sys.stdin.read()
+    return f"{piped.rstrip()}\n\n{prompt}" if piped.strip() and prompt else prompt or piped
+
+
+def _run(work: Coroutine[Any, Any, int]) -> int:
+    import asyncio  # noqa: PLC0415 - after the arguments, which are often wrong
+
+    return asyncio.run(work)
+
+
+async def _session(options: Options) -> int:
+    from robota.cli.lines import LinePrinter, ask_on_terminal, take_turn  # noqa: PLC0415 - after the arguments
+    from robota.cli.provider_choice import chosen_provider  # noqa: PLC0415
+    from robota.sdk.assembly import create_agent  # noqa: PLC0415
+
+    printer = LinePrinter(sys.stdout, sys.stderr)
+    async with chosen_provider(
+        model=options.model, base_url=options.base_url, environment=os.environ
+    ) as chosen:
+        if chosen.note:
+            printer.remark(chosen.note)
+        agent = create_agent(
+            chosen.provider,
+            model=chosen.model,
+            mode=options.mode,
+            allow=options.allow,
+            deny=options.deny,
+            approve=None if options.print_mode else ask_on_terminal,
+            max_rounds=options.max_turns,
+        )
+        if options.print_mode:
+            return await take_turn(agent, options.prompt, printer)
+        prompt = options.prompt
+        while True:
+            if prompt.strip():
+                await take_turn(agent, prompt, printer)
+            words = await _next_prompt()
+            if words is None or words.strip() in LEAVE:
+                return 0
+            prompt = words
+
+
+async def _next_prompt() -> str | None:
+    """The next line the user types; `None` at the end of input or at Ctrl-C."""
+    from anyio import to_thread  # noqa: PLC0415 - loaded by the first turn
+
+    try:
+        return await to_thread.run_sync(lambda: input("robota> "), abandon_on_cancel=True)
+    except EOFError:
+        print()
+        return None
+
+
+def run() -> None:
+    """The whole program, with every way it may end turned into an exit code."""
+    try:
+        code = robota(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        code = 130
+    except RobotaError as error:
+        print(f"robota: {error}", file=sys.stderr)
+        code = 1
+    except BrokenPipeError:
+        code = 1  # the reader of our output is gone; there is nobody to tell
+    _leave(int(code or 0))
+
+
+def _leave(code: int) -> None:
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains at exit
+    sys.exit(code)

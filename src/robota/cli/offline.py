@@ -1,0 +1,50 @@
+"""The scripted offline model: a real HTTP server on loopback that plays a fixed part.
+
+It looks at one file of the working directory and says so, which makes a first turn show streaming, a tool call
+and an answer without a key, a network or a download.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from robota.core.messages import Json
+from robota.core.provider import Chunk
+from robota.testing import call
+from robota.testing.http_request import ReceivedRequest
+from robota.testing.model_server import ModelServer
+
+MODEL = "scripted-offline"
+LOOKED_AT = ("README.md", "README.rst", "README", "pyproject.toml", "package.json")
+
+
+@asynccontextmanager
+async def offline_model() -> AsyncIterator[str]:
+    """The base URL of the offline model, served while the block runs."""
+    async with ModelServer(play, repeat=True, models=(MODEL,)) as server:
+        yield f"{server.url}/v1"
+
+
+def play(request: ReceivedRequest) -> list[str | Chunk]:
+    """Read a file first if there is one, then answer."""
+    messages: list[Json] = request.body["messages"]
+    asked = max(at for at, message in enumerate(messages) if message["role"] == "user")
+    results = [message["content"] for message in messages[asked:] if message["role"] == "tool"]
+    if results:
+        return _answer(str(messages[asked]["content"]), len(results[0].splitlines()))
+    found = next((name for name in LOOKED_AT if Path(name).is_file()), None)
+    if found is None:
+        return _answer(str(messages[asked]["content"]), None)
+    return [f"I will look at {found} ", "first.", call("Read", file_path=found, limit=20)]
+
+
+def _answer(prompt: str, lines: int | None) -> list[str | Chunk]:
+    saw = "There was no file to look at" if lines is None else f"The tool gave me {lines} lines"
+    return [
+        "I am the scripted offline model, ",
+        f"so I can only repeat: you said {prompt!r}. ",
+        f"{saw}. ",
+        "With a real model the same turn would go on from here.",
+    ]

@@ -1,0 +1,292 @@
+"""`@tool`, `FunctionTool` and `create_function_tool`: a function as something a model can call.
+
+Decorating costs next to nothing: schema and checks are worked out when they are first needed. Async functions
+are awaited where they are, others run in a worker thread. Whatever the function does, the caller gets a
+`ToolResult`; only cancellation passes through.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from types import FrameType
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
+
+import msgspec
+
+from robota.core.errors import ConfigurationError, RobotaError, describe_exception
+from robota.core.messages import Json, JsonObject
+from robota.core.tool import ToolClass, ToolContext, ToolResult
+
+if TYPE_CHECKING:
+    from robota.tools.signature import Binding
+
+Function: TypeAlias = Callable[..., Any]
+Description: TypeAlias = str | Callable[[], str] | None
+"""The text, a function that fetches it when it is first wanted, or `None` for the docstring."""
+
+MAX_NAME = 128
+_VARARGS, _GENERATOR = 0x04, 0x20 | 0x200  # flags of code objects, as `inspect` has them
+
+
+class FunctionTool:
+    """A function, and what the model is told about it.
+
+    Without `parameters` the schema comes from the signature. With them the schema is the whole contract:
+    arguments are checked against it and handed over as they are, as keywords, or as one dict to a function of
+    one parameter that the schema does not know. A parameter annotated `ToolContext` gets the context and is
+    no part of the schema.
+    """
+
+    __slots__ = (
+        "_aliases",
+        "_binding",
+        "_description",
+        "_parameters",
+        "_scope",
+        "function",
+        "name",
+        "tool_class",
+    )
+
+    validates_arguments = True
+
+    def __init__(
+        self,
+        name: str,
+        description: Description,
+        parameters: JsonObject | None,
+        function: Function,
+        *,
+        tool_class: ToolClass | None = None,
+        aliases: Mapping[str, str] | None = None,
+        scope: Mapping[str, object] | None = None,
+    ) -> None:
+        """`aliases`: other spellings of arguments. `scope`: names in annotations that the module lacks."""
+        if not callable(function):
+            raise ConfigurationError(f"Tool {name!r} needs a function, not {type(function).__name__}.")
+        _check_name(name)
+        self.name = name
+        self.function = function
+        self.tool_class = tool_class
+        self._description = description
+        self._parameters = parameters
+        self._aliases = aliases
+        self._scope = scope or {}
+        self._binding: Binding | None = None
+        _refuse_generator(name, function)
+        if parameters is None and _looks_odd(function):
+            self._bind()
+
+    @property
+    def description(self) -> str:
+        if not isinstance(self._description, str):
+            self._description = self._describe()
+        return self._description
+
+    @property
+    def parameters(self) -> JsonObject:
+        """JSON schema of the arguments."""
+        return self._parameters if self._parameters is not None else self._bind().parameters
+
+    async def run(self, arguments: JsonObject, context: ToolContext) -> ToolResult:
+        binding = self._binding or self._bind()
+        try:
+            values = binding.bind(arguments if self._aliases is None else self._respell(arguments))
+        except Exception as error:  # noqa: BLE001 - types may run code of their own when they are made
+            return self._refuse(error)
+        for name in binding.contexts:
+            values[name] = context
+        try:
+            value = await self.function(**values) if binding.is_async else await self._run_in_thread(values)
+        except Exception as error:  # noqa: BLE001 - a tool is foreign code; the model is told what went wrong
+            return ToolResult.failure(f"Tool {self.name!r} failed: {_explain(error)}")
+        return ToolResult(content=value) if type(value) is str else self._wrap(value)
+
+    def __call__(self, *args: Json, **kwargs: Json) -> Any:
+        """The function itself, for code that is no model."""
+        return self.function(*args, **kwargs)
+
+    def __get__(self, instance: object, owner: type | None = None) -> FunctionTool:
+        """The tool of a decorated method, bound to its object like the method would be."""
+        code = getattr(self.function, "__code__", None)
+        if instance is None or code is None or code.co_varnames[:1] != ("self",):
+            return self
+        return FunctionTool(
+            self.name,
+            self._description,
+            self._parameters,
+            self.function.__get__(instance, owner),
+            tool_class=self.tool_class,
+            aliases=self._aliases,
+            scope=self._scope,
+        )
+
+    def __repr__(self) -> str:
+        return f"<FunctionTool {self.name!r} of {self.origin}>"
+
+    @property
+    def origin(self) -> str:
+        """Where the function comes from, for messages."""
+        module = getattr(self.function, "__module__", "?")
+        return f"{module}.{getattr(self.function, '__qualname__', type(self.function).__name__)}"
+
+    def _bind(self) -> Binding:
+        if self._binding is None:
+            from robota.tools.signature import bind_schema, bind_signature  # noqa: PLC0415 - first use pays
+
+            if self._parameters is None:
+                self._binding = bind_signature(self.function, self.name, self._scope)
+            else:
+                self._binding = bind_schema(self.function, self.name, self._parameters, self._scope)
+        return self._binding
+
+    def _describe(self) -> str:
+        if callable(self._description):
+            return self._description()
+        from robota.tools.docstring import parse_docstring, read_docstring  # noqa: PLC0415 - first use pays
+
+        return parse_docstring(read_docstring(self.function))[0]
+
+    def _refuse(self, error: Exception) -> ToolResult:
+        code = "invalid_arguments"
+        return ToolResult.failure(
+            f"The arguments of {self.name!r} do not fit: {_explain(error)}.", code, errorCode=code
+        )
+
+    def _respell(self, arguments: JsonObject) -> JsonObject:
+        """Arguments by their own names; where both spellings are given, both stay and the check complains."""
+        aliases = self._aliases or {}
+        if not any(name in arguments for name in aliases):
+            return arguments
+        return {
+            (aliases[name] if name in aliases and aliases[name] not in arguments else name): value
+            for name, value in arguments.items()
+        }
+
+    async def _run_in_thread(self, values: JsonObject) -> Json:
+        from anyio import to_thread  # noqa: PLC0415 - async tools need no threads
+
+        def call() -> Json:
+            try:
+                return self.function(**values)
+            except SystemExit as error:  # of a thread it would end the whole program
+                raise RuntimeError(f"it tried to exit the program with {error.code!r}") from error
+
+        value = await to_thread.run_sync(call, abandon_on_cancel=True)
+        return await value if hasattr(value, "__await__") else value
+
+    def _wrap(self, value: Json) -> ToolResult:
+        if value is None:
+            return ToolResult()
+        if isinstance(value, ToolResult):
+            return value
+        if isinstance(value, str):
+            return ToolResult(content=str.__str__(value))
+        try:
+            return ToolResult(content=msgspec.json.encode(value, enc_hook=_to_json).decode())
+        except (TypeError, ValueError, RecursionError) as error:
+            return ToolResult.failure(
+                f"Tool {self.name!r} ran, but its result ({type(value).__name__}) is not JSON: {error}. "
+                "It should return text or JSON values."
+            )
+
+
+@overload
+def tool(function: Function, /) -> FunctionTool: ...
+@overload
+def tool(
+    *, name: str | None = None, description: str | None = None, tool_class: ToolClass | None = None
+) -> Callable[[Function], FunctionTool]: ...
+def tool(
+    function: Function | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    tool_class: ToolClass | None = None,
+) -> FunctionTool | Callable[[Function], FunctionTool]:
+    """Make a tool of a typed function: signature and docstring tell the model what it needs.
+
+    Use it bare (`@tool`) or with arguments (`@tool(name="search")`).
+    """
+
+    def decorate(function: Function, frame: FrameType | None = None) -> FunctionTool:
+        label = _name_of(function) if name is None else name
+        scope = _local_names(function, frame or sys._getframe(1))
+        return FunctionTool(label, description, None, function, tool_class=tool_class, scope=scope)
+
+    return decorate if function is None else decorate(function, sys._getframe(1))
+
+
+def create_function_tool(name: str, description: str, parameters: JsonObject, fn: Function) -> FunctionTool:
+    """A tool with a schema written by hand."""
+    return FunctionTool(name, description, parameters, fn)
+
+
+def text_beside(module_file: str) -> Callable[[], str]:
+    """A description that lies beside its module, `read.md` for `read.py`; opened when it is first wanted."""
+
+    def load() -> str:
+        with open(f"{module_file.removesuffix('.py')}.md", encoding="utf-8") as file:
+            return file.read().strip()
+
+    return load
+
+
+def _name_of(function: Function) -> str:
+    name = getattr(function, "__name__", None)
+    if not isinstance(name, str):
+        raise ConfigurationError(
+            f"@tool needs a function or a name, and {function!r} has none: pass `name=`."
+        )
+    if name == "<lambda>":
+        raise ConfigurationError(
+            "A lambda has no name a model could call: define a function, or pass `name=`."
+        )
+    return name
+
+
+def _check_name(name: str) -> None:
+    plain = name.replace("_", "a").replace("-", "a")
+    if not (plain.isascii() and plain.isalnum() and len(name) <= MAX_NAME):
+        raise ConfigurationError(
+            f"Tool name {name!r} cannot be used: take 1 to {MAX_NAME} letters, digits, `_` or `-`."
+        )
+
+
+def _refuse_generator(name: str, function: Function) -> None:
+    code = getattr(function, "__code__", None)
+    if code is not None and code.co_flags & _GENERATOR:
+        raise ConfigurationError(
+            f"Tool {name!r} is a generator, but a call has one result: return it, report by `ctx.progress()`."
+        )
+
+
+def _looks_odd(function: Function) -> bool:
+    """Whether the definition is worth a full look right now, so that a bad one is refused where it stands."""
+    code = getattr(function, "__code__", None)
+    if code is None or hasattr(function, "__wrapped__"):
+        return False
+    return bool(code.co_posonlyargcount or code.co_flags & _VARARGS)
+
+
+def _local_names(function: Function, frame: FrameType) -> dict[str, object]:
+    """Local types that a nested function's annotations mention as text; its module does not know them."""
+    if "<locals>" not in getattr(function, "__qualname__", ""):
+        return {}
+    notes = [note for note in getattr(function, "__annotations__", {}).values() if isinstance(note, str)]
+    return {name: value for name, value in frame.f_locals.items() if any(name in note for note in notes)}
+
+
+def _explain(error: Exception) -> str:
+    """Our own errors are whole sentences; of others the type says as much as the text."""
+    return str(error).rstrip(".") if isinstance(error, RobotaError) else describe_exception(error)
+
+
+def _to_json(value: Any) -> Json:
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    if hasattr(value, "__fspath__"):
+        return value.__fspath__()
+    raise TypeError(f"{type(value).__name__} is no JSON value")

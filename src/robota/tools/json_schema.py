@@ -1,0 +1,77 @@
+"""Generated JSON schemas made fit for models: no titles, definitions put in place, enums with a type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from robota.core.messages import Json, JsonObject
+
+_PREFIX = "#/$defs/"
+_MAPS = frozenset({"properties", "patternProperties", "$defs"})
+_LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
+_SINGLES = frozenset({"items", "additionalProperties", "not", "propertyNames"})
+_DROPPED = frozenset({"title", "discriminator"})
+"""A discriminator points into `$defs`; the constant tags in the branches say the same."""
+
+
+def tidy_schema(schema: JsonObject, definitions: Mapping[str, JsonObject]) -> JsonObject:
+    """The schema with every definition inlined that does not contain itself; those stay in `$defs`."""
+    recursive = {name for name in definitions if _leads_to(name, name, definitions, set())}
+    tidied: JsonObject = _tidy(schema, definitions, recursive)
+    kept = {name: _tidy(definitions[name], definitions, recursive) for name in sorted(recursive)}
+    return {**tidied, "$defs": kept} if kept else tidied
+
+
+def _tidy(schema: Json, definitions: Mapping[str, JsonObject], recursive: set[str]) -> Json:
+    if not isinstance(schema, dict):
+        return schema
+    name = _target(schema)
+    if name in definitions and name not in recursive:
+        rest = {key: value for key, value in schema.items() if key != "$ref"}
+        return _tidy({**definitions[name], **rest}, definitions, recursive)
+    tidied: JsonObject = {}
+    for key, value in schema.items():
+        if key in _DROPPED:
+            continue
+        if key in _MAPS and isinstance(value, dict):
+            tidied[key] = {one: _tidy(inner, definitions, recursive) for one, inner in value.items()}
+        elif key in _LISTS and isinstance(value, list):
+            tidied[key] = [_tidy(inner, definitions, recursive) for inner in value]
+        else:
+            tidied[key] = _tidy(value, definitions, recursive) if key in _SINGLES else value
+    return _with_type(tidied)
+
+
+def _with_type(schema: JsonObject) -> JsonObject:
+    """Some services refuse an enum that does not say what it consists of."""
+    values = schema.get("enum", ())
+    if "type" not in schema and values:
+        for kind, word in ((str, "string"), (int, "integer")):
+            if all(type(value) is kind for value in values):
+                return {"type": word, **schema}
+    return schema
+
+
+def _target(schema: JsonObject) -> str:
+    ref = schema.get("$ref")
+    return ref[len(_PREFIX) :] if isinstance(ref, str) and ref.startswith(_PREFIX) else ""
+
+
+def _leads_to(start: str, goal: str, definitions: Mapping[str, JsonObject], seen: set[str]) -> bool:
+    for name in _references(definitions.get(start)):
+        if name == goal:
+            return True
+        if name not in seen:
+            seen.add(name)
+            if _leads_to(name, goal, definitions, seen):
+                return True
+    return False
+
+
+def _references(node: Json) -> list[str]:
+    if isinstance(node, dict):
+        own = [name] if (name := _target(node)) else []
+        return own + [name for inner in node.values() for name in _references(inner)]
+    if isinstance(node, list):
+        return [name for inner in node for name in _references(inner)]
+    return []

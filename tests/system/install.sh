@@ -1,0 +1,13 @@
+#!/bin/sh
+# Debian packages of the system tests. Fails loudly where they cannot be had.
+set -eu
+missing=""
+for pair in tmux:tmux dash:dash zsh:zsh busybox:busybox; do
+  command -v "${pair%%:*}" > /dev/null || missing="$missing ${pair##*:}"
+done
+[ -z "$missing" ] && exit 0
+sudo=""
+[ "$(id -u)" -eq 0 ] || sudo="sudo"
+$sudo apt-get update -qq
+# shellcheck disable=SC2086 - a list of packages
+$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing > /dev/null

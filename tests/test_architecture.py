@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+FILE_LINES, FUNCTION_LINES, CLASS_LINES, POSITIONAL = 500, 60, 250, 6
+VENDORS = re.compile(r"anthropic|openai|gemini|deepseek|qwen|mistral|ollama|claude", re.IGNORECASE)
+
+
+def short(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def definitions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node
+
+
+def lines_of(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> int:
+    return (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=short)
+def test_a_source_file_keeps_to_the_size_budgets(path: Path) -> None:
+    lines = len(path.read_text().splitlines())
+    assert lines <= FILE_LINES, f"{short(path)} has {lines} lines: an idea in it wants its own name"
+    for node in definitions(path):
+        limit = CLASS_LINES if isinstance(node, ast.ClassDef) else FUNCTION_LINES
+        assert lines_of(node) <= limit, f"{short(path)}:{node.lineno} {node.name} has {lines_of(node)} lines"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=short)
+def test_a_function_takes_at_most_six_positional_parameters(path: Path) -> None:
+    for node in definitions(path):
+        if not isinstance(node, ast.ClassDef):
+            count = len(node.args.posonlyargs) + len(node.args.args)
+            count -= node.args.args[:1] != [] and node.args.args[0].arg in ("self", "cls")
+            assert count <= POSITIONAL, f"{short(path)}:{node.lineno} {node.name} takes {count}"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=short)
+def test_a_module_says_what_a_reader_will_find(path: Path) -> None:
+    if path.name != "__init__.py" or path.read_text().strip():
+        assert ast.get_docstring(ast.parse(path.read_text())), f"{short(path)} has no docstring"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=short)
+def test_vendor_names_stay_where_vendors_are_chosen(path: Path) -> None:
+    place = path.relative_to(ROOT / "src" / "robota")
+    if place.parts[0] in ("providers", "testing") or place.name == "provider_choice.py":
+        return
+    code = ast.parse(path.read_text())
+    docs = {id(node.value) for node in ast.walk(code) if isinstance(node, ast.Expr)}
+    for node in ast.walk(code):
+        if isinstance(node, ast.Compare | ast.MatchValue):
+            for leaf in ast.walk(node):
+                if isinstance(leaf, ast.Constant) and isinstance(leaf.value, str) and id(leaf) not in docs:
+                    assert not VENDORS.fullmatch(leaf.value), (
+                        f"{short(path)}:{leaf.lineno} branches on a vendor"
+                    )
+
+
+def lint_imports(root: Path) -> subprocess.CompletedProcess[str]:
+    tool = Path(sys.executable).parent / "lint-imports"
+    return subprocess.run(
+        [tool, "--no-cache", "--config", str(root / "pyproject.toml")],
+        cwd=root,
+        env={"PYTHONPATH": str(root / "src"), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def copy_of_the_tree(tmp_path: Path) -> Path:
+    import shutil
+
+    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+def test_the_import_contracts_are_kept(copy_of_the_tree: Path) -> None:
+    outcome = lint_imports(copy_of_the_tree)
+
+    assert outcome.returncode == 0, outcome.stdout
+
+
+@pytest.mark.parametrize(
+    ("module", "forbidden", "contract"),
+    [
+        ("core/ports.py", "import robota.tools.function_tool", "Layers point downwards"),
+        ("core/ports.py", "import robota.sdk.assembly", "Layers point downwards"),
+        ("core/ports.py", "import pydantic", "Core needs nothing but anyio"),
+        ("core/ports.py", "import httpx2", "Core needs nothing but anyio"),
+        ("sdk/assembly.py", "import robota.providers.scripted", "Only the CLI knows concrete providers"),
+        ("tools/registry.py", "import robota.providers.scripted", "Only the CLI knows concrete providers"),
+        ("cli/main.py", "import robota.tools.function_tool", "Front ends go through the SDK"),
+        ("cli/main.py", "import robota.core.loop", "Front ends go through the SDK"),
+        ("providers/scripted.py", "import robota.testing.fixtures", "Layers point downwards"),
+    ],
+)
+def test_a_planted_forbidden_import_breaks_its_contract(
+    copy_of_the_tree: Path, module: str, forbidden: str, contract: str
+) -> None:
+    path = copy_of_the_tree / "src" / "robota" / module
+    path.write_text(f"{path.read_text()}\n\ndef planted() -> None:\n    {forbidden}\n")
+
+    outcome = lint_imports(copy_of_the_tree)
+
+    assert outcome.returncode != 0
+    assert re.search(rf"{contract}.*BROKEN", outcome.stdout)
+
+
+def loaded_after(statement: str) -> set[str]:
+    code = f"import sys\n{statement}\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "statement", ["import robota", "import robota.core", "from robota.core.robota import Robota"]
+)
+def test_importing_the_package_loads_no_heavy_library(statement: str) -> None:
+    heavy = {
+        "pydantic",
+        "httpx2",
+        "httpx",
+        "rich",
+        "prompt_toolkit",
+        "tree_sitter",
+        "click",
+        "yaml",
+        "anyio",
+        "asyncio",
+    }
+
+    assert not loaded_after(statement) & (
+        heavy if statement != "from robota.core.robota import Robota" else heavy - {"asyncio"}
+    )
+
+
+def test_importing_the_package_writes_nothing_and_needs_no_environment() -> None:
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", "import robota, robota.core.robota"],
+        capture_output=True,
+        env={},
+        check=True,
+    )
+
+    assert (done.stdout, done.stderr) == (b"", b"")
