@@ -7,9 +7,9 @@ is `robota.testing.conformance`, the pytest plugin `robota.testing.fixtures`.
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from robota._lazy import lazy_names
 from robota.providers.scripted import Delay, Fail, ScriptedProvider, Stall, call
 
 if TYPE_CHECKING:
@@ -36,20 +36,16 @@ __all__ = [
     "Stall", "call", "fixed_ports",
 ]  # fmt: skip
 
-_HOMES = {
-    "FixedPorts": "ports",
-    "ModelServer": "model_server",
-    "ReceivedRequest": "http_request",
-    "fixed_ports": "ports",
+_MODULES = {
+    "http_request": "ReceivedRequest",
+    "model_script": "ContentType Crlf Cut Drip ErrorEvent Gate HttpError KeepAlive Malformed NoEndMark "
+    "RawBytes",
+    "model_server": "ModelServer",
+    "ports": "FixedPorts fixed_ports",
 }
+_HOMES = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names.split()}
+
+__getattr__, __dir__ = lazy_names(__name__, _HOMES, globals())
 
 if "pytest" in sys.modules:  # a suite that others inherit should explain its failures as their own tests do
     sys.modules["pytest"].register_assert_rewrite(f"{__name__}.conformance", f"{__name__}.reply_conformance")
-
-
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES.get(name, 'model_script')}"), name)
-    globals()[name] = value
-    return value

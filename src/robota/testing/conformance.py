@@ -175,7 +175,7 @@ class HttpProviderConformance(ReplyConformance):
             assert (await listen(provider, ask(*history, tools=(ADD,)))).text == "Fine."
 
     async def test_a_refused_web_tool_costs_no_request(self) -> None:
-        async with self.serving() as (provider, server):
+        async with self.serving("Never.") as (provider, server):
             await self.refuse_web(provider)
             assert server.requests == []
 
@@ -284,7 +284,7 @@ class HttpProviderConformance(ReplyConformance):
     async def test_cancelling_closes_the_connection(self) -> None:
         async with self.serving(["Hi", Stall()]) as (provider, server):
             await self.cancel_after_text(provider)
-            await server.requests[0].disconnected.wait()
+            await server.requests[0].disconnected.wait(self.patience)
 
     async def test_leaving_a_stream_closes_the_connection(self) -> None:
         async with self.serving(["Hi", Stall()]) as (provider, server):
@@ -292,7 +292,7 @@ class HttpProviderConformance(ReplyConformance):
                 async for chunk in chunks:
                     if isinstance(chunk, TextChunk):
                         break
-            await server.requests[0].disconnected.wait()
+            await server.requests[0].disconnected.wait(self.patience)
 
     # The first loop dies while its connection is kept alive: that is the situation, not a leak of the test.
     @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")

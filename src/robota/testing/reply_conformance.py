@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
 from typing import ClassVar, TypeAlias
 
 import msgspec
@@ -34,6 +34,7 @@ from robota.core.provider import (
     get_provider_capabilities,
 )
 from robota.providers.scripted import Delay, Stall, call
+from robota.testing.latch import PATIENCE
 
 ScriptedReply: TypeAlias = str | Sequence[str | Chunk | Stall | Delay]
 """What both a script and a service can say."""
@@ -106,6 +107,8 @@ class ReplyConformance:
     """What a provider makes of replies, whoever plays them."""
 
     pytestmark: ClassVar = [pytest.mark.anyio]
+    patience: ClassVar[float] = PATIENCE
+    """Seconds until something that should happen at once counts as not happening."""
 
     @pytest.fixture
     def anyio_backend(self) -> str:
@@ -200,7 +203,7 @@ class ReplyConformance:
             assert provider.name
 
     async def test_a_hosted_web_tool_it_does_not_have_is_refused(self) -> None:
-        async with self.playing() as provider:
+        async with self.playing("Never.") as provider:
             await self.refuse_web(provider)
 
     async def cancel_after_text(self, provider: Provider) -> Heard:
@@ -216,8 +219,10 @@ class ReplyConformance:
 
         async with asyncio.TaskGroup() as tasks:
             reading = tasks.create_task(read())
-            await came.wait()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(came.wait(), self.patience)
             reading.cancel()
+        assert came.is_set(), "text must be given out as it comes, not when the reply is over"
         return heard
 
     async def refuse_web(self, provider: Provider) -> None:

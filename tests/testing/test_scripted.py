@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import pytest
+
+from robota.core.errors import ProviderError
+from robota.core.messages import ToolCall, UserMessage
+from robota.core.provider import ChatRequest, NativePayload, StopChunk, TextChunk
+from robota.testing import Delay, Fail, ScriptedProvider, call, fixed_ports
+
+pytestmark = pytest.mark.anyio
+
+HELLO = ChatRequest(model="m", messages=[UserMessage("Hello")])
+RECORDED = ChatRequest(model="m", messages=[UserMessage("Hello")], want_raw=True)
+
+
+async def play(provider, request=HELLO):
+    return [chunk async for chunk in provider.stream(request)]
+
+
+async def test_a_reply_is_played_step_by_step():
+    provider = ScriptedProvider(["Hel", call("add", a=1), StopChunk("max_tokens")])
+    assert await play(provider) == [
+        TextChunk("Hel"),
+        ToolCall("call_add", "add", '{"a":1}'),
+        StopChunk("max_tokens"),
+    ]
+    assert provider.requests == [HELLO]
+
+
+async def test_a_function_answers_from_the_request():
+    provider = ScriptedProvider(lambda request: lambda again: [request.model, again.model])
+    assert await play(provider) == [TextChunk("m"), TextChunk("m"), StopChunk("end_turn")]
+
+
+async def test_a_script_plays_once_unless_it_repeats():
+    once, again = ScriptedProvider("a"), ScriptedProvider("a", "b", repeat=True)
+    await play(once)
+    with pytest.raises(ProviderError, match="1 replies and this is request 2"):
+        await play(once)
+    assert [(await play(again))[0].text for _ in range(3)] == ["a", "b", "a"]
+
+
+async def test_a_failure_comes_in_its_place():
+    stream = ScriptedProvider(["Hel", Fail(LookupError())]).stream(HELLO)
+    assert await anext(stream) == TextChunk("Hel")
+    with pytest.raises(LookupError):
+        await anext(stream)
+
+
+async def test_delays_wait_through_the_ports():
+    ports = fixed_ports()
+    await play(ScriptedProvider([Delay(60), "Hi"], ports=ports))
+    assert ports.sleeps == [60]
+
+
+async def test_native_payloads_are_played_to_those_who_record():
+    payload = NativePayload(kind="request", payload={"model": "m"})
+    provider = ScriptedProvider([payload, "Hi"], repeat=True)
+    assert payload not in await play(provider)
+    assert payload in await play(provider, RECORDED)
+
+
+async def test_no_stream_stays_open():
+    provider = ScriptedProvider(["Hel", "lo"])
+    stream = provider.stream(HELLO)
+    await anext(stream)
+    assert provider.open_streams == 1
+    await stream.aclose()
+    assert provider.open_streams == 0
