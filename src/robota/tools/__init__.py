@@ -1,4 +1,4 @@
-"""Tools: functions a model can call, and those that come with robota. Each is loaded when it is first used."""
+"""Tools: functions a model can call, and those that come with robota. Each is loaded when first used."""
 
 from __future__ import annotations
 

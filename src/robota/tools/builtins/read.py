@@ -1,7 +1,7 @@
 """The Read tool: a text file as numbered lines, within limits, and never stuck on what is no file.
 
 What was left out is always said. The hash of a file that was read whole is kept in `context.files` under its
-real path, so that a later change by somebody else is noticed; files above `MAX_FILE_BYTES` are too long for that.
+real path, so that a later change by somebody else is noticed; files above `MAX_FILE_BYTES` have none.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ MAX_LINE_CHARACTERS = 2_000
 MAX_OUTPUT_BYTES = 256 * 1024
 MAX_FILE_BYTES = 10 * 1024 * 1024
 """How much of a file is looked at, from its beginning."""
+CHUNK_BYTES = 1024 * 1024
 BINARY_PROBE = 8_192
 """A NUL among so many first bytes makes a file binary."""
 
@@ -91,7 +92,7 @@ class LoadedFile(Struct, frozen=True, kw_only=True):
 
 
 def _locate(file_path: str, cwd: str) -> str:
-    """The path as it is opened and shown. A `..` is left to the system: behind a link it is not what it seems."""
+    """The path as it is opened and shown. A `..` is left to the system: behind a link it leads elsewhere."""
     if os.path.isabs(file_path):
         return file_path
     path = os.path.join(cwd or os.getcwd(), file_path)
@@ -104,21 +105,35 @@ def load_file(path: str) -> LoadedFile:
         real_path = os.path.realpath(path)
         _refuse_special(path, os.stat(real_path).st_mode)  # opening some devices already has effects
         descriptor = os.open(real_path, os.O_RDONLY | _SAFE_FLAGS)
-        with open(descriptor, "rb") as file:
-            facts = os.fstat(file.fileno())
+        try:
+            facts = os.fstat(descriptor)
             _refuse_special(path, facts.st_mode)  # it may have been exchanged since
-            data = file.read(MAX_FILE_BYTES + 1) or b""
+            data = _read_start(descriptor)
+        finally:
+            os.close(descriptor)
     except (OSError, ValueError) as error:
         raise UnreadableError(_explain(path, error)) from error
     whole = len(data) <= MAX_FILE_BYTES
     text, note = _decode(path, data[:MAX_FILE_BYTES], whole)
     if not whole:
+        size = max(facts.st_size, len(data))
         note += (
-            f"\n[The file has {max(facts.st_size, len(data)):,} bytes; only the first {MAX_FILE_BYTES:,} were "
-            "looked at. Use Grep or a shell command for the rest.]"
+            f"\n[The file has {size:,} bytes; only the first {MAX_FILE_BYTES:,} were looked at. "
+            "Use Grep or a shell command for the rest.]"
         )
     digest = _hash(data) if whole else None
     return LoadedFile(text=text, real_path=real_path, sha256=digest, note=note.strip())
+
+
+def _read_start(descriptor: int) -> bytes:
+    """The file, or one byte more than may be looked at."""
+    data = bytearray()
+    while len(data) <= MAX_FILE_BYTES:
+        chunk = os.read(descriptor, min(CHUNK_BYTES, MAX_FILE_BYTES + 1 - len(data)))
+        if not chunk:
+            break
+        data += chunk
+    return bytes(data)
 
 
 # A FIFO or a device that took the file's place must neither block the open nor become our terminal; a link

@@ -1,0 +1,252 @@
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from robota.core.tool import ToolContext, ToolResult, tool_class
+from robota.tools import read_tool
+from robota.tools.builtins.read import DEFAULT_LIMIT, MAX_FILE_BYTES, MAX_LINE_CHARACTERS, MAX_OUTPUT_BYTES
+
+pytestmark = pytest.mark.anyio
+
+
+async def read(path: Path | str, context: ToolContext | None = None, **arguments: Any) -> ToolResult:
+    return await read_tool().run({"file_path": str(path), **arguments}, context or ToolContext())
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(content: bytes | str, name: str = "a.txt") -> Path:
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write
+
+
+# --- what it shows -------------------------------------------------------------------------------------
+
+
+async def test_a_file_comes_back_as_numbered_lines_under_a_header(write):
+    path = write("".join(f"line {n}\n" for n in range(1, 11)))
+    shown = "\n".join(f"{n:>2}\tline {n}" for n in range(1, 11))
+    assert (await read(path)).text == f"[File: {path} (10 lines)]\n{shown}"
+
+
+@pytest.mark.parametrize(
+    ("offset", "limit", "span", "numbers"),
+    [
+        (3, 2, "lines 3-4 of 5", "34"),
+        (-7, 1, "lines 1-1 of 5", "1"),
+        (4, 9, "lines 4-5 of 5", "45"),
+        (2.0, 1.0, "lines 2-2 of 5", "2"),
+    ],
+)
+async def test_offset_and_limit_choose_a_range(write, offset, limit, span, numbers):
+    path = write("1\n2\n3\n4\n5")
+    shown = "".join(f"\n{n}\t{n}" for n in numbers)
+    assert (await read(path, offset=offset, limit=limit)).text == f"[File: {path} ({span})]{shown}"
+
+
+async def test_an_offset_behind_the_end_is_explained(write):
+    path = write("a\nb\n")
+    assert (await read(path, offset=9)).text == (
+        f"[File: {path} (2 lines)]\n[There is nothing at line 9: the file ends at line 2.]"
+    )
+
+
+@pytest.mark.parametrize(("content", "count"), [("", 0), ("\n", 1), ("a", 1), ("a\n\n", 2)])
+async def test_the_empty_piece_after_the_last_newline_is_no_line(write, content, count):
+    assert (await read(write(content))).text.splitlines()[0].endswith(f"({count} lines)]")
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        ("\ufeffgrüß\nb".encode(), "1\tgrüß\n2\tb"),
+        (b"a\r\nb\r\n", "1\ta\n2\tb"),
+        ("a\u2028b\x0cc".encode(), "1\ta\u2028b\x0cc"),
+        ("grüß\r\nb".encode("utf-16"), "1\tgrüß\n2\tb\n[The file is encoded in UTF-16.]"),
+        ("\ufeffgrüß".encode("utf-16-be"), "1\tgrüß\n[The file is encoded in UTF-16.]"),
+        ("grüß".encode("latin-1"), "1\tgrüß\n[The file is not valid UTF-8 and is shown as Latin-1.]"),
+    ],
+)
+async def test_encodings_and_line_ends_are_understood(write, data, text):
+    assert (await read(write(data))).text.partition("\n")[2] == text
+
+
+async def test_a_relative_path_starts_at_the_working_directory(write):
+    path = write("x")
+    context = ToolContext(cwd=str(path.parent))
+    assert (await read("./a.txt", context)).text == f"[File: {path} (1 lines)]\n1\tx"
+
+
+async def test_dots_behind_a_link_lead_where_the_link_leads(write, tmp_path):
+    write("outer")
+    inner = tmp_path / "real" / "deep"
+    inner.mkdir(parents=True)
+    (tmp_path / "real" / "a.txt").write_text("inner")
+    (tmp_path / "link").symlink_to(inner)
+    assert (await read("link/../a.txt", ToolContext(cwd=str(tmp_path)))).text.endswith("1\tinner")
+
+
+async def test_the_camel_case_spelling_is_accepted(write):
+    result = await read_tool().run({"filePath": str(write("x"))}, ToolContext())
+    assert result.text.endswith("1\tx")
+
+
+async def test_a_file_is_read_through_a_link(write, tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(write("x"))
+    assert (await read(link)).text == f"[File: {link} (1 lines)]\n1\tx"
+
+
+# --- limits --------------------------------------------------------------------------------------------
+
+
+async def test_the_default_limit_says_what_it_left_out(write):
+    lines = (await read(write("x\n" * (DEFAULT_LIMIT + 5)))).text.splitlines()
+    assert lines[0].endswith("(lines 1-2000 of 2005)]")
+    assert lines[-2:] == ["2000\tx", "[5 more lines were left out. Use offset 2001 to read on.]"]
+
+
+async def test_a_long_line_is_cut_with_a_note(write):
+    text = (await read(write("y" * (MAX_LINE_CHARACTERS + 7) + "\nz"))).text
+    assert text.endswith("\n1\t" + "y" * MAX_LINE_CHARACTERS + "… [7 more characters left out]\n2\tz")
+
+
+async def test_the_result_has_at_most_so_many_bytes(write):
+    path = write(("ü" * 999 + "\n") * 1_000)
+    text = (await read(path, limit=1_000)).text
+    assert len(text.encode()) < MAX_OUTPUT_BYTES + 300
+    assert text.splitlines()[-1] == "[870 more lines were left out. Use offset 131 to read on.]"
+
+
+async def test_only_the_beginning_of_a_huge_file_is_looked_at(write):
+    path, context = write("aa" + "üü\n" * (MAX_FILE_BYTES // 5 + 10)), ToolContext()
+    text = (await read(path, context, limit=1)).text
+    assert f"[The file has {path.stat().st_size:,} bytes; only the first 10,485,760 were looked at." in text
+    assert "Latin-1" not in text
+    assert context.files.get(str(path)) is None
+
+
+async def test_wrong_arguments_are_explained(tmp_path):
+    result = await read(tmp_path, limit=0, line=3)
+    assert result.error == (
+        "The arguments of 'Read' do not fit: 'limit' must be at least 1, got 0; "
+        "unknown field 'line'; allowed: 'file_path', 'offset', 'limit'."
+    )
+
+
+# --- what it refuses -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["none.txt", "file/below", "dangling"])
+async def test_a_missing_file_is_named(tmp_path, name):
+    (tmp_path / "file").touch()
+    (tmp_path / "dangling").symlink_to(tmp_path / "gone")
+    result = await read(tmp_path / name)
+    assert (result.ok, result.error) == (False, f"File not found: {tmp_path / name}")
+
+
+async def test_a_directory_is_no_file(tmp_path):
+    assert (
+        await read(tmp_path)
+    ).error == f"Path is not a file: {tmp_path} (it is a directory; use Glob to list it)"
+
+
+async def test_a_fifo_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "fifo")
+    assert (await read(tmp_path / "fifo")).error == f"Path is not a file: {tmp_path / 'fifo'} (it is a FIFO)"
+
+
+async def test_a_socket_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # the path of a socket must be short
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("s")
+        assert (await read("s")).error == f"Path is not a file: {tmp_path / 's'} (it is a socket)"
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "/dev/null", "/dev/tty"])
+async def test_a_device_is_refused(path):
+    assert (await read(path)).error.startswith(f"Path is not a file: {path} (it is a device")
+
+
+async def test_a_device_behind_a_link_is_refused(tmp_path):
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    assert (
+        await read(tmp_path / "zero")
+    ).error == f"Path is not a file: {tmp_path / 'zero'} (it is a device)"
+
+
+async def test_links_in_a_circle_are_explained(tmp_path):
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    assert (await read(tmp_path / "a")).error.startswith(
+        f"File not found: {tmp_path / 'a'} (its links lead in a circle"
+    )
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+async def test_a_file_without_permission_is_named(write):
+    path = write("x")
+    path.chmod(0)
+    assert (await read(path)).error == f"Permission denied: {path}"
+
+
+@pytest.mark.parametrize("data", [b"\x89PNG\r\n\x1a\n\0\0", b"a" * 8_191 + b"\0", b"\xff\xfe\0\0a\0\0\0"])
+async def test_a_binary_file_is_refused(write, data):
+    path = write(data)
+    assert (await read(path)).error == f"Binary file not supported: {path} ({len(data):,} bytes)"
+
+
+async def test_a_nul_far_behind_does_not_make_a_file_binary(write):
+    assert (await read(write(b"a\n" * 4_096 + b"\0"))).ok
+
+
+@pytest.mark.parametrize("name", ["a\0b", "x" * 5_000, "\ud800"])
+async def test_an_impossible_name_is_an_error_result(tmp_path, name):
+    result = await read(name, ToolContext(cwd=str(tmp_path)))
+    assert result.error_code == "unreadable"
+
+
+# --- what it remembers ---------------------------------------------------------------------------------
+
+
+async def test_the_version_that_was_read_is_remembered_by_real_path(write, tmp_path):
+    data = b"\xef\xbb\xbfa\r\nb"
+    path, context = write(data), ToolContext()
+    (tmp_path / "link").symlink_to(path)
+    await read(tmp_path / "link", context, limit=1)
+    assert context.files.get(str(path)) == hashlib.sha256(data).hexdigest()
+
+
+async def test_a_failed_read_remembers_nothing(write):
+    path, context = write(b"\0"), ToolContext()
+    await read(path, context)
+    assert context.files.get(str(path)) is None
+
+
+def test_the_tool_is_described_for_the_model():
+    made = read_tool()
+    assert (made.name, tool_class(made)) == ("Read", "inspect")
+    assert made.description.startswith("Read a text file and return its lines")
+    assert list(made.parameters["properties"]) == ["file_path", "offset", "limit"]
+
+
+def test_making_the_tool_opens_and_loads_nothing():
+    script = """
+import sys
+from robota.tools import read_tool
+read_tool()
+print([name for name in ("anyio", "hashlib", "pydantic", "robota.tools.signature") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
