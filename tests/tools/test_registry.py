@@ -61,10 +61,3 @@ def test_an_unregistered_tool_leaves_its_name_free():
 def test_a_plain_function_is_no_tool():
     with pytest.raises(ConfigurationError, match="is no tool: decorate the function with @tool"):
         ToolRegistry([len])  # type: ignore[list-item]
-
-
-def test_an_unknown_name_of_the_package_is_an_attribute_error():
-    import robota.tools
-
-    assert not hasattr(robota.tools, "hammer")
-    assert dir(robota.tools) == sorted(robota.tools.__all__)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from robota._lazy import lazy_names
+
 if TYPE_CHECKING:
     from robota.tools.builtins.read import read_tool
     from robota.tools.function_tool import FunctionTool, create_function_tool, tool
@@ -19,17 +21,4 @@ _HOMES = {
 
 __all__ = ["FunctionTool", "ToolRegistry", "create_function_tool", "read_tool", "tool"]
 
-
-def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'robota.tools' has no attribute {name!r}")
-    from importlib import import_module  # noqa: PLC0415 - importing one tool must not load them all
-
-    value = getattr(import_module(home), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES, globals())
