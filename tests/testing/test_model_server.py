@@ -84,6 +84,21 @@ async def test_a_test_can_wait_for_requests(client):
             await server.wait_for_requests(2, timeout=0)
 
 
+async def test_a_server_that_does_not_record_still_counts(client):
+    async with ModelServer("Hi", record=False) as server:
+        await ask(client, server)
+        assert await server.wait_for_requests(1, timeout=0) == []
+
+
+async def test_a_request_the_vendor_would_refuse_is_refused_unless_the_server_is_lenient(client):
+    nonsense = {"model": "m", "messages": [{"role": "tool", "tool_call_id": "c1", "content": "3"}]}
+    async with ModelServer("Hi") as strict, ModelServer("Hi", strict=False) as lenient:
+        refused = await ask(client, strict, nonsense)
+        assert (refused.status_code, (await ask(client, strict)).status_code) == (400, 200)
+        assert "answers no call" in refused.json()["error"]["message"]
+        assert (await ask(client, lenient, nonsense)).status_code == 200
+
+
 async def test_one_connection_serves_many_requests():
     async with ModelServer("Hi", repeat=True) as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)

@@ -57,7 +57,7 @@ def test_a_failed_script_is_raised_in_the_thread_that_tests():
     ("arguments", "expected"),
     [
         ([], ["Hello from the scripted model."] * 2),
-        (["--reply", "one", "--reply", "two"], ["one", "two", "one"]),
+        (["--lenient", "--reply", "one", "--reply", "two"], ["one", "two", "one"]),
         (["--script", "greetings:script"], ["good morning", "Hello"]),
     ],
 )

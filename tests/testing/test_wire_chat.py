@@ -18,12 +18,13 @@ from robota.testing.dialect import Turn
 from robota.testing.wire_chat import ChatCompletions
 
 CHAT = ChatCompletions()
+PATH = "/v1/chat/completions"
 QUESTION = {"role": "user", "content": "Add."}
 
 
 def say(*steps, include_usage=False):
     body = {"model": "m", "stream_options": {"include_usage": include_usage}}
-    encoder = CHAT.encoder(body)
+    encoder = CHAT.encoder(PATH, body)
     events = [
         *encoder.begin(steps[0]),
         *(event for step in steps for event in encoder.say(step)),
@@ -116,7 +117,7 @@ def test_what_the_protocol_has_no_words_for_is_refused():
 
 def test_a_client_that_does_not_stream_gets_the_same_reply_whole():
     steps = (ReasoningChunk("Hmm"), "Hel", "lo", ToolCall("c1", "add", '{"a":1}'), TokenUsage(7, 3))
-    reply = CHAT.encoder({"model": "m"}).whole(steps)
+    reply = CHAT.encoder(PATH, {"model": "m"}).whole(steps)
     assert (reply["object"], reply["usage"]["total_tokens"]) == ("chat.completion", 10)
     assert reply["choices"] == [
         {

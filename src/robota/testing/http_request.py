@@ -1,4 +1,4 @@
-"""Requests as the model server reads them off a connection: HTTP/1.1 with sized or chunked bodies."""
+"""HTTP/1.1 as the model server reads and writes it; request bodies may be sized or chunked."""
 
 from __future__ import annotations
 

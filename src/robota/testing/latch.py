@@ -41,6 +41,8 @@ class Latch:
         callback()
 
     async def wait(self, timeout: float = PATIENCE) -> None:
+        if self.is_open:
+            return
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
 

@@ -39,7 +39,8 @@ class ModelServer:
     """Serves the replies one per model request, in order of arrival.
 
     `repeat` starts over at the end. `strict` refuses, with status 400, a request that the vendor would
-    refuse. `models` is what the list of models names.
+    refuse. `record=False` forgets requests once they are answered, for long runs. `models` is what the list
+    of models names.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class ModelServer:
         *replies: ModelReply,
         repeat: bool = False,
         strict: bool = True,
+        record: bool = True,
         models: Sequence[str] = ("scripted",),
         port: int = 0,
     ) -> None:
@@ -57,6 +59,8 @@ class ModelServer:
         self._replies = [reply if callable(reply) else freeze(reply) for reply in replies]
         self._repeat = repeat
         self._strict = strict
+        self._record = record
+        self._received = 0
         self._models = tuple(models)
         self._played = 0
         self._plans: dict[Hashable, tuple[object, Plan]] = {}
@@ -91,7 +95,7 @@ class ModelServer:
 
     def _announce(self) -> None:
         for count, latch in self._waiting:
-            if len(self.requests) >= count:
+            if self._received >= count:
                 latch.open()
 
     # --- life --------------------------------------------------------------------------------------
@@ -150,8 +154,10 @@ class ModelServer:
 
     def answer(self, request: ReceivedRequest) -> Plan:
         """Remember the request and say how it is answered."""
-        self.requests.append(request)
-        request.number = len(self.requests)
+        self._received += 1
+        request.number = self._received
+        if self._record:
+            self.requests.append(request)
         if request.method == "POST":
             request.dialect = next((known for known in DIALECTS if known.serves(request.path)), None)
         plan = self._plan(request)
@@ -193,11 +199,11 @@ class ModelServer:
         """The plan for a reply; one that was said before in the same way is not encoded again."""
         body = request.json
         stream = dialect.wants_stream(request.path, body)
-        key = (id(reply), dialect.name, stream, dialect.variant(body))
+        key = (id(reply), dialect.name, stream, dialect.variant(request.path, body))
         kept = self._plans.get(key)
         if kept is not None:
             return kept[1]
-        plan = make_plan(reply, dialect, body, stream=stream)
+        plan = make_plan(reply, dialect, dialect.encoder(request.path, body), stream=stream)
         if len(self._plans) >= PLANS_KEPT:
             self._plans.clear()
         self._plans[key] = (reply, plan)  # holding the reply keeps its identity from being given away
@@ -235,11 +241,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--port", type=int, default=0, help="0 lets the system choose")
     parser.add_argument("--reply", action="append", help="a text to answer with; may be given several times")
     parser.add_argument("--script", help="module:attribute, a reply or a list of replies")
+    parser.add_argument("--lenient", action="store_true", help="do not check requests as the vendor would")
     chosen = parser.parse_args(argv)
     replies = (
         load_script(chosen.script) if chosen.script else chosen.reply or ["Hello from the scripted model."]
     )
-    with ModelServer(*replies, repeat=True, port=chosen.port).in_thread() as server:
+    serving = ModelServer(*replies, repeat=True, strict=not chosen.lenient, record=False, port=chosen.port)
+    with serving.in_thread() as server:
         sys.stdout.write(msgspec.json.encode({"port": server.port, "url": server.url}).decode() + "\n")
         sys.stdout.flush()
         with suppress(KeyboardInterrupt):

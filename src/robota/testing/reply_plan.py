@@ -13,9 +13,8 @@ import msgspec
 from msgspec import Struct
 
 from robota.core.errors import ConfigurationError
-from robota.core.messages import JsonObject
 from robota.providers.scripted import Delay, Stall
-from robota.testing.dialect import Dialect, Said, ServerSentEvent
+from robota.testing.dialect import Dialect, ReplyEncoder, Said, ServerSentEvent
 from robota.testing.http_request import response
 from robota.testing.model_script import (
     ContentType,
@@ -84,9 +83,13 @@ class _Shape(Struct):
 
 
 def make_plan(
-    reply: tuple[ModelStep, ...] | str | HttpError | Cut, dialect: Dialect, body: JsonObject, *, stream: bool
+    reply: tuple[ModelStep, ...] | str | HttpError | Cut,
+    dialect: Dialect,
+    encoder: ReplyEncoder,
+    *,
+    stream: bool,
 ) -> Plan:
-    """How to answer `body` with `reply`."""
+    """How to give this reply."""
     if isinstance(reply, Cut):
         return Plan((), hang_up=True)
     steps = reply if isinstance(reply, tuple) else (reply,)
@@ -96,8 +99,8 @@ def make_plan(
     if error is not None:
         return _error_plan(error, played, dialect)
     if stream:
-        return _stream_plan(played, shape, dialect, body)
-    return _document_plan(played, shape, dialect, body)
+        return _stream_plan(played, shape, dialect, encoder)
+    return _document_plan(played, shape, dialect, encoder)
 
 
 def plan_error(error: HttpError, dialect: Dialect | None) -> Plan:
@@ -130,8 +133,8 @@ def _error_body(error: HttpError, dialect: Dialect | None) -> tuple[bytes, str]:
 # --- streams -----------------------------------------------------------------------------------------
 
 
-def _stream_plan(played: list[ModelStep], shape: _Shape, dialect: Dialect, body: JsonObject) -> Plan:
-    pieces, broken = _Narrator(dialect, body, shape).tell(played)
+def _stream_plan(played: list[ModelStep], shape: _Shape, dialect: Dialect, encoder: ReplyEncoder) -> Plan:
+    pieces, broken = _Narrator(dialect, encoder, shape).tell(played)
     size = sum(len(piece) for piece in pieces if isinstance(piece, bytes))
     if shape.cut_at is not None and shape.cut_at < size:
         pieces, broken = list(_first_bytes(pieces, shape.cut_at)), not shape.clean
@@ -146,9 +149,9 @@ def _stream_plan(played: list[ModelStep], shape: _Shape, dialect: Dialect, body:
 class _Narrator:
     """Puts the steps of a reply in order between the beginning and the end that its protocol needs."""
 
-    def __init__(self, dialect: Dialect, body: JsonObject, shape: _Shape) -> None:
+    def __init__(self, dialect: Dialect, encoder: ReplyEncoder, shape: _Shape) -> None:
         self._dialect = dialect
-        self._encoder = dialect.encoder(body)
+        self._encoder = encoder
         self._newline = shape.newline
         self._end_mark = shape.end_mark
         self._pieces: list[Operation] = []
@@ -214,7 +217,7 @@ def _said(step: ModelStep) -> Said:
 # --- documents ---------------------------------------------------------------------------------------
 
 
-def _document_plan(played: list[ModelStep], shape: _Shape, dialect: Dialect, body: JsonObject) -> Plan:
+def _document_plan(played: list[ModelStep], shape: _Shape, dialect: Dialect, encoder: ReplyEncoder) -> Plan:
     waits = [step for step in played if isinstance(step, (Delay, Stall, Gate))]
     raw = [step for step in played if isinstance(step, (RawBytes, Malformed))]
     failed = next((step for step in played if isinstance(step, ErrorEvent)), None)
@@ -224,7 +227,7 @@ def _document_plan(played: list[ModelStep], shape: _Shape, dialect: Dialect, bod
         content = dialect.error_event(failed.message, failed.kind)[1]
     else:
         said = [step for step in played if not isinstance(step, (Delay, Stall, Gate, KeepAlive, Cut))]
-        content = msgspec.json.encode(dialect.encoder(body).whole([_said(step) for step in said]))
+        content = msgspec.json.encode(encoder.whole([_said(step) for step in said]))
     cut = next((0 for step in played if isinstance(step, Cut)), shape.cut_at)
     broken = cut is not None and cut < len(content)
     head = response(200, {"content-type": shape.content_type or "application/json"}, content)

@@ -192,12 +192,12 @@ class ChatCompletions:
         turns = tuple(_turn(message) for message in body.get("messages", ()))
         return Conversation(turns, tuple(tool["function"]["name"] for tool in body.get("tools") or ()))
 
-    def variant(self, body: JsonObject) -> tuple[str, bool]:
+    def variant(self, path: str, body: JsonObject) -> tuple[str, bool]:
         options = body.get("stream_options")
         return str(body.get("model", "")), isinstance(options, dict) and options.get("include_usage") is True
 
-    def encoder(self, body: JsonObject) -> ChatReply:
-        model, include_usage = self.variant(body)
+    def encoder(self, path: str, body: JsonObject) -> ChatReply:
+        model, include_usage = self.variant(path, body)
         return ChatReply(model, include_usage=include_usage)
 
     def error_event(self, message: str, kind: str) -> ServerSentEvent:
