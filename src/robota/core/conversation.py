@@ -239,12 +239,12 @@ class ConversationStore:
             message = replace(message, content=message.content + INTERRUPTION_NOTE)
         if not message.tool_calls:
             return message
-        self._renamed = {
-            call.id: self._unused(call.id) for call in message.tool_calls if call.id in self._seen_ids
-        }
+        seen = self._seen_ids
+        repeated = [call.id for call in message.tool_calls if call.id in seen]
         for call in message.tool_calls:
-            self._seen_ids.setdefault(self._renamed.get(call.id, call.id), 1)
-        if not self._renamed:
+            seen.setdefault(call.id, 1)  # first all of its own: no new name may hit one of them
+        self._renamed = {used: self._unused(used) for used in repeated}
+        if not repeated:
             return message
         calls = tuple(replace(call, id=self._renamed.get(call.id, call.id)) for call in message.tool_calls)
         return replace(message, tool_calls=calls)
@@ -254,5 +254,7 @@ class ConversationStore:
         seen = self._seen_ids
         while True:
             seen[wanted] += 1
-            if (other := f"{wanted}_{seen[wanted]}") not in seen:
+            other = f"{wanted}_{seen[wanted]}"
+            if other not in seen:
+                seen[other] = 1
                 return other

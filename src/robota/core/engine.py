@@ -43,6 +43,7 @@ class Engine(Struct, frozen=True, kw_only=True):
     max_parallel_tools: int | None
     max_identical_failures: int
     agent_id: str
+    agent_name: str
     conversation_id: str
     session_id: str
     cwd: str

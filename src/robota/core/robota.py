@@ -219,9 +219,10 @@ class Robota:
             await task
         finally:
             with_events.close()
-            if not task.done():
-                task.cancel()
-                await wait((task,))
+            task.cancel()
+            await wait((task,))  # does not raise: an early leaver is not told how the run ended
+            if not task.cancelled():
+                task.exception()
 
     def abort(self) -> None:
         """Stop the run under way, if there is one. Safe from any thread and from signal handlers."""
@@ -279,7 +280,7 @@ class Robota:
             context_window=window, capacity_hint=config.capacity_hint,
             idle_timeout=idle if idle is not None and 0 < idle < float("inf") else None,
             max_parallel_tools=config.max_parallel_tools,
-            max_identical_failures=config.max_identical_failures, agent_id=config.name or "agent",
+            max_identical_failures=config.max_identical_failures, agent_id=config.name or self.conversation_id, agent_name=config.name,
             conversation_id=self.conversation_id, session_id=config.session_id, cwd=config.cwd,
             files=self._files, deps=config.deps, ask=config.ask,
         )  # fmt: skip

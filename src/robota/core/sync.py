@@ -14,6 +14,8 @@ from typing import Any, TypeVar
 from robota.core.errors import ConfigurationError
 
 T = TypeVar("T")
+CLEANUP_SECONDS = 5.0
+"""How long Ctrl-C waits for the cancelled work to put its things away."""
 
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
@@ -28,11 +30,20 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
         raise ConfigurationError(
             "run_sync() was called from code that run_sync() is running; use `await agent.run(...)` there."
         )
-    future = asyncio.run_coroutine_threadsafe(work, loop)
+    ended = threading.Event()
+
+    async def body() -> T:
+        try:
+            return await work
+        finally:
+            ended.set()
+
+    future = asyncio.run_coroutine_threadsafe(body(), loop)
     try:
         return future.result()
     except KeyboardInterrupt:
         future.cancel()
+        ended.wait(CLEANUP_SECONDS)
         raise
 
 

@@ -73,13 +73,13 @@ class Turn:
         recorder.tell(
             RunStarted,
             conversation_id=self.engine.conversation_id,
-            agent_name=self.engine.agent_id,
+            agent_name=self.engine.agent_name,
             prompt=text,
         )
         if news is not None:
             recorder.tell(Noticed, message=news)
         try:
-            await plugins.initialize(self.engine.agent_id)
+            await plugins.initialize(self.engine.agent_name)
             verdict = await plugins.fold("before_run", prompt)
             if isinstance(verdict, Refusal):
                 self.loop.error = PluginError(f"The run was refused: {verdict.reason}")

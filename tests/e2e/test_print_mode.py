@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from robota.testing import Stall, call
+from robota.testing.model_server import ModelServer
+
+
+def environment(**more: str) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+    return {**kept, "PYTHONIOENCODING": "utf-8", **more}
+
+
+def robota(
+    *arguments: str, cwd: Path, server: ModelServer | None = None, stdin: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    where = {} if server is None else {"ROBOTA_BASE_URL": f"{server.url}/v1", "ROBOTA_MODEL": "scripted"}
+    return subprocess.run(
+        [sys.executable, "-m", "robota", *arguments],
+        cwd=cwd,
+        env=environment(**where),
+        input=stdin if stdin is not None else "",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_one_prompt_runs_a_tool_over_http_and_prints_the_answer(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("milk\n")
+    with ModelServer([call("Read", file_path="notes.txt")], ["You need ", "milk."]).in_thread() as server:
+        done = robota("-p", "what do I need?", cwd=tmp_path, server=server)
+
+        assert (done.returncode, done.stdout) == (0, "You need milk.\n")
+        assert "Read(notes.txt)" in done.stderr
+        sent = server.requests[1].body["messages"]
+    assert [message["role"] for message in sent] == ["system", "user", "assistant", "tool"]
+    assert "milk" in sent[-1]["content"]
+
+
+def test_a_command_that_nobody_can_approve_is_refused_and_the_model_is_told(tmp_path: Path) -> None:
+    script = [call("Bash", command="touch made-by-the-model")], "I was not allowed to."
+    with ModelServer(*script).in_thread() as server:
+        done = robota("-p", "touch it", cwd=tmp_path, server=server)
+        told = server.requests[1].body["messages"][-1]["content"]
+
+    assert done.returncode == 0
+    assert not (tmp_path / "made-by-the-model").exists()
+    assert "Permission denied" in told
+
+
+def test_an_allow_rule_lets_the_command_run(tmp_path: Path) -> None:
+    script = [call("Bash", command="touch made-by-the-model")], "Done."
+    with ModelServer(*script).in_thread() as server:
+        done = robota("-p", "touch it", "--allow", "Bash(touch *)", cwd=tmp_path, server=server)
+
+    assert (done.returncode, done.stdout) == (0, "Done.\n")
+    assert (tmp_path / "made-by-the-model").exists()
+
+
+def test_piped_input_comes_before_the_words(tmp_path: Path) -> None:
+    with ModelServer("ok").in_thread() as server:
+        robota("-p", "summarise", cwd=tmp_path, server=server, stdin="a long text")
+        asked = server.requests[0].body["messages"][-1]["content"]
+
+    assert asked == "a long text\n\nsummarise"
+
+
+def test_without_a_key_the_scripted_model_answers_and_says_what_it_is(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("# Hello\n")
+
+    done = robota("-p", "hello", cwd=tmp_path)
+
+    assert done.returncode == 0
+    assert "scripted offline model" in done.stdout
+    assert "scripted offline model" in done.stderr
+    assert "Read(README.md)" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("-p",), "Nothing to do"),
+        (("-p", "x", "--permission-mode", "yolo"), "'yolo' is not one of"),
+        (("-p", "x", "--max-turns", "-1"), "-1 is not in the range"),
+        (("-p", "x", "--nonsense"), "No such option"),
+        (("hello",), "no terminal"),
+    ],
+)
+def test_wrong_usage_is_one_sentence_and_exit_code_2(
+    tmp_path: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    done = robota(*arguments, cwd=tmp_path)
+
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_service_that_cannot_be_reached_is_one_sentence_and_exit_code_1(tmp_path: Path) -> None:
+    done = robota("-p", "x", "--base-url", "http://127.0.0.1:9/v1", "--model", "m", cwd=tmp_path)
+
+    assert done.returncode == 1
+    assert "robota: " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_base_url_without_a_model_says_what_is_missing(tmp_path: Path) -> None:
+    done = robota("-p", "x", "--base-url", "http://127.0.0.1:9/v1", cwd=tmp_path)
+
+    assert done.returncode == 1
+    assert "--model" in done.stderr
+
+
+def test_control_sequences_of_the_model_do_not_reach_the_terminal(tmp_path: Path) -> None:
+    with ModelServer(["red: \x1b[31mX", "\x1b]0;title\x07 done"]).in_thread() as server:
+        done = robota("-p", "x", cwd=tmp_path, server=server)
+
+    assert done.stdout == "red: X done\n"
+
+
+def test_ctrl_c_stops_the_turn_keeps_the_text_and_exits_130(tmp_path: Path) -> None:
+    with ModelServer(["Half an answer", Stall()]).in_thread() as server:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "robota", "-p", "go"],
+            cwd=tmp_path,
+            env=environment(ROBOTA_BASE_URL=f"{server.url}/v1", ROBOTA_MODEL="scripted"),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout is not None
+        first = process.stdout.read(len("Half an answer"))
+        process.send_signal(signal.SIGINT)
+        rest, errors = process.communicate(timeout=30)
+
+    assert (first + rest, process.returncode) == ("Half an answer\n", 130)
+    assert "Traceback" not in errors
+
+
+def test_a_reader_that_goes_away_causes_no_traceback(tmp_path: Path) -> None:
+    with ModelServer(["line\n"] * 5000).in_thread() as server:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "robota", "-p", "go"],
+            cwd=tmp_path,
+            env=environment(ROBOTA_BASE_URL=f"{server.url}/v1", ROBOTA_MODEL="scripted"),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr is not None
+        errors = process.stderr.read()
+        process.stderr.close()
+        process.wait(30)
+
+    assert "Traceback" not in errors
+
+
+def test_the_version_is_answered_without_loading_the_command_line() -> None:
+    code = "import sys; sys.argv = ['robota', '--version']; import robota.__main__ as m; m.main(); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
+    version, modules = done.stdout.splitlines()
+
+    assert version.startswith("robota 0.")
+    assert not {"click", "msgspec", "asyncio", "typing"} & set(modules.split())

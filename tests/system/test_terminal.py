@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from robota.testing.model_server import ModelServer
+
+pytestmark = pytest.mark.system
+
+
+class Tmux:
+    """A terminal session of its own server, so that no other session is touched."""
+
+    def __init__(self, cwd: Path, command: str) -> None:
+        self.socket = f"robota-{uuid.uuid4().hex}"
+        self.call("new-session", "-d", "-x", "100", "-y", "30", "-c", str(cwd), command)
+
+    def call(self, *arguments: str) -> str:
+        tool = shutil.which("tmux")
+        assert tool, "tmux is missing: run `make test-system`, which installs it"
+        return subprocess.run(
+            [tool, "-L", self.socket, "-f", "/dev/null", *arguments],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+
+    def wait_for(self, text: str) -> str:
+        # `wait-for` needs a signal from inside; the screen is the only event a user has, so it is looked at.
+        for _ in range(20_000):
+            screen = self.call("capture-pane", "-p")
+            if text in screen:
+                return screen
+        raise AssertionError(f"{text!r} never appeared:\n{screen}")
+
+    def close(self) -> None:
+        self.call("kill-server")
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with ModelServer("Hello from the model.").in_thread() as running:
+        yield running
+
+
+def test_a_person_types_a_prompt_in_a_real_terminal_and_reads_the_answer(
+    tmp_path: Path, server: ModelServer
+) -> None:
+    command = (
+        f"env ROBOTA_BASE_URL={server.url}/v1 ROBOTA_MODEL=scripted {shlex.quote(sys.executable)} -m robota"
+    )
+    terminal = Tmux(tmp_path, command)
+    try:
+        terminal.wait_for("robota>")
+        terminal.call("send-keys", "-l", "안녕 hello")
+        terminal.call("send-keys", "Enter")
+        screen = terminal.wait_for("Hello from the model.")
+    finally:
+        terminal.close()
+
+    assert "안녕 hello" in screen
+    assert server.requests[0].body["messages"][-1]["content"] == "안녕 hello"
