@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 
 @dataclass
 class Reply:
-    """What to answer. A part is sent as one HTTP chunk; an event in its place waits; `hang` never ends."""
+    """What to answer. A part is sent as one HTTP chunk, or waited for; `hang` never ends."""
 
-    parts: Sequence[bytes | asyncio.Event] = ()
+    parts: Sequence[bytes | asyncio.Event | asyncio.Barrier] = ()
     status: int = 200
     headers: dict[str, str] = field(default_factory=lambda: {"content-type": "text/event-stream"})
     hang: bool = False
@@ -73,7 +73,7 @@ class Loopback:
         lines += [f"{name}: {value}" for name, value in reply.headers.items()]
         writer.write("\r\n".join([*lines, "", ""]).encode())
         for part in reply.parts:
-            if isinstance(part, asyncio.Event):
+            if not isinstance(part, bytes):
                 await part.wait()
             elif part:
                 writer.write(b"%x\r\n%s\r\n" % (len(part), part))
@@ -105,7 +105,3 @@ def text_reply(*texts: str) -> Reply:
 
 def tool_delta(**fields: Any) -> dict[str, Any]:
     return {"tool_calls": [fields]}
-
-
-def joined(parts: Iterable[bytes]) -> bytes:
-    return b"".join(parts)

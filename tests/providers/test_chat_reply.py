@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from loopback import DONE, event, joined, tool_delta
+from tests.providers.loopback import DONE, event, tool_delta
 
 from robota.core.errors import NetworkError, ProviderError, RateLimitError, RobotaError
 from robota.core.messages import ReasoningBlock, TokenUsage, ToolCall
@@ -410,8 +410,8 @@ RECORDED = [
 
 
 def test_a_stream_cut_at_any_byte_keeps_its_text_and_gives_out_no_unfinished_call() -> None:
-    stream = joined(RECORDED)
-    certain = joined(RECORDED[:-2])  # the finish reason has come
+    stream = b"".join(RECORDED)
+    certain = b"".join(RECORDED[:-2])  # the finish reason has come
     assert len(stream) > 3000
     for at in range(len(stream)):
         reader = ReplyReader("test")
@@ -431,7 +431,7 @@ def test_a_stream_cut_at_any_byte_keeps_its_text_and_gives_out_no_unfinished_cal
 
 
 def test_where_chunks_are_cut_changes_nothing() -> None:
-    stream = joined(RECORDED)
+    stream = b"".join(RECORDED)
     whole = read(stream)
     for at in range(len(stream)):
         assert read(stream[:at], stream[at:]) == whole

@@ -162,7 +162,10 @@ class HttpChannel:
 
 def iterate_body(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
     """The reply's bytes as they arrive, decompressed if the service compressed them against our wish."""
-    return response.aiter_bytes() if "content-encoding" in response.headers else response.aiter_raw()
+    read_before = response.is_stream_consumed  # by a hook or a transport that has it all
+    if read_before or "content-encoding" in response.headers:
+        return response.aiter_bytes()
+    return response.aiter_raw()
 
 
 def _encode_headers(

@@ -1,0 +1,356 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import httpx2
+import pytest
+from tests.providers.loopback import Loopback, Reply
+
+from robota.core.errors import (
+    AuthenticationError,
+    ConfigurationError,
+    ModelNotAvailableError,
+    NetworkError,
+    ProviderError,
+    RateLimitError,
+    RobotaError,
+)
+from robota.providers.http import HttpChannel, iterate_body
+
+pytestmark = pytest.mark.anyio
+KEY = "sk-very-secret"
+
+
+def channel(url: str, key: str = KEY, **options: object) -> HttpChannel:
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+    return HttpChannel(url, headers, provider="acme", secrets=[key], **options)  # type: ignore[arg-type]
+
+
+async def exchange(server_channel: HttpChannel, body: bytes = b"{}") -> bytes:
+    response = await server_channel.post(body, model="m1")
+    try:
+        return b"".join([part async for part in iterate_body(response)])
+    finally:
+        await response.aclose()
+
+
+async def refusal(reply: Reply, key: str = KEY) -> RobotaError:
+    async with Loopback(reply) as server:
+        acme = channel(f"{server.url}/chat/completions", key)
+        with pytest.raises(RobotaError) as caught:
+            await exchange(acme)
+        await acme.aclose()
+        return caught.value
+
+
+def error_reply(
+    status: int, message: str = "", headers: dict[str, str] | None = None, **fields: object
+) -> Reply:
+    body = json.dumps({"error": {"message": message, **fields}}).encode()
+    return Reply([body], status, headers or {"content-type": "application/json"})
+
+
+# --- requests --------------------------------------------------------------------------------------------
+
+
+async def test_a_request_carries_what_was_prepared_and_nothing_of_the_client() -> None:
+    async with Loopback(Reply([b"ok"])) as server:
+        acme = channel(f"{server.url}/chat/completions?api-version=1")
+        assert await exchange(acme, b'{"a":1}') == b"ok"
+        await acme.aclose()
+        request = server.requests[0]
+        assert (request.path, request.body) == ("/v1/chat/completions?api-version=1", b'{"a":1}')
+        agent = request.headers.pop("user-agent")
+        assert agent.startswith("robota/")
+        assert request.headers == {
+            "host": server.origin.removeprefix("http://"),
+            "accept": "text/event-stream, application/json",
+            "accept-encoding": "identity",
+            "content-type": "application/json",
+            "content-length": "7",
+            "authorization": f"Bearer {KEY}",
+        }
+
+
+async def test_one_connection_serves_one_request_after_another() -> None:
+    async with Loopback(*(Reply([b"ok"]) for _ in range(3))) as server:
+        acme = channel(server.url)
+        for _ in range(3):
+            await exchange(acme)
+        await acme.aclose()
+        assert server.connections == 1
+
+
+async def test_after_closing_another_request_opens_a_new_connection() -> None:
+    async with Loopback(Reply([b"one"]), Reply([b"two"])) as server:
+        acme = channel(server.url)
+        assert await exchange(acme) == b"one"
+        await acme.aclose()
+        assert await exchange(acme) == b"two"
+        await acme.aclose()
+        assert server.connections == 2
+
+
+async def test_connections_of_a_loop_in_another_thread_are_closed_too() -> None:
+    async with Loopback(Reply([b"ok"])) as server:
+        acme = channel(server.url)
+        other = asyncio.new_event_loop()
+        thread = asyncio.to_thread(other.run_forever)
+        running = asyncio.ensure_future(thread)
+        answer = asyncio.run_coroutine_threadsafe(exchange(acme), other)
+        assert await asyncio.wrap_future(answer) == b"ok"
+        await acme.aclose()
+        other.call_soon_threadsafe(other.stop)
+        await running
+        other.close()
+
+
+async def test_compression_against_our_wish_is_undone() -> None:
+    import gzip
+
+    headers = {"content-type": "text/event-stream", "content-encoding": "gzip"}
+    async with Loopback(Reply([gzip.compress(b"data: x\n\n")], headers=headers)) as server:
+        acme = channel(server.url)
+        assert await exchange(acme) == b"data: x\n\n"
+        await acme.aclose()
+
+
+async def test_a_client_handed_in_keeps_its_headers_and_stays_open() -> None:
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        seen.append((request.headers["x-mine"], request.headers["authorization"]))
+        return httpx2.Response(200, content=b"ok")
+
+    seen: list[tuple[str, str]] = []
+    async with httpx2.AsyncClient(headers={"x-mine": "1"}, transport=httpx2.MockTransport(answer)) as client:
+        acme = channel("https://acme.test/v1", client=client)
+        await exchange(acme)
+        await acme.aclose()
+        assert not client.is_closed
+        assert seen == [("1", f"Bearer {KEY}")]
+
+
+async def test_a_transport_handed_in_carries_the_requests() -> None:
+    transport = httpx2.MockTransport(lambda request: httpx2.Response(200, content=request.content))
+    acme = channel("https://acme.test/v1", transport=transport)
+    assert await exchange(acme, b'"echo"') == b'"echo"'
+    await acme.aclose()
+
+
+async def test_plain_http_loads_no_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        ssl.SSLContext, "load_default_certs", lambda *_: pytest.fail("certificates were loaded")
+    )
+    async with Loopback(Reply([b"ok"])) as server:
+        acme = channel(server.url)
+        await exchange(acme)
+        await acme.aclose()
+
+
+def test_httpx2_is_loaded_with_the_first_request() -> None:
+    code = (
+        "import sys; from robota.providers.openai_compatible import OpenAICompatibleProvider as P;"
+        "P('k', 'https://acme.test/v1'); print([m for m in ('httpx2', 'asyncio', 'ssl') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+# --- what cannot work --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("url", ["localhost:8080/v1", "ftp://x/v1", "https://", "/v1"])
+def test_a_url_that_is_no_web_address_is_refused_at_once(url: str) -> None:
+    with pytest.raises(ConfigurationError, match="no web address"):
+        channel(url)
+
+
+@pytest.mark.parametrize("key", ["sk\nline", "sk-é", "sk\0"])
+def test_a_key_that_http_cannot_carry_is_refused_without_showing_it(key: str) -> None:
+    with pytest.raises(ConfigurationError, match="'authorization'") as caught:
+        channel("https://acme.test/v1", key)
+    assert key not in str(caught.value)
+
+
+# --- refusals ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "what", "next_step"),
+    [
+        (400, ProviderError, "rejected the request", "check the model's limits and the request's settings"),
+        (401, AuthenticationError, "refused the API key", "check the key or set another one"),
+        (
+            402,
+            ProviderError,
+            "says that the account has no credit left",
+            "check the billing page of the service",
+        ),
+        (
+            403,
+            AuthenticationError,
+            "does not allow this with the given key",
+            "check what the key may do, or use another model",
+        ),
+        (413, ProviderError, "finds the request too large", "compact the conversation or send smaller files"),
+        (
+            429,
+            RateLimitError,
+            "asks for patience",
+            "wait a moment and try again, or check the limits of your plan",
+        ),
+        (500, ProviderError, "failed", "try again in a moment"),
+        (529, ProviderError, "failed", "try again in a moment"),
+    ],
+)
+async def test_a_refusal_is_one_sentence_with_the_next_step(
+    status: int, kind: type[RobotaError], what: str, next_step: str
+) -> None:
+    error = await refusal(error_reply(status, " Why.\n"))
+    assert (type(error), getattr(error, "status", None)) == (kind, status)
+    assert str(error) == f"acme {what} ({status}: Why); {next_step}."
+
+
+async def test_a_missing_page_names_the_address() -> None:
+    error = await refusal(Reply([b"<html>404</html>"], 404))
+    assert isinstance(error, ProviderError)
+    assert str(error).startswith("acme knows no ")
+    assert (
+        "/v1/chat/completions (404); check the model name and the base URL, which usually ends in /v1."
+        in str(error)
+    )
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        error_reply(404, "The model `m1` does not exist", code="model_not_found"),
+        error_reply(404, 'model "m1" not found, try pulling it first'),
+        error_reply(400, "Model Not Exist"),
+    ],
+)
+async def test_a_missing_model_is_named(reply: Reply) -> None:
+    error = await refusal(reply)
+    assert isinstance(error, ModelNotAvailableError)
+    assert (error.model, error.provider) == ("m1", "acme")
+
+
+async def test_a_conversation_that_is_too_long_says_so() -> None:
+    error = await refusal(error_reply(400, "too long", code=400, type="exceed_context_size_error"))
+    assert str(error).startswith("acme cannot take a conversation this long (400: too long)")
+
+
+async def test_a_service_that_wants_a_key_says_so_when_none_was_given() -> None:
+    error = await refusal(error_reply(401, "Unauthorized"), key="")
+    assert str(error) == "acme wants an API key and got none (401: Unauthorized); pass api_key."
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b'{"error":"plain"}', "plain"),
+        (b'{"detail":"from a framework"}', "from a framework"),
+        (b'{"object":"error","message":"flat"}', "flat"),
+        (b'[{"error":{"message":"in a list"}}]', "in a list"),
+        (b"just words", "just words"),
+        (b"\xff\xfe", "��"),
+    ],
+)
+async def test_what_the_service_said_is_found_wherever_it_stands(body: bytes, said: str) -> None:
+    assert f"(500: {said})" in str(await refusal(Reply([body], 500)))
+
+
+async def test_long_explanations_are_cut_and_endless_ones_not_read() -> None:
+    assert len(str(await refusal(Reply([b"x" * 10_000] * 20, 500, hang=True)))) < 500
+
+
+async def test_the_facts_of_a_refusal_are_attributes() -> None:
+    headers = {"retry-after": "7", "x-request-id": "req-1"}
+    error = await refusal(error_reply(429, "slow down", headers))
+    assert isinstance(error, RateLimitError)
+    assert (error.provider, error.status, error.request_id, error.retry_after) == ("acme", 429, "req-1", 7)
+
+
+@pytest.mark.parametrize(
+    ("headers", "fits"),
+    [
+        ({"retry-after-ms": "1500"}, lambda wait: wait == 1.5),
+        (
+            {"retry-after": format_datetime(datetime.now(UTC) + timedelta(60), True)},
+            lambda wait: wait > 5_000_000,
+        ),
+        ({"retry-after": "soon"}, lambda wait: wait is None),
+    ],
+)
+async def test_the_wait_asked_for_is_in_seconds(
+    headers: dict[str, str], fits: Callable[[float | None], bool]
+) -> None:
+    error = await refusal(error_reply(503, "busy", headers))
+    assert isinstance(error, ProviderError)
+    assert fits(error.retry_after)
+
+
+async def test_a_redirect_is_not_followed_because_the_key_would_go_along() -> None:
+    async with Loopback() as elsewhere:
+        error = await refusal(Reply([], 307, {"location": elsewhere.url}))
+        assert elsewhere.connections == 0
+        assert str(error) == f"acme moved to {elsewhere.url} (307); set the base URL to its new address."
+
+
+async def test_a_key_echoed_by_the_service_is_hidden() -> None:
+    error = await refusal(error_reply(401, f"Incorrect API key provided: {KEY}"))
+    assert "(401: Incorrect API key provided: ***)" in str(error)
+
+
+# --- no answer -------------------------------------------------------------------------------------------
+
+
+async def test_a_server_that_is_not_there_is_asked_about() -> None:
+    async with Loopback() as gone:
+        pass
+    acme = channel(f"http://user:{KEY}@{gone.origin.removeprefix('http://')}/v1")
+    with pytest.raises(NetworkError) as caught:
+        await exchange(acme)
+    assert str(caught.value).startswith(f"acme could not be reached at {gone.origin} (")
+    assert str(caught.value).endswith("); is the server running?")
+
+
+@pytest.mark.parametrize(
+    ("failure", "text"),
+    [
+        (
+            httpx2.ConnectTimeout(""),
+            "acme could not be reached at {} in time; check the address and the network.",
+        ),
+        (httpx2.ReadTimeout(""), "acme at {} stopped answering (ReadTimeout); try again."),
+        (
+            httpx2.ProxyError("no"),
+            "The proxy on the way to {} failed (ProxyError: no); check HTTPS_PROXY and NO_PROXY.",
+        ),
+        (
+            httpx2.ConnectError("CERTIFICATE"),
+            "The certificate of {} is not trusted (ConnectError: CERTIFICATE); "
+            "set SSL_CERT_FILE to your CA bundle.",
+        ),
+        (
+            httpx2.RemoteProtocolError("cut"),
+            "The connection to acme at {} broke (RemoteProtocolError: cut); try again.",
+        ),
+        (httpx2.ReadError(f"at {KEY}"), "The connection to acme at {} broke (ReadError: at ***); try again."),
+    ],
+)
+async def test_each_failure_of_the_network_says_what_to_do(failure: httpx2.HTTPError, text: str) -> None:
+    def fail(_: httpx2.Request) -> httpx2.Response:
+        raise failure
+
+    acme = channel("https://acme.test/v1", transport=httpx2.MockTransport(fail))
+    with pytest.raises(NetworkError) as caught:
+        await exchange(acme)
+    await acme.aclose()
+    assert (str(caught.value), caught.value.__cause__) == (text.format("https://acme.test"), failure)
