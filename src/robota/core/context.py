@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 from msgspec import Struct
 
+from robota.core.jsontext import encode
 from robota.core.messages import FilePart, ImagePart, Json, Message, Part, TokenUsage
 
 CONTEXT_HARD_BLOCK_THRESHOLD = 0.95
@@ -21,8 +22,6 @@ BYTES_PER_TOKEN = 4
 """Of the JSON text in UTF-8: right for English and code, and counts a CJK character as most of a token."""
 ATTACHMENT_TOKENS = 1_600
 """What an inline image or file counts as; its base64 text would say a hundred times more."""
-
-_encode = msgspec.json.Encoder().encode
 
 
 class ContextWindowState(Struct, frozen=True, rename="camel"):
@@ -50,10 +49,10 @@ def serialized_size(message: Message) -> int:
     """Bytes of the message's JSON text, attachments counted flat."""
     parts: tuple[Part, ...] = getattr(message, "parts", ())
     if not parts:
-        return len(_encode(message))
+        return len(encode(message))
     bulk = sum(len(part.data) for part in parts if isinstance(part, ImagePart | FilePart))
     flat = sum(isinstance(part, ImagePart | FilePart) for part in parts) * ATTACHMENT_TOKENS * BYTES_PER_TOKEN
-    return len(_encode(message)) - bulk + flat
+    return len(encode(message)) - bulk + flat
 
 
 class ContextTally:

@@ -280,7 +280,8 @@ class Robota:
             context_window=window, capacity_hint=config.capacity_hint,
             idle_timeout=idle if idle is not None and 0 < idle < float("inf") else None,
             max_parallel_tools=config.max_parallel_tools,
-            max_identical_failures=config.max_identical_failures, agent_id=config.name or self.conversation_id, agent_name=config.name,
+            max_identical_failures=config.max_identical_failures,
+            agent_id=config.name or self.conversation_id, agent_name=config.name,
             conversation_id=self.conversation_id, session_id=config.session_id, cwd=config.cwd,
             files=self._files, deps=config.deps, ask=config.ask,
         )  # fmt: skip
