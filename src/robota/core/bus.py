@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from robota.core.errors import ConfigurationError
 from robota.core.events import EVENT_TYPES, Event, TurnEvent
 
 if TYPE_CHECKING:
@@ -35,14 +36,16 @@ class EventBus:
 
     def on(self, kind: type[E], listener: Callable[[E], object]) -> Unsubscribe:
         """Call `listener` with each event of that type or of a type derived from it."""
+        if not (isinstance(kind, type) and issubclass(kind, Event)):
+            raise ConfigurationError(f"{kind!r} is no event type; robota.core.events has them.")
         entry = (kind, listener)
         self._listeners.append(entry)
         self._reroute()
 
         def unsubscribe() -> None:
-            if entry in self._listeners:
-                self._listeners.remove(entry)
-                self._reroute()
+            # By identity: the same function may have subscribed twice.
+            self._listeners = [other for other in self._listeners if other is not entry]
+            self._reroute()
 
         return unsubscribe
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -55,11 +56,12 @@ class Engine(Struct, frozen=True, kw_only=True):
 class RunControl:
     """Stops one run, from any thread and from signal handlers."""
 
-    __slots__ = ("_loop", "_scope", "aborted")
+    __slots__ = ("_loop", "_scope", "_thread", "aborted")
 
     def __init__(self, scope: CancelScope, loop: AbstractEventLoop) -> None:
         self._scope = scope
         self._loop = loop
+        self._thread = get_ident()
         self.aborted = False
         """Asked to stop. Looked at between two chunks, because buffered chunks come without a real wait."""
 
@@ -70,6 +72,13 @@ class RunControl:
             self._loop.call_soon_threadsafe(self._scope.cancel)
         except RuntimeError:
             return  # the loop is closed, so the run is over
+
+    def call_in_loop(self, action: Callable[[], None]) -> None:
+        """Do this on the run's own thread: at once if we are there, soon if a tool's thread asks."""
+        if get_ident() == self._thread:
+            action()
+        else:
+            self._loop.call_soon_threadsafe(action)
 
     async def checkpoint(self) -> None:
         """Stop here if somebody asked for it."""

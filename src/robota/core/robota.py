@@ -104,7 +104,7 @@ class Robota:
         self.plugins = plugins
         self._config = config or DEFAULT_CONFIG
         self._max_rounds = check_rounds(max_rounds)
-        self.conversation = conversation or ConversationStore(self._config.ports)
+        self.conversation = ConversationStore(self._config.ports) if conversation is None else conversation
         self.events = EventBus()
         self._tools: dict[str, Tool] = {}
         self._schemas: tuple[ToolSchema, ...] | None = None

@@ -105,12 +105,11 @@ class ToolRound:
         engine, recorder = self.engine, self.recorder
 
         def progress(text: str) -> None:
-            recorder.tell(
-                ToolProgressed,
-                call_id=call.call_id,
-                tool_name=call.request.name,
-                text=text,
-                round=recorder.round,
+            number, name = recorder.round, call.request.name
+            self.control.call_in_loop(
+                lambda: recorder.tell(
+                    ToolProgressed, call_id=call.call_id, tool_name=name, text=text, round=number
+                )
             )
 
         return ToolContext(
