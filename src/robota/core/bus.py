@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 E = TypeVar("E", bound=Event)
 Listener: TypeAlias = Callable[[Any], object]
 Unsubscribe: TypeAlias = Callable[[], None]
+_COROUTINE = 0x80
+"""The flag of an `async def` in its code object; `inspect` would cost 8 ms to read it."""
 
 
 class EventBus:
@@ -38,6 +40,12 @@ class EventBus:
         """Call `listener` with each event of that type or of a type derived from it."""
         if not (isinstance(kind, type) and issubclass(kind, Event)):
             raise ConfigurationError(f"{kind!r} is no event type; robota.core.events has them.")
+        code = getattr(listener, "__code__", None)
+        if code is not None and code.co_flags & _COROUTINE:
+            raise ConfigurationError(
+                f"Listener {listener!r} is asynchronous; listeners are plain functions. "
+                "To await, iterate over `events.open()`."
+            )
         entry = (kind, listener)
         self._listeners.append(entry)
         self._reroute()
@@ -111,18 +119,15 @@ class EventStream(AsyncIterator[E]):
     slow network.
     """
 
-    __slots__ = ("_bus", "_closed", "_kind", "_queue", "_unsubscribe", "_waiter")
+    __slots__ = ("_closed", "_queue", "_unsubscribe", "_waiter")
 
     def __init__(self, bus: EventBus, kind: type[E]) -> None:
-        self._bus = bus
-        self._kind = kind
         self._queue: deque[E] = deque()
         self._waiter: Future[None] | None = None
-        self._unsubscribe: Unsubscribe | None = None
         self._closed = False
+        self._unsubscribe = bus.on(kind, self._put)
 
     async def __aenter__(self) -> EventStream[E]:
-        self.start()
         return self
 
     async def __aexit__(
@@ -130,14 +135,9 @@ class EventStream(AsyncIterator[E]):
     ) -> None:
         self.close()
 
-    def start(self) -> None:
-        self._unsubscribe = self._bus.on(self._kind, self._put)
-
     def close(self) -> None:
         """Stop listening; what is queued can still be read."""
-        if self._unsubscribe is not None:
-            self._unsubscribe()
-            self._unsubscribe = None
+        self._unsubscribe()
         self._closed = True
         self._wake()
 

@@ -79,12 +79,13 @@ class Loop:
         """
         engine, recorder = self.engine, self.recorder
         call = ModelCall(recorder, self.control, self.build_request(tools, instruction))
+        if await self.is_refused(call):
+            return call.reply
         if recorder.round > 1:
             recorder.tell(TextDelta, text=ROUND_SEPARATOR, round=recorder.round)
         state: MessageState = "interrupted"
         engine.conversation.begin_assistant()
         try:
-            await self.ask_plugins(call.request)
             self.log_request(call.request)
             await call.read()
             state = "complete"
@@ -168,11 +169,17 @@ class Loop:
             want_raw=engine.events.wants(ProviderNativeRawPayload),
         )
 
-    async def ask_plugins(self, request: ChatRequest) -> None:
-        if self.engine.plugins.has("before_provider_call"):
-            verdict = await self.engine.plugins.fold("before_provider_call", request)
-            if isinstance(verdict, Refusal):
-                raise PluginError(f"The model was not called: {verdict.reason}")
+    async def is_refused(self, call: ModelCall) -> bool:
+        """Whether a plugin forbids this model call; the reason then is the run's answer."""
+        plugins = self.engine.plugins
+        verdict = await plugins.fold("before_provider_call", call.request)
+        if not isinstance(verdict, Refusal):
+            return False
+        call.reply.error = PluginError(f"The model was not called: {verdict.reason}")
+        self.answer = f"[{call.reply.error}]"
+        self.recorder.say(self.answer, {"providerError": call.reply.error.code})
+        await plugins.tell("on_error", call.reply.error)
+        return True
 
     def log_request(self, request: ChatRequest) -> None:
         self.recorder.log(

@@ -209,16 +209,15 @@ class Robota:
         """The run's turn events as they happen; the last says how it ended. Leaving early stops the run."""
         from asyncio import create_task, wait  # noqa: PLC0415 - a loop is running, so this is a look-up
 
-        with_events = self.events.open(TurnEvent)
-        with_events.start()
+        events = self.events.open(TurnEvent)
         task = create_task(self.run(prompt, **options))
-        task.add_done_callback(lambda _: with_events.close())
+        task.add_done_callback(lambda _: events.close())
         try:
-            async for event in with_events:
+            async for event in events:
                 yield event
             await task
         finally:
-            with_events.close()
+            events.close()
             task.cancel()
             await wait((task,))  # does not raise: an early leaver is not told how the run ended
             if not task.cancelled():
