@@ -179,10 +179,7 @@ class Robota:
 
         limit = self._max_rounds if max_rounds is None else check_rounds(max_rounds)
         wanted = None if output is None else OutputRequest(output, output_retries)
-        if self._control is not None:
-            raise AgentBusyError(
-                "This agent is running already: wait for that run, abort() it, or make another agent."
-            )
+        self._require_idle()
         assert_native_web_tools_available(self.provider, self._config.native_web_tools)
         scope = CancelScope()
         control = RunControl(scope, get_running_loop())
@@ -209,6 +206,7 @@ class Robota:
         """The run's turn events as they happen; the last says how it ended. Leaving early stops the run."""
         from asyncio import create_task, wait  # noqa: PLC0415 - a loop is running, so this is a look-up
 
+        self._require_idle()  # before listening: the events of another run are not ours
         events = self.events.open(TurnEvent)
         task = create_task(self.run(prompt, **options))
         task.add_done_callback(lambda _: events.close())
@@ -259,6 +257,12 @@ class Robota:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+    def _require_idle(self) -> None:
+        if self._control is not None:
+            raise AgentBusyError(
+                "This agent is running already: wait for that run, abort() it, or make another agent."
+            )
 
     # --- what a run needs ----------------------------------------------------------------------------------
 

@@ -81,7 +81,7 @@ class HttpChannel:
             response = await client.send(self._request(body), stream=True, follow_redirects=False)
         except httpx2.HTTPError as error:
             raise self.translate(error) from error
-        if response.status_code == 200:
+        if response.is_success:
             return response
         raise await self._refusal(response, model)
 
@@ -117,7 +117,7 @@ class HttpChannel:
         import httpx2  # noqa: PLC0415 - see post()
 
         limits = httpx2.Limits(
-            max_connections=None, max_keepalive_connections=100, keepalive_expiry=KEEP_ALIVE_SECONDS
+            max_connections=None, max_keepalive_connections=None, keepalive_expiry=KEEP_ALIVE_SECONDS
         )
         return httpx2.AsyncClient(
             transport=self._transport,
