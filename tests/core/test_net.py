@@ -406,8 +406,8 @@ async def test_tls_checks_the_name_and_not_the_address(certificate: Path) -> Non
 @pytest.mark.anyio
 async def test_cancelling_closes_the_connection() -> None:
     arrived = anyio.Event()
-    async with answering(b"HTTP/1.1 200 OK\r\n", hang=True, arrived=arrived) as (url, _):
-        async with anyio.create_task_group() as group:
-            group.start_soon(send_request, url, ["127.0.0.1"])
-            await arrived.wait()
-            group.cancel_scope.cancel()
+    server = answering(b"HTTP/1.1 200 OK\r\n", hang=True, arrived=arrived)
+    async with server as (url, _), anyio.create_task_group() as group:
+        group.start_soon(send_request, url, ["127.0.0.1"])
+        await arrived.wait()
+        group.cancel_scope.cancel()

@@ -1,0 +1,101 @@
+"""Running the hooks of one occasion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+import anyio
+import msgspec
+
+from robota.core.errors import describe_exception
+from robota.core.hooks.definition import HookDefinition, HookGroup, HooksConfig, parse_hooks
+from robota.core.hooks.executors import CommandExecutor, HookExecutor, HttpExecutor, timed_out
+from robota.core.hooks.matching import MatchesRule, select_hooks
+from robota.core.hooks.outcome import HookOutcome, HookResult, HookRun, fold, read_result
+from robota.core.messages import Json, JsonObject
+
+Executors: TypeAlias = Iterable[HookExecutor] | Mapping[str, HookExecutor]
+
+_SAME_VALUE: dict[str, tuple[str, str]] = {
+    "PostToolUse": ("tool_response", "tool_output"),
+    "UserPromptSubmit": ("prompt", "user_message"),
+    "Stop": ("last_assistant_message", "response"),
+    "SubagentStop": ("last_assistant_message", "response"),
+    "StopFailure": ("error", "reason"),
+}
+"""Fields that two generations of hooks know under different names."""
+
+
+async def run_hooks(
+    config: HooksConfig | Mapping[str, Json] | None,
+    event: str,
+    hook_input: Mapping[str, Json],
+    *,
+    executors: Executors = (),
+    matches_rule: MatchesRule | None = None,
+) -> HookOutcome:
+    """Run every hook configured for an event that fits the input, all at once, and fold their answers.
+
+    `config` is what `parse_hooks` returned, or the raw object. `executors` are added to the built-in ones for
+    `command` and `http`. `matches_rule` judges a handler's `if`. A hook that breaks is part of the outcome,
+    never an exception.
+    """
+    groups = _groups_of(config, event)
+    if not groups:
+        return HookOutcome(event=event)
+    full_input = complete_input(event, hook_input)
+    selection = select_hooks({event: groups}, event, full_input, matches_rule)
+    if not selection.hooks:
+        return HookOutcome(event=event, warnings=selection.warnings)
+    table = _executor_table(executors)
+    results: list[HookResult] = [HookResult(failure="did not run")] * len(selection.hooks)
+
+    async def run(place: int, hook: HookDefinition) -> None:
+        results[place] = await _execute(table.get(hook.type), hook, full_input)
+
+    async with anyio.create_task_group() as group:
+        for place, hook in enumerate(selection.hooks):
+            group.start_soon(run, place, hook)
+    answered = list(zip(selection.hooks, results, strict=True))
+    outcome = fold(event, [read_result(event, hook.label, result) for hook, result in answered])
+    return msgspec.structs.replace(
+        outcome,
+        warnings=selection.warnings + outcome.warnings,
+        runs=tuple(HookRun(type=hook.type, label=hook.label, result=result) for hook, result in answered),
+    )
+
+
+def complete_input(event: str, hook_input: Mapping[str, Json]) -> JsonObject:
+    """The input as hooks get it: with the event's name, and each value under all names it is known by."""
+    full = {**hook_input, "hook_event_name": event}
+    first, second = _SAME_VALUE.get(event, ("", ""))
+    if first in full:
+        full.setdefault(second, full[first])
+    elif second in full:
+        full[first] = full[second]
+    return full
+
+
+def _groups_of(config: HooksConfig | Mapping[str, Json] | None, event: str) -> tuple[HookGroup, ...]:
+    groups = (config or {}).get(event) or ()
+    if all(isinstance(group, HookGroup) for group in groups):
+        return tuple(groups)
+    return parse_hooks({event: groups})[event]
+
+
+def _executor_table(extra: Executors) -> dict[str, HookExecutor]:
+    table: dict[str, HookExecutor] = {"command": CommandExecutor(), "http": HttpExecutor()}
+    added = extra.values() if isinstance(extra, Mapping) else extra
+    return table | {executor.type: executor for executor in added}
+
+
+async def _execute(executor: HookExecutor | None, hook: HookDefinition, hook_input: JsonObject) -> HookResult:
+    if executor is None:
+        return HookResult(exit_code=1, failure=f"has the type {hook.type!r}, which nothing here can execute")
+    with anyio.move_on_after(hook.timeout):
+        try:
+            return await executor.execute(hook, hook_input)
+        except Exception as error:  # noqa: BLE001 - executors from outside may raise anything
+            return HookResult(exit_code=1, failure=f"failed: {describe_exception(error)}")
+    return timed_out(hook.timeout)
