@@ -118,6 +118,11 @@ def test_broken_arguments_of_a_finished_reply_are_passed_on_for_the_model_to_be_
     ]
 
 
+def test_a_piece_that_says_nothing_about_the_function_changes_nothing() -> None:
+    whole = CALL_FORMS["whole calls"]
+    assert read_calls(*whole, tool_delta(index=0), tool_delta(index=1, id=None, function=None)) == [ADD, SUB]
+
+
 def test_the_old_function_call_is_a_call() -> None:
     old = [{"function_call": {"name": "add", "arguments": '{"a"'}}, {"function_call": {"arguments": ":1}"}}]
     assert read_calls(*old, finish="function_call") == [ToolCall("", "add", '{"a":1}')]

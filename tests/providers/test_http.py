@@ -270,6 +270,11 @@ async def test_long_explanations_are_cut_and_endless_ones_not_read() -> None:
     assert len(str(await refusal(Reply([b"x" * 10_000] * 20, 500, hang=True)))) < 500
 
 
+async def test_half_an_explanation_is_not_quoted() -> None:
+    error = await refusal(Reply([b'{"error":{"mess'], 500, cut=True))
+    assert str(error) == "acme failed (500); try again in a moment."
+
+
 async def test_the_facts_of_a_refusal_are_attributes() -> None:
     headers = {"retry-after": "7", "x-request-id": "req-1"}
     error = await refusal(error_reply(429, "slow down", headers))
