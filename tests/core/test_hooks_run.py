@@ -4,13 +4,13 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from uuid import uuid4
 
 import anyio
 import pytest
+from tests.support.processes import mark, read_fifo
 
 from robota.core.errors import ConfigurationError
 from robota.core.hooks import (
@@ -24,22 +24,11 @@ from robota.core.hooks import (
 from robota.core.messages import Json, JsonObject
 from robota.core.net import AddressPolicy
 
-pytestmark = pytest.mark.anyio
+__all__ = ["mark"]
+
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("mark")]
 
 CALL: JsonObject = {"session_id": "s", "tool_name": "Bash", "tool_input": {"command": "ls"}}
-
-
-@pytest.fixture(autouse=True)
-def no_process_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    mark = f"mark-{uuid4().hex}"
-    monkeypatch.setenv("ROBOTA_TEST_MARK", mark)
-    yield
-    for directory in Path("/proc").iterdir():
-        try:
-            left = directory.name.isdigit() and mark.encode() in (directory / "environ").read_bytes()
-        except OSError:
-            continue
-        assert not left, directory
 
 
 @pytest.fixture
@@ -207,7 +196,7 @@ async def test_one_broken_hook_does_not_silence_the_others() -> None:
 async def test_cancelling_ends_the_hooks(fifo: Path) -> None:
     async with anyio.create_task_group() as group:
         group.start_soon(run, f"echo ready > {fifo}; sleep 1000", "sleep 1000")
-        await anyio.to_thread.run_sync(fifo.read_text, abandon_on_cancel=True)
+        await read_fifo(fifo)
         group.cancel_scope.cancel()
 
 

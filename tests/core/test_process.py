@@ -3,38 +3,21 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from uuid import uuid4
 
 import anyio
 import pytest
+from tests.support.cancel import AwaitCounter
+from tests.support.processes import mark, read_fifo, running_with
 
 from robota.core.plain_text import clip, shorten, strip_controls
 from robota.core.process import OUTPUT_LIMIT, clean_environment, run_process
 
-pytestmark = pytest.mark.anyio
+__all__ = ["mark"]
+
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("mark")]
 
 MEGABYTE = 1024 * 1024
-
-
-def running_with(mark: str) -> list[str]:
-    found = []
-    for directory in Path("/proc").iterdir():
-        try:
-            if directory.name.isdigit() and mark.encode() in (directory / "environ").read_bytes():
-                found.append((directory / "cmdline").read_text().replace("\0", " "))
-        except OSError:
-            continue
-    return found
-
-
-@pytest.fixture(autouse=True)
-def mark(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    value = f"mark-{uuid4().hex}"
-    monkeypatch.setenv("ROBOTA_TEST_MARK", value)
-    yield value
-    assert running_with(value) == []
 
 
 @pytest.fixture
@@ -42,10 +25,6 @@ def fifo(tmp_path: Path) -> Path:
     path = tmp_path / "fifo"
     os.mkfifo(path)
     return path
-
-
-async def read_fifo(path: Path) -> str:
-    return await anyio.to_thread.run_sync(path.read_text, abandon_on_cancel=True)
 
 
 def python(code: str) -> list[str]:
@@ -270,6 +249,28 @@ async def test_cancelling_twice_is_harmless(fifo: Path) -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def cancel_at(moment: int, *, from_outside: bool) -> bool:
+    scope = anyio.CancelScope()
+
+    async def work() -> None:
+        with scope:
+            await run_process(["sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo done"])
+
+    counter = AwaitCounter(moment, lambda: counter.task.cancel() if from_outside else scope.cancel())
+    task = await counter.run(work)
+    assert task.cancelled() or task.exception() is None
+    return counter.reached
+
+
+@pytest.mark.parametrize("from_outside", [False, True])
+async def test_cancelling_at_any_await_leaves_no_process(from_outside: bool, mark: str) -> None:
+    moment = 1
+    while await cancel_at(moment, from_outside=from_outside):
+        assert running_with(mark) == []
+        moment += 1
+    assert moment > 3
 
 
 def test_no_control_character_survives() -> None:

@@ -237,16 +237,17 @@ async def _end(child: _Child) -> None:
     `Task.cancel()` from outside anyio pierces the shield: it skips the grace period, nothing else.
     """
     forced = not child.exited.is_set()
+    finished = False
     try:
         await _end_gently(child, forced=forced)
+        finished = True
     finally:
-        if forced:
-            _signal(child, signal.SIGKILL, detached=True)
-        if child.transport is not None:
-            try:
-                with anyio.move_on_after(_LAST_RESORT_SECONDS):
-                    await child.exited.wait()
-            finally:
+        try:
+            if not finished:
+                _signal(child, signal.SIGKILL, detached=forced)
+                await _wait_until(lambda: _is_gone(child, forced=forced), _LAST_RESORT_SECONDS)
+        finally:
+            if child.transport is not None:
                 child.transport.close()
 
 
@@ -268,9 +269,7 @@ async def _end_family(child: _Child, *, forced: bool) -> None:
     child.survivors = () if forced else tuple(_name(pid) for pid in relatives if pid not in in_group)
 
     def is_gone() -> bool:
-        if forced and (not _has_exited(child) or _find_relatives(child.call_id)):
-            return False
-        return not _group_is_alive(child.pid)
+        return _is_gone(child, forced=forced)
 
     if is_gone():
         return
@@ -294,8 +293,10 @@ async def _wait_until(condition: Callable[[], bool], seconds: float) -> bool:
     return True
 
 
-def _has_exited(child: _Child) -> bool:
-    return child.transport is None or child.exited.is_set()
+def _is_gone(child: _Child, *, forced: bool) -> bool:
+    if forced and child.transport is not None and not child.exited.is_set():
+        return False
+    return not _group_is_alive(child.pid) and not (forced and _find_relatives(child.call_id))
 
 
 def _signal(child: _Child, number: signal.Signals, *, detached: bool) -> None:

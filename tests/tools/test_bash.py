@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from tests.support.processes import mark, read_fifo, running_with
+
+from robota.core.tool import Tool, ToolContext, ToolResult, tool_class, tool_schema
+from robota.tools.builtins.bash import MAX_OUTPUT_CHARACTERS, bash_tool
+
+__all__ = ["mark"]
+
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("mark")]
+
+
+async def bash(command: str, *, cwd: Path | str = "", **arguments: Any) -> ToolResult:
+    return await bash_tool().run({"command": command, **arguments}, ToolContext(cwd=str(cwd)))
+
+
+def test_it_is_a_tool_that_executes() -> None:
+    tool = bash_tool()
+    assert isinstance(tool, Tool)
+    assert (tool.name, tool_class(tool)) == ("Bash", "execute")
+    assert set(tool_schema(tool).parameters["properties"]) == {
+        "command",
+        "timeout",
+        "working_directory",
+        "description",
+    }
+    assert "30,000 characters" in tool.description
+
+
+async def test_output_comes_back() -> None:
+    result = await bash("echo hello; echo world", description="Greet")
+    assert (result.ok, result.text, result.metadata) == (True, "hello\nworld", {"exitCode": 0})
+
+
+async def test_standard_error_follows_standard_output() -> None:
+    assert (await bash("echo out; echo err >&2")).text == "out\nstderr:\nerr"
+    assert (await bash("echo err >&2")).text == "stderr:\nerr"
+
+
+async def test_silence_is_an_empty_answer() -> None:
+    assert (await bash("true")).text == ""
+
+
+async def test_a_failing_command_is_still_an_answer() -> None:
+    result = await bash("echo no; exit 3")
+    assert (result.ok, result.text, result.metadata) == (True, "no\n[exit code 3]", {"exitCode": 3})
+
+
+async def test_a_command_that_is_killed_says_so() -> None:
+    result = await bash("kill -9 $$")
+    assert (result.ok, result.text) == (True, "[ended by SIGKILL]\n[exit code 137]")
+
+
+async def test_the_grammar_is_that_of_bash() -> None:
+    assert (await bash('a=(1 2); [[ ${a[1]} == 2 ]] && echo "${BASH_VERSION:+bash}"')).text == "bash"
+
+
+async def test_the_environment_cannot_change_the_grammar(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("BASHOPTS", "extglob"), ("SHELLOPTS", "noexec"), ("POSIXLY_CORRECT", "1")):
+        monkeypatch.setenv(name, value)
+    assert (await bash("shopt -q extglob || echo off; set -o | grep -E 'noexec|posix'")).text.split() == [
+        "off", "noexec", "off", "posix", "off",
+    ]  # fmt: skip
+
+
+async def test_a_command_is_never_an_option() -> None:
+    assert "-c: command not found" in (await bash("-c 'echo injected'")).text
+
+
+async def test_it_runs_where_the_session_is(tmp_path: Path) -> None:
+    os.mkdir(tmp_path / "below")
+    assert (await bash("pwd", cwd=tmp_path)).text == str(tmp_path)
+    assert (await bash("pwd", cwd=tmp_path, working_directory="below")).text == str(tmp_path / "below")
+    assert (await bash("pwd", workingDirectory=str(tmp_path))).text == str(tmp_path)
+
+
+async def test_nothing_lasts_until_the_next_call(tmp_path: Path) -> None:
+    tool, context = bash_tool(), ToolContext(cwd=str(tmp_path))
+    await tool.run({"command": "cd /; export LASTING=1"}, context)
+    result = await tool.run({"command": 'pwd; echo "${LASTING:-gone}"'}, context)
+    assert result.text == f"{tmp_path}\ngone"
+
+
+async def test_a_missing_directory_is_said() -> None:
+    result = await bash("pwd", working_directory="/no/such/directory")
+    assert not result.ok
+    assert result.error == "Could not start 'bash': No such file or directory: '/no/such/directory'."
+
+
+async def test_a_missing_bash_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    result = await bash("true")
+    assert (result.ok, result.error) == (False, "bash was not found on the PATH; install it to run commands.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        ({}, "command"),
+        ({"command": 5}, "command"),
+        ({"command": ""}, "command"),
+        ({"command": "ls", "timeout": 0}, "timeout"),
+        ({"command": "ls", "timeout": "soon"}, "timeout"),
+        ({"command": "ls", "run_in_background": True}, "run_in_background"),
+    ],
+)
+async def test_wrong_arguments_are_named(arguments: dict[str, Any], field: str) -> None:
+    result = await bash_tool().run(arguments, ToolContext())
+    assert not result.ok
+    assert field in (result.error or "")
+
+
+@pytest.mark.parametrize("command", ["echo a\0b", "echo \ud800", "echo " + "x" * 200_000])
+async def test_a_command_that_cannot_be_passed_on_is_an_answer(command: str) -> None:
+    result = await bash(command)
+    assert not result.ok
+    assert "Could not start" in (result.error or "")
+
+
+async def test_a_command_that_takes_too_long_is_ended() -> None:
+    result = await bash("echo begun; sleep 1000", timeout=1500)
+    assert (result.ok, result.error_code) == (False, "timeout")
+    assert result.error == "Command timed out after 1500ms"
+    assert result.text.startswith("begun\n")
+    assert result.text.endswith("Error: Command timed out after 1500ms")
+
+
+async def test_long_output_keeps_both_ends() -> None:
+    result = await bash("echo first; head -c 100000000 /dev/zero | tr '\\0' x; echo; echo last; exit 1")
+    assert result.text.startswith("first\nxxx")
+    assert result.text.endswith("xxx\nlast\n[exit code 1]")
+    assert "characters left out ...]" in result.text
+    assert "100,0" not in result.text
+    assert MAX_OUTPUT_CHARACTERS - 200 < len(result.text) <= MAX_OUTPUT_CHARACTERS + 20
+
+
+async def test_a_command_has_no_input_and_no_terminal() -> None:
+    assert (await bash("read -r line || echo none; tty; test -t 1 || echo pipe")).text.split("\n")[:3] == [
+        "none",
+        "not a tty",
+        "pipe",
+    ]
+
+
+async def test_credentials_stay_out_unless_they_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORGE_TOKEN", "t")
+    monkeypatch.setenv("OTHER_TOKEN", "t")
+    command = {"command": 'echo "${FORGE_TOKEN-unset} ${OTHER_TOKEN-unset}"'}
+    result = await bash_tool(keep_variables=["FORGE_TOKEN"]).run(command, ToolContext())
+    assert result.text == "t unset"
+
+
+async def test_processes_left_behind_are_ended_and_named() -> None:
+    result = await bash("sleep 1000 & echo started")
+    first, second = result.text.splitlines()
+    assert first == "started"
+    assert second.startswith("[ended with the command: ")
+    assert second.endswith(" sleep 1000]")
+
+
+async def test_escape_sequences_do_not_reach_the_model() -> None:
+    assert (await bash(r"printf '\033[31mred\033[0m\033]52;c;eA==\007'")).text == "red"
+
+
+async def test_cancelling_ends_the_command(tmp_path: Path, mark: str) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    async with anyio.create_task_group() as group:
+        group.start_soon(lambda: bash("sleep 1000 & echo ready > fifo; wait", cwd=tmp_path))
+        assert await read_fifo(tmp_path / "fifo") == "ready\n"
+        group.cancel_scope.cancel()
+    assert running_with(mark) == []
