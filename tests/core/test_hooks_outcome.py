@@ -105,7 +105,7 @@ def test_a_failed_hook_blocks_a_tool_and_only_warns_elsewhere(failure: str) -> N
         '{"hookSpecificOutput": {"permissionDecision": "maybe"}}',
         '{"hookSpecificOutput": {"updatedInput": "rm"}}',
         '{"hookSpecificOutput": {"hookEventName": "Stop"}}',
-        '{"a":' * 5000 + "1" + "}" * 5000,
+        '{"a":' * 100_000 + "1" + "}" * 100_000,
     ],
 )
 def test_an_unreadable_answer_blocks_a_tool_and_only_warns_elsewhere(stdout: str) -> None:

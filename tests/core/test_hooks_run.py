@@ -167,6 +167,7 @@ async def test_ten_megabytes_of_output_are_cut() -> None:
     outcome = await run(f"{sys.executable} -c \"print('x' * 10_000_000)\"", event="SessionStart")
     assert outcome.stdout.startswith("x" * 10_000 + "\n[... ")
     assert len(outcome.stdout) < 10_100
+    assert len(outcome.runs[0].result.stdout) < 10_100
 
 
 async def test_a_json_answer_may_be_long_but_not_endless(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ from robota.core.net import (
         ("http://example.org?q", "http://example.org/?q"),
         ("http://Bücher.de/é", "http://xn--bcher-kva.de/%C3%A9"),
         ("http://ｅxample。org/", "http://example.org/"),
-        ("http://[::FFFF:127.0.0.1]:8080/", "http://[::ffff:7f00:1]:8080/"),
+        ("http://[::FFFF:127.0.0.1]:8080/", "http://[::ffff:127.0.0.1]:8080/"),
         ("http://127.1/", "http://127.0.0.1/"),
         ("http://0x7f.0.0.1/", "http://127.0.0.1/"),
         ("http://2130706433/", "http://127.0.0.1/"),

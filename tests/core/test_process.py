@@ -150,6 +150,11 @@ async def test_binary_output_is_a_note() -> None:
     assert result.stdout == "[binary output, 5,000 bytes]"
 
 
+async def test_records_that_end_in_nul_become_lines() -> None:
+    result = await run_process(["printf", r"./a\0./b\0"])
+    assert result.stdout == "./a\n./b\n"
+
+
 async def test_undecodable_bytes_count_as_binary() -> None:
     result = await run_process(python("import sys; sys.stdout.buffer.write(bytes(range(128, 256)) * 10)"))
     assert result.stdout == "[binary output, 1,280 bytes]"

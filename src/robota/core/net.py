@@ -78,7 +78,7 @@ def canonical_host(text: str) -> str:
     """A host as resolvers understand it: `0x7f.1` is 127.0.0.1, `Bücher.de` is xn--bcher-kva.de."""
     if text.startswith("["):
         try:
-            return ipaddress.IPv6Address(text[1:-1]).compressed
+            return socket.inet_ntop(socket.AF_INET6, ipaddress.IPv6Address(text[1:-1]).packed)
         except ValueError as error:
             raise _refused(f"{text!r} is no IPv6 address") from error
     if _READ_DIFFERENTLY.search(text):

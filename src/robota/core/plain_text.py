@@ -20,7 +20,7 @@ _CONTROL = re.compile(
 _LINE_END = re.compile("\r\n?|\x00")
 _NOTE_ROOM = 64
 _SAMPLE = 8192
-_BINARY_NUL_SHARE = 0.05
+_BINARY_NUL_SHARE = 0.3
 _BINARY_UNDECODABLE_SHARE = 0.3
 
 

@@ -132,6 +132,14 @@ class _PermissionAnswer(Struct, rename="camel"):
 _READ_FIELDS = frozenset(_Specific.__struct_encode_fields__)
 
 
+def record_run(hook_type: str, label: str, result: HookResult) -> HookRun:
+    """A run for the log, its texts cut like everything else that is kept."""
+    kept = msgspec.structs.replace(
+        result, stdout=clip(result.stdout, TEXT_LIMIT), stderr=clip(result.stderr, TEXT_LIMIT)
+    )
+    return HookRun(type=hook_type, label=label, result=kept)
+
+
 def read_result(event: str, label: str, result: HookResult) -> Verdict:
     """The meaning of one hook's result for its event."""
     if result.failure is not None:

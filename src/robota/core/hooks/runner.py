@@ -12,7 +12,7 @@ from robota.core.errors import describe_exception
 from robota.core.hooks.definition import HookDefinition, HookGroup, HooksConfig, parse_hooks
 from robota.core.hooks.executors import CommandExecutor, HookExecutor, HttpExecutor, timed_out
 from robota.core.hooks.matching import MatchesRule, select_hooks
-from robota.core.hooks.outcome import HookOutcome, HookResult, HookRun, fold, read_result
+from robota.core.hooks.outcome import HookOutcome, HookResult, fold, read_result, record_run
 from robota.core.messages import Json, JsonObject
 
 Executors: TypeAlias = Iterable[HookExecutor] | Mapping[str, HookExecutor]
@@ -62,7 +62,7 @@ async def run_hooks(
     return msgspec.structs.replace(
         outcome,
         warnings=selection.warnings + outcome.warnings,
-        runs=tuple(HookRun(type=hook.type, label=hook.label, result=result) for hook, result in answered),
+        runs=tuple(record_run(hook.type, hook.label, result) for hook, result in answered),
     )
 
 
