@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from robota.core.jsontext import encode
-from robota.core.messages import FilePart, ImagePart, Json, Message, Part, TokenUsage
+from robota.core.messages import AssistantMessage, FilePart, ImagePart, Json, Message, Part, TokenUsage
 
 CONTEXT_HARD_BLOCK_THRESHOLD = 0.95
 TOOL_RESULT_BUDGET_THRESHOLD = 0.80
@@ -71,7 +71,8 @@ class ContextTally:
     def add(self, message: Message) -> None:
         self._bytes += serialized_size(message) + (1 if self._count else 0)
         self._count += 1
-        usage = read_token_usage(message)
+        # What a tool says about its own tokens is not the size of this conversation.
+        usage = read_token_usage(message) if isinstance(message, AssistantMessage) else None
         if usage is not None:
             self._provider_tokens = usage.total_tokens
             self._usage_at = self._count

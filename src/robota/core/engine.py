@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
@@ -17,8 +18,6 @@ from robota.core.tool import Ask, FileVersions, Tool
 from robota.core.tool_batch import RunTool
 
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
-
     from anyio import CancelScope
 
 DEFAULT_CAPACITY_HINT = "Start a new conversation, compact this one, or choose a model with a larger window."
@@ -56,12 +55,15 @@ class Engine(Struct, frozen=True, kw_only=True):
 class RunControl:
     """Stops one run, from any thread and from signal handlers."""
 
-    __slots__ = ("_loop", "_scope", "_thread", "aborted")
+    __slots__ = ("_before", "_ended", "_loop", "_scope", "_task", "_thread", "aborted")
 
-    def __init__(self, scope: CancelScope, loop: AbstractEventLoop) -> None:
+    def __init__(self, scope: CancelScope) -> None:
         self._scope = scope
-        self._loop = loop
+        self._loop = asyncio.get_running_loop()
+        self._task = asyncio.current_task()
+        self._before = self._task.cancelling() if self._task is not None else 0
         self._thread = get_ident()
+        self._ended: asyncio.Event | None = None
         self.aborted = False
         """Asked to stop. Looked at between two chunks, because buffered chunks come without a real wait."""
 
@@ -73,6 +75,11 @@ class RunControl:
         except RuntimeError:
             return  # the loop is closed, so the run is over
 
+    def is_cancelled(self) -> bool:
+        """Whether somebody cancelled the current task since the run began."""
+        task = asyncio.current_task()
+        return task is not None and task.cancelling() > (self._before if task is self._task else 0)
+
     def call_in_loop(self, action: Callable[[], None]) -> None:
         """Do this on the run's own thread: at once if we are there, soon if a tool's thread asks."""
         if get_ident() == self._thread:
@@ -81,9 +88,22 @@ class RunControl:
             self._loop.call_soon_threadsafe(action)
 
     async def checkpoint(self) -> None:
-        """Stop here if somebody asked for it."""
+        """Stop here if somebody asked for it, also if a tool or a provider swallowed the request."""
         if self.aborted:
             from anyio.lowlevel import checkpoint  # noqa: PLC0415 - loaded by the run around us
 
             self._scope.cancel()
             await checkpoint()
+        if self.is_cancelled():
+            raise asyncio.CancelledError
+
+    def end(self) -> None:
+        """The run is over, its plugins included."""
+        if self._ended is not None:
+            self._ended.set()
+
+    async def wait_until_ended(self) -> None:
+        """Wait for `end`; at once when asked from inside the run, which would wait for itself."""
+        if asyncio.current_task() is not self._task:
+            self._ended = self._ended or asyncio.Event()
+            await self._ended.wait()

@@ -119,7 +119,7 @@ class Loop:
         if self.is_over_capacity():
             return
         reply = await self.ask_model((), instruction)
-        if reply.message is None or not reply.message.content.strip():
+        if reply.error is not None or reply.message is None or not reply.message.content.strip():
             self.answer = FALLBACK_ANSWER
             self.recorder.say(FALLBACK_ANSWER, {"fallback": True})
 

@@ -76,6 +76,7 @@ class TokenUsage(Struct, frozen=True, rename="camel"):
     """Tokens of one model call, or the sum of a run's calls."""
 
     input_tokens: int = 0
+    """Everything that was sent; the part read from or written to a cache is counted in it."""
     output_tokens: int = 0
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0

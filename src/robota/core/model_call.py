@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import aclosing
 from typing import Any
+
+from msgspec.structs import astuple
 
 from robota.core.engine import Engine, RunControl
 from robota.core.errors import ProviderError
@@ -20,6 +23,7 @@ from robota.core.events import (
     ToolInputDelta,
 )
 from robota.core.idle import IdleTimer
+from robota.core.jsontext import encode
 from robota.core.messages import MessageState, ReasoningBlock, TokenUsage, ToolCall
 from robota.core.provider import (
     ChatRequest,
@@ -50,7 +54,15 @@ class ModelCall:
 
     async def read(self) -> None:
         """Take the whole stream in. The one place where a silent provider is noticed."""
-        seconds = self.engine.idle_timeout
+        try:
+            await self.read_in_time(self.engine.idle_timeout)
+        except asyncio.CancelledError as error:
+            if self.control.is_cancelled():
+                raise
+            name = self.engine.provider.name
+            raise ProviderError(f"Provider {name!r} was cancelled from within.", provider=name) from error
+
+    async def read_in_time(self, seconds: float | None) -> None:
         if seconds is None:
             await self.accept_all(None)
             return
@@ -121,19 +133,32 @@ class ModelCall:
         self.recorder.tell(ReasoningDelta, text=chunk.text, round=self.recorder.round)
 
     def take_reasoning(self, block: ReasoningBlock) -> None:
+        self.require_json(block, block.data)
         self.engine.conversation.append_reasoning(block)
 
     def take_usage(self, usage: TokenUsage) -> None:
+        if not all(isinstance(count, int) for count in astuple(usage)):
+            raise refuse_chunk(usage, self.engine.provider.name)
         self.reply.usage = usage
 
     def take_stop(self, chunk: StopChunk) -> None:
         self.reply.stop, self.reply.stop_detail = chunk.reason, chunk.detail
 
     def take_metadata(self, chunk: MetadataChunk) -> None:
+        self.require_json(chunk, chunk.values)
         self.reply.metadata.update(chunk.values)
 
+    def require_json(self, chunk: Any, value: Any) -> None:
+        """Refuse what no journal and no later request could carry, where it comes in."""
+        try:
+            encode(value)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise refuse_chunk(chunk, self.engine.provider.name) from error
+
     def take_native(self, chunk: NativePayload) -> None:
-        self.reply.native += 1
+        reply = self.reply
+        sequence = reply.native + 1 if chunk.sequence is None else chunk.sequence
+        reply.native = max(reply.native, sequence)
         self.recorder.log(
             ProviderNativeRawPayload,
             provider=self.engine.provider.name,
@@ -141,7 +166,7 @@ class ModelCall:
             payload_kind=chunk.kind,
             payload=chunk.payload,
             metadata=chunk.metadata,
-            sequence=self.reply.native if chunk.sequence is None else chunk.sequence,
+            sequence=sequence,
         )
 
     def take_server_tool(self, chunk: ServerToolChunk) -> None:
@@ -169,8 +194,8 @@ class ModelCall:
         elif final or reply.error is not None:
             reply.calls.clear()  # the calls of an answer that was cut are never run
             pending.calls.clear()
-        if reply.error is not None and not final:
-            reply.explain_failure(pending.text)
+        if reply.error is not None:
+            reply.explain_failure(pending.text, aloud=not final)
         if reply.stop in ("refusal", "content_filter") and not any(pending.text):
             pending.text.append(f"The model declined to answer ({reply.stop_detail or reply.stop}).")
         if state == "complete" and not any(pending.text) and not pending.calls and reply.stop != "pause":

@@ -118,6 +118,9 @@ class PluginChain:
             await _guarded(plugin, "initialize", agent_name)
 
     async def dispose(self) -> None:
+        if not self._ready:
+            return
+        self._ready = False
         for plugin in self.plugins:
             await _guarded(plugin, "dispose")
 

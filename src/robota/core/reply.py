@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 
+from robota.core.context import normalize_usage
 from robota.core.errors import ProviderError, RobotaError
 from robota.core.messages import (
     AssistantMessage,
@@ -50,18 +51,26 @@ class Reply:
         self.calls.append(call)
         return call
 
-    def explain_failure(self, text: list[str]) -> None:
-        """The user always sees why there is no answer; the words that did arrive stay in front."""
+    def explain_failure(self, text: list[str], *, aloud: bool) -> None:
+        """The user always sees why there is no answer; the words that did arrive stay in front.
+
+        Not `aloud`: only mark it, because somebody else answers instead.
+        """
         self.stop = "error"
         self.metadata["providerError"] = self.error.code if self.error is not None else ""
         if any(text):
             self.metadata["incomplete"] = True
+        if not aloud:
+            return
+        if any(text):
             text.append("\n\n")
         text.append(f"[The model call failed: {self.error}]")
 
     def committed_metadata(self) -> JsonObject:
         """What is kept with the message: canonical usage, stop reason, the provider's own facts."""
         kept: JsonObject = dict(self.metadata)
+        if self.usage is None:
+            self.usage = normalize_usage(kept)
         if self.usage is not None:
             kept.update(usage_metadata(self.usage))
         if self.stop is not None:

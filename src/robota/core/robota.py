@@ -103,7 +103,7 @@ class Robota:
         self.settings = settings
         self.plugins = plugins
         self._config = config or DEFAULT_CONFIG
-        self._max_rounds = check_rounds(max_rounds)
+        self._max_rounds = check_count("max_rounds", max_rounds)
         self.conversation = ConversationStore(self._config.ports) if conversation is None else conversation
         self.events = EventBus()
         self._tools: dict[str, Tool] = {}
@@ -173,16 +173,15 @@ class Robota:
         settings: ModelSettings | None = None,
     ) -> RunResult:
         """Take one prompt to its end. An abort or a failing model is a result, not an exception."""
-        from asyncio import get_running_loop  # noqa: PLC0415 - a loop is running, so this is a look-up
-
         from anyio import CancelScope  # noqa: PLC0415 - 15 ms that an agent which never runs does not need
 
-        limit = self._max_rounds if max_rounds is None else check_rounds(max_rounds)
-        wanted = None if output is None else OutputRequest(output, output_retries)
+        limit = self._max_rounds if max_rounds is None else check_count("max_rounds", max_rounds)
+        retries = check_count("output_retries", output_retries)
+        wanted = None if output is None else OutputRequest(output, retries)
         self._require_idle()
         assert_native_web_tools_available(self.provider, self._config.native_web_tools)
         scope = CancelScope()
-        control = RunControl(scope, get_running_loop())
+        control = RunControl(scope)
         turn = Turn(self._engine(settings or self.settings), control, limit, wanted)
         self._control = control
         try:
@@ -193,7 +192,12 @@ class Robota:
         finally:
             turn.settle()
             self._control = None
-        await turn.tell_plugins()
+            if not turn.finished:
+                control.end()
+        try:
+            await turn.tell_plugins()
+        finally:
+            control.end()
         return turn.result()
 
     def run_sync(self, prompt: Prompt, **options: Any) -> RunResult:
@@ -246,7 +250,10 @@ class Robota:
 
     async def aclose(self) -> None:
         """Stop what runs and let the plugins go. The provider may be shared and stays open."""
-        self.abort()
+        control = self._control
+        if control is not None:
+            control.abort()
+            await control.wait_until_ended()
         if self._chain is not None:
             await self._chain.dispose()
 
@@ -301,8 +308,8 @@ class Robota:
         )
 
 
-def check_rounds(value: int) -> int:
-    """A usable round limit: a whole number, 0 for no limit."""
+def check_count(name: str, value: int) -> int:
+    """A usable limit: a whole number, not negative."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return value
-    raise ConfigurationError(f"max_rounds must be a non-negative integer (0 for no limit), not {value!r}.")
+    raise ConfigurationError(f"{name} must be a non-negative integer, not {value!r}.")

@@ -7,13 +7,16 @@ One tool's failure never touches its siblings.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeAlias
 
 import msgspec
 from msgspec import Struct
 
+from robota.core.cancel import is_cancelled_from_outside
 from robota.core.errors import describe_exception
+from robota.core.jsontext import encode
 from robota.core.messages import JsonObject, ToolCall
 from robota.core.schema import check
 from robota.core.tool import Tool, ToolContext, ToolResult
@@ -105,21 +108,35 @@ async def invoke_tool(call: PreparedCall, context: ToolContext) -> ToolResult:
     try:
         result: object = await tool.run(call.arguments, context)
     except asyncio.CancelledError:
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
+        if is_cancelled_from_outside():
             raise
         return ToolResult.failure(f"{tool.name} was cancelled from within.")
-    except Exception as error:  # noqa: BLE001 - a tool is foreign code; the model is told what went wrong
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a tool is foreign code; the model is told what went wrong
         return ToolResult.failure(f"{tool.name} failed: {describe_exception(error)}")
-    if isinstance(result, ToolResult):
-        return result
-    return ToolResult.failure(
-        f"{tool.name} returned {type(result).__name__} instead of ToolResult; wrap the function with @tool."
-    )
+    return checked_result(tool.name, result)
+
+
+def checked_result(name: str, result: object) -> ToolResult:
+    """The result if a conversation can carry it, else a failure that says what is wrong with it."""
+    if not isinstance(result, ToolResult):
+        return ToolResult.failure(
+            f"{name} returned {type(result).__name__} instead of ToolResult; wrap the function with @tool."
+        )
+    content: object = result.content
+    if not isinstance(content, str):
+        return ToolResult.failure(
+            f"{name} returned a ToolResult whose content is {type(content).__name__} instead of text."
+        )
+    if result.metadata:
+        try:
+            encode(result.metadata)
+        except (TypeError, ValueError, RecursionError) as error:
+            return ToolResult.failure(f"{name} returned a ToolResult whose metadata is no JSON: {error}.")
+    return result
 
 
 async def run_batch(
-    calls: Sequence[PreparedCall], run_one: Callable[[PreparedCall], Awaitable[None]], limit: int | None
+    calls: Sequence[PreparedCall], run_one: Callable[[PreparedCall], Awaitable[None]], limit: float | None
 ) -> None:
     """Run every call, at most `limit` at a time: all at once for `None`, one for less than 1.
 
@@ -134,8 +151,11 @@ async def run_batch(
     async def worker() -> None:
         for call in waiting:
             await run_one(call)
+            if is_cancelled_from_outside():
+                return  # a tool swallowed the cancellation; no other one is started for it
 
-    workers = len(calls) if limit is None else max(1, min(limit, len(calls)))
+    bounded = limit is not None and math.isfinite(limit)
+    workers = max(1, min(int(limit or 0), len(calls))) if bounded else len(calls)
     async with asyncio.TaskGroup() as group:
         for _ in range(workers):
             group.create_task(worker())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from robota.core.engine import Engine, RunControl
+from robota.core.errors import describe_exception
 from robota.core.events import (
     OwnerPathSegment,
     ToolBatchStarted,
@@ -21,7 +22,14 @@ from robota.core.plugin import Refusal
 from robota.core.recorder import Recorder
 from robota.core.reply import Reply
 from robota.core.tool import INTERRUPTED, ToolContext, ToolResult
-from robota.core.tool_batch import UNKNOWN_TOOL, PreparedCall, prepare_call, run_batch
+from robota.core.tool_batch import (
+    INVALID_ARGUMENTS,
+    UNKNOWN_TOOL,
+    PreparedCall,
+    checked_result,
+    prepare_call,
+    run_batch,
+)
 
 MAX_UNKNOWN_TOOL_ROUNDS = 2
 UNKNOWN_TOOL_INSTRUCTION = (
@@ -77,6 +85,9 @@ class ToolRound:
         result = INTERRUPTED_RESULT
         try:
             result = self.results[call.index] = await self.carry_out(call)
+        except Exception as error:  # noqa: BLE001 - whoever runs tools here, one call's failure is its own
+            result = ToolResult.failure(f"{call.request.name} failed: {describe_exception(error)}")
+            self.results[call.index] = result
         finally:
             self.report_end(call, result, self.engine.ports.monotonic() - started)
 
@@ -94,11 +105,12 @@ class ToolRound:
                 tool=call.tool,
                 arguments=verdict,
             )
-        result = await self.engine.run_tool(call, self.context(call))
+        result = checked_result(call.request.name, await self.engine.run_tool(call, self.context(call)))
         if not result.ok and plugins.has("on_error"):
             await plugins.tell("on_error", result.as_error(call.request.name))
         if plugins.has("after_tool_execution"):
-            result = await plugins.fold("after_tool_execution", result, call.request)
+            replaced = await plugins.fold("after_tool_execution", result, call.request)
+            result = checked_result(call.request.name, replaced)
         return result
 
     def context(self, call: PreparedCall) -> ToolContext:
@@ -183,7 +195,7 @@ class ToolRound:
         overflowed, executed = False, []
         for call in self.calls:
             result = self.results[call.index]
-            if result is not None and call.answer is None and not result.denied:
+            if result is not None and self.really_ran(call, result):
                 executed.append(call.request.name)
             message = self.message(call, SKIPPED_RESULT if overflowed else result or INTERRUPTED_RESULT)
             self.recorder.record(message)
@@ -192,12 +204,16 @@ class ToolRound:
             overflowed = overflowed or estimate.tokens > budget
         return executed
 
+    @staticmethod
+    def really_ran(call: PreparedCall, result: ToolResult) -> bool:
+        return call.answer is None and not result.denied and result.error_code != INVALID_ARGUMENTS
+
     def message(self, call: PreparedCall, result: ToolResult) -> ToolMessage:
         metadata: dict[str, Json] = {
+            **result.metadata,
             "success": result.ok,
             "toolName": call.request.name,
             "round": self.recorder.round,
-            **result.metadata,
         }
         if not result.ok:
             metadata["error"] = result.error_code or result.error

@@ -108,7 +108,7 @@ class Turn:
         if wanted is None:
             return
         for tries_left in range(wanted.retries, -1, -1):
-            if loop.error is not None:
+            if loop.error is not None or loop.stop == "context_overflow":
                 return
             try:
                 self.output = wanted.type.parse(loop.answer)
