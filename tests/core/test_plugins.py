@@ -224,7 +224,7 @@ async def test_leaving_a_stream_early_is_the_end_of_the_run_for_plugins() -> Non
     assert diary.of("on_message_added") == agent.messages
 
 
-# --- order, switches, failures -------------------------------------------------------------------------------
+# --- order, switches, failures -----------------------------------------------------------------------
 
 
 async def test_higher_priority_comes_first_and_equal_ones_in_the_order_given() -> None:
@@ -287,7 +287,7 @@ async def test_something_that_is_no_plugin_is_refused_by_name(wrong: Any) -> Non
         await Robota(ScriptedProvider("Hi"), plugins=[wrong]).run("go")
 
 
-# --- refusals and replacements --------------------------------------------------------------------------------
+# --- refusals and replacements -----------------------------------------------------------------------
 
 
 def answering(hook: str, answer: Any) -> Plugin:
