@@ -1,0 +1,265 @@
+"""What a shell command does, as data: files read, written, deleted, network, programs run, the unknown."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from robota.core.permissions.globs import ANY_TEXT, Item
+from robota.core.permissions.hazards import OptionWord, read_options
+from robota.core.permissions.invocations import (
+    Directories,
+    Invocation,
+    find_invocations,
+    track_directories,
+    walk,
+)
+from robota.core.permissions.lexer import ShellSyntaxError
+from robota.core.permissions.paths import normalise
+from robota.core.permissions.programs import FileUse, ProgramOptions, load_programs, program_name
+from robota.core.permissions.script import Command, Redirection, Script
+from robota.core.permissions.shell import parse_shell
+from robota.core.permissions.words import Piece, Word, build_word, plain_word
+
+TouchKind: TypeAlias = Literal["read", "write", "delete"]
+
+
+class Touch(Struct, frozen=True):
+    """One file that a command reads, writes or deletes."""
+
+    kind: TouchKind
+    word: Word
+    directories: Directories
+    part: str
+    recursive: bool = False
+    hidden: bool = True
+    """Whether a recursion also enters hidden files."""
+    redirected: bool = False
+
+
+class CommandEffects(Struct, frozen=True):
+    """The effects of a command; paths are absolute where they are known."""
+
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    deletes: tuple[str, ...] = ()
+    network: bool = False
+    runs: tuple[str, ...] = ()
+    """The commands it consists of, inner ones included."""
+    unknown: tuple[str, ...] = ()
+    """Parts whose effects cannot be told from the text."""
+    read_only: bool = False
+    """Whether every part is a program known to change nothing."""
+
+
+def analyse_command(command: str, cwd: str | None = None, home: str | None = None) -> CommandEffects:
+    """Derive a command's effects without running it; text that cannot be parsed is unknown as a whole."""
+    here = normalise(os.getcwd() if cwd is None else cwd)
+    house = os.path.expanduser("~") if home is None else home
+    try:
+        script = parse_shell(command)
+    except ShellSyntaxError:
+        return CommandEffects(unknown=(command,))
+    invocations = walk(find_invocations(script, (here,), house))
+    touches = [*find_touches(script, invocations, (here,), house)]
+    paths: dict[TouchKind, dict[str, None]] = {"read": {}, "write": {}, "delete": {}}
+    unknown: dict[str, None] = {}
+    for touch in touches:
+        for directory in touch.directories:
+            path = known_path(touch.word, directory, house, frozenset(script.assigned))
+            if path is None:
+                unknown[touch.part] = None
+            else:
+                paths[touch.kind][path] = None
+    unknown.update({each.command.text: None for each in invocations if _is_unknown(each)})
+    runs = tuple(dict.fromkeys(each.command.text for each in invocations))
+    network = any(_uses_network(each) for each in invocations) or any(
+        path.startswith(("/dev/tcp/", "/dev/udp/")) for group in paths.values() for path in group
+    )
+    read_only = bool(runs) and not (paths["write"] or paths["delete"] or unknown or network) and all(
+        is_read_only(each) for each in invocations
+    )  # fmt: skip
+    return CommandEffects(
+        tuple(paths["read"]),
+        tuple(paths["write"]),
+        tuple(paths["delete"]),
+        network,
+        runs,
+        tuple(unknown),
+        read_only,
+    )
+
+
+def is_read_only(invocation: Invocation) -> bool:
+    """Whether the program is known to change nothing, apart from the files it is told to write."""
+    programs, words = load_programs(), invocation.words
+    if words[0].text == "git":
+        subcommand = next((word.text for word in words[1:] if not word.text.startswith("-")), "")
+        return subcommand in programs.read_only_git
+    return words[0].text in programs.read_only and not invocation.computed
+
+
+def _is_unknown(invocation: Invocation) -> bool:
+    programs, name = load_programs(), program_name(invocation.words[0].text)
+    known = name in programs.files or name in programs.read_only or name in programs.network or name == "git"
+    return invocation.computed or invocation.opaque or not (known or invocation.unwrapped is not None)
+
+
+def _uses_network(invocation: Invocation) -> bool:
+    programs, name = load_programs(), program_name(invocation.words[0].text)
+    if name == "git":
+        return any(word.text in programs.network_git for word in invocation.words[1:])
+    use = programs.files.get(name)
+    return name in programs.network or (use is not None and use.network)
+
+
+def find_touches(
+    script: Script, invocations: Sequence[Invocation], directories: Directories, home: str
+) -> Iterator[Touch]:
+    """The files that the commands of a script name."""
+    for invocation in invocations:
+        yield from _redirected(invocation.command, invocation.directories)
+        yield from _touched(invocation)
+        for inner in invocation.scripts:
+            yield from _loose(inner, invocation.directories, home)
+    yield from _loose(script, directories, home)
+
+
+def _loose(script: Script, directories: Directories, home: str) -> Iterator[Touch]:
+    if not script.redirections:
+        return
+    tracked = track_directories(script, directories, home)
+    possible: Directories = tuple(
+        dict.fromkeys([*directories, *(each for group in tracked for each in group)])
+    )
+    for command in script.redirections:
+        yield from _redirected(command, possible)
+
+
+def _redirected(command: Command, directories: Directories) -> Iterator[Touch]:
+    for redirection in command.redirections:
+        target = redirection.target
+        if target is None:
+            continue
+        part = _show(redirection, command)
+        if redirection.writes:
+            yield Touch("write", target, directories, part, redirected=True)
+        if redirection.reads:
+            yield Touch("read", target, directories, part, redirected=True)
+
+
+def _show(redirection: Redirection, command: Command) -> str:
+    target = "" if redirection.target is None else redirection.target.raw
+    return f"{command.text} {redirection.descriptor}{redirection.operator}{target}".strip()
+
+
+def _touched(invocation: Invocation) -> Iterator[Touch]:
+    use = load_programs().files.get(program_name(invocation.words[0].text))
+    if use is None or invocation.computed:
+        return
+    part, where = invocation.command.text, invocation.directories
+    options = ProgramOptions(
+        values=use.values | use.read | use.write | use.attached,
+        bundle=use.bundle,
+        optional=use.in_place,
+        style="words" if use.words else "gnu",
+    )
+    found, operands = read_options(invocation.words, 1, options)
+    names = {option.name for option in found}
+    recursive = use.recursive if isinstance(use.recursive, bool) else not names.isdisjoint(use.recursive)
+    hidden = use.visible is None or not names.isdisjoint(use.visible)
+    for option in found:
+        yield from _option_touches(option, use, where, part)
+    for kind, word in _operand_touches(use, names, [word for _, word in operands]):
+        yield Touch(kind, word, where, part, recursive, hidden)
+    if recursive and not operands[use.skip :] and use.operands == "read":
+        yield Touch("read", plain_word("."), where, part, recursive, hidden)
+
+
+def _option_touches(option: OptionWord, use: FileUse, where: Directories, part: str) -> Iterator[Touch]:
+    if option.value is None or option.text is None:
+        return
+    value = option.value if option.text == option.value.text else _tail(option.value, option.text)
+    if option.name in use.read:
+        yield Touch("read", value, where, part)
+    elif option.name in use.write:
+        yield Touch("write", value, where, part)
+    elif option.name in use.attached and "@" in option.text:
+        yield Touch("read", _tail(value, option.text.partition("@")[2].partition(";")[0]), where, part)
+
+
+def _tail(word: Word, text: str) -> Word:
+    """The end of a word as a word of its own."""
+    return plain_word(text) if word.literal else Word(text, text, text, (("substitution", text, False),))
+
+
+def _operand_touches(use: FileUse, names: set[str], operands: list[Word]) -> Iterator[tuple[TouchKind, Word]]:
+    files = operands if not names.isdisjoint(use.unless) else operands[use.skip :]
+    for word in operands:
+        name, equals, value = word.text.partition("=")
+        if equals and use.pairs.get(name) in ("read", "write"):
+            yield ("read" if use.pairs[name] == "read" else "write"), _tail(word, value)
+        if word.text.startswith("file://"):
+            yield "read", _tail(word, word.text[7:])
+    if use.operands == "none":
+        return
+    if use.operands in ("write", "delete"):
+        yield from (("delete" if use.operands == "delete" else "write", word) for word in files)
+        return
+    if use.operands in ("copy", "move") and names.isdisjoint(use.write):
+        sources, targets = (files[:-1], files[-1:]) if len(files) > 1 else (files, [])
+        yield from (("write", word) for word in targets)
+    else:
+        sources = files
+    yield from (("read", word) for word in sources)
+    if use.operands == "move":
+        yield from (("delete", word) for word in sources)
+    if not names.isdisjoint(use.in_place):
+        yield from (("write", word) for word in sources)
+    if use.second_writes and len(files) > 1:
+        yield "write", files[1]
+
+
+def substitute(word: Word, directory: str | None, home: str, assigned: frozenset[str]) -> Word:
+    """The word with `$HOME` and `$PWD` filled in, unless the text itself changes them."""
+    known = {"HOME": home, "PWD": directory}
+    if not any(known.get(name) and name not in assigned for name in word.variables):
+        return word
+    pieces: list[Piece] = []
+    for kind, text, quoted in word.pieces:
+        value = known.get(text) if kind == "variable" and text not in assigned else None
+        pieces.append((kind, text, quoted) if value is None else ("text", value, True))
+    return build_word(pieces, word.raw)
+
+
+def known_path(word: Word, directory: str | None, home: str, assigned: frozenset[str]) -> str | None:
+    """The absolute path that a word names; None when it is decided at run time."""
+    word = substitute(word, directory, home, assigned)
+    if not word.literal or (word.expanded and "{" in word.text):
+        return None
+    text = word.text
+    if word.tilde:
+        if text != "~" and not text.startswith("~/"):
+            return None
+        text = home + text[1:]
+    if text.startswith("/"):
+        return text
+    return None if directory is None else directory.rstrip("/") + "/" + text
+
+
+def path_items(word: Word, directory: str | None, home: str, assigned: frozenset[str]) -> list[Item]:
+    """A word as a partly known absolute path."""
+    word = substitute(word, directory, home, assigned)
+    items = word.items(loose=True)
+    head = items[0] if isinstance(items[0], str) else ""
+    if word.tilde:
+        return [ANY_TEXT, "/" + word.text.partition("/")[2], ANY_TEXT]
+    if head.startswith("/") or (items and not isinstance(items[0], str) and items[0] == ANY_TEXT):
+        return items
+    if isinstance(items[0], str):
+        items = [head.removeprefix("./"), *items[1:]]
+    base: list[Item] = [ANY_TEXT, "/"] if directory is None else [directory.rstrip("/") + "/"]
+    return [*base, *items]

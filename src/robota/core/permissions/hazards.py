@@ -1,0 +1,247 @@
+"""Words of a command by which a known program starts another program or writes a file.
+
+A prefix allow rule (`Bash(git *)`) does not reach such words; a rule that spells them out does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec import Struct
+
+from robota.core.permissions.embedded import awk_escapes, sed_escapes
+from robota.core.permissions.programs import ProgramOptions, load_programs, program_name
+from robota.core.permissions.words import Word
+
+_HARMLESS_TARGETS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "-"})
+
+
+class Hazard(Struct, frozen=True):
+    index: int
+    """A rule must spell out the words up to and including this one."""
+    word: str
+
+
+class OptionWord(Struct, frozen=True):
+    """One option as the program reads it: `-o out`, `-oout`, `--output=out`."""
+
+    index: int
+    last: int
+    name: str
+    value: Word | None
+    text: str | None
+    """The value's text, None when there is no value."""
+
+
+def find_hazards(words: Sequence[Word], risky: frozenset[int] = frozenset()) -> list[Hazard]:
+    """The hazards of a command; `risky` are computed words that may be options."""
+    program = program_name(words[0].text)
+    options = load_programs().options.get(program)
+    if options is None:
+        return []
+    if options.check == "git":
+        return list(_git_hazards(words, risky))
+    return [*_option_hazards(words, 1, options, risky), *_checked(words, options)]
+
+
+def read_options(
+    words: Sequence[Word], start: int, options: ProgramOptions
+) -> tuple[list[OptionWord], list[tuple[int, Word]]]:
+    """Split the words from `start` on into options and operands, the way the program would."""
+    found: list[OptionWord] = []
+    operands: list[tuple[int, Word]] = []
+    index = start
+    while index < len(words):
+        text = words[index].text
+        if text == "--" and options.style == "gnu":
+            operands.extend(enumerate(words[index + 1 :], index + 1))
+            break
+        if len(text) > 1 and (text[0] == "-" or (options.bundle and index == start and text.isalpha())):
+            read = list(_read_option(words, index, options))
+            found.extend(read)
+            index = read[-1].last + 1
+        elif options.stop_at_operand:
+            operands.extend(enumerate(words[index:], index))
+            break
+        else:
+            operands.append((index, words[index]))
+            index += 1
+    return found, operands
+
+
+def _read_option(words: Sequence[Word], index: int, options: ProgramOptions) -> Iterator[OptionWord]:
+    text = words[index].text
+    following = words[index + 1] if index + 1 < len(words) else None
+    name, equals, value = text.partition("=")
+    if text.startswith("--") or options.style == "words":
+        if equals:
+            yield OptionWord(index, index, name, words[index], value)
+        elif _takes_value(name, options) and following is not None:
+            yield OptionWord(index, index + 1, name, following, following.text)
+        else:
+            yield OptionWord(index, index, name, None, None)
+        return
+    letters = text.lstrip("-")
+    for offset, letter in enumerate(letters):
+        short = "-" + letter
+        if not _takes_value(short, options):
+            if short in options.optional and letters[offset + 1 :]:
+                yield OptionWord(index, index, short, words[index], letters[offset + 1 :])
+                return
+            yield OptionWord(index, index, short, None, None)
+        elif letters[offset + 1 :] and not (options.bundle and text[0] != "-"):
+            yield OptionWord(index, index, short, words[index], letters[offset + 1 :])
+            return
+        elif following is not None:
+            yield OptionWord(index, index + 1, short, following, following.text)
+            if not options.bundle:
+                return
+        else:
+            yield OptionWord(index, index, short, None, None)
+
+
+def _takes_value(name: str, options: ProgramOptions) -> bool:
+    if name in options.optional:
+        return False
+    return name in options.values or name in options.run or name in options.write or name in options.keyed
+
+
+def _option_hazards(
+    words: Sequence[Word], start: int, options: ProgramOptions, risky: Iterable[int]
+) -> Iterator[Hazard]:
+    found, operands = read_options(words, start, options)
+    for option in found:
+        if _is_harmful(option, options):
+            yield Hazard(option.last, option.name)
+    taken = {option.last for option in found if option.value is not None}
+    for index in risky:
+        if index not in taken and (any(index == position for position, _ in operands)):
+            yield Hazard(index, words[index].raw)
+    if options.first and operands and (operands[0][1].text in options.first or not operands[0][1].literal):
+        yield Hazard(operands[0][0], operands[0][1].text)
+    if options.operands is not None and len(operands) > options.operands:
+        yield Hazard(operands[-1][0], operands[-1][1].text)
+    for index, word in enumerate(words[start:], start):
+        if word.text.startswith(options.starts or "\0") or any(
+            part in word.text for part in options.contains
+        ):
+            yield Hazard(index, word.text)
+
+
+def _is_harmful(option: OptionWord, options: ProgramOptions) -> bool:
+    name = option.name
+    if name in options.plain:
+        return False
+    if name in options.keyed:
+        return (
+            option.text is None or option.text.strip().lower().startswith(options.keys) or not _known(option)
+        )
+    if _names_one_of(name, options.run, options):
+        return True
+    if not _names_one_of(name, options.write, options):
+        return False
+    return not (option.text in _HARMLESS_TARGETS and _known(option))
+
+
+def _known(option: OptionWord) -> bool:
+    return option.value is None or option.value.literal
+
+
+def _names_one_of(name: str, harmful: frozenset[str], options: ProgramOptions) -> bool:
+    if name in harmful:
+        return True
+    shortened = options.style == "gnu" and options.abbreviations and name.startswith("--") and len(name) > 2
+    return shortened and any(each.startswith(name) for each in harmful)
+
+
+def _checked(words: Sequence[Word], options: ProgramOptions) -> Iterator[Hazard]:
+    """Program texts given on the command line, and what `curl --write-out` can do."""
+    if not options.check:
+        return
+    found, operands = read_options(words, 1, options)
+    texts = [
+        (each.last, each.value, each.text) for each in found if each.name in _TEXT_OPTIONS[options.check]
+    ]
+    if options.check != "curl" and not texts and operands:
+        index, word = operands[0]
+        texts = [(index, word, word.text)]
+    for index, value, text in texts:
+        if value is None or text is None or value.computed or _CHECKS[options.check](text):
+            yield Hazard(index, text or "")
+
+
+def _curl_writes(text: str) -> bool:
+    return "%output{" in text
+
+
+_CHECKS = {"sed": sed_escapes, "awk": awk_escapes, "curl": _curl_writes}
+_TEXT_OPTIONS = {
+    "sed": frozenset({"-e", "--expression"}),
+    "awk": frozenset({"-e", "--source"}),
+    "curl": frozenset({"-w", "--write-out"}),
+}
+
+
+def _git_hazards(words: Sequence[Word], risky: frozenset[int]) -> Iterator[Hazard]:
+    git = load_programs().git
+    index = 1
+    while index < len(words) and words[index].text.startswith("-"):
+        name, equals, _ = words[index].text.partition("=")
+        taken = name in git.values and not equals
+        if name in git.run or (equals and name + "=" in git.run) or name.startswith("-c"):
+            yield Hazard(min(index + (not equals), len(words) - 1), name)
+        index += 2 if taken or name in ("-c", "--config-env") else 1
+    if index >= len(words):
+        return
+    subcommand = words[index].text
+    if subcommand in git.whole or index in risky or not words[index].literal:
+        yield Hazard(len(words) - 1, subcommand)
+        return
+    if subcommand == "config":
+        yield from _git_config_hazards(words, index)
+    own = git.subcommands.get(subcommand, ProgramOptions())
+    yield from _option_hazards(words, index + 1, _merge(own, git.every), risky)
+
+
+def _merge(own: ProgramOptions, every: ProgramOptions) -> ProgramOptions:
+    return ProgramOptions(
+        run=own.run | every.run,
+        write=own.write | every.write,
+        plain=own.plain | every.plain,
+        values=own.values,
+        optional=own.optional,
+        starts=own.starts + every.starts,
+        first=own.first,
+    )
+
+
+_CONFIG_VALUES = ProgramOptions(
+    values=frozenset({"-f", "--file", "--blob", "--type", "--default", "--comment"})
+)
+_CONFIG_READS = frozenset(
+    {"--get", "--get-all", "--get-regexp", "--get-urlmatch", "-l", "--list", "--get-color", "--get-colorbool"}
+)
+
+
+def _git_config_hazards(words: Sequence[Word], index: int) -> Iterator[Hazard]:
+    """Settings that name programs; reading one is harmless."""
+    git = load_programs().git
+    found, operands = read_options(words, index + 1, _CONFIG_VALUES)
+    names = {option.name for option in found}
+    texts = [word.text for _, word in operands]
+    if names & {"-e", "--edit"} or texts[:1] == ["edit"]:
+        yield Hazard(len(words) - 1, "config --edit")
+        return
+    if names & _CONFIG_READS or texts[:1] in (["get"], ["list"]):
+        return
+    settings = (
+        texts[1:] if texts[:1] in (["set"], ["unset"], ["rename-section"], ["remove-section"]) else texts
+    )
+    if len(settings) < 2 and settings is texts:
+        return
+    if names & {"-f", "--file"}:
+        yield Hazard(len(words) - 1, "config --file")
+    key = settings[0].lower() if settings else ""
+    computed = any(word.computed for _, word in operands[:2])
+    if computed or (key.startswith(git.config_keys) and key not in git.config_keys_plain):
+        yield Hazard(len(words) - 1, key)

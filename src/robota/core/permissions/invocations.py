@@ -1,0 +1,157 @@
+"""Every command that a shell text would start, also inside runners, with the directory it runs in."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from robota.core.permissions.lexer import ShellSyntaxError
+from robota.core.permissions.programs import program_name
+from robota.core.permissions.runners import Inner, Unwrapped, unwrap
+from robota.core.permissions.script import Command, Script
+from robota.core.permissions.shell import parse_shell
+from robota.core.permissions.words import Word
+
+MAXIMUM_RUNNERS = 16
+MAXIMUM_DIRECTORIES = 8
+
+Directories: TypeAlias = tuple[str | None, ...]
+"""The directories a command may run in; None stands for one that is only known at run time."""
+
+
+class Invocation(Struct, frozen=True):
+    command: Command
+    directories: Directories
+    unwrapped: Unwrapped | None = None
+    inner: tuple[Invocation, ...] = ()
+    """What it runs for its caller."""
+    scripts: tuple[Script, ...] = ()
+    opaque: bool = False
+    """Whether it runs something that cannot be known."""
+
+    @property
+    def words(self) -> tuple[Word, ...]:
+        return self.command.words
+
+    @property
+    def computed(self) -> bool:
+        """Whether the program itself is only known at run time."""
+        first = self.command.words[0]
+        return not first.literal or first.expanded
+
+
+def find_invocations(script: Script, directories: Directories, home: str, depth: int = 0) -> list[Invocation]:
+    """The commands of a script, each with what it runs in turn."""
+    commands = [*script.commands]
+    tracked = track_directories(script, directories, home)
+    return [_open(command, where, home, depth) for command, where in zip(commands, tracked, strict=True)]
+
+
+def walk(invocations: Sequence[Invocation]) -> list[Invocation]:
+    """The invocations and everything inside them."""
+    found: list[Invocation] = []
+    pending = list(reversed(invocations))
+    while pending:
+        invocation = pending.pop()
+        found.append(invocation)
+        pending.extend(reversed(invocation.inner))
+    return found
+
+
+def _open(command: Command, directories: Directories, home: str, depth: int) -> Invocation:
+    if not command.words[0].literal:
+        return Invocation(command, directories)
+    unwrapped = unwrap(command)
+    if unwrapped is None:
+        return Invocation(command, directories)
+    if depth >= MAXIMUM_RUNNERS:
+        return Invocation(command, directories, unwrapped, opaque=True)
+    inside = (None,) if _changes_directory(command) else directories
+    found: list[Invocation] = []
+    scripts: list[Script] = []
+    opaque = unwrapped.opaque
+    for inner in unwrapped.inner:
+        if inner.source is None:
+            found.append(_open(_inner_command(command, inner), inside, home, depth + 1))
+            continue
+        try:
+            script = parse_shell(inner.source)
+        except ShellSyntaxError:
+            opaque = True
+            continue
+        scripts.append(script)
+        found.extend(find_invocations(script, inside, home, depth + 1))
+    return Invocation(command, directories, unwrapped, tuple(found), tuple(scripts), opaque)
+
+
+def _inner_command(command: Command, inner: Inner) -> Command:
+    return Command(inner.words, (), command.redirections, command.scope, command.chain, command.piped)
+
+
+def _changes_directory(command: Command) -> bool:
+    return any(word.text in ("-C", "-D") or word.text.startswith("--chdir") for word in command.words)
+
+
+def track_directories(script: Script, directories: Directories, home: str) -> list[Directories]:
+    """The possible directories of each command, following `cd` in the order of the text."""
+    if not any(_moves(command) for command in script.commands):
+        return [directories] * len(script.commands)
+    lasting: dict[tuple[int, ...], Directories] = {}
+    chained: dict[tuple[tuple[int, ...], int], Directories] = {}
+    tracked: list[Directories] = []
+    for command in script.commands:
+        current = _look_up(lasting, command.scope, directories)
+        place = command.scope, command.chain
+        here = chained.get(place, current)
+        if command.piped:
+            here = _union(here, current)
+        tracked.append(here)
+        if _moves(command):
+            target = _destinations(command, here, home, unknown="CDPATH" in script.assigned)
+            chained[place] = target
+            lasting[command.scope] = _union(current, target)
+    return tracked
+
+
+def _look_up(
+    lasting: dict[tuple[int, ...], Directories], scope: tuple[int, ...], start: Directories
+) -> Directories:
+    for length in range(len(scope), -1, -1):
+        if scope[:length] in lasting:
+            return lasting[scope[:length]]
+    return start
+
+
+def _moves(command: Command) -> bool:
+    names = [word.text for word in command.words[:3]]
+    return any(program_name(name) in ("cd", "pushd", "popd") for name in names[:1]) or (
+        names[:1] in (["builtin"], ["command"]) and "cd" in names
+    )
+
+
+def _destinations(command: Command, here: Directories, home: str, *, unknown: bool) -> Directories:
+    words = [word for word in command.words[1:] if word.text == "-" or not word.text.startswith("-")]
+    if unknown or command.words[0].text != "cd" or len(words) > 1 or any(not word.literal for word in words):
+        return (None,)
+    if not words:
+        return (home,)
+    target = words[0].text
+    if target == "-" or (words[0].tilde and target != "~" and not target.startswith("~/")):
+        return (None,)
+    if words[0].tilde:
+        target = home + target[1:]
+    return tuple(
+        None if base is None and not target.startswith("/") else _join(base or "/", target) for base in here
+    )
+
+
+def _join(base: str, target: str) -> str:
+    return posixpath.normpath(posixpath.join(base, target))
+
+
+def _union(*groups: Directories) -> Directories:
+    merged = tuple(dict.fromkeys(directory for group in groups for directory in group))
+    return merged if len(merged) <= MAXIMUM_DIRECTORIES else (None,)

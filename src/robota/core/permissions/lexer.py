@@ -1,0 +1,399 @@
+"""Reading one shell word: quotes, escapes and every kind of expansion, in a single pass over the text.
+
+Commands inside expansions are handed to the grammar (`Reader.read_nested`), so nothing that bash would run
+is skipped. Anything doubtful raises `ShellSyntaxError`: the caller then asks instead of guessing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from robota.core.permissions.script import Redirection, Script
+from robota.core.permissions.words import Piece, Word, build_word, build_words
+
+MAXIMUM_DEPTH = 30
+
+_PLAIN = re.compile(r"[A-Za-z0-9_./:=@%+,\]^-]+")
+_WORD_END = frozenset(" \t\n;&|<>()")
+_QUOTED_TEXT = re.compile(r'[^"\\$`]+')
+_UNQUOTED_TEXT = re.compile(r"[^\s;&|<>()\\'\"$`]+")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SPECIAL_PARAMETERS = "@*#?-$!0123456789"
+_SIMPLE_ESCAPES = {
+    "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
+    "\\": "\\", "'": "'", '"': '"', "?": "?",
+}  # fmt: skip
+_NUMBER_ESCAPES = re.compile(r"x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|([0-7]{1,3})")
+
+
+class ShellSyntaxError(ValueError):
+    """The text is not a shell program that can be judged with certainty."""
+
+
+class Reader:
+    """A position in the text, what has been found so far, and how deep we are."""
+
+    __slots__ = ("chain", "depth", "heredocs", "piped", "pos", "read_commands", "scope", "script", "src")
+
+    def __init__(
+        self, src: str, script: Script, read_commands: Callable[[Reader, str], None], depth: int = 0
+    ) -> None:
+        self.src = src
+        self.pos = 0
+        self.script = script
+        self.read_commands = read_commands
+        self.depth = depth
+        self.scope: tuple[int, ...] = ()
+        self.chain = 0
+        self.piped = False
+        self.heredocs: list[tuple[str, bool, bool, Redirection]] = []
+
+    def peek(self, length: int = 1) -> str:
+        return self.src[self.pos : self.pos + length]
+
+    def at_end(self) -> bool:
+        return self.pos >= len(self.src)
+
+    def enter(self) -> None:
+        self.depth += 1
+        if self.depth > MAXIMUM_DEPTH:
+            raise ShellSyntaxError("nested too deeply to be judged")
+
+    def leave(self) -> None:
+        self.depth -= 1
+
+    def read_nested(self, closing: str) -> None:
+        """Read commands in a subshell of their own up to and including `closing`."""
+        outer = self.scope, self.chain, self.piped, self.heredocs
+        self.enter()
+        self.scope, self.heredocs = (*self.scope, self.script.next_scope()), []
+        self.read_commands(self, closing)
+        if self.heredocs:
+            raise ShellSyntaxError("a here-document has no body")
+        self.leave()
+        self.scope, self.chain, self.piped, self.heredocs = outer
+
+    def read_inner_source(self, source: str) -> None:
+        """Read commands from text that had to be unescaped first (backquotes)."""
+        inner = Reader(source, self.script, self.read_commands, self.depth)
+        inner.scope = self.scope
+        inner.enter()
+        inner.scope = (*self.scope, self.script.next_scope())
+        inner.read_commands(inner, "")
+
+
+def read_word(reader: Reader, *, grouping: bool = False) -> list[Word]:
+    """The word here, as the words it expands to; `grouping` keeps the parentheses of a pattern in `[[ ]]`."""
+    src, start = reader.src, reader.pos
+    plain = _PLAIN.match(src, start)
+    if plain is not None and _ends_word(src, plain.end(), grouping):
+        reader.pos = plain.end()
+        text = plain.group()
+        return [Word(text, text, text)]
+    pieces: list[Piece] = []
+    _read_pieces(reader, pieces, grouping)
+    if reader.pos == start:
+        raise ShellSyntaxError("a word was expected")
+    note_code(reader.script, pieces)
+    return build_words(pieces, src[start : reader.pos])
+
+
+def _ends_word(src: str, position: int, grouping: bool) -> bool:
+    if position == len(src):
+        return True
+    character = src[position]
+    if character not in _WORD_END or (grouping and character in "(|)"):
+        return False
+    return character not in "<>" or src[position + 1 : position + 2] != "("
+
+
+def note_code(script: Script, pieces: list[Piece]) -> None:
+    """Remember that a quoted text holds a substitution: arithmetic on a variable would run it."""
+    quoted = "".join(text for kind, text, is_quoted in pieces if kind == "text" and is_quoted)
+    if "$(" in quoted or "`" in quoted:
+        script.holds_code = True
+
+
+def read_value(reader: Reader) -> Word:
+    """The value of an assignment: a word that is not split and not brace-expanded; empty at a word end."""
+    start = reader.pos
+    pieces: list[Piece] = []
+    _read_pieces(reader, pieces, grouping=False)
+    note_code(reader.script, pieces)
+    return build_word(pieces, reader.src[start : reader.pos])
+
+
+def _read_pieces(reader: Reader, pieces: list[Piece], grouping: bool) -> None:
+    open_groups = 0
+    while not reader.at_end():
+        character = reader.peek()
+        if character in "<>" and reader.peek(2)[1:] == "(":
+            _read_process_substitution(reader, pieces)
+        elif grouping and character in "(|)" and (character != ")" or open_groups):
+            if character == "|" and not open_groups:
+                return
+            open_groups += {"(": 1, ")": -1}.get(character, 0)
+            pieces.append(("text", character, False))
+            reader.pos += 1
+        elif character in _WORD_END and not (open_groups and character in " \t"):
+            if open_groups:
+                raise ShellSyntaxError("a parenthesis in a pattern is not closed")
+            return
+        elif open_groups and character in " \t":
+            pieces.append(("text", character, False))
+            reader.pos += 1
+        else:
+            _read_piece(reader, pieces)
+    if open_groups:
+        raise ShellSyntaxError("a parenthesis in a pattern is not closed")
+
+
+def _read_process_substitution(reader: Reader, pieces: list[Piece]) -> None:
+    start = reader.pos
+    reader.pos += 2
+    reader.read_nested(")")
+    pieces.append(("substitution", reader.src[start : reader.pos], False))
+
+
+def _read_piece(reader: Reader, pieces: list[Piece]) -> None:
+    character = reader.peek()
+    if character == "\\":
+        _read_escape(reader, pieces)
+    elif character == "'":
+        end = reader.src.find("'", reader.pos + 1)
+        if end < 0:
+            raise ShellSyntaxError("a single quote is not closed")
+        pieces.append(("text", reader.src[reader.pos + 1 : end], True))
+        reader.pos = end + 1
+    elif character == '"':
+        read_double_quoted(reader, pieces)
+    elif character == "$":
+        read_dollar(reader, pieces, quoted=False)
+    elif character == "`":
+        read_backquoted(reader, pieces, quoted=False)
+    else:
+        run = _UNQUOTED_TEXT.match(reader.src, reader.pos)
+        text = run.group() if run is not None else character
+        pieces.append(("text", text, False))
+        reader.pos += len(text)
+
+
+def _read_escape(reader: Reader, pieces: list[Piece]) -> None:
+    following = reader.peek(2)[1:]
+    if not following:
+        raise ShellSyntaxError("the text ends in a backslash")
+    if following != "\n":  # a backslash before a line end joins the lines
+        pieces.append(("text", following, True))
+    reader.pos += 2
+
+
+def read_double_quoted(reader: Reader, pieces: list[Piece]) -> None:
+    reader.pos += 1
+    pieces.append(("text", "", True))
+    while not reader.at_end():
+        character = reader.peek()
+        if character == '"':
+            reader.pos += 1
+            return
+        read_quoted_piece(reader, pieces, escapable='$`"\\')
+    raise ShellSyntaxError("a double quote is not closed")
+
+
+def read_quoted_piece(reader: Reader, pieces: list[Piece], *, escapable: str) -> None:
+    """One stretch of a double-quoted string or here-document: `$`, backquote and backslash are special."""
+    character = reader.peek()
+    if character == "$":
+        read_dollar(reader, pieces, quoted=True)
+    elif character == "`":
+        read_backquoted(reader, pieces, quoted='"' in escapable)
+    elif character == "\\":
+        following = reader.peek(2)[1:]
+        if following and following in escapable:
+            pieces.append(("text", following, True))
+        elif following != "\n":
+            pieces.append(("text", "\\" + following, True))
+        reader.pos += 2
+    else:
+        run = _QUOTED_TEXT.match(reader.src, reader.pos)
+        text = run.group() if run is not None else character
+        pieces.append(("text", text, True))
+        reader.pos += len(text)
+
+
+def read_dollar(reader: Reader, pieces: list[Piece], *, quoted: bool) -> None:
+    start, following = reader.pos, reader.peek(2)[1:]
+    if following == "(":
+        if reader.peek(3) == "$((":
+            reader.pos += 3
+            read_arithmetic(reader, "))")
+            pieces.append(("arithmetic", reader.src[start : reader.pos], quoted))
+        else:
+            reader.pos += 2
+            reader.read_nested(")")
+            pieces.append(("substitution", reader.src[start : reader.pos], quoted))
+    elif following == "{":
+        pieces.append(_read_braced(reader, quoted))
+    elif following == "[":
+        reader.pos += 2
+        read_arithmetic(reader, "]")
+        pieces.append(("arithmetic", reader.src[start : reader.pos], quoted))
+    elif following == "'" and not quoted:
+        pieces.append(("text", _read_ansi_string(reader), True))
+    elif following == '"' and not quoted:
+        reader.pos += 1
+        read_double_quoted(reader, pieces)
+    else:
+        _read_variable(reader, pieces, quoted)
+
+
+def _read_variable(reader: Reader, pieces: list[Piece], quoted: bool) -> None:
+    name = _NAME.match(reader.src, reader.pos + 1)
+    if name is not None:
+        pieces.append(("variable", name.group(), quoted))
+        reader.pos = name.end()
+        return
+    special = reader.peek(2)[1:]
+    if special and special in _SPECIAL_PARAMETERS:
+        pieces.append(("variable", special, quoted))
+        reader.pos += 2
+    else:
+        pieces.append(("text", "$", quoted))
+        reader.pos += 1
+
+
+def _read_braced(reader: Reader, quoted: bool) -> Piece:
+    start = reader.pos
+    reader.pos += 2
+    prefix = reader.peek()
+    if prefix in ("!", "#") and reader.peek(2)[1:] != "}":
+        reader.pos += 1
+    name = _NAME.match(reader.src, reader.pos)
+    if name is not None:
+        reader.pos = name.end()
+    elif reader.peek() and reader.peek() in _SPECIAL_PARAMETERS:
+        reader.pos += 1
+    else:
+        raise ShellSyntaxError("an expansion in braces is not understood")
+    if reader.peek() == "}" and prefix != "!":
+        reader.pos += 1
+        text = reader.src[start + 2 : reader.pos - 1]
+        return (
+            ("variable", text, quoted)
+            if prefix != "#"
+            else ("arithmetic", reader.src[start : reader.pos], quoted)
+        )
+    if prefix == "!" or reader.peek() in ("[", ":"):
+        reader.script.evaluates_text = True
+    if reader.peek() == "@" and reader.peek(2)[1:] == "P":
+        raise ShellSyntaxError("a prompt expansion can run commands held in a variable")
+    if name is not None and "=" in reader.peek(2):
+        reader.script.assign(name.group(), None)
+    _read_brace_tail(reader, quoted)
+    return ("substitution", reader.src[start : reader.pos], quoted)
+
+
+def _read_brace_tail(reader: Reader, quoted: bool) -> None:
+    reader.enter()
+    pieces: list[Piece] = []
+    while not reader.at_end():
+        character = reader.peek()
+        if character == "}":
+            reader.pos += 1
+            reader.leave()
+            return
+        if quoted and character == "'":
+            # bash reads a single quote here as a quote or as a plain character, depending on the operator
+            raise ShellSyntaxError("a single quote inside a quoted expansion is ambiguous")
+        if character in "<>" and reader.peek(2)[1:] == "(":
+            _read_process_substitution(reader, pieces)
+        elif character in "\\'\"$`":
+            _read_piece(reader, pieces)
+        else:
+            reader.pos += 1
+    raise ShellSyntaxError("an expansion in braces is not closed")
+
+
+def read_arithmetic(reader: Reader, closing: str) -> None:
+    """Read up to and including `closing`; bash may evaluate the contents of variables here."""
+    reader.enter()
+    reader.script.evaluates_text = True
+    pieces: list[Piece] = []
+    opening, end = ("[", "]") if closing == "]" else ("(", ")")
+    depth = 0
+    while not reader.at_end():
+        character = reader.peek()
+        if character == end and depth == 0:
+            if not reader.src.startswith(closing, reader.pos):
+                raise ShellSyntaxError("arithmetic or a nested subshell: the text can be read both ways")
+            reader.pos += len(closing)
+            reader.leave()
+            return
+        depth += (character == opening) - (character == end)
+        if character == "'":
+            raise ShellSyntaxError("a single quote inside arithmetic is ambiguous")
+        if character in '\\"$`':
+            _read_piece(reader, pieces)
+        else:
+            reader.pos += 1
+    raise ShellSyntaxError("an arithmetic expansion is not closed")
+
+
+def read_backquoted(reader: Reader, pieces: list[Piece], *, quoted: bool) -> None:
+    start = reader.pos
+    position, text = start + 1, list[str]()
+    while position < len(reader.src):
+        character = reader.src[position]
+        if character == "`":
+            reader.pos = position + 1
+            reader.read_inner_source("".join(text))
+            pieces.append(("substitution", reader.src[start : reader.pos], quoted))
+            return
+        following = reader.src[position + 1 : position + 2]
+        if character == "\\" and following and following in ('$`\\"' if quoted else "$`\\"):
+            text.append(following)
+            position += 2
+        else:
+            text.append(character)
+            position += 1
+    raise ShellSyntaxError("a backquote is not closed")
+
+
+def _read_ansi_string(reader: Reader) -> str:
+    position, text = reader.pos + 2, list[str]()
+    src = reader.src
+    while position < len(src):
+        character = src[position]
+        if character == "'":
+            reader.pos = position + 1
+            return _refuse_controls("".join(text))
+        if character != "\\":
+            text.append(character)
+            position += 1
+            continue
+        value, position = _read_ansi_escape(src, position + 1)
+        text.append(value)
+    raise ShellSyntaxError("a quoted string is not closed")
+
+
+def _read_ansi_escape(src: str, position: int) -> tuple[str, int]:
+    character = src[position : position + 1]
+    if character in _SIMPLE_ESCAPES and character:
+        return _SIMPLE_ESCAPES[character], position + 1
+    number = _NUMBER_ESCAPES.match(src, position)
+    if number is not None:
+        byte, octal = number.group(1), number.group(4)
+        value = int(octal, 8) & 0xFF if octal else int(next(filter(None, number.groups())), 16)
+        # Bytes above ASCII combine to characters only in the shell's locale; zero ends the string in bash.
+        if value == 0 or value > 0x10FFFF or 0xD800 <= value <= 0xDFFF or (value > 0x7F and (byte or octal)):
+            raise ShellSyntaxError("a quoted string holds bytes whose meaning depends on the locale")
+        return chr(value), number.end()
+    if character == "c":
+        raise ShellSyntaxError("a quoted string holds a control character")
+    return "\\" + character, position + 1
+
+
+def _refuse_controls(text: str) -> str:
+    if any(character < " " and character not in "\t\n" for character in text):
+        raise ShellSyntaxError("a quoted string holds control characters")
+    return text

@@ -1,0 +1,195 @@
+"""Paths as rules see them: lexical and real form, the workspace, and patterns anchored in the file system.
+
+An allow rule must match both forms, a deny rule either. Containment is compared by component.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import sys
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from robota.core.permissions.globs import ANY_TEXT, Glob, Item, compile_glob, may_match
+from robota.core.permissions.protected import find_protection
+
+_CASE_INSENSITIVE = sys.platform in ("darwin", "win32")
+_MAXIMUM_OPTIONAL_DIRECTORIES = 3
+
+
+class Place(Struct, frozen=True):
+    """Where a call is judged: the working directory, the home directory and the workspace."""
+
+    cwd: str
+    home: str
+    roots: tuple[str, ...]
+    """The workspace, in lexical and real form."""
+
+
+def make_place(cwd: str | None, home: str | None, additional_dirs: Sequence[str]) -> Place:
+    here = normalise(os.getcwd() if cwd is None else os.path.join(os.getcwd(), os.fspath(cwd)))
+    house = normalise(os.path.expanduser("~") if home is None else os.fspath(home))
+    roots = [
+        here,
+        *(normalise(os.path.join(here, expand_home(os.fspath(each), house))) for each in additional_dirs),
+    ]
+    return Place(here, house, tuple(dict.fromkeys([*roots, *(os.path.realpath(root) for root in roots)])))
+
+
+def normalise(path: str) -> str:
+    """An absolute path without `.`, `..` and doubled separators."""
+    shortened = posixpath.normpath(path)
+    return "/" + shortened.lstrip("/") if shortened.startswith("//") else shortened
+
+
+def expand_home(path: str, home: str) -> str:
+    return home + path[1:] if path == "~" or path.startswith("~/") else path
+
+
+def is_inside(path: str, root: str) -> bool:
+    return path == root or path.startswith(root if root.endswith("/") else root + "/")
+
+
+class PathForms(Struct, frozen=True):
+    """One path in every form that may be the file that is opened."""
+
+    lexical: tuple[str, ...]
+    real: str | None
+    """None when links lead in a circle."""
+
+    @property
+    def every(self) -> tuple[str, ...]:
+        return self.lexical if self.real is None else (*self.lexical, self.real)
+
+
+def resolve(path: str, cwd: str, home: str) -> PathForms:
+    """Both forms of a path; a leading `~` is the home directory and a plain name. Odd text may raise."""
+    written = os.path.join(cwd, path)
+    expanded = os.path.join(cwd, expand_home(path, home))
+    real = os.path.realpath(expanded)
+    lexical = tuple(dict.fromkeys((normalise(expanded), normalise(written))))
+    return PathForms(lexical, None if os.path.islink(real) else normalise(real))
+
+
+def in_workspace(forms: PathForms, place: Place) -> bool:
+    return forms.real is not None and all(
+        any(is_inside(form, root) for root in place.roots) for form in forms.every
+    )
+
+
+def is_protected(forms: PathForms) -> bool:
+    return find_protection(forms.every) is not None
+
+
+class PathPattern(Struct, frozen=True):
+    """A rule's pattern for files: a leading `/` is the file-system root, `~/` home, all else the cwd."""
+
+    base: str
+    """The directories before the first wildcard."""
+    rest: str
+    """What follows them, beginning with the component of the first wildcard; empty for a plain path."""
+    written: str
+
+    @property
+    def components(self) -> frozenset[str]:
+        """The components that the rule spells out, in lower case."""
+        whole = f"{self.base}/{self.rest}".casefold().split("/")
+        return frozenset(component for component in whole if component and "*" not in component)
+
+
+def anchor_pattern(pattern: str, place: Place) -> PathPattern:
+    if pattern.startswith("/"):
+        absolute = "/" + pattern.lstrip("/")
+    else:
+        expanded = expand_home(pattern, place.home)
+        absolute = expanded if expanded.startswith("/") else place.cwd + "/" + expanded
+    components = absolute.split("/")
+    fixed = next((index for index, component in enumerate(components) if "*" in component), len(components))
+    rest = "/".join(component for component in components[fixed:] if component not in ("", "."))
+    return PathPattern(normalise("/".join(components[:fixed]) or "/"), rest, pattern)
+
+
+def _globs(base: str, rest: str) -> list[Glob]:
+    """The pattern under one base; `**/` may also stand for no directory at all."""
+    texts = [base.rstrip("/") + "/" + rest if rest else base]
+    for _ in range(_MAXIMUM_OPTIONAL_DIRECTORIES):
+        texts += [text.replace("/**/", "/", 1) for text in texts if "/**/" in text]
+    return [compile_glob(_fold(text)) for text in dict.fromkeys(texts)]
+
+
+def _fold(text: str) -> str:
+    if not _CASE_INSENSITIVE:
+        return text
+    import unicodedata  # noqa: PLC0415 - only where the file system ignores case
+
+    return unicodedata.normalize("NFC", text).casefold()
+
+
+def covers(pattern: PathPattern, forms: PathForms, place: Place) -> bool:
+    """Whether an allow rule reaches the path in every form; a protected file must be spelled out."""
+    if forms.real is None:
+        return False
+    protection = find_protection(forms.every)
+    if protection is not None and protection not in pattern.components:
+        return False
+    globs = [glob for base in _allowed_bases(pattern, place) for glob in _globs(base, pattern.rest)]
+    return all(any(glob.matches(_fold(form)) for glob in globs) for form in forms.every)
+
+
+def _allowed_bases(pattern: PathPattern, place: Place) -> list[str]:
+    """The rule's directory as written and as it really is.
+
+    Links above the workspace and links that stay in it are followed; a link in the workspace that leads out
+    of it is not, or a repository could widen the rule.
+    """
+    base = pattern.base
+    bases = [base]
+    inside = [root for root in place.roots if is_inside(base, root)]
+    bases += [os.path.realpath(root) + base[len(root.rstrip("/")) :] for root in inside]
+    real = (
+        os.path.realpath(base)
+        if pattern.rest
+        else os.path.join(os.path.realpath(posixpath.dirname(base)), posixpath.basename(base))
+    )
+    if not inside or any(is_inside(real, root) for root in place.roots):
+        bases.append(normalise(real))
+    return list(dict.fromkeys(bases))
+
+
+def denied_globs(pattern: PathPattern, place: Place, *, anywhere: bool = True) -> list[Glob]:
+    """All that a deny rule reaches: both forms, what lies below, and `anywhere` a bare name at any depth."""
+    globs: list[Glob] = []
+    for base in dict.fromkeys((pattern.base, normalise(os.path.realpath(pattern.base)))):
+        globs += _globs(base, pattern.rest)
+        if not pattern.rest.endswith("*"):
+            globs += _globs(base, pattern.rest + "/*" if pattern.rest else "*")
+    written = pattern.written.removeprefix("./")
+    if written.startswith("*"):
+        globs += [compile_glob(_fold(written)), *_globs("/", written)]
+    elif anywhere and "/" not in written and not written.startswith("~"):
+        globs += [each for name in (written, written + "/*") for each in _globs(place.cwd, "**/" + name)]
+    return globs
+
+
+def hits(pattern: PathPattern, forms: PathForms, place: Place, *, directory: bool = False) -> bool:
+    """Whether a deny rule reaches the path; for a directory, whether it reaches all that is in it."""
+    globs = denied_globs(pattern, place)
+    candidates = [_fold(form) for form in forms.every]
+    if directory:
+        candidates += [form.rstrip("/") + "/" for form in candidates]
+    return any(glob.matches(candidate) for glob in globs for candidate in candidates)
+
+
+def may_hit(pattern: PathPattern, items: Sequence[Item], place: Place) -> bool:
+    """Whether a partly known absolute path could be one that a deny rule reaches."""
+    folded = [_fold(item) if isinstance(item, str) else item for item in items]
+    return any(may_match(glob, folded) for glob in denied_globs(pattern, place))
+
+
+def reaches_below(pattern: PathPattern, forms: PathForms, place: Place) -> bool:
+    """Whether a deny rule is about something below the path, so that walking the tree could meet it."""
+    globs = denied_globs(pattern, place, anywhere=False)
+    trees: list[list[Item]] = [[_fold(form).rstrip("/") + "/", ANY_TEXT] for form in forms.every]
+    return any(may_match(glob, tree) for glob in globs for tree in trees)

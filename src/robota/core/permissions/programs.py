@@ -1,0 +1,138 @@
+"""What is known about well-known programs, as data: the typed view of `programs.json`."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+
+class ProgramOptions(Struct, frozen=True, forbid_unknown_fields=True):
+    """Options by which an otherwise predictable program starts another one or writes a file."""
+
+    run: frozenset[str] = frozenset()
+    write: frozenset[str] = frozenset()
+    plain: frozenset[str] = frozenset()
+    """Harmless options whose names begin like a harmful one."""
+    values: frozenset[str] = frozenset()
+    """Options that take the next word, which is then not an option itself."""
+    optional: frozenset[str] = frozenset()
+    """Harmful options whose value, if any, is attached."""
+    keyed: frozenset[str] = frozenset()
+    """Options whose value is `key=value`; harmful for the keys below."""
+    keys: tuple[str, ...] = ()
+    starts: tuple[str, ...] = ()
+    """A word that begins like this is harmful."""
+    contains: tuple[str, ...] = ()
+    first: frozenset[str] = frozenset()
+    """The first operand is harmful when it is one of these."""
+    operands: int | None = None
+    """More operands than this and the last one is a file to write."""
+    style: str = "gnu"
+    """`words`: an option is a whole word (find); `gnu`: short ones combine, long ones may be shortened."""
+    abbreviations: bool = True
+    bundle: bool = False
+    """The first operand may be short options without their dash (tar)."""
+    stop_at_operand: bool = False
+    check: str = ""
+
+
+class GitOptions(Struct, frozen=True, forbid_unknown_fields=True):
+    values: frozenset[str]
+    run: frozenset[str]
+    whole: frozenset[str]
+    every: ProgramOptions
+    subcommands: dict[str, ProgramOptions]
+    config_keys: tuple[str, ...]
+    config_keys_plain: frozenset[str]
+
+
+class Runner(Struct, frozen=True, forbid_unknown_fields=True):
+    """How to find the command that a program runs for its caller."""
+
+    values: frozenset[str] = frozenset()
+    flags: str = ""
+    optional: frozenset[str] = frozenset()
+    writes: frozenset[str] = frozenset()
+    harmless: frozenset[str] = frozenset()
+    """With one of these it runs nothing."""
+    script_option: frozenset[str] = frozenset()
+    """Options whose value is a shell text."""
+    argv_string: bool = False
+    script: bool = False
+    """The rest is a shell text."""
+    words: int = 0
+    """How many words of the rest are the shell text; 0 means all."""
+    positional: int = 0
+    assignments: bool = False
+    numbers: bool = False
+    appends: bool = False
+    """Further arguments arrive at run time."""
+    subcommands: frozenset[str] = frozenset()
+    whole_is_file: bool = False
+    inert: bool = False
+    """Adds nothing to what it runs: an allow rule for the inner command is enough."""
+    deny_only: bool = False
+    """Looked through for deny rules only; an allow rule for it covers what it runs."""
+
+
+class FileUse(Struct, frozen=True, forbid_unknown_fields=True):
+    """Which words of a command name files, and what happens to them."""
+
+    operands: str = "read"
+    skip: int = 0
+    unless: frozenset[str] = frozenset()
+    """With one of these options no operand is skipped."""
+    values: frozenset[str] = frozenset()
+    read: frozenset[str] = frozenset()
+    write: frozenset[str] = frozenset()
+    attached: frozenset[str] = frozenset()
+    """Options whose value may name a file after `@`."""
+    pairs: dict[str, str] = {}
+    words: dict[str, str] = {}
+    recursive: bool | frozenset[str] = False
+    visible: frozenset[str] | None = None
+    """Given: hidden files are skipped in a recursion unless one of these options is there."""
+    in_place: frozenset[str] = frozenset()
+    roots_deleted_by: frozenset[str] = frozenset()
+    second_writes: bool = False
+    bundle: bool = False
+    archive: bool = False
+    network: bool = False
+
+
+class Programs(Struct, frozen=True, forbid_unknown_fields=True):
+    options: dict[str, ProgramOptions]
+    git: GitOptions
+    runners: dict[str, Runner]
+    shells: frozenset[str]
+    files: dict[str, FileUse]
+    network: frozenset[str]
+    network_git: frozenset[str]
+    read_only: frozenset[str]
+    read_only_git: frozenset[str]
+    inert_variables: frozenset[str]
+    steering_variables: frozenset[str]
+    steering_prefixes: tuple[str, ...]
+    setters: frozenset[str]
+    conditions: frozenset[str]
+    fixed_output: frozenset[str]
+    interpreters: frozenset[str]
+
+    def is_steering(self, name: str) -> bool:
+        """Whether a variable of this name can change which program runs or what it does."""
+        if name in self.inert_variables:
+            return False
+        return name in self.steering_variables or name.startswith(self.steering_prefixes)
+
+
+@lru_cache(maxsize=1)
+def load_programs() -> Programs:
+    return msgspec.json.decode((Path(__file__).parent / "programs.json").read_bytes(), type=Programs)
+
+
+def program_name(text: str) -> str:
+    """The last component of a program's path."""
+    return text.rpartition("/")[2]

@@ -1,0 +1,168 @@
+"""Permission rules: `Name`, `Name(pattern)`, `Name(*)`.
+
+A rule that cannot be used is never dropped silently: it comes back as a `RuleProblem`, grants nothing, and
+as a deny or ask rule makes the tool it was meant for ask.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from robota.core.permissions.globs import Glob, compile_glob
+
+RuleKind: TypeAlias = Literal["allow", "deny", "ask"]
+
+PRIMARY_FIELDS: dict[str, tuple[str, ...]] = {
+    "Bash": ("command",),
+    "Read": ("file_path", "filePath", "path"),
+    "Write": ("file_path", "filePath", "path"),
+    "Edit": ("file_path", "filePath", "path"),
+    "MultiEdit": ("file_path", "filePath", "path"),
+    "NotebookEdit": ("notebook_path", "notebookPath", "path"),
+    "NotebookRead": ("notebook_path", "notebookPath", "path"),
+    "Grep": ("path",),
+    "Glob": ("path",),
+    "LS": ("path",),
+    "WebFetch": ("url",),
+    "WebSearch": ("query",),
+    "Agent": ("subagent_type", "subagentType", "agent", "name"),
+    "Task": ("subagent_type", "subagentType", "agent", "name"),
+    "Skill": ("skill", "name", "command"),
+}
+"""The argument that a pattern is compared with; a parameter rule (`Tool(name:value)`) cannot name it."""
+
+_WILDCARDS = frozenset("*")
+_NAME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.:/@*")
+
+
+class Rule(Struct, frozen=True):
+    text: str
+    tool: str
+    pattern: str | None
+    """None: every call."""
+    position: int = 0
+
+    def names(self, tool: str) -> bool:
+        """Whether the rule is about this tool; `mcp__server` means all tools of that server."""
+        if self.tool == tool:
+            return True
+        if "*" in self.tool:
+            return compile_glob(self.tool).matches(tool)
+        return (
+            self.tool.startswith("mcp__") and "__" not in self.tool[5:] and tool.startswith(self.tool + "__")
+        )
+
+
+class RuleProblem(Struct, frozen=True):
+    position: int
+    text: str
+    reason: str
+    tool: str | None
+    """The tool the rule was meant for; None when that cannot be told."""
+
+    def concerns(self, tool: str) -> bool:
+        return (
+            self.tool is None
+            or self.tool == tool
+            or (self.tool.endswith("*") and tool.startswith(self.tool[:-1]))
+        )
+
+
+class RuleSet(Struct, frozen=True):
+    rules: tuple[Rule, ...] = ()
+    problems: tuple[RuleProblem, ...] = ()
+
+
+def parse_rule(text: object, *, kind: RuleKind = "deny", position: int = 0) -> Rule | RuleProblem:
+    """Read one rule, or say what is wrong with it."""
+    if not isinstance(text, str):
+        return RuleProblem(position, repr(text), "a rule is a text such as Bash(git status)", None)
+    rule = text.strip()
+    name, opening, rest = rule.partition("(")
+    tool = name.strip()
+    reason = _check_name(name, kind) or _check_pattern(opening, rest)
+    pattern = rest[:-1] if opening else None
+    if reason is None and pattern is not None:
+        reason = _check_parameter(tool, pattern)
+    if reason is not None:
+        return RuleProblem(position, text, reason, tool if tool and set(tool) <= _NAME_CHARACTERS else None)
+    if pattern is not None and set(pattern) == _WILDCARDS:
+        pattern = None
+    return Rule(text, tool, pattern, position)
+
+
+def _check_name(name: str, kind: RuleKind) -> str | None:
+    if not name.strip():
+        return "the name of the tool is missing"
+    if not set(name) <= _NAME_CHARACTERS:
+        return "the name of the tool holds a blank or a character that names do not have"
+    if kind == "allow" and "*" in name:
+        server = name.split("__", 2)
+        if len(server) < 3 or server[0] != "mcp" or not server[1] or "*" in server[1]:
+            return "an allow rule may use * in a name only after mcp__<server>__"
+    return None
+
+
+def _check_pattern(opening: str, rest: str) -> str | None:
+    if not opening:
+        return None
+    if not rest.endswith(")"):
+        return "the closing parenthesis is missing or followed by more text"
+    if not rest[:-1].strip():
+        return "the pattern is empty; write the name alone to mean every call"
+    if any(character < " " and character not in "\t\n" for character in rest):
+        return "the pattern holds control characters"
+    return None
+
+
+def _check_parameter(tool: str, pattern: str) -> str | None:
+    name, colon, value = pattern.partition(":")
+    if colon and name in PRIMARY_FIELDS.get(tool, ()) and value != "*":
+        return f"{name} is what a pattern is compared with anyway; write {tool}(pattern)"
+    return None
+
+
+def check_rules(rules: object, *, kind: RuleKind = "deny") -> tuple[RuleProblem, ...]:
+    """What is wrong with a list of rules, each with its position and text, for those who load them."""
+    return load_rules(rules, kind).problems
+
+
+def load_rules(rules: object, kind: RuleKind) -> RuleSet:
+    """Every usable rule, and every problem with the others."""
+    if rules is None:
+        return RuleSet()
+    if isinstance(rules, str):
+        return _parse_all((rules,), kind)
+    if not isinstance(rules, (list, tuple, set, frozenset)):
+        return RuleSet(problems=(RuleProblem(0, repr(rules), "rules are given as a list of texts", None),))
+    if all(isinstance(rule, str) for rule in rules):
+        return _parse_all(tuple(rules), kind)
+    return _collect([parse_rule(rule, kind=kind, position=index) for index, rule in enumerate(rules)])
+
+
+@lru_cache(maxsize=256)
+def _parse_all(rules: tuple[str, ...], kind: RuleKind) -> RuleSet:
+    return _collect([parse_rule(rule, kind=kind, position=index) for index, rule in enumerate(rules)])
+
+
+def _collect(parsed: list[Rule | RuleProblem]) -> RuleSet:
+    return RuleSet(
+        tuple(each for each in parsed if isinstance(each, Rule)),
+        tuple(each for each in parsed if isinstance(each, RuleProblem)),
+    )
+
+
+@lru_cache(maxsize=1024)
+def text_glob(pattern: str) -> Glob:
+    return compile_glob(pattern)
+
+
+def split_parameter(pattern: str) -> tuple[str, Glob] | None:
+    """A parameter rule's name and value pattern (`model:opus`), None when the pattern is something else."""
+    name, colon, value = pattern.partition(":")
+    if not colon or not value or not name.isidentifier():
+        return None
+    return name, text_glob(value)

@@ -1,0 +1,240 @@
+"""Programs that run other programs: where in their words the inner command is.
+
+Deny and ask rules look through all of them; allow rules only through the few that add nothing of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from robota.core.permissions.programs import Runner, load_programs, program_name
+from robota.core.permissions.script import Command
+from robota.core.permissions.words import UNKNOWN_WORD, Word, plain_word
+
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+_NUMBER_OPTION = re.compile(r"-{1,2}\+?\d+\Z")
+_FIND_ACTIONS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+
+
+class Inner(Struct, frozen=True):
+    """A command inside a command: its words, or a shell text still to be parsed."""
+
+    start: int
+    """Where it begins among the words of the outer command."""
+    words: tuple[Word, ...] = ()
+    source: str | None = None
+    steered: bool = False
+    """Whether the runner sets variables for it."""
+
+
+class Unwrapped(Struct, frozen=True):
+    inner: tuple[Inner, ...] = ()
+    inert: bool = False
+    """Whether the runner adds nothing: an allow rule for the inner command is enough."""
+    restricts: bool = True
+    """Whether an allow rule for the runner leaves the inner command uncovered."""
+    opaque: bool = False
+    """Whether what it runs is only known at run time."""
+
+
+def unwrap(command: Command) -> Unwrapped | None:
+    """What a command runs on behalf of its caller; None when it is no runner."""
+    words = command.words
+    name = program_name(words[0].text)
+    programs = load_programs()
+    if name == "find":
+        return _unwrap_find(words)
+    if name in programs.shells:
+        return _unwrap_shell(command)
+    runner = programs.runners.get(name)
+    if runner is None:
+        return None
+    start, certain = _find_start(words, runner)
+    if start is None:
+        return None
+    if not certain:
+        guesses = tuple(Inner(at, words[at:], steered=True) for at in (start, start + 1) if at < len(words))
+        return Unwrapped(guesses, restricts=not runner.deny_only, opaque=not guesses)
+    return _describe(words, start, runner)
+
+
+def _describe(words: tuple[Word, ...], start: int, runner: Runner) -> Unwrapped | None:
+    rest = words[start:]
+    restricts = not runner.deny_only
+    script_at = _script_option(words, start, runner)
+    if script_at is not None:
+        at, text = script_at
+        return _as_source([text] if text is not None else words[at : at + 1], at, runner)
+    if not rest or runner.whole_is_file:
+        return None
+    if runner.script and (rest[0].text != "-" or len(rest) > 1):
+        return _as_source(rest[: runner.words or None], start, runner)
+    steered = any(_ASSIGNMENT.match(word.text) for word in words[1:start])
+    if runner.appends:
+        rest = (*rest, UNKNOWN_WORD)
+    inner = Inner(start, rest, steered=steered)
+    wrote = any(_option_name(word.text) in runner.writes for word in words[1:start])
+    return Unwrapped((inner,), inert=runner.inert and not wrote, restricts=restricts)
+
+
+def _as_source(words: Sequence[Word], start: int, runner: Runner) -> Unwrapped:
+    restricts = not runner.deny_only
+    if not all(word.literal or (not word.computed and runner.appends) for word in words):
+        return Unwrapped(restricts=restricts, opaque=True)
+    source = " ".join(word.text for word in words)
+    if runner.argv_string:
+        inner = Inner(start, tuple(plain_word(text) for text in source.split()), steered=True)
+    elif runner.appends:
+        inner = Inner(start, source=source + " $0")
+    else:
+        inner = Inner(start, source=source)
+    return Unwrapped((inner,), restricts=restricts)
+
+
+def _option_name(text: str) -> str:
+    return text.partition("=")[0] if text.startswith("--") else text[:2]
+
+
+def _find_start(words: tuple[Word, ...], runner: Runner) -> tuple[int | None, bool]:
+    """Where the inner command begins, and whether that is certain; no start means it runs nothing."""
+    index = _after_subcommand(words, runner)
+    while index < len(words) and not words[index].computed:
+        text = words[index].text
+        if text == "--":
+            index += 1
+            break
+        if len(text) < 2 or text[0] != "-":
+            break
+        if text in runner.harmless:
+            return None, True
+        step = _option_length(text, runner)
+        if step is None:
+            return index + 1, False
+        index += step
+    if any(word.computed for word in words[index : index + 1 + runner.positional]):
+        return index, runner.positional > 0 and not words[index].computed
+    while runner.assignments and index < len(words) and _ASSIGNMENT.match(words[index].text):
+        index += 1
+    return (index + runner.positional if index <= len(words) else None), True
+
+
+def _after_subcommand(words: tuple[Word, ...], runner: Runner) -> int:
+    """The position after `exec` in `docker exec`; past the end when the program was asked for something else."""
+    if not runner.subcommands:
+        return 1
+    for index, word in enumerate(words[1:], 1):
+        if word.text in runner.subcommands:
+            return index + 1
+        if not word.text.startswith("-"):
+            break
+    return len(words) + 1
+
+
+def _option_length(text: str, runner: Runner) -> int | None:
+    """How many words an option takes; None when it is not known."""
+    if _option_name(text) in runner.script_option:
+        return 1 if _attached(text) is not None else 2
+    if text in runner.values or text in runner.writes:
+        return 2
+    if text.startswith("--"):
+        return 1 if "=" in text or not runner.values else _long_flag(text)
+    if runner.numbers and _NUMBER_OPTION.match(text):
+        return 1
+    if text[:2] in runner.values or text[:2] in runner.writes or text[:2] in runner.optional:
+        return 1
+    for offset, letter in enumerate(text[1:], 1):
+        if "-" + letter in runner.values:
+            return 1 if text[offset + 1 :] else 2
+        if letter not in runner.flags:
+            return None
+    return 1
+
+
+_KNOWN_LONG_FLAGS = frozenset({
+    "--preserve-env", "--login", "--non-interactive", "--stdin", "--background", "--set-home",
+    "--ignore-environment", "--null", "--foreground", "--preserve-status", "--verbose",
+    "--no-run-if-empty", "--interactive", "--portability", "--wait", "--fork", "--ctty", "--append",
+    "--quiet", "--exclusive", "--shared", "--nonblock", "--close", "--pty", "--scope", "--user",
+    "--pipe", "--collect", "--bar", "--keep-order", "--dry-run", "--halt", "--yes", "--debug",
+})  # fmt: skip
+
+
+def _long_flag(text: str) -> int | None:
+    return 1 if text in _KNOWN_LONG_FLAGS else None
+
+
+def _attached(text: str) -> str | None:
+    if text.startswith("--"):
+        _, equals, value = text.partition("=")
+        return value if equals else None
+    return text[2:] or None
+
+
+def _script_option(words: tuple[Word, ...], start: int, runner: Runner) -> tuple[int, Word | None] | None:
+    """The word that holds the shell text of an option such as `flock -c`, wherever it stands."""
+    for index, word in enumerate(words[1:], 1):
+        if _option_name(word.text) in runner.script_option:
+            attached = _attached(word.text)
+            if attached is not None:
+                return index, plain_word(attached) if word.literal else UNKNOWN_WORD
+            return min(index + 1, len(words) - 1), None
+        if index >= start and not runner.positional:
+            return None
+    return None
+
+
+def _unwrap_find(words: tuple[Word, ...]) -> Unwrapped | None:
+    found: list[Inner] = []
+    index = 1
+    while index < len(words):
+        if words[index].text in _FIND_ACTIONS:
+            start = index + 1
+            while index < len(words) and words[index].text not in (";", "+"):
+                index += 1
+            inner = tuple(UNKNOWN_WORD if "{}" in word.text else word for word in words[start:index])
+            if inner:
+                found.append(Inner(start, inner))
+        index += 1
+    return Unwrapped(tuple(found)) if found else None
+
+
+def _unwrap_shell(command: Command) -> Unwrapped | None:
+    """`bash -c text`, a shell that reads its commands from a here-document, or one whose input is unknown."""
+    words = command.words
+    index, takes_text = 1, False
+    while index < len(words) and words[index].text[:1] in ("-", "+") and len(words[index].text) > 1:
+        text = words[index].text
+        if words[index].computed:
+            return Unwrapped(opaque=True)
+        index += 1
+        if text == "--":
+            break
+        if text in ("-o", "+o", "-O", "+O", "--rcfile", "--init-file"):
+            index += 1
+        elif not text.startswith("--"):
+            takes_text = takes_text or "c" in text
+            index += text.endswith(("o", "O")) and len(text) > 2
+    if takes_text:
+        if index >= len(words):
+            return Unwrapped(opaque=True)
+        if not words[index].literal:
+            return Unwrapped(opaque=True)
+        return Unwrapped((Inner(index, source=words[index].text),))
+    if index < len(words) and not any("s" in word.text for word in words[1:index] if word.text[:1] == "-"):
+        return Unwrapped(opaque=True) if words[index].computed else None
+    return _unwrap_input(command)
+
+
+def _unwrap_input(command: Command) -> Unwrapped | None:
+    """A shell without a script file runs what it reads."""
+    if any(word.text in ("--version", "--help") for word in command.words):
+        return None
+    for redirection in reversed(command.redirections):
+        if redirection.body is not None:
+            return Unwrapped((Inner(len(command.words), source=redirection.body),))
+        if redirection.operator == "<<<" and redirection.target is not None and redirection.target.literal:
+            return Unwrapped((Inner(len(command.words), source=redirection.target.text),))
+    return Unwrapped(opaque=True)

@@ -1,0 +1,184 @@
+"""When allow rules cover a whole shell command.
+
+Every part needs a rule of its own. A rule with a wildcard does not reach an option that starts a program or
+writes a file, nor the command inside a runner (`Bash(env *)` is not a licence for `env rm x`), unless it
+spells that out or another rule covers the inner command. A redirection is a write of its target. `Bash` and
+`Bash(*)` cover everything that can be parsed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from robota.core.permissions.calls import Call, Cover, Gap
+from robota.core.permissions.effects import Touch
+from robota.core.permissions.hazards import find_hazards
+from robota.core.permissions.invocations import Invocation
+from robota.core.permissions.paths import anchor_pattern, covers, in_workspace, is_protected, resolve
+from robota.core.permissions.programs import load_programs
+from robota.core.permissions.risky import find_risky
+from robota.core.permissions.rules import Rule
+from robota.core.permissions.script import Assignment, Command, Script
+from robota.core.permissions.shell_patterns import (
+    ShellPattern,
+    command_key,
+    command_words,
+    compile_shell_pattern,
+)
+
+_NETWORK_FILES = ("/dev/tcp/", "/dev/udp/")
+
+
+def cover_script(
+    call: Call, script: Script, invocations: Sequence[Invocation], touches: Sequence[Touch]
+) -> Cover | Gap:
+    """The rule that covers the command (the first, when there are several), or the part that none covers."""
+    rules = [rule for rule in call.allow.rules if rule.names("Bash")]
+    for rule in rules:
+        if rule.pattern is None:
+            return Cover(rule.text)
+    patterns = [
+        (rule.text, compile_shell_pattern(rule.pattern)) for rule in rules if rule.pattern is not None
+    ]
+    if not patterns:
+        return Gap(None, "no rule allows it")
+    used: list[str] = []
+    for invocation in invocations:
+        if _is_condition(invocation.command):
+            continue
+        found = _Coverage(script, patterns).rule_for(invocation)
+        if found is None:
+            return Gap(invocation.command.text, "no rule allows this part")
+        used.append(found)
+    gap = _steering_gap(script, invocations) or _redirection_gap(call, touches)
+    if gap is not None:
+        return gap
+    return Cover(used[0]) if used else Gap(None, "no rule allows it")
+
+
+def _is_condition(command: Command) -> bool:
+    """`[ … ]` and `test` run nothing; what their words expand to are parts of their own."""
+    return command.words[0].text in load_programs().conditions and not command.assignments
+
+
+class _Coverage:
+    def __init__(self, script: Script, patterns: Sequence[tuple[str, ShellPattern]]) -> None:
+        self._script = script
+        self._patterns = patterns
+
+    def rule_for(self, invocation: Invocation) -> str | None:
+        """The text of a rule that covers the invocation and all that it runs."""
+        command = invocation.command
+        inert = all(is_inert(assignment) for assignment in command.assignments)
+        key = command_key(command.words)
+        full = " ".join(command_words(command)) if command.assignments else key
+        for text, pattern in self._patterns:
+            before = len(command.assignments)
+            if inert and pattern.allows(key):
+                before = 0
+            elif not before or not pattern.allows(full) or pattern.fixed_words <= before:
+                continue
+            if pattern.exact or self._stays_within(invocation, pattern.fixed_words - before):
+                return text
+        unwrapped = invocation.unwrapped
+        if inert and unwrapped is not None and unwrapped.inert and self._covers_inner(invocation):
+            return self.rule_for(invocation.inner[0])
+        return None
+
+    def _stays_within(self, invocation: Invocation, spelled: int) -> bool:
+        """Whether all that could do more than the rule says is among the words that the rule spells out."""
+        words = invocation.words
+        hazards = find_hazards(words, find_risky(words, self._script))
+        if any(hazard.index >= spelled for hazard in hazards):
+            return False
+        unwrapped = invocation.unwrapped
+        if unwrapped is None or not unwrapped.restricts:
+            return True
+        if invocation.opaque:
+            return False
+        starts = [inner.start for inner in unwrapped.inner]
+        if all(start < spelled for start in starts):
+            argv = [inner for inner in unwrapped.inner if inner.source is None]
+            if len(argv) != len(invocation.inner):
+                return True  # a shell text that the rule contains word for word
+            return all(
+                self._stays_within(inner, spelled - start)
+                for inner, start in zip(invocation.inner, starts, strict=True)
+            )
+        return self._covers_inner(invocation)
+
+    def _covers_inner(self, invocation: Invocation) -> bool:
+        unwrapped = invocation.unwrapped
+        if unwrapped is None or invocation.opaque or any(inner.steered for inner in unwrapped.inner):
+            return False
+        scripts = [*invocation.scripts]
+        if any(script.redirections or _steered(script) for script in scripts):
+            return False
+        return bool(invocation.inner) and all(
+            _is_condition(inner.command) or self.rule_for(inner) is not None for inner in invocation.inner
+        )
+
+
+def is_inert(assignment: Assignment) -> bool:
+    """Whether a variable set for one command cannot change what it runs."""
+    value = assignment.value
+    if assignment.name not in load_programs().inert_variables or value is None or not value.literal:
+        return False
+    return ".." not in value.text and not value.text.startswith(("/", ":"))
+
+
+def _steering_gap(script: Script, invocations: Sequence[Invocation]) -> Gap | None:
+    """Variables that decide what later parts run, set on the way."""
+    steering = _steered(script)
+    programs = load_programs()
+    for invocation in invocations:
+        if invocation.words[0].text in programs.setters:
+            names = [
+                word.text.partition("=")[0].partition("[")[0].rstrip("+") for word in invocation.words[1:]
+            ]
+            steering += [name for name in names if programs.is_steering(name)]
+    return Gap(steering[0], f"setting {steering[0]} can change what other parts run") if steering else None
+
+
+def _steered(script: Script) -> list[str]:
+    return [name for name in sorted(script.lasting) if load_programs().is_steering(name)]
+
+
+def _redirection_gap(call: Call, touches: Sequence[Touch]) -> Gap | None:
+    for touch in touches:
+        if not touch.redirected:
+            continue
+        if touch.kind == "read":
+            if touch.word.text.startswith(_NETWORK_FILES):
+                return Gap(touch.part, "the redirection opens a network connection")
+        elif not covers_write(call, touch):
+            return Gap(touch.part, "no rule allows writing the target of this redirection")
+    return None
+
+
+def covers_write(call: Call, touch: Touch) -> bool:
+    """Whether a Write or Edit rule, or `acceptEdits` in the workspace, covers the target of a redirection."""
+    word = touch.word
+    if not word.literal or word.tilde or word.expanded or word.text.startswith("/dev/"):
+        return False
+    rules = [rule for rule in call.allow.rules if rule.tool in ("Write", "Edit")]
+    return all(_covers_path(call, rules, word.text, directory) for directory in touch.directories)
+
+
+def _covers_path(call: Call, rules: Sequence[Rule], path: str, directory: str | None) -> bool:
+    if directory is None and not path.startswith("/"):
+        return False
+    try:
+        forms = resolve(path, directory or "/", call.place.home)
+    except (OSError, ValueError):
+        return False
+    if forms.real is None:
+        return False
+    if call.mode == "acceptEdits" and in_workspace(forms, call.place) and not is_protected(forms):
+        return True
+    return any(
+        not is_protected(forms)
+        if rule.pattern is None
+        else covers(anchor_pattern(rule.pattern, call.place), forms, call.place)
+        for rule in rules
+    )

@@ -1,0 +1,237 @@
+"""A Bash call: deny and ask rules against every part of the command, allow rules for all of them."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+
+from robota.core.permissions.calls import (
+    READING_TOOLS,
+    WRITING_TOOLS,
+    Call,
+    Cover,
+    Gap,
+    Hit,
+    has_controls,
+    parameter_hit,
+)
+from robota.core.permissions.effects import Touch, find_touches, known_path, path_items
+from robota.core.permissions.invocations import Invocation, find_invocations, walk
+from robota.core.permissions.lexer import ShellSyntaxError
+from robota.core.permissions.paths import (
+    PathForms,
+    PathPattern,
+    Place,
+    anchor_pattern,
+    hits,
+    may_hit,
+    reaches_below,
+    resolve,
+)
+from robota.core.permissions.rules import Rule
+from robota.core.permissions.script import Command, Script
+from robota.core.permissions.shell import parse_shell
+from robota.core.permissions.shell_allow import cover_script
+from robota.core.permissions.shell_patterns import (
+    ShellPattern,
+    command_items,
+    command_texts,
+    compile_shell_pattern,
+)
+from robota.core.permissions.words import plain_word
+
+_FRAGMENTS = re.compile(r"[;&|\n()`{}<>]+|\$\(")
+_QUOTES = str.maketrans("", "", "'\"\\")
+
+
+class ShellSubject:
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        command = call.arguments.get("command")
+        self.command = command if isinstance(command, str) else None
+        self.problem: str | None = None
+        self.script = Script()
+        self.place = call.place
+        self._invocations: list[Invocation] = []
+        self._every: list[Invocation] = []
+        self._touches: list[Touch] = []
+        self._texts: list[tuple[Invocation, list[str]]] = []
+        self._parse()
+
+    def _parse(self) -> None:
+        if self.command is None:
+            self.problem = "the command is missing or is not a text"
+            return
+        directory = self._directory()
+        if has_controls(self.command):
+            self.problem = "the command holds control or direction-changing characters"
+        try:
+            self.script = parse_shell(self.command)
+        except ShellSyntaxError as error:
+            self.problem = f"the command cannot be parsed: {error}"
+            self.script = _guess_script(self.command)
+        self._invocations = find_invocations(self.script, (directory,), self.place.home)
+        self._every = walk(self._invocations)
+        self._touches = list(find_touches(self.script, self._every, (directory,), self.place.home))
+        self._texts = [(each, command_texts(each.command)) for each in self._every]
+        if self.problem is None:
+            self.problem = self._find_problem()
+
+    def _directory(self) -> str | None:
+        for name in ("workingDirectory", "working_directory", "cwd"):
+            if name in self._call.arguments:
+                value = self._call.arguments[name]
+                if value is None:
+                    continue
+                if not isinstance(value, str) or "\0" in value:
+                    self.problem = "the working directory is not a text"
+                    return None
+                return posixpath.normpath(posixpath.join(self.place.cwd, value))
+        return self.place.cwd
+
+    def _find_problem(self) -> str | None:
+        for each in self._every:
+            if each.computed:
+                return f"the program to run is only known when it runs: {each.command.text}"
+        scripts = [self.script, *(script for each in self._every for script in each.scripts)]
+        if any(script.evaluates_text and script.holds_code for script in scripts):
+            return "bash would evaluate a text that holds a command as arithmetic"
+        return None
+
+    # --- deny and ask ---
+
+    def hit(self, rule: Rule) -> Hit | None:
+        if rule.names("Bash"):
+            return self._command_hit(rule)
+        if rule.tool in READING_TOOLS or rule.tool in WRITING_TOOLS:
+            return self._file_hit(rule)
+        return None
+
+    def _command_hit(self, rule: Rule) -> Hit | None:
+        pattern_text = rule.pattern
+        if pattern_text is None:
+            return Hit(None)
+        parameter = parameter_hit(self._call, pattern_text)
+        if parameter is not None:
+            return parameter
+        pattern = compile_shell_pattern(pattern_text)
+        if self.command is not None and (
+            pattern.denies(self.command) or pattern.denies(self.command.strip())
+        ):
+            return Hit(self.command)
+        for invocation, texts in self._texts:
+            if any(pattern.denies(text) for text in texts):
+                return Hit(invocation.command.text)
+        if self.problem is not None:
+            return Hit(self.command, certain=False, reason=self.problem)
+        return self._possible_hit(pattern)
+
+    def _possible_hit(self, pattern: ShellPattern) -> Hit | None:
+        for invocation in self._every:
+            if invocation.opaque:
+                reason = "what it runs is only known when it runs"
+                return Hit(invocation.command.text, certain=False, reason=reason)
+            if any(pattern.may_deny(items) for items in command_items(invocation.command)):
+                reason = "an argument that decides it is only known when it runs"
+                return Hit(invocation.command.text, certain=False, reason=reason)
+        return None
+
+    def _file_hit(self, rule: Rule) -> Hit | None:
+        reading = rule.tool in READING_TOOLS
+        doubt: Hit | None = None
+        pattern = None if rule.pattern is None else anchor_pattern(rule.pattern, self.place)
+        for touch in self._touches:
+            if pattern is None:
+                if touch.kind == ("read" if reading else "write"):
+                    return Hit(touch.part)
+                continue
+            if not reading and touch.kind == "read":
+                continue
+            found = _touch_hit(touch, pattern, self.place, frozenset(self.script.assigned))
+            if found is not None and found.certain:
+                return found
+            doubt = doubt or found
+        return doubt or (None if pattern is None else self._unreadable_hit(pattern))
+
+    def _unreadable_hit(self, pattern: PathPattern) -> Hit | None:
+        """A file rule and a command that cannot be analysed: any word of it may be read or written."""
+        if self.problem is None or self.command is None:
+            return None
+        words = [word for each in self._every for word in each.words[1:]]
+        touches = [Touch("read", word, (self.place.cwd,), self.command) for word in words]
+        if any(_touch_hit(touch, pattern, self.place, frozenset(self.script.assigned)) for touch in touches):
+            return Hit(self.command, certain=False, reason=self.problem)
+        return None
+
+    # --- allow ---
+
+    def cover(self) -> Cover | Gap:
+        if self.problem is not None:
+            return Gap(self.command, self.problem)
+        return cover_script(self._call, self.script, self._invocations, self._touches)
+
+    def mode_gap(self) -> Gap | None:
+        return None
+
+    @property
+    def invocations(self) -> list[Invocation]:
+        """The simple commands as written, in their order."""
+        return self._invocations
+
+    def cover_part(self, invocation: Invocation) -> Cover | Gap:
+        """Whether the allow rules cover one part, redirections apart."""
+        return cover_script(self._call, self.script, [invocation], ())
+
+    def resolve_touch(self, touch: Touch) -> list[tuple[str, PathForms]]:
+        """The paths that a touch may name, in both forms."""
+        assigned = frozenset(self.script.assigned)
+        paths = (
+            known_path(touch.word, directory, self.place.home, assigned) for directory in touch.directories
+        )
+        return [(path, resolve(path, "/", self.place.home)) for path in paths if path is not None]
+
+    @property
+    def written(self) -> list[Touch]:
+        """The files that redirections would write."""
+        return [touch for touch in self._touches if touch.redirected and touch.kind == "write"]
+
+
+def _touch_hit(touch: Touch, pattern: PathPattern, place: Place, assigned: frozenset[str]) -> Hit | None:
+    doubt: Hit | None = None
+    for directory in touch.directories:
+        path = known_path(touch.word, directory, place.home, assigned)
+        if path is None:
+            if may_hit(pattern, path_items(touch.word, directory, place.home, assigned), place):
+                doubt = Hit(touch.part, certain=False, reason="the file is only known when it runs")
+            continue
+        try:
+            forms = resolve(path, directory or "/", place.home)
+        except (OSError, ValueError):
+            return Hit(touch.part, certain=False, reason="the path cannot be resolved")
+        if hits(pattern, forms, place, directory=touch.recursive):
+            return Hit(touch.part)
+        if (
+            touch.recursive
+            and reaches_below(pattern, forms, place)
+            and (touch.hidden or not _is_hidden(pattern))
+        ):
+            doubt = Hit(touch.part, certain=False, reason="it would also reach files that a rule denies")
+    return doubt
+
+
+def _is_hidden(pattern: PathPattern) -> bool:
+    return (pattern.rest or pattern.base).rpartition("/")[2].startswith(".")
+
+
+def _guess_script(command: str) -> Script:
+    """Commands picked out of a text that does not parse: deny rules still see what is plainly there."""
+    script = Script()
+    for fragment in _FRAGMENTS.split(command):
+        words = [plain_word(word) for word in fragment.translate(_QUOTES).split()]
+        while words and (
+            words[0].text in ("if", "then", "else", "elif", "do", "while", "until", "!", "time", "{")
+        ):
+            words = words[1:]
+        if words:
+            script.commands.append(Command(tuple(words)))
+    return script
