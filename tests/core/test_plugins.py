@@ -198,8 +198,17 @@ async def test_closing_lets_plugins_go_once_and_after_the_run() -> None:
             tasks.create_task(agent.run("go"))
             await anext(deltas)
         await agent.aclose()
-    assert diary.hooks()[-2:] == ["after_run", "dispose"]
-    assert diary.hooks().count("dispose") == 1
+    assert diary.hooks()[-1] == "dispose"
+    assert diary.hooks().count("dispose") == diary.hooks().count("after_run") == 1
+
+
+@pytest.mark.parametrize("last", ["ee.", Stall()], ids=["completed", "aborted"])
+async def test_the_end_of_a_run_is_the_last_that_plugins_hear_of_it(last: Any) -> None:
+    diary = Diary()
+    agent = Robota(ScriptedProvider(["Thr", last]), plugins=[diary])
+    agent.events.on(TextDelta, lambda _: agent.abort() if last != "ee." else None)
+    await agent.run("go")
+    assert diary.hooks()[-1] == "after_run"
 
 
 async def test_an_aborted_run_is_over_for_plugins_too() -> None:

@@ -70,8 +70,11 @@ def test_a_whole_run_loads_nothing_beyond_core_and_its_provider() -> None:  # §
 
 def test_core_never_decides_by_the_name_of_a_provider_or_model() -> None:  # §20.39
     offenders = []
+    tables = (
+        "models.py",
+    )  # facts about models, looked up by whoever asks; `CLAUDE_MODELS` is a view of them
     for path, tree in sources():
-        for node in ast.walk(tree):
+        for node in ast.walk(tree) if path.name not in tables else ():
             decides = isinstance(node, ast.Compare | ast.MatchValue) or (
                 isinstance(node, ast.Call)
                 and isinstance(node.func, ast.Attribute)
@@ -85,7 +88,7 @@ def test_core_never_decides_by_the_name_of_a_provider_or_model() -> None:  # §2
                 for word in words
                 if isinstance(word, str)
                 and any(vendor in word.lower() for vendor in VENDORS)
-                and not word.startswith((".", "CLAUDE_"))  # directories, names of constants
+                and not word.startswith(".")  # a directory
             ]
     assert offenders == []
 
