@@ -72,7 +72,7 @@ def test_core_never_decides_by_the_name_of_a_provider_or_model() -> None:  # §2
     offenders = []
     tables = (
         "models.py",
-    )  # facts about models, looked up by whoever asks; `CLAUDE_MODELS` is a view of them
+    )  # facts looked up by whoever asks; `CLAUDE_MODELS` is a view of them
     for path, tree in sources():
         for node in ast.walk(tree) if path.name not in tables else ():
             decides = isinstance(node, ast.Compare | ast.MatchValue) or (
