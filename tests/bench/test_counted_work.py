@@ -1,0 +1,208 @@
+"""Speed guarded by counting: calls, encodings, allocations and loaded modules do not depend on the machine.
+
+The ceilings are what was counted when they were written, with a little air for rounds. A change that needs
+more has to say so here.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tracemalloc
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from statistics import median
+from types import CodeType, FrameType
+
+import pytest
+
+from robota import Robota, tool
+from robota.core import ChatRequest, HistoryMutation, ToolCall, TurnEvent
+from robota.core.bus import EventBus
+from robota.providers.chat_reply import ReplyReader
+from robota.providers.openai_compatible import OpenAICompatibleProvider
+from robota.providers.scripted import ScriptedProvider
+from robota.testing.model_server import ModelServer
+
+pytestmark = pytest.mark.anyio
+
+CALLS_PER_ROUND = 170
+CALLS_PER_DELTA = 3
+CALLS_PER_STREAMED_DELTA = 7
+CALLS_PER_DECODED_DELTA = 5
+
+
+class CallCount:
+    """How often each Python function was entered; resuming a coroutine or generator counts as well."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self.by_code: Counter[CodeType] = Counter()
+
+    def __call__(self, frame: FrameType, event: str, arg: object) -> None:
+        if event == "call":
+            self.total += 1
+            self.by_code[frame.f_code] += 1
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        sys.setprofile(self)
+        try:
+            yield
+        finally:
+            sys.setprofile(None)
+
+
+@tool
+async def double(number: int) -> int:
+    """Double a number."""
+    return number * 2
+
+
+def rounds_of_tools(rounds: int, seen: Callable[[int], object] = lambda number: None) -> ScriptedProvider:
+    """A model that calls a tool so many times, then answers; `seen` is told when each request arrives."""
+
+    def reply(number: int) -> Callable[[ChatRequest], list[ToolCall | str]]:
+        def play(request: ChatRequest) -> list[ToolCall | str]:
+            seen(number)
+            return [ToolCall(f"call_{number}", "double", '{"number":2}')] if number < rounds else ["done"]
+
+        return play
+
+    return ScriptedProvider(*map(reply, range(rounds + 1)))
+
+
+def agent_of(provider: ScriptedProvider | OpenAICompatibleProvider) -> Robota:
+    return Robota(provider, model="any", tools=[double], system_message="Be brief.", max_rounds=0)
+
+
+async def test_every_group_of_messages_is_encoded_once_in_a_long_run() -> None:
+    replies = [[ToolCall(f"call_{number}", "double", '{"number":2}')] for number in range(50)]
+    async with (
+        ModelServer(*replies, "done") as server,
+        OpenAICompatibleProvider("key", f"{server.url}/v1", "any") as provider,
+    ):
+        agent = agent_of(provider)
+        assert (await agent.run("Go.")).success
+    assert len(server.requests) == 51
+    assert agent.conversation.encoded.encodings == len(agent.messages) - 1  # the last answer was not sent
+
+
+async def test_a_round_takes_the_same_calls_however_long_the_history_is() -> None:
+    count, marks = CallCount(), list[int]()
+    agent = agent_of(rounds_of_tools(210, lambda number: marks.append(count.total)))
+    with count.watching():
+        await agent.run("Go.")
+    early, late = marks[11] - marks[10], marks[201] - marks[200]
+    assert late == early
+    assert late <= CALLS_PER_ROUND
+
+
+async def test_a_round_allocates_the_same_however_long_the_history_is() -> None:
+    allocated, before = list[int](), 0
+
+    def next_round(number: int) -> None:
+        nonlocal before
+        now, peak = tracemalloc.get_traced_memory()
+        allocated.append(peak - before)
+        before = now
+        tracemalloc.reset_peak()
+
+    agent = agent_of(rounds_of_tools(420, next_round))
+    tracemalloc.start()
+    try:
+        await agent.run("Go.")
+    finally:
+        tracemalloc.stop()
+    early, late = median(allocated[20:40]), median(allocated[400:420])
+    assert late - early < 1_000  # a copy of 800 references to messages would be 6,400
+
+
+async def count_calls(deltas: int, listen: Callable[[Robota], Awaitable[object]]) -> int:
+    count = CallCount()
+    agent = Robota(ScriptedProvider(["word "] * deltas))
+    with count.watching():
+        await listen(agent)
+    return count.total
+
+
+async def wait_for(agent: Robota) -> None:
+    await agent.run("Go.")
+
+
+async def iterate_over(agent: Robota) -> None:
+    async for _ in agent.stream("Go."):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("listen", "ceiling"), [(wait_for, CALLS_PER_DELTA), (iterate_over, CALLS_PER_STREAMED_DELTA)]
+)
+async def test_a_delta_takes_few_calls(listen: Callable[[Robota], Awaitable[object]], ceiling: int) -> None:
+    await count_calls(1, listen)  # the first run of a process loads modules
+    few = await count_calls(500, listen)
+    assert (await count_calls(1_500, listen) - few) / 1_000 <= ceiling
+
+
+def test_reading_a_delta_from_the_wire_takes_few_calls() -> None:
+    event = b'data: {"id":"x","choices":[{"index":0,"delta":{"content":"word"},"finish_reason":null}]}\n\n'
+    reader = ReplyReader("any")
+    reader.feed(event)
+    count = CallCount()
+    with count.watching():
+        for _ in range(1_000):
+            reader.feed(event)
+    assert count.total // 1_000 <= CALLS_PER_DECODED_DELTA
+
+
+async def test_without_listeners_no_event_is_made_but_the_delta() -> None:
+    count = CallCount()
+    agent = agent_of(rounds_of_tools(3))
+    with count.watching():
+        await agent.run("Go.")
+    assert count.by_code[EventBus.emit.__code__] <= 1
+
+
+async def test_a_listener_to_turn_events_does_not_switch_replay_events_on() -> None:
+    count, events = CallCount(), list[TurnEvent]()
+    agent = agent_of(rounds_of_tools(3))
+    agent.events.subscribe(events.append)
+    with count.watching():
+        await agent.run("Go.")
+    assert events
+    assert count.by_code[EventBus.emit.__code__] == len(events)
+
+
+async def test_a_replay_event_is_made_for_the_one_who_asked_and_no_other() -> None:
+    count, mutations = CallCount(), list[HistoryMutation]()
+    agent = agent_of(rounds_of_tools(3))
+    agent.events.on(HistoryMutation, mutations.append)
+    with count.watching():
+        await agent.run("Go.")
+    assert [event.index for event in mutations] == list(range(len(agent.messages)))
+    assert count.by_code[EventBus.emit.__code__] <= len(mutations) + 1
+
+
+def modules_after(statement: str) -> set[str]:
+    """The top-level modules that a fresh interpreter has loaded because of the statement."""
+    code = f"import sys; before = set(sys.modules); {statement}; print(*(set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return {name.partition(".")[0] for name in done.stdout.split()}
+
+
+def test_importing_robota_loads_next_to_nothing() -> None:
+    heavy = {
+        "pydantic", "httpx2", "rich", "prompt_toolkit", "tree_sitter", "asyncio", "anyio", "msgspec",
+        "typing", "collections", "dataclasses", "logging", "re", "ssl",
+    }  # fmt: skip
+    loaded = modules_after("import robota")
+    assert "robota" in loaded
+    assert not loaded & heavy
+
+
+def test_the_engine_loads_no_client_and_no_front_end() -> None:
+    heavy = {"pydantic", "httpx2", "rich", "prompt_toolkit", "tree_sitter", "click", "yaml"}
+    loaded = modules_after("import robota.core.robota")
+    assert "msgspec" in loaded
+    assert not loaded & heavy
