@@ -77,6 +77,7 @@ def test_claude_models_are_keyed_by_id() -> None:
         context_window=200_000,
         max_output=64_000,
         price=ModelPrice(1, 5),
+        family="claude",
     )
     assert all(id == model.id and model.name.startswith("Claude") for id, model in CLAUDE_MODELS.items())
 

@@ -15,7 +15,7 @@ import click
 from msgspec import Struct
 
 from robota.core.errors import RobotaError
-from robota.core.permissions import PERMISSION_MODES, PermissionMode
+from robota.core.permissions import MODE_POLICY, PermissionMode
 
 LEAVE = ("/exit", "/quit")
 
@@ -41,7 +41,7 @@ class Options(Struct, frozen=True, kw_only=True):
 @click.option(
     "--permission-mode",
     "mode",
-    type=click.Choice(list(PERMISSION_MODES)),
+    type=click.Choice(list(MODE_POLICY)),
     envvar="ROBOTA_PERMISSION_MODE",
     default="default",
     show_default=True,

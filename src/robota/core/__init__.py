@@ -17,13 +17,14 @@ _MODULES = {
     ),
     "robota.core.conversation": "ConversationStore",
     "robota.core.events": (
-        "AssistantMessageCommitted Compacted CompactionMarked ContextLoaded ContextUpdated Event HistoryMutation "
-        "HookExecuted Noticed OwnerPathSegment PermissionDecided PreRun PromptQueued ProviderNativeRawPayload "
-        "ProviderRequest ProviderResponseNormalized ProviderResponseRaw ProviderRetried ProviderStreamRawDelta "
-        "ReasoningDelta ReplayEvent RunCompleted RunFailed RunInterrupted RunStarted ServerToolUsed SessionInit "
-        "SessionShutdown SubagentEvent TextDelta ThinkingChanged ToolBatchStarted ToolEnded ToolExecutionRequest "
-        "ToolExecutionResult ToolInputDelta ToolMessageCommitted ToolProgressed ToolStarted TurnEvent "
-        "UserAnswered event_from_wire event_to_wire"
+        "AssistantMessageCommitted Compacted CompactionMarked ContextLoaded ContextUpdated Event "
+        "HistoryMutation HookExecuted Noticed OwnerPathSegment PermissionDecided PreRun PromptQueued "
+        "ProviderNativeRawPayload ProviderRequest ProviderResponseNormalized ProviderResponseRaw "
+        "ProviderRetried ProviderStreamRawDelta ReasoningDelta ReplayEvent RunCompleted RunFailed "
+        "RunInterrupted RunStarted ServerToolUsed SessionInit SessionShutdown SubagentEvent TextDelta "
+        "ThinkingChanged ToolBatchStarted ToolEnded ToolExecutionRequest ToolExecutionResult "
+        "ToolInputDelta ToolMessageCommitted ToolProgressed ToolStarted TurnEvent UserAnswered "
+        "event_from_wire event_to_wire"
     ),
     "robota.core.errors": (
         "AbortError AgentBusyError AuthenticationError CacheIntegrityError CircuitBreakerOpenError "
@@ -32,9 +33,9 @@ _MODULES = {
         "get_error_code is_recoverable wrap_provider_error"
     ),
     "robota.core.provider": (
-        "Capabilities ChatRequest Chunk MetadataChunk ModelSettings NativePayload NativeWebTool NativeWebTools "
-        "Provider ReasoningChunk RetryNotice ServerToolChunk StopChunk TextChunk ToolInputChunk ToolSchema "
-        "assert_native_web_tools_available get_provider_capabilities"
+        "Capabilities ChatRequest Chunk MetadataChunk ModelSettings NativePayload NativeWebTool "
+        "NativeWebTools Provider ReasoningChunk RetryNotice ServerToolChunk StopChunk TextChunk "
+        "ToolInputChunk ToolSchema assert_native_web_tools_available get_provider_capabilities"
     ),
     "robota.core.reply": "chat",
     "robota.core.tool": "FileVersions Tool ToolClass ToolContext ToolResult",
@@ -43,6 +44,32 @@ _MODULES = {
     "robota.core.turn": "RunResult",
     "robota.core.plugin": "Plugin PluginCategory PluginPriority Refusal",
     "robota.core.ports": "Ports",
+    "robota.core.permissions": (
+        "MODE_POLICY PermissionDecision PermissionMode TRUST_TO_MODE TrustLevel UNKNOWN_TOOL_FALLBACK "
+        "analyse_command check_rules evaluate_permission explain_permission narrowest_rules parse_rule"
+    ),
+    "robota.core.hooks": (
+        "CommandExecutor HOOK_EVENTS HookDefinition HookGroup HookOutcome HookResult HooksConfig "
+        "HttpExecutor as_context parse_hooks run_hooks"
+    ),
+    "robota.core.models": (
+        "CLAUDE_MODELS DEFAULT_CONTEXT_WINDOW DEFAULT_MAX_OUTPUT ModelDefinition format_token_count "
+        "get_model_context_window get_model_max_output get_model_name is_known_model"
+    ),
+    "robota.core.env_ref": (
+        "ENV_REFERENCE_PREFIX format_env_reference has_usable_secret_reference is_env_reference "
+        "resolve_env_reference"
+    ),
+    "robota.core.retry": "RetryPolicy RetryingProvider",
+    "robota.core.cache": "CachingProvider MemoryCacheStorage",
+    "robota.core.templates": "AgentTemplate AgentTemplates",
+    "robota.core.modules": "Module ModuleRegistry WorkflowConverter WorkflowValidator",
+    "robota.core.provider_definition": (
+        "ModelCatalog ModelCatalogEntry ProviderConfig ProviderDefinition find_provider_definition "
+        "format_supported_provider_types"
+    ),
+    "robota.core.event_history": "EventHistory",
+    "robota.core.transport": "SessionLike TransportAdapter",
     "robota.core.context": (
         "ContextEstimate ContextWindowState estimate_context_tokens_from_messages "
         "estimate_serialized_context_tokens read_token_usage window_state"

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from robota.core.errors import ConfigurationError
-from robota.core.events import EVENT_TYPES, Event, TurnEvent
+from robota.core.events import Event, TurnEvent
 
 if TYPE_CHECKING:
     from asyncio import Future
@@ -48,12 +48,12 @@ class EventBus:
             )
         entry = (kind, listener)
         self._listeners.append(entry)
-        self._reroute()
+        self._routes = {}
 
         def unsubscribe() -> None:
             # By identity: the same function may have subscribed twice.
             self._listeners = [other for other in self._listeners if other is not entry]
-            self._reroute()
+            self._routes = {}
 
         return unsubscribe
 
@@ -67,15 +67,22 @@ class EventBus:
 
     def wants(self, kind: type[Event]) -> bool:
         """Whether anybody would see an event of that type; lets the loop skip building it."""
-        return kind in self._routes
+        if not self._listeners:
+            return False
+        known = self._routes.get(kind)
+        return bool(self._route(kind) if known is None else known)
 
     def next_seq(self) -> int:
         self.seq += 1
         return self.seq
 
     def emit(self, event: Event) -> None:
+        if not self._listeners:
+            return
         listeners = self._routes.get(type(event))
         if listeners is None:
+            listeners = self._route(type(event))
+        if not listeners:
             return
         if self._busy:
             if self._later is None:
@@ -87,17 +94,14 @@ class EventBus:
             _deliver(event, listeners)
             while self._later:
                 late = self._later.popleft()
-                _deliver(late, self._routes.get(type(late), ()))
+                _deliver(late, self._routes.get(type(late)) or self._route(type(late)))
         finally:
             self._busy = False
 
-    def _reroute(self) -> None:
-        routes = {}
-        for concrete in EVENT_TYPES.values():
-            chosen = tuple(call for kind, call in self._listeners if issubclass(concrete, kind))
-            if chosen:
-                routes[concrete] = chosen
-        self._routes = routes
+    def _route(self, kind: type[Event]) -> tuple[Listener, ...]:
+        """Who gets events of this type; found out once per type after each change of the listeners."""
+        chosen = self._routes[kind] = tuple(call for base, call in self._listeners if issubclass(kind, base))
+        return chosen
 
 
 def _deliver(event: Event, listeners: tuple[Listener, ...]) -> None:

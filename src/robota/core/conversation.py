@@ -37,7 +37,7 @@ class PendingAssistant:
 
     def __init__(self) -> None:
         self.text: list[str] = []
-        self.calls: list[ToolCall] = []
+        self.calls: dict[str, ToolCall] = {}
         self.reasoning: list[ReasoningBlock] = []
 
 
@@ -139,9 +139,7 @@ class ConversationStore:
 
     def append_tool_call(self, call: ToolCall) -> None:
         """Add a call; the same id twice in one answer is one call."""
-        calls = self.begin_assistant().calls
-        if all(known.id != call.id for known in calls):
-            calls.append(call)
+        self.begin_assistant().calls.setdefault(call.id, call)
 
     def append_reasoning(self, block: ReasoningBlock) -> None:
         self.begin_assistant().reasoning.append(block)
@@ -155,7 +153,7 @@ class ConversationStore:
             return None
         message = AssistantMessage(
             "".join(pending.text),
-            tuple(pending.calls),
+            tuple(pending.calls.values()),
             state,
             tuple(pending.reasoning),
             id=self._ports.new_id(),

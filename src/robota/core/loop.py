@@ -157,7 +157,7 @@ class Loop:
         engine = self.engine
         messages: Sequence[Message] = engine.conversation.messages_for_api()
         if instruction is not None:
-            messages = [*messages, UserMessage(instruction)]
+            messages = [*messages, UserMessage(instruction, **self.recorder.identity())]
         return ChatRequest(
             model=engine.model,
             messages=messages,

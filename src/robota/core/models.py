@@ -37,6 +37,7 @@ class ModelFacts(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
     context_window: int
     max_output: int
     price: ModelPrice | None = None
+    family: str = ""
 
 
 class ModelDefinition(ModelFacts, frozen=True, kw_only=True):
@@ -72,6 +73,7 @@ class ModelTable:
             id: ModelDefinition(
                 id=id,
                 name=row.name,
+                family=row.family,
                 context_window=row.context_window,
                 max_output=row.max_output,
                 price=row.price,
@@ -79,6 +81,10 @@ class ModelTable:
             for id, row in file.models.items()
         }
         return cls(models, file.family_prices)
+
+    def family(self, name: str) -> Mapping[str, ModelDefinition]:
+        """The models of one family, by id."""
+        return {id: model for id, model in self.models.items() if model.family == name}
 
     def extended(self, more: ModelTable) -> ModelTable:
         """This table with `more` on top of it."""
@@ -129,7 +135,7 @@ def shipped_models() -> ModelTable:
 
 def __getattr__(name: str) -> Mapping[str, ModelDefinition]:
     if name == "CLAUDE_MODELS":  # computed when asked for: importing this module reads no file
-        return {id: model for id, model in shipped_models().models.items() if id.startswith("claude-")}
+        return shipped_models().family("claude")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

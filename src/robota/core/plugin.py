@@ -13,11 +13,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from msgspec import Struct
 
+from robota.core.errors import ConfigurationError
+from robota.core.tool import ToolResult
+
 if TYPE_CHECKING:
+    from logging import Logger
+
     from robota.core.events import OwnerPathSegment, TurnEvent
     from robota.core.messages import AssistantMessage, JsonObject, Message, Prompt, ToolCall
     from robota.core.provider import ChatRequest
-    from robota.core.tool import ToolResult
     from robota.core.turn import RunResult
 
 PluginCategory: TypeAlias = Literal[
@@ -93,12 +97,26 @@ HOOKS = (
 )  # fmt: skip
 
 
+_REPLACEMENTS: dict[str, tuple[type, ...]] = {
+    "before_run": (str, list, tuple),
+    "before_provider_call": (),
+    "before_tool_execution": (dict,),
+    "after_tool_execution": (ToolResult,),
+}
+"""What a hook may return in place of what it was given."""
+
+
 class PluginChain:
     """The plugins of one agent, sorted once, with a list per hook of those that override it."""
 
     __slots__ = ("_later", "_ready", "hooks", "plugins", "source")
 
     def __init__(self, plugins: Sequence[Plugin]) -> None:
+        for plugin in plugins:
+            if not isinstance(plugin, Plugin):
+                raise ConfigurationError(
+                    f"{plugin!r} is no plugin: pass an instance of a subclass of robota.Plugin."
+                )
         self.source = plugins
         self.plugins = sorted(plugins, key=lambda plugin: -plugin.priority)
         self.hooks: dict[str, list[Plugin]] = {
@@ -149,20 +167,31 @@ class PluginChain:
             if not plugin.enabled:
                 continue
             answer = await _guarded(plugin, hook, *before, value)
-            if isinstance(answer, Refusal):
+            if isinstance(answer, Refusal) and hook.startswith("before_"):
                 return answer
-            if answer is not None:
+            if isinstance(answer, _REPLACEMENTS[hook]):
                 value = answer
+            elif answer is not None:
+                complaint = f"Plugin {_name(plugin)!r} returned {type(answer).__name__} from {hook}"
+                if hook == "before_tool_execution":  # a guard that misspoke may have meant no
+                    return Refusal(f"{complaint}, so the call was not executed.")
+                _log().warning("%s; it was ignored.", complaint)
         return value
 
 
 async def _guarded(plugin: Plugin, hook: str, *args: Any) -> Any:
     try:
         return await getattr(plugin, hook)(*args)
-    except Exception:
-        import logging  # noqa: PLC0415 - only on failure
-
-        logging.getLogger("robota.plugins").exception(
-            "Plugin %r failed in %s; the run goes on.", plugin.name or type(plugin).__name__, hook
-        )
+    except Exception:  # noqa: BLE001 - a plugin is a guest: its failure is logged, the run goes on
+        _log().exception("Plugin %r failed in %s; the run goes on.", _name(plugin), hook)
         return None
+
+
+def _name(plugin: Plugin) -> str:
+    return plugin.name or type(plugin).__name__
+
+
+def _log() -> Logger:
+    import logging  # noqa: PLC0415 - only when something went wrong
+
+    return logging.getLogger("robota.plugins")

@@ -24,7 +24,7 @@ class Reply:
     __slots__ = ("calls", "deltas", "error", "message", "metadata", "native", "stop", "stop_detail", "usage")
 
     def __init__(self) -> None:
-        self.calls: list[ToolCall] = []
+        self.calls: dict[str, ToolCall] = {}
         self.deltas = 0
         self.native = 0
         """Native payloads seen; numbers those that come without a sequence of their own."""
@@ -43,12 +43,12 @@ class Reply:
                 f"Provider {provider!r} sent a tool call without a name or without JSON text as arguments.",
                 provider=provider,
             )
-        known = next((other for other in self.calls if other.id == call.id), None)
+        known = self.calls.get(call.id)
         if known == call:
             return None  # the same call sent twice
         if known is not None or not call.id:
             call = ToolCall(spare_id(), call.name, call.arguments, call.signature)
-        self.calls.append(call)
+        self.calls[call.id] = call
         return call
 
     def explain_failure(self, text: list[str], *, aloud: bool) -> None:
@@ -135,5 +135,9 @@ async def chat(provider: Provider, request: ChatRequest) -> AssistantMessage:
     finally:
         await stream.aclose()
     return AssistantMessage(
-        "".join(text), tuple(reply.calls), "complete", tuple(reasoning), metadata=reply.committed_metadata()
+        "".join(text),
+        tuple(reply.calls.values()),
+        "complete",
+        tuple(reasoning),
+        metadata=reply.committed_metadata(),
     )

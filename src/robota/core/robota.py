@@ -14,7 +14,7 @@ from robota.core.engine import DEFAULT_CAPACITY_HINT, Engine, RunControl
 from robota.core.errors import AgentBusyError, ConfigurationError
 from robota.core.events import TurnEvent
 from robota.core.history import HistoryEntry
-from robota.core.messages import Message, Prompt
+from robota.core.messages import Message, Part, Prompt
 from robota.core.models import DEFAULT_CONTEXT_WINDOW, get_model_context_window, is_known_model
 from robota.core.plugin import Plugin, PluginChain
 from robota.core.ports import REAL_WORLD, Ports
@@ -125,9 +125,11 @@ class Robota:
     @tools.setter
     def tools(self, tools: Iterable[Tool]) -> None:
         named: dict[str, Tool] = {}
+        if not isinstance(tools, Iterable):
+            raise ConfigurationError(f"tools must be a list of tools, not {tools!r}.")
         for tool in tools:
             name = getattr(tool, "name", None)
-            if not isinstance(name, str) or not name or not hasattr(tool, "run"):
+            if not isinstance(name, str) or not name or isinstance(tool, type) or not hasattr(tool, "run"):
                 raise ConfigurationError(f"{tool!r} is no tool: decorate the function with @tool.")
             if name in named:
                 raise ConfigurationError(f"Two tools have the name {name!r}; rename one of them.")
@@ -178,27 +180,34 @@ class Robota:
         limit = self._max_rounds if max_rounds is None else check_count("max_rounds", max_rounds)
         retries = check_count("output_retries", output_retries)
         wanted = None if output is None else OutputRequest(output, retries)
-        self._require_idle()
+        self.require_idle()
+        check_provider(self.provider)
+        check_prompt(prompt)
         assert_native_web_tools_available(self.provider, self._config.native_web_tools)
         scope = CancelScope()
         control = RunControl(scope)
         turn = Turn(self._engine(settings or self.settings), control, limit, wanted)
         self._control = control
         try:
-            with scope:
-                await turn.take(prompt, self._system_message, self._news())
-            turn.interrupted = scope.cancelled_caught
-            turn.finished = True
-        finally:
-            turn.settle()
-            self._control = None
-            if not turn.finished:
-                control.end()
-        try:
+            try:
+                with scope:
+                    await turn.take(prompt, self._system_message, self._news())
+                turn.interrupted = scope.cancelled_caught
+                turn.finished = True
+            finally:
+                turn.settle()
             await turn.tell_plugins()
         finally:
+            self._control = None
             control.end()
         return turn.result()
+
+    def require_idle(self) -> None:
+        """Raise if a run is under way."""
+        if self._control is not None:
+            raise AgentBusyError(
+                "This agent is running already: wait for that run, abort() it, or make another agent."
+            )
 
     def run_sync(self, prompt: Prompt, **options: Any) -> RunResult:
         """`run` for code without an event loop; also in notebooks, any number of times."""
@@ -206,24 +215,11 @@ class Robota:
 
         return run_sync(self.run(prompt, **options))
 
-    async def stream(self, prompt: Prompt, **options: Any) -> AsyncGenerator[TurnEvent, None]:
+    def stream(self, prompt: Prompt, **options: Any) -> AsyncGenerator[TurnEvent, None]:
         """The run's turn events as they happen; the last says how it ended. Leaving early stops the run."""
-        from asyncio import create_task, wait  # noqa: PLC0415 - a loop is running, so this is a look-up
+        from robota.core.stream import stream_run  # noqa: PLC0415 - for those who stream
 
-        self._require_idle()  # before listening: the events of another run are not ours
-        events = self.events.open(TurnEvent)
-        task = create_task(self.run(prompt, **options))
-        task.add_done_callback(lambda _: events.close())
-        try:
-            async for event in events:
-                yield event
-            await task
-        finally:
-            events.close()
-            task.cancel()
-            await wait((task,))  # does not raise: an early leaver is not told how the run ended
-            if not task.cancelled():
-                task.exception()
+        return stream_run(self, prompt, options)
 
     def abort(self) -> None:
         """Stop the run under way, if there is one. Safe from any thread and from signal handlers."""
@@ -265,12 +261,6 @@ class Robota:
     ) -> None:
         await self.aclose()
 
-    def _require_idle(self) -> None:
-        if self._control is not None:
-            raise AgentBusyError(
-                "This agent is running already: wait for that run, abort() it, or make another agent."
-            )
-
     # --- what a run needs ----------------------------------------------------------------------------------
 
     def _engine(self, settings: ModelSettings) -> Engine:
@@ -305,6 +295,23 @@ class Robota:
         return (
             f"Nothing is known about the model {model!r}; a window of {DEFAULT_CONTEXT_WINDOW:,} tokens is "
             "assumed. Set context_window if it has another."
+        )
+
+
+def check_provider(provider: object) -> None:
+    named = isinstance(getattr(provider, "name", None), str)
+    if isinstance(provider, type) or not named or not callable(getattr(provider, "stream", None)):
+        raise ConfigurationError(
+            f"{provider!r} is no provider: it needs a `name` and an async generator method `stream(request)`."
+        )
+
+
+def check_prompt(prompt: object) -> None:
+    if isinstance(prompt, str):
+        return
+    if not isinstance(prompt, list | tuple) or not all(isinstance(part, Part) for part in prompt):
+        raise ConfigurationError(
+            f"A prompt must be text or a sequence of parts such as TextPart, not {prompt!r:.80}."
         )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from robota.core.errors import ConfigurationError
 
@@ -30,21 +30,36 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
         raise ConfigurationError(
             "run_sync() was called from code that run_sync() is running; use `await agent.run(...)` there."
         )
-    ended = threading.Event()
-
-    async def body() -> T:
-        try:
-            return await work
-        finally:
-            ended.set()
-
-    future = asyncio.run_coroutine_threadsafe(body(), loop)
+    job = _Job(work)
     try:
-        return future.result()
+        loop.call_soon_threadsafe(job.start)
+        job.ended.wait()
     except KeyboardInterrupt:
-        future.cancel()
-        ended.wait(CLEANUP_SECONDS)
+        loop.call_soon_threadsafe(job.cancel)  # comes after `start`, wherever Ctrl-C struck
+        job.ended.wait(CLEANUP_SECONDS)
         raise
+    return job.result()
+
+
+class _Job(Generic[T]):
+    """A coroutine on the background loop, watched from another thread."""
+
+    def __init__(self, work: Coroutine[Any, Any, T]) -> None:
+        self._work = work
+        self._task: asyncio.Task[T] | None = None
+        self.ended = threading.Event()
+
+    def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._work)
+        self._task.add_done_callback(lambda _: self.ended.set())
+
+    def cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    def result(self) -> T:
+        assert self._task is not None
+        return self._task.result()
 
 
 def _background_loop() -> asyncio.AbstractEventLoop:

@@ -138,16 +138,17 @@ class ToolRound:
         )
 
     def report_start(self, call: PreparedCall) -> None:
-        self.recorder.log(
-            ToolExecutionRequest,
-            batch_id=self.batch_id,
-            index=call.index,
-            call_id=call.call_id,
-            tool_name=call.request.name,
-            tool_call_id=call.request.id,
-            parameters=call.arguments,
-            owner_path=self.owner_path(call),
-        )
+        if self.engine.events.wants(ToolExecutionRequest):
+            self.recorder.log(
+                ToolExecutionRequest,
+                batch_id=self.batch_id,
+                index=call.index,
+                call_id=call.call_id,
+                tool_name=call.request.name,
+                tool_call_id=call.request.id,
+                parameters=call.arguments,
+                owner_path=self.owner_path(call),
+            )
         self.recorder.tell(
             ToolStarted,
             call_id=call.call_id,

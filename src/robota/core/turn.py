@@ -87,6 +87,8 @@ class Turn:
             self.record_prompt(verdict, system_message)
             await self.loop.run()
             await self.take_output()
+            if isinstance(self.loop.error, StructuredOutputError):
+                await plugins.tell("on_error", self.loop.error)
         except Exception as error:  # noqa: BLE001 - nothing recorded is lost, and the caller gets one kind of answer
             self.note_failure(error)
             await plugins.tell("on_error", error)
@@ -102,11 +104,11 @@ class Turn:
 
     async def take_output(self) -> None:
         """Check the answer against the wanted type, and let the model correct itself a few times."""
-        from robota.core.structured import RETRY_TEMPLATE  # noqa: PLC0415 - for the runs that ask for a type
-
         wanted, loop = self.wanted, self.loop
         if wanted is None:
             return
+        from robota.core.structured import RETRY_TEMPLATE  # noqa: PLC0415 - for the runs that ask for a type
+
         for tries_left in range(wanted.retries, -1, -1):
             if loop.error is not None or loop.stop == "context_overflow":
                 return
@@ -154,8 +156,8 @@ class Turn:
 
     async def tell_plugins(self) -> None:
         plugins = self.engine.plugins
+        await plugins.flush()  # first what happened, then that it is over
         await plugins.tell("after_run", self.result())
-        await plugins.flush()
 
     def result(self) -> RunResult:
         loop = self.loop

@@ -1,0 +1,52 @@
+"""A run as an async iterator over its turn events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from robota.core.events import TurnEvent
+
+if TYPE_CHECKING:
+    from robota.core.messages import Prompt
+    from robota.core.robota import Robota
+    from robota.core.turn import RunResult
+
+LEAVE_SECONDS = 5.0
+"""How long a reader who leaves a stream waits for the run to put its things away."""
+
+
+async def stream_run(
+    agent: Robota, prompt: Prompt, options: Mapping[str, Any]
+) -> AsyncGenerator[TurnEvent, None]:
+    agent.require_idle()  # before listening: the events of another run are not ours
+    events = agent.events.open(TurnEvent)
+    task = asyncio.create_task(agent.run(prompt, **options))
+    task.add_done_callback(lambda _: events.close())
+    try:
+        async for event in events:
+            yield event
+        await task
+    finally:
+        events.close()
+        await _leave(agent, task)
+
+
+async def _leave(agent: Robota, task: asyncio.Task[RunResult]) -> None:
+    """End a run whose audience has gone, in good order if it has begun; its result interests nobody."""
+    if not task.done():
+        from anyio import move_on_after  # noqa: PLC0415 - loaded by the run
+
+        if agent.is_running:
+            agent.abort()
+        else:
+            task.cancel()
+        try:
+            # Shielded: the reader may itself be cancelled, and must not leave a run behind.
+            with move_on_after(LEAVE_SECONDS, shield=True):
+                await asyncio.wait((task,))
+        finally:
+            task.cancel()
+    if task.done() and not task.cancelled():
+        task.exception()
