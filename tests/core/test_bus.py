@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from robota.core.bus import EventBus, EventStream
+from robota.core.errors import ConfigurationError
 from robota.core.events import Event, Noticed, PreRun, ReplayEvent, TextDelta, TurnEvent
 from robota.core.robota import Robota
 from robota.core.tool import ToolContext
@@ -131,13 +132,22 @@ async def test_unsubscribing_twice_leaves_another_subscription_of_the_same_funct
 
 async def test_a_listener_for_no_event_type_is_refused_and_the_bus_works_on(bus: EventBus) -> None:
     heard: list[Event] = []
-    with pytest.raises(Exception, match=r"text_delta.*event type"):
+    with pytest.raises(ConfigurationError, match=r"text_delta.*event type"):
         bus.on("text_delta", heard.append)
-    with pytest.raises(Exception, match=r"int.*event type"):
+    with pytest.raises(ConfigurationError, match=r"int.*event type"):
         bus.on(int, heard.append)
     bus.on(TextDelta, heard.append)
     bus.emit(TextDelta("a"))
     assert texts(heard) == ["a"]
+
+
+async def test_a_listener_that_would_have_to_be_awaited_is_refused(bus: EventBus) -> None:
+    async def listen(event: TurnEvent) -> None:
+        raise AssertionError("never called")
+
+    with pytest.raises(ConfigurationError, match=r"listen.*asynchronous.*open\(\)"):
+        bus.subscribe(listen)
+    assert not bus.wants(TextDelta)
 
 
 # --- the open stream of events ---------------------------------------------------------------------------

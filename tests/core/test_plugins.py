@@ -389,3 +389,13 @@ async def test_a_tool_does_not_run_when_a_plugin_answers_nonsense_about_it(nonse
     [message] = [m for m in agent.messages if isinstance(m, ToolMessage)]
     assert message.metadata["success"] is False
     assert f"'Answering' returned {type(nonsense).__name__} from before_tool_execution" in message.content
+
+
+async def test_a_refusal_counts_even_when_the_hook_forgot_to_be_async() -> None:
+    class Guard(Plugin):
+        def before_tool_execution(self, call: ToolCall, arguments: JsonObject) -> Refusal:  # type: ignore[override]
+            return Refusal("Adding is not allowed.")
+
+    result, agent = await run_with(Guard())
+    assert result.tools_executed == ()
+    assert agent.messages[2].content == "Error: Adding is not allowed."

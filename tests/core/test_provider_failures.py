@@ -9,9 +9,18 @@ import pytest
 from tests.support.history import assert_valid_for_a_request
 
 from robota.core.errors import ProviderError, RateLimitError
-from robota.core.events import Event, RunFailed
+from robota.core.events import Event, RunFailed, event_from_wire, event_to_wire
 from robota.core.messages import AssistantMessage, ReasoningBlock, TokenUsage, ToolCall, UserMessage
-from robota.core.provider import ChatRequest, MetadataChunk, TextChunk
+from robota.core.provider import (
+    ChatRequest,
+    MetadataChunk,
+    ReasoningChunk,
+    ServerToolChunk,
+    StopChunk,
+    TextChunk,
+    ToolInputChunk,
+)
+from robota.core.reply import chat
 from robota.core.robota import AgentConfig, Robota
 from robota.core.turn import RunResult
 from robota.testing import Delay, Fail, ScriptedProvider, Stall, call
@@ -177,6 +186,10 @@ async def cancelling(request: ChatRequest) -> AsyncGenerator[Any, None]:
         (yielding(MetadataChunk(None)), r"[Pp]rovider 'odd'"),  # type: ignore[arg-type]
         (yielding(MetadataChunk({"when": object()})), r"[Pp]rovider 'odd'"),
         (yielding(ReasoningBlock("hm", data=object())), r"[Pp]rovider 'odd'"),
+        (yielding(ToolCall(5, "add")), r"Provider 'odd' sent a tool call"),  # type: ignore[arg-type]
+        (yielding(ReasoningChunk(None)), r"Provider 'odd' yielded ReasoningChunk"),  # type: ignore[arg-type]
+        (yielding(ToolInputChunk(0, None)), r"Provider 'odd' yielded ToolInputChunk"),  # type: ignore[arg-type]
+        (yielding(ServerToolChunk("web", object())), r"Provider 'odd' yielded ServerToolChunk"),
         (coroutine, r"'odd' must return an async generator .*not coroutine.*`yield`"),
         (sync_generator, r"'odd' must return an async generator .*not generator"),
         (lambda request: None, r"'odd' must return an async generator .*not NoneType"),
@@ -212,3 +225,37 @@ async def test_a_provider_that_says_nothing_at_all_is_asked_again_and_then_repor
     result = await agent.run("go")
     assert result.text == "Maximum rounds reached. Partial results available in conversation history."
     assert len(asked) == 3
+
+
+async def test_a_word_for_stopping_that_nobody_knows_still_travels_over_the_wire() -> None:
+    agent, _ = agent_for(["Hi", StopChunk("finished")])  # type: ignore[arg-type]  # a provider's own word
+    events = heard(agent, Event)
+    result = await agent.run("go")
+    assert result.text == "Hi" or isinstance(result.error, ProviderError)
+    for event in events:
+        assert event_from_wire(event_to_wire(event)).name == event.name
+
+
+# --- one call without an agent ----------------------------------------------------------------------------
+
+
+async def test_one_call_without_a_conversation_gives_a_message() -> None:
+    request = ChatRequest(model="m", messages=[UserMessage("hi")])
+    provider = ScriptedProvider(
+        ["Hel", ReasoningBlock("hm"), "lo", call("add", "c", a=1), TokenUsage(3, 2), MetadataChunk({"id": 7})]
+    )
+    message = await chat(provider, request)
+    assert (message.content, message.reasoning) == ("Hello", (ReasoningBlock("hm"),))
+    assert message.tool_calls == (call("add", "c", a=1),)
+    assert message.metadata == {"id": 7, "inputTokens": 3, "outputTokens": 2, "stopReason": "tool_use"}
+    assert provider.requests == [request]
+
+
+@pytest.mark.parametrize(
+    ("reply", "sentence"), [([Fail(ProviderError("no"))], "no"), ([object()], "is no chunk")]
+)
+async def test_one_call_that_fails_raises(reply: list[Any], sentence: str) -> None:
+    provider = ScriptedProvider(["Hel", *reply])
+    with pytest.raises(ProviderError, match=sentence):
+        await chat(provider, ChatRequest(model="m", messages=[UserMessage("hi")]))
+    assert provider.open_streams == 0

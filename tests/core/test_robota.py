@@ -23,6 +23,7 @@ from robota.core.events import (
     event_to_wire,
 )
 from robota.core.messages import ImagePart, JsonObject, TextPart, UserMessage
+from robota.core.ports import Ports
 from robota.core.provider import ChatRequest, ModelSettings, NativeWebTools
 from robota.core.robota import AgentConfig, Robota
 from robota.core.tool import ToolContext, ToolResult
@@ -218,6 +219,42 @@ async def test_a_prompt_that_is_neither_text_nor_parts_is_refused_and_not_record
 async def test_a_prompt_with_undecodable_characters_is_sent() -> None:
     agent = Robota(ScriptedProvider("Hi"))
     assert (await agent.run("read caf\udce9.txt")).text == "Hi"
+
+
+@pytest.mark.parametrize(
+    ("option", "wrong"),
+    [
+        ("model", None),
+        ("model", 5),
+        ("system_message", 5),
+        ("system_message", ["Be brief."]),
+        ("settings", {"temperature": 1}),
+        ("config", {"name": "x"}),
+        ("conversation", []),
+        ("plugins", 5),
+    ],
+)
+async def test_an_option_of_the_wrong_type_is_refused_by_name(option: str, wrong: Any) -> None:
+    with pytest.raises(ConfigurationError, match=rf"\b{option}\b"):
+        await Robota(ScriptedProvider("Hi"), **{option: wrong}).run("go")
+
+
+async def test_a_failure_of_the_engine_itself_is_a_result_and_loses_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def broken() -> float:
+        raise RuntimeError("the clock stopped")
+
+    provider = ScriptedProvider(["Adding.", call("add", a=1, b=2)], "Hello again.")
+    agent = Robota(provider, tools=[add], config=AgentConfig(ports=Ports(monotonic=broken)))
+    events = recording(agent)
+    result = await agent.run("go")
+    assert result.error is not None
+    assert "the clock stopped" in str(result.error) + str(result.error.__cause__) + caplog.text
+    assert isinstance(events[-1], RunFailed)
+    assert [m.role for m in agent.messages] == ["user", "assistant", "tool"]
+    assert_valid_for_a_request(agent.conversation.messages_for_api())
+    assert (await agent.run("and now?")).text == "Hello again."
 
 
 async def test_web_tools_the_provider_lacks_are_refused_before_anything_is_recorded() -> None:

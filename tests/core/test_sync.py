@@ -127,3 +127,25 @@ def test_ctrl_c_stops_the_run_before_it_is_raised_and_the_agent_stays_usable() -
     assert agent.messages[-1].content == "Hel"
     assert_valid_for_a_request(agent.conversation.messages_for_api())
     assert agent.run_sync("again").text == "Fine."
+
+
+def test_one_agent_serves_one_loop_after_another() -> None:
+    agent = Robota(ScriptedProvider("One.", "Two.", "Three."))
+    assert asyncio.run(agent.run("a")).text == "One."
+    assert asyncio.run(agent.run("b")).text == "Two."
+    assert agent.run_sync("c").text == "Three."
+
+
+@pytest.mark.anyio
+async def test_closing_an_agent_that_runs_in_another_thread_waits_for_it() -> None:
+    agent = Robota(ScriptedProvider(["Hel", Stall()]))
+    arrived = threading.Event()
+    agent.events.on(TextDelta, lambda _: arrived.set())
+    results: list[Any] = []
+    thread = threading.Thread(target=lambda: results.append(agent.run_sync("go")))
+    thread.start()
+    arrived.wait()
+    await asyncio.wait_for(agent.aclose(), 10)
+    assert not agent.is_running
+    thread.join()
+    assert results[0].interrupted

@@ -9,12 +9,15 @@ import pytest
 from tests.support.history import assert_valid_for_a_request
 
 from robota.core.events import (
+    Event,
     OwnerPathSegment,
     ToolBatchStarted,
     ToolEnded,
     ToolExecutionRequest,
     ToolProgressed,
     ToolStarted,
+    event_from_wire,
+    event_to_wire,
 )
 from robota.core.messages import AssistantMessage, ImagePart, Json, JsonObject, ToolCall, ToolMessage
 from robota.core.robota import AgentConfig, Robota
@@ -236,6 +239,8 @@ async def test_a_batch_is_announced_with_what_it_holds() -> None:
         ("a bare string", "returned str instead of ToolResult"),
         (ToolResult(content={"not": "text"}), "plain"),  # type: ignore[arg-type]
         (ToolResult(content="ok", metadata={"path": Path("x")}), "plain"),
+        (ToolResult(content="ok", parts=({"type": "text"},)), "plain"),  # type: ignore[arg-type]
+        (ToolResult(ok=False, error=ValueError("bad disk")), "bad disk"),  # type: ignore[arg-type]
         (SystemExit(3), "plain"),
     ],
 )
@@ -250,11 +255,17 @@ async def test_a_tool_that_fails_in_any_way_is_an_error_for_its_call_alone(answe
         slow_done.set()
         return "done"
 
-    messages, _ = await run_calls(call("plain", n=1), call("slow"), tools=[Plain(answer), slow])
+    agent = Robota(ScriptedProvider([call("plain", n=1), call("slow")], "Done."), tools=[Plain(answer), slow])
+    events: list[Event] = []
+    agent.events.on(Event, events.append)
+    assert (await agent.run("go")).text == "Done."
+    messages = [m for m in agent.messages if isinstance(m, ToolMessage)]
+    assert_valid_for_a_request(agent.conversation.messages_for_api())
     assert messages[0].content.startswith("Error: ")
     assert words in messages[0].content
     assert messages[0].metadata["success"] is False
     assert (messages[1].content, slow_done.is_set()) == ("done", True)
+    assert [event_from_wire(event_to_wire(event)).name for event in events] == [e.name for e in events]
 
 
 @pytest.mark.parametrize("text", ["half a character: \ud83d", "undecodable name: caf\udce9"])
@@ -361,3 +372,24 @@ async def test_a_tool_that_asks_its_own_agent_to_run_is_told_that_it_is_busy() -
     agent = Robota(ScriptedProvider([call("recurse")], "Done."), tools=[recurse])
     assert (await agent.run("go")).text == "Done."
     assert "running already" in agent.messages[2].content
+
+
+async def test_progress_told_after_the_call_has_ended_is_dropped() -> None:
+    kept: list[ToolContext] = []
+
+    @tool
+    async def keep(ctx: ToolContext) -> str:
+        """Keep the context for later."""
+        kept.append(ctx)
+        return "ok"
+
+    agent = Robota(ScriptedProvider([call("keep")], "Done.", "Again."), tools=[keep])
+    events: list[Event] = []
+    agent.events.on(Event, events.append)
+    agent.events.on(ToolEnded, lambda _: kept[0].progress("too late"))
+    await agent.run("go")
+    kept[0].progress("much too late")
+    await asyncio.to_thread(kept[0].progress, "from a thread that was left behind")
+    await asyncio.sleep(0)
+    assert "tool_progress" not in [event.name for event in events]
+    assert events[-1].name == "complete"
