@@ -20,6 +20,7 @@ import pytest
 from robota import Robota, tool
 from robota.core import ChatRequest, HistoryMutation, ToolCall, TurnEvent
 from robota.core.bus import EventBus
+from robota.core.tool_round import ToolRound
 from robota.providers.chat_reply import ReplyReader
 from robota.providers.openai_compatible import OpenAICompatibleProvider
 from robota.providers.scripted import ScriptedProvider
@@ -27,7 +28,7 @@ from robota.testing.model_server import ModelServer
 
 pytestmark = pytest.mark.anyio
 
-CALLS_PER_ROUND = 170
+CALLS_PER_ROUND = 230
 CALLS_PER_DELTA = 3
 CALLS_PER_STREAMED_DELTA = 7
 CALLS_PER_DECODED_DELTA = 5
@@ -95,7 +96,7 @@ async def test_a_round_takes_the_same_calls_however_long_the_history_is() -> Non
     with count.watching():
         await agent.run("Go.")
     early, late = marks[11] - marks[10], marks[201] - marks[200]
-    assert late == early
+    assert abs(late - early) <= 3  # one more per message would be 380
     assert late <= CALLS_PER_ROUND
 
 
@@ -162,6 +163,7 @@ async def test_without_listeners_no_event_is_made_but_the_delta() -> None:
     with count.watching():
         await agent.run("Go.")
     assert count.by_code[EventBus.emit.__code__] <= 1
+    assert count.by_code[ToolRound.owner_path.__code__] == 0
 
 
 async def test_a_listener_to_turn_events_does_not_switch_replay_events_on() -> None:
