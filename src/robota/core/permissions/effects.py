@@ -39,6 +39,19 @@ class Touch(Struct, frozen=True):
     """Whether a recursion also enters hidden files."""
     redirected: bool = False
 
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for touches that are judged alike."""
+        return (
+            self.kind,
+            self.word.raw,
+            self.word.key,
+            self.directories,
+            self.recursive,
+            self.hidden,
+            self.redirected,
+        )
+
 
 class CommandEffects(Struct, frozen=True):
     """The effects of a command; paths are absolute where they are known."""
@@ -162,7 +175,7 @@ def _touched(invocation: Invocation) -> Iterator[Touch]:
         return
     part, where = invocation.command.text, invocation.directories
     options = ProgramOptions(
-        values=use.values | use.read | use.write | use.attached,
+        values=use.values | use.read | use.write | use.attached | frozenset(use.words),
         bundle=use.bundle,
         optional=use.in_place,
         style="words" if use.words else "gnu",
@@ -173,8 +186,13 @@ def _touched(invocation: Invocation) -> Iterator[Touch]:
     hidden = use.visible is None or not names.isdisjoint(use.visible)
     for option in found:
         yield from _option_touches(option, use, where, part)
-    for kind, word in _operand_touches(use, names, [word for _, word in operands]):
+    files = [word for _, word in operands]
+    for kind, word in _operand_touches(use, names, files):
         yield Touch(kind, word, where, part, recursive, hidden)
+    if use.operands in ("copy", "move"):
+        into = [option.value for option in found if option.name in use.write and option.value is not None]
+        for word in _copies(files if into else files[:-1], into or files[-1:]):
+            yield Touch("write", word, where, part)
     if recursive and not operands[use.skip :] and use.operands == "read":
         yield Touch("read", plain_word("."), where, part, recursive, hidden)
 
@@ -183,12 +201,22 @@ def _option_touches(option: OptionWord, use: FileUse, where: Directories, part: 
     if option.value is None or option.text is None:
         return
     value = option.value if option.text == option.value.text else _tail(option.value, option.text)
-    if option.name in use.read:
+    if option.name in use.read or use.words.get(option.name) == "read":
         yield Touch("read", value, where, part)
-    elif option.name in use.write:
+    elif option.name in use.write or use.words.get(option.name) == "write":
         yield Touch("write", value, where, part)
     elif option.name in use.attached and "@" in option.text:
         yield Touch("read", _tail(value, option.text.partition("@")[2].partition(";")[0]), where, part)
+
+
+def _copies(sources: list[Word], targets: list[Word]) -> Iterator[Word]:
+    """The files that copying would write if the target is a directory."""
+    for target in targets:
+        for source in sources:
+            name = source.text.rstrip("/").rpartition("/")[2]
+            piece: Piece = ("text", name, True) if source.literal else ("substitution", name, True)
+            pieces = [*(target.pieces or (("text", target.text, True),)), ("text", "/", True), piece]
+            yield build_word(pieces, target.raw + "/" + name)
 
 
 def _tail(word: Word, text: str) -> Word:

@@ -15,10 +15,10 @@ from robota.core.permissions.calls import (
     text_argument,
 )
 from robota.core.permissions.paths import (
+    DeniedPaths,
     PathForms,
     anchor_pattern,
     covers,
-    hits,
     in_workspace,
     is_protected,
     resolve,
@@ -78,9 +78,9 @@ class FileSubject:
             wanted = text_argument(self._call.arguments, "pattern")
             if wanted is not None and text_glob(pattern).matches(wanted):
                 return Hit(wanted)
-        anchored = anchor_pattern(pattern, self._call.place)
+        denied = DeniedPaths(anchor_pattern(pattern, self._call.place), self._call.place)
         for path, forms in self.paths:
-            if hits(anchored, forms, self._call.place, directory=self.searches):
+            if denied.hits(forms, directory=self.searches):
                 return Hit(path)
         if self.problem is not None:
             return Hit(self._shown, certain=False, reason=self.problem)

@@ -15,8 +15,9 @@ from robota.core.permissions.script import Command, Script
 from robota.core.permissions.shell import parse_shell
 from robota.core.permissions.words import Word
 
-MAXIMUM_RUNNERS = 16
+MAXIMUM_RUNNERS = 8
 MAXIMUM_DIRECTORIES = 8
+MAXIMUM_PATH = 4_096
 
 Directories: TypeAlias = tuple[str | None, ...]
 """The directories a command may run in; None stands for one that is only known at run time."""
@@ -143,13 +144,14 @@ def _destinations(command: Command, here: Directories, home: str, *, unknown: bo
         return (None,)
     if words[0].tilde:
         target = home + target[1:]
-    return tuple(
-        None if base is None and not target.startswith("/") else _join(base or "/", target) for base in here
-    )
+    return tuple(_join(base, target) for base in here)
 
 
-def _join(base: str, target: str) -> str:
-    return posixpath.normpath(posixpath.join(base, target))
+def _join(base: str | None, target: str) -> str | None:
+    if base is None and not target.startswith("/"):
+        return None
+    joined = posixpath.normpath(posixpath.join(base or "/", target))
+    return joined if len(joined) <= MAXIMUM_PATH else None
 
 
 def _union(*groups: Directories) -> Directories:

@@ -18,6 +18,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./:=@%+,\]^-]+")
 _WORD_END = frozenset(" \t\n;&|<>()")
 _QUOTED_TEXT = re.compile(r'[^"\\$`]+')
 _UNQUOTED_TEXT = re.compile(r"[^\s;&|<>()\\'\"$`]+")
+_ESCAPES = re.compile(r"(?:\\[^\n])+")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SPECIAL_PARAMETERS = "@*#?-$!0123456789"
 _SIMPLE_ESCAPES = {
@@ -180,12 +181,14 @@ def _read_piece(reader: Reader, pieces: list[Piece]) -> None:
 
 
 def _read_escape(reader: Reader, pieces: list[Piece]) -> None:
-    following = reader.peek(2)[1:]
-    if not following:
+    escapes = _ESCAPES.match(reader.src, reader.pos)
+    if escapes is not None:
+        pieces.append(("text", escapes.group()[1::2], True))
+        reader.pos = escapes.end()
+    elif reader.peek(2)[1:] == "\n":  # a backslash before a line end joins the lines
+        reader.pos += 2
+    else:
         raise ShellSyntaxError("the text ends in a backslash")
-    if following != "\n":  # a backslash before a line end joins the lines
-        pieces.append(("text", following, True))
-    reader.pos += 2
 
 
 def read_double_quoted(reader: Reader, pieces: list[Piece]) -> None:

@@ -64,13 +64,36 @@ class PathForms(Struct, frozen=True):
         return self.lexical if self.real is None else (*self.lexical, self.real)
 
 
+class Resolver:
+    """Resolves paths to both forms; each directory is followed through its links once."""
+
+    __slots__ = ("_directories", "_home")
+
+    def __init__(self, home: str) -> None:
+        self._home = home
+        self._directories: dict[str, str] = {}
+
+    def resolve(self, path: str, cwd: str) -> PathForms:
+        """A leading `~` is the home directory and a plain name. Text that is no path may raise."""
+        written = posixpath.join(cwd, path)
+        expanded = posixpath.join(cwd, expand_home(path, self._home))
+        real = self._follow(expanded)
+        lexical = (normalise(expanded),) if written == expanded else (normalise(expanded), normalise(written))
+        return PathForms(lexical, None if os.path.islink(real) else real)
+
+    def _follow(self, path: str) -> str:
+        directory, name = posixpath.split(path)
+        if name in ("", ".", ".."):
+            return normalise(os.path.realpath(path))
+        real = self._directories.get(directory)
+        if real is None:
+            real = self._directories[directory] = normalise(os.path.realpath(directory))
+        joined = posixpath.join(real, name)
+        return normalise(os.path.realpath(joined)) if os.path.islink(joined) else joined
+
+
 def resolve(path: str, cwd: str, home: str) -> PathForms:
-    """Both forms of a path; a leading `~` is the home directory and a plain name. Odd text may raise."""
-    written = os.path.join(cwd, path)
-    expanded = os.path.join(cwd, expand_home(path, home))
-    real = os.path.realpath(expanded)
-    lexical = tuple(dict.fromkeys((normalise(expanded), normalise(written))))
-    return PathForms(lexical, None if os.path.islink(real) else normalise(real))
+    return Resolver(home).resolve(path, cwd)
 
 
 def in_workspace(forms: PathForms, place: Place) -> bool:
@@ -158,38 +181,42 @@ def _allowed_bases(pattern: PathPattern, place: Place) -> list[str]:
     return list(dict.fromkeys(bases))
 
 
-def denied_globs(pattern: PathPattern, place: Place, *, anywhere: bool = True) -> list[Glob]:
-    """All that a deny rule reaches: both forms, what lies below, and `anywhere` a bare name at any depth."""
-    globs: list[Glob] = []
-    for base in dict.fromkeys((pattern.base, normalise(os.path.realpath(pattern.base)))):
-        globs += _globs(base, pattern.rest)
-        if not pattern.rest.endswith("*"):
-            globs += _globs(base, pattern.rest + "/*" if pattern.rest else "*")
-    written = pattern.written.removeprefix("./")
-    if written.startswith("*"):
-        globs += [compile_glob(_fold(written)), *_globs("/", written)]
-    elif anywhere and "/" not in written and not written.startswith("~"):
-        globs += [each for name in (written, written + "/*") for each in _globs(place.cwd, "**/" + name)]
-    return globs
+class DeniedPaths:
+    """Everything a deny or ask rule reaches, ready to be compared with many paths."""
 
+    __slots__ = ("_anchored", "_below", "_possible", "hidden")
 
-def hits(pattern: PathPattern, forms: PathForms, place: Place, *, directory: bool = False) -> bool:
-    """Whether a deny rule reaches the path; for a directory, whether it reaches all that is in it."""
-    globs = denied_globs(pattern, place)
-    candidates = [_fold(form) for form in forms.every]
-    if directory:
-        candidates += [form.rstrip("/") + "/" for form in candidates]
-    return any(glob.matches(candidate) for glob in globs for candidate in candidates)
+    def __init__(self, pattern: PathPattern, place: Place) -> None:
+        named: list[Glob] = []
+        below: list[Glob] = []
+        for base in dict.fromkeys((pattern.base, normalise(os.path.realpath(pattern.base)))):
+            named += _globs(base, pattern.rest)
+            if not pattern.rest.endswith("*"):
+                below += _globs(base, pattern.rest + "/*" if pattern.rest else "*")
+        written = pattern.written.removeprefix("./")
+        if written.startswith("*"):
+            named += [compile_glob(_fold(written)), *_globs("/", written)]
+        self._anchored = named + below
+        if not written.startswith(("*", "~")) and "/" not in written:  # a bare name counts at any depth
+            named = named + _globs(place.cwd, "**/" + written)
+            below = below + _globs(place.cwd, "**/" + written + "/*")
+        self._below = named + below
+        self._possible = self._below if os.path.isdir(pattern.base) else named
+        self.hidden = (pattern.rest or pattern.base).rpartition("/")[2].startswith(".")
 
+    def hits(self, forms: PathForms, *, directory: bool = False) -> bool:
+        """Whether the rule reaches the path; for a directory, whether it reaches all that is in it."""
+        candidates = [_fold(form) for form in forms.every]
+        if directory:
+            candidates += [form.rstrip("/") + "/" for form in candidates]
+        return any(glob.matches(candidate) for glob in self._below for candidate in candidates)
 
-def may_hit(pattern: PathPattern, items: Sequence[Item], place: Place) -> bool:
-    """Whether a partly known absolute path could be one that a deny rule reaches."""
-    folded = [_fold(item) if isinstance(item, str) else item for item in items]
-    return any(may_match(glob, folded) for glob in denied_globs(pattern, place))
+    def may_hit(self, items: Sequence[Item]) -> bool:
+        """Whether a partly known absolute path could be one that the rule reaches."""
+        folded = [_fold(item) if isinstance(item, str) else item for item in items]
+        return any(may_match(glob, folded) for glob in self._possible)
 
-
-def reaches_below(pattern: PathPattern, forms: PathForms, place: Place) -> bool:
-    """Whether a deny rule is about something below the path, so that walking the tree could meet it."""
-    globs = denied_globs(pattern, place, anywhere=False)
-    trees: list[list[Item]] = [[_fold(form).rstrip("/") + "/", ANY_TEXT] for form in forms.every]
-    return any(may_match(glob, tree) for glob in globs for tree in trees)
+    def reaches_below(self, forms: PathForms) -> bool:
+        """Whether the rule is about something below the path, so that walking the tree could meet it."""
+        trees: list[list[Item]] = [[_fold(form).rstrip("/") + "/", ANY_TEXT] for form in forms.every]
+        return any(may_match(glob, tree) for glob in self._anchored for tree in trees)

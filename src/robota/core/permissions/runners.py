@@ -106,6 +106,9 @@ def _find_start(words: tuple[Word, ...], runner: Runner) -> tuple[int | None, bo
         if text == "--":
             index += 1
             break
+        if text == "-" and runner.assignments:
+            index += 1
+            continue
         if len(text) < 2 or text[0] != "-":
             break
         if text in runner.harmless:
@@ -114,15 +117,16 @@ def _find_start(words: tuple[Word, ...], runner: Runner) -> tuple[int | None, bo
         if step is None:
             return index + 1, False
         index += step
-    if any(word.computed for word in words[index : index + 1 + runner.positional]):
-        return index, runner.positional > 0 and not words[index].computed
     while runner.assignments and index < len(words) and _ASSIGNMENT.match(words[index].text):
         index += 1
-    return (index + runner.positional if index <= len(words) else None), True
+    if index > len(words):
+        return None, True
+    start = index + runner.positional
+    return start, not any(word.computed for word in words[index:start])
 
 
 def _after_subcommand(words: tuple[Word, ...], runner: Runner) -> int:
-    """The position after `exec` in `docker exec`; past the end when the program was asked for something else."""
+    """The position after `exec` in `docker exec`; past the end when something else was asked for."""
     if not runner.subcommands:
         return 1
     for index, word in enumerate(words[1:], 1):

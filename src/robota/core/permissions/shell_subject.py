@@ -19,14 +19,11 @@ from robota.core.permissions.effects import Touch, find_touches, known_path, pat
 from robota.core.permissions.invocations import Invocation, find_invocations, walk
 from robota.core.permissions.lexer import ShellSyntaxError
 from robota.core.permissions.paths import (
+    DeniedPaths,
     PathForms,
-    PathPattern,
     Place,
+    Resolver,
     anchor_pattern,
-    hits,
-    may_hit,
-    reaches_below,
-    resolve,
 )
 from robota.core.permissions.rules import Rule
 from robota.core.permissions.script import Command, Script
@@ -51,9 +48,11 @@ class ShellSubject:
         self.command = command if isinstance(command, str) else None
         self.problem: str | None = None
         self.script = Script()
-        self.place = call.place
+        self.place: Place = call.place
+        self._resolver = Resolver(call.place.home)
         self._invocations: list[Invocation] = []
         self._every: list[Invocation] = []
+        self._assigned: frozenset[str] = frozenset()
         self._touches: list[Touch] = []
         self._texts: list[tuple[Invocation, list[str]]] = []
         self._parse()
@@ -72,7 +71,9 @@ class ShellSubject:
             self.script = _guess_script(self.command)
         self._invocations = find_invocations(self.script, (directory,), self.place.home)
         self._every = walk(self._invocations)
-        self._touches = list(find_touches(self.script, self._every, (directory,), self.place.home))
+        self._assigned = frozenset(self.script.assigned)
+        touches = find_touches(self.script, self._every, (directory,), self.place.home)
+        self._touches = list({touch.key: touch for touch in touches}.values())
         self._texts = [(each, command_texts(each.command)) for each in self._every]
         if self.problem is None:
             self.problem = self._find_problem()
@@ -139,27 +140,45 @@ class ShellSubject:
     def _file_hit(self, rule: Rule) -> Hit | None:
         reading = rule.tool in READING_TOOLS
         doubt: Hit | None = None
-        pattern = None if rule.pattern is None else anchor_pattern(rule.pattern, self.place)
+        if rule.pattern is None:
+            kind = "read" if reading else "write"
+            return next((Hit(touch.part) for touch in self._touches if touch.kind == kind), None)
+        denied = DeniedPaths(anchor_pattern(rule.pattern, self.place), self.place)
         for touch in self._touches:
-            if pattern is None:
-                if touch.kind == ("read" if reading else "write"):
-                    return Hit(touch.part)
-                continue
             if not reading and touch.kind == "read":
                 continue
-            found = _touch_hit(touch, pattern, self.place, frozenset(self.script.assigned))
+            found = self._touch_hit(touch, denied)
             if found is not None and found.certain:
                 return found
             doubt = doubt or found
-        return doubt or (None if pattern is None else self._unreadable_hit(pattern))
+        return doubt or self._unreadable_hit(denied)
 
-    def _unreadable_hit(self, pattern: PathPattern) -> Hit | None:
+    def _touch_hit(self, touch: Touch, denied: DeniedPaths) -> Hit | None:
+        home, assigned = self.place.home, self._assigned
+        doubt: Hit | None = None
+        for directory in touch.directories:
+            path = known_path(touch.word, directory, home, assigned)
+            if path is None:
+                if denied.may_hit(path_items(touch.word, directory, home, assigned)):
+                    doubt = Hit(touch.part, certain=False, reason="the file is only known when it runs")
+                continue
+            try:
+                forms = self._resolver.resolve(path, directory or "/")
+            except (OSError, ValueError):
+                return Hit(touch.part, certain=False, reason="the path cannot be resolved")
+            if denied.hits(forms, directory=touch.recursive):
+                return Hit(touch.part)
+            if touch.recursive and denied.reaches_below(forms) and (touch.hidden or not denied.hidden):
+                doubt = Hit(touch.part, certain=False, reason="it would also reach files that a rule denies")
+        return doubt
+
+    def _unreadable_hit(self, denied: DeniedPaths) -> Hit | None:
         """A file rule and a command that cannot be analysed: any word of it may be read or written."""
         if self.problem is None or self.command is None:
             return None
         words = [word for each in self._every for word in each.words[1:]]
         touches = [Touch("read", word, (self.place.cwd,), self.command) for word in words]
-        if any(_touch_hit(touch, pattern, self.place, frozenset(self.script.assigned)) for touch in touches):
+        if any(self._touch_hit(touch, denied) for touch in touches):
             return Hit(self.command, certain=False, reason=self.problem)
         return None
 
@@ -182,45 +201,16 @@ class ShellSubject:
         """Whether the allow rules cover one part, redirections apart."""
         return cover_script(self._call, self.script, [invocation], ())
 
-    def resolve_touch(self, touch: Touch) -> list[tuple[str, PathForms]]:
-        """The paths that a touch may name, in both forms."""
-        assigned = frozenset(self.script.assigned)
-        paths = (
-            known_path(touch.word, directory, self.place.home, assigned) for directory in touch.directories
-        )
-        return [(path, resolve(path, "/", self.place.home)) for path in paths if path is not None]
-
     @property
     def written(self) -> list[Touch]:
         """The files that redirections would write."""
         return [touch for touch in self._touches if touch.redirected and touch.kind == "write"]
 
-
-def _touch_hit(touch: Touch, pattern: PathPattern, place: Place, assigned: frozenset[str]) -> Hit | None:
-    doubt: Hit | None = None
-    for directory in touch.directories:
-        path = known_path(touch.word, directory, place.home, assigned)
-        if path is None:
-            if may_hit(pattern, path_items(touch.word, directory, place.home, assigned), place):
-                doubt = Hit(touch.part, certain=False, reason="the file is only known when it runs")
-            continue
-        try:
-            forms = resolve(path, directory or "/", place.home)
-        except (OSError, ValueError):
-            return Hit(touch.part, certain=False, reason="the path cannot be resolved")
-        if hits(pattern, forms, place, directory=touch.recursive):
-            return Hit(touch.part)
-        if (
-            touch.recursive
-            and reaches_below(pattern, forms, place)
-            and (touch.hidden or not _is_hidden(pattern))
-        ):
-            doubt = Hit(touch.part, certain=False, reason="it would also reach files that a rule denies")
-    return doubt
-
-
-def _is_hidden(pattern: PathPattern) -> bool:
-    return (pattern.rest or pattern.base).rpartition("/")[2].startswith(".")
+    def resolve_touch(self, touch: Touch) -> list[tuple[str, PathForms]]:
+        """The paths that a touch may name, in both forms."""
+        places = touch.directories
+        paths = (known_path(touch.word, directory, self.place.home, self._assigned) for directory in places)
+        return [(path, self._resolver.resolve(path, "/")) for path in paths if path is not None]
 
 
 def _guess_script(command: str) -> Script:

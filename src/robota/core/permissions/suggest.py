@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from robota.core.permissions.calls import Call, Cover
 from robota.core.permissions.evaluate import decide, make_call, open_subject
 from robota.core.permissions.file_subject import FileSubject
@@ -11,6 +13,7 @@ from robota.core.permissions.invocations import Invocation
 from robota.core.permissions.paths import in_workspace, is_inside, is_protected
 from robota.core.permissions.plain_subject import PlainSubject
 from robota.core.permissions.programs import load_programs, program_name
+from robota.core.permissions.rules import load_rules
 from robota.core.permissions.shell_subject import ShellSubject
 from robota.core.permissions.web_subject import WebSubject
 
@@ -48,10 +51,8 @@ def narrowest_rules(
     rules = _propose(call)
     if not rules or len(rules) > MAXIMUM_RULES:
         return ()
-    granted = make_call(
-        tool_name, tool_input, allow=[*allow, *rules], additional_dirs=additional_dirs, **options
-    )
-    return tuple(rules) if granted is not None and decide(granted).decision == "auto" else ()
+    granted = replace(call, allow=load_rules([*allow, *rules], "allow"))
+    return tuple(rules) if decide(granted).decision == "auto" else ()
 
 
 def _propose(call: Call) -> list[str]:

@@ -125,7 +125,7 @@ def _key(piece: Piece) -> str:
 
 
 def _has_glob(text: str) -> bool:
-    return "*" in text or "?" in text or "[" in text
+    return "*" in text or "?" in text or ("[" in text and "]" in text)
 
 
 def _glob_items(text: str, *, at_start: bool) -> list[Item]:
