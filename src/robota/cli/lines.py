@@ -26,6 +26,8 @@ class LinePrinter:
     def __init__(self, out: TextIO, err: TextIO) -> None:
         self.out = out
         self.err = err
+        self.reader_is_gone = False
+        """Nobody reads the answer any more; there is nothing left to print it for."""
         self._at_line_start = True
 
     def show(self, event: TurnEvent) -> None:
@@ -45,10 +47,14 @@ class LinePrinter:
                 return
 
     def write(self, text: str) -> None:
-        if text and not (self._at_line_start and text == "\n\n"):
+        if self.reader_is_gone or not text or (self._at_line_start and text == "\n\n"):
+            return
+        try:
             self.out.write(text)
             self.out.flush()
-            self._at_line_start = text.endswith("\n")
+        except BrokenPipeError:
+            self.reader_is_gone = True
+        self._at_line_start = text.endswith("\n")
 
     def remark(self, text: str) -> None:
         """A line beside the answer, never in the middle of one of its lines on a shared terminal."""
@@ -64,11 +70,19 @@ class LinePrinter:
 async def take_turn(agent: Agent, prompt: str, printer: LinePrinter) -> int:
     """Run one prompt and show it; the exit code it deserves."""
     with _ctrl_c_aborts(agent):
-        stop = agent.events.subscribe(printer.show)
+
+        def show(event: TurnEvent) -> None:
+            printer.show(event)
+            if printer.reader_is_gone:
+                agent.abort()
+
+        stop = agent.events.subscribe(show)
         try:
             result = await agent.run(prompt)
         finally:
             stop()
+    if printer.reader_is_gone:
+        return 1
     if result.error is not None:
         printer.end()
         print(f"robota: {strip_controls(str(result.error))}", file=printer.err)

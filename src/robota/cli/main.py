@@ -104,6 +104,7 @@ async def _session(options: Options) -> int:
             deny=options.deny,
             approve=None if options.print_mode else ask_on_terminal,
             max_rounds=options.max_turns,
+            context_window=chosen.context_window,
         )
         if options.print_mode:
             return await take_turn(agent, options.prompt, printer)

@@ -1,7 +1,7 @@
 """The scripted offline model: a real HTTP server on loopback that plays a fixed part.
 
-It looks at one file of the working directory and says so, which makes a first turn show streaming, a tool call
-and an answer without a key, a network or a download.
+It looks at one file of the working directory and says so, which makes a first turn show streaming, a tool
+call and an answer without a key, a network or a download.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from robota.testing.http_request import ReceivedRequest
 from robota.testing.model_server import ModelServer
 
 MODEL = "scripted-offline"
+CONTEXT_WINDOW = 100_000
 LOOKED_AT = ("README.md", "README.rst", "README", "pyproject.toml", "package.json")
 
 

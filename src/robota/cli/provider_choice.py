@@ -25,6 +25,8 @@ class ChosenProvider(Struct, frozen=True):
     provider: Provider
     model: str
     note: str | None = None
+    context_window: int | None = None
+    """Where the shipped facts know nothing of the model."""
 
 
 @asynccontextmanager
@@ -35,13 +37,13 @@ async def chosen_provider(
     key = environment.get("OPENAI_API_KEY") or None
     url = base_url or environment.get("OPENAI_BASE_URL") or (OPENAI_URL if key else None)
     if url is None:
-        from robota.cli.offline import MODEL, offline_model  # noqa: PLC0415 - a server nobody else needs
+        from robota.cli.offline import CONTEXT_WINDOW, MODEL, offline_model  # noqa: PLC0415 - a server nobody else needs
 
         async with (
             offline_model() as offline_url,
             OpenAICompatibleProvider(base_url=offline_url, model=MODEL, name="offline") as provider,
         ):
-            yield ChosenProvider(provider, MODEL, OFFLINE_NOTE)
+            yield ChosenProvider(provider, MODEL, OFFLINE_NOTE, CONTEXT_WINDOW)
         return
     if not model:
         raise ConfigurationError(f"No model is named for {url}: give one with --model or ROBOTA_MODEL.")

@@ -47,6 +47,7 @@ def create_agent(
     deny: Sequence[str] = (),
     approve: Approve | None = None,
     max_rounds: int = 0,
+    context_window: int | None = None,
 ) -> Robota:
     """An agent with the built-in tools. Without `approve` there is nobody to ask: what would ask is denied."""
     where = os.getcwd() if cwd is None else cwd
@@ -57,7 +58,7 @@ def create_agent(
         tools=(read_tool(), bash_tool()),
         system_message=SYSTEM_MESSAGE.format(cwd=where),
         max_rounds=max_rounds,
-        config=AgentConfig(cwd=where, run_tool=run_tool),
+        config=AgentConfig(cwd=where, run_tool=run_tool, context_window=context_window),
     )
 
 
