@@ -12,7 +12,8 @@ import pytest
 
 from robota.core.tool import ToolContext, ToolResult, tool_class
 from robota.tools import read_tool
-from robota.tools.builtins.read import DEFAULT_LIMIT, MAX_FILE_BYTES, MAX_LINE_CHARACTERS, MAX_OUTPUT_BYTES
+from robota.tools.files.change import MAX_FILE_BYTES
+from robota.tools.files.reading import DEFAULT_LIMIT, MAX_LINE_CHARACTERS, MAX_OUTPUT_BYTES
 
 pytestmark = pytest.mark.anyio
 
@@ -237,7 +238,7 @@ async def test_a_failed_read_remembers_nothing(write):
 def test_the_tool_is_described_for_the_model():
     made = read_tool()
     assert (made.name, tool_class(made)) == ("Read", "inspect")
-    assert made.description.startswith("Read a text file and return its lines")
+    assert made.description.startswith("Read a file.")
     assert list(made.parameters["properties"]) == ["file_path", "offset", "limit"]
 
 

@@ -1,0 +1,41 @@
+"""The Write tool: a file's whole content, put in place in one step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from robota.core.messages import JsonObject
+from robota.core.tool import ToolContext, ToolResult
+from robota.tools.function_tool import FunctionTool, text_beside
+
+if TYPE_CHECKING:
+    from robota.tools.files.directory import SystemCalls
+
+PARAMETERS: JsonObject = {
+    "type": "object",
+    "properties": {
+        "file_path": {
+            "type": "string",
+            "description": "The file: an absolute path, or one relative to the working directory.",
+        },
+        "content": {"type": "string", "description": "The complete new text of the file."},
+    },
+    "required": ["file_path", "content"],
+    "additionalProperties": False,
+}
+
+
+def write_tool(*, system: SystemCalls | None = None) -> FunctionTool:
+    """`system` takes the place of the calls to the operating system."""
+
+    async def write_file(ctx: ToolContext, file_path: str, content: str) -> ToolResult:
+        from anyio import to_thread  # noqa: PLC0415 - loaded with the first call
+
+        from robota.tools.files.writing import write  # noqa: PLC0415
+
+        # Not abandoned on cancellation: no file may change after the user took over again. It is short.
+        return await to_thread.run_sync(write, ctx, file_path, content, system)
+
+    aliases = {"filePath": "file_path"}
+    text = text_beside(__file__)
+    return FunctionTool("Write", text, PARAMETERS, write_file, tool_class="modify", aliases=aliases)
