@@ -25,7 +25,7 @@ async def main(name, arguments):
     files = FileVersions()
     if os.path.isfile(path):
         files.remember(path, hash_content(open(path, "rb").read()))
-    await tool.run({**arguments, "file_path": "/"}, ToolContext())  # imports what it needs while that is allowed
+    await tool.run({**arguments, "file_path": "/"}, ToolContext())  # imports while that is allowed
     if os.geteuid() == 0:
         os.setgroups([])
         os.setgid(65534)

@@ -14,13 +14,13 @@ from typing import Any
 import anyio
 import anyio.from_thread
 import pytest
+from tests.support.unprivileged import public_directory, run_unprivileged
 
 from robota.core.tool import ToolContext, ToolResult, tool_class
 from robota.tools.builtins.read import read_tool
 from robota.tools.builtins.write import write_tool
 from robota.tools.files.change import MAX_FILE_BYTES
 from robota.tools.files.directory import SystemCalls
-from tests.support.unprivileged import public_directory, run_unprivileged
 
 pytestmark = pytest.mark.anyio
 
