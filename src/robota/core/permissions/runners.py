@@ -38,6 +38,8 @@ class Unwrapped(Struct, frozen=True):
     """Whether an allow rule for the runner leaves the inner command uncovered."""
     opaque: bool = False
     """Whether what it runs is only known at run time."""
+    reads_input: bool = False
+    """Whether it runs what it reads, so that its own words do not say what that is."""
 
 
 def unwrap(command: Command) -> Unwrapped | None:
@@ -238,7 +240,7 @@ def _unwrap_input(command: Command) -> Unwrapped | None:
         return None
     for redirection in reversed(command.redirections):
         if redirection.body is not None:
-            return Unwrapped((Inner(len(command.words), source=redirection.body),))
+            return Unwrapped((Inner(len(command.words), source=redirection.body),), reads_input=True)
         if redirection.operator == "<<<" and redirection.target is not None and redirection.target.literal:
-            return Unwrapped((Inner(len(command.words), source=redirection.target.text),))
-    return Unwrapped(opaque=True)
+            return Unwrapped((Inner(len(command.words), source=redirection.target.text),), reads_input=True)
+    return Unwrapped(opaque=True, reads_input=True)

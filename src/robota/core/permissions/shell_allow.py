@@ -78,12 +78,19 @@ class _Coverage:
                 before = 0
             elif not before or not pattern.allows(full) or pattern.fixed_words <= before:
                 continue
-            if pattern.exact or self._stays_within(invocation, pattern.fixed_words - before):
+            if self._grants(pattern, invocation, pattern.fixed_words - before):
                 return text
         unwrapped = invocation.unwrapped
         if inert and unwrapped is not None and unwrapped.inert and self._covers_inner(invocation):
             return self.rule_for(invocation.inner[0])
         return None
+
+    def _grants(self, pattern: ShellPattern, invocation: Invocation, spelled: int) -> bool:
+        """A rule without wildcards grants what it spells out; what a shell reads from its input is not that."""
+        unwrapped = invocation.unwrapped
+        if not pattern.exact:
+            return self._stays_within(invocation, spelled)
+        return unwrapped is None or not unwrapped.reads_input or self._covers_inner(invocation)
 
     def _stays_within(self, invocation: Invocation, spelled: int) -> bool:
         """Whether all that could do more than the rule says is among the words that the rule spells out."""

@@ -70,7 +70,11 @@ def _pattern_words(body: str) -> list[str] | None:
     commands = [command for command in script.commands if command.scope == ()]
     if len(commands) != 1 or script.redirections or commands[0].redirections or script.functions:
         return None
-    return command_words(commands[0])
+    command = commands[0]
+    source = "".join(assignment.raw for assignment in command.assignments) + command.raw
+    if "".join(source.split()) != "".join(body.split()):  # a keyword or a comment is not part of the command
+        return None
+    return command_words(command)
 
 
 def command_words(command: Command) -> list[str]:
