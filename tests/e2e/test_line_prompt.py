@@ -14,6 +14,7 @@ class Terminal:
 
     def __init__(self, cwd: Path, server: ModelServer) -> None:
         self.seen = ""
+        self.read_up_to = 0
         self.pid, self.master = pty.fork()
         if self.pid == 0:
             os.chdir(cwd)
@@ -22,9 +23,9 @@ class Terminal:
             os.execve(sys.executable, [sys.executable, "-m", "robota"], env)
 
     def wait_for(self, text: str) -> None:
-        start = len(self.seen)
-        while text not in self.seen[start:]:
+        while (found := self.seen.find(text, self.read_up_to)) < 0:
             self.seen += os.read(self.master, 4096).decode()
+        self.read_up_to = found + len(text)
 
     def type(self, line: str) -> None:
         os.write(self.master, line.encode())

@@ -49,7 +49,7 @@ def create_agent(
     max_rounds: int = 0,
     context_window: int | None = None,
 ) -> Robota:
-    """An agent with the built-in tools. Without `approve` there is nobody to ask: what would ask is denied."""
+    """An agent with the built-in tools. Without `approve` nobody can be asked: what would ask is denied."""
     where = os.getcwd() if cwd is None else cwd
     run_tool = permitted(mode, allow, deny, approve)
     return Robota(
