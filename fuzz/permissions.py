@@ -8,6 +8,7 @@ that the grammar cannot read (about one in a hundred) may be held instead: its c
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import random
 import sys
@@ -19,7 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from shell_text import ALLOW, COMPUTED, DENIED, DENY, NOT_ALLOWED, compose, pick_leaves
+from shell_text import ALLOW, COMPUTED, DENIED, DENY, NOT_ALLOWED, WRITING, compose, pick_leaves
 
 from robota.core.permissions import evaluate_permission, explain_permission
 
@@ -51,7 +52,12 @@ def known_answer(kind: str, mode: str) -> frozenset[str]:
         return frozenset({"deny"})
     if kind == "denied and broken":
         return frozenset({"deny"} if mode == "plan" else {"deny", "approve"})
-    if kind == "all allowed" or (kind == "one part not allowed" and mode == "bypassPermissions"):
+    runs_by_mode = {
+        "one part not allowed": MODES[3:],
+        "writes in the workspace": MODES[2:],
+        "all allowed": MODES,
+    }
+    if mode in runs_by_mode.get(kind, ()):
         return frozenset({"auto"})
     return frozenset({"deny"} if mode == "plan" else {"approve"})
 
@@ -72,11 +78,15 @@ def make_shell_case(rng: random.Random) -> Case:
     kind = rng.choice(
         (
             *("all allowed", "all allowed", "one part not allowed", "denied part", "denied part"),
-            *("computed word", "denied and computed", "denied and broken"),
+            *("writes in the workspace", "computed word", "denied and computed", "denied and broken"),
         )
     )
-    special = {"one part not allowed": NOT_ALLOWED, "computed word": COMPUTED}.get(kind, ())
-    leaves = pick_leaves(rng, DENIED if kind.startswith("denied") else special)
+    tables = {
+        "one part not allowed": NOT_ALLOWED,
+        "writes in the workspace": WRITING,
+        "computed word": COMPUTED,
+    }
+    leaves = pick_leaves(rng, DENIED if kind.startswith("denied") else tables.get(kind, ()))
     if kind == "denied and computed":
         leaves.insert(rng.randrange(len(leaves) + 1), rng.choice(COMPUTED))
     text = compose(rng, leaves)
@@ -217,6 +227,18 @@ def build_tree(rng: random.Random, root: Path) -> list[str]:
     return names
 
 
+def leads_nowhere(path: Path) -> bool:
+    """Whether links in this path run in a circle, so that no file could ever be opened through it."""
+    real = Path(os.path.realpath(path))
+    if any(place.is_symlink() for place in (real, *real.parents)):
+        return True
+    try:
+        path.stat()
+    except OSError as error:
+        return error.errno == errno.ELOOP
+    return False
+
+
 def list_links(root: Path) -> str:
     links = {str(path.relative_to(root)): os.readlink(path) for path in root.rglob("*") if path.is_symlink()}
     return f"\n    links: {links}"
@@ -227,6 +249,8 @@ def make_path_case(rng: random.Random, root: Path, names: Sequence[str]) -> Case
     area = rng.choice(names)
     steps = [rng.choice((*names, "..", ".", "")) for _ in range(rng.randint(1, 5))]
     path = rng.choice(("", f"{root}/", "./")) + "/".join(steps or ["a"]) + "/f"
+    if any(leads_nowhere(root / place) for place in (path, area)):
+        return Case("path: loop", "Write", {"file_path": path}, {"cwd": str(root)}, frozenset(STRICTNESS))
     inside_area = os.path.realpath(root / path).startswith(os.path.realpath(root / area) + "/")
     context: dict[str, Any] = {"cwd": str(root), "home": "/home/nobody"}
     if rng.random() < 0.5:

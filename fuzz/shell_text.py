@@ -62,9 +62,12 @@ find . -delete
 find . -exec ls -la {} +
 sed -i s/a/b/ f
 sort -o f f
+""")
+WRITING = read_leaves("""
 ls -la @>out
 ls -la '@2>> out'
 '@&> out' ls -la
+'@>|out' git status
 """)
 DENIED = read_leaves("""
 rm -rf x
