@@ -23,7 +23,7 @@ async def main(name, arguments):
     tool = {"Read": read.read_tool, "Write": write.write_tool, "Edit": edit.edit_tool}[name]()
     path = arguments["file_path"]
     files = FileVersions()
-    if os.path.isfile(path):
+    if os.access(path, os.R_OK) and os.path.isfile(path):
         files.remember(path, hash_content(open(path, "rb").read()))
     await tool.run({**arguments, "file_path": "/"}, ToolContext())  # imports while that is allowed
     if os.geteuid() == 0:

@@ -3,16 +3,22 @@ from __future__ import annotations
 import hashlib
 import os
 import socket
+import struct
 import subprocess
 import sys
+import zlib
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.unprivileged import public_directory, run_unprivileged
 
+from robota.core.messages import FilePart, ImagePart
 from robota.core.tool import ToolContext, ToolResult, tool_class
 from robota.tools import read_tool
 from robota.tools.files.change import MAX_FILE_BYTES
+from robota.tools.files.media import MAX_IMAGE_BYTES
 from robota.tools.files.reading import DEFAULT_LIMIT, MAX_LINE_CHARACTERS, MAX_OUTPUT_BYTES
 
 pytestmark = pytest.mark.anyio
@@ -77,6 +83,11 @@ async def test_the_empty_piece_after_the_last_newline_is_no_line(write, content,
         ("grüß\r\nb".encode("utf-16"), "1\tgrüß\n2\tb\n[The file is encoded in UTF-16.]"),
         ("\ufeffgrüß".encode("utf-16-be"), "1\tgrüß\n[The file is encoded in UTF-16.]"),
         ("grüß".encode("latin-1"), "1\tgrüß\n[The file is not valid UTF-8 and is shown as Latin-1.]"),
+        (
+            "grüß übt".encode() + b"\xff",
+            "1\tgrüß übt\ufffd\n[The file is not valid UTF-8, first at byte 11; "
+            "what does not fit is shown as \ufffd, and Edit refuses it.]",
+        ),
     ],
 )
 async def test_encodings_and_line_ends_are_understood(write, data, text):
@@ -146,6 +157,99 @@ async def test_wrong_arguments_are_explained(tmp_path):
     )
 
 
+# --- pictures and documents ----------------------------------------------------------------------------
+
+
+def png(width: int = 3, height: int = 2) -> bytes:
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    pixels = zlib.compress((b"\0" + b"\x80" * width) * height)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+
+
+def webp(kind: bytes, body: bytes) -> bytes:
+    chunk = kind + struct.pack("<I", len(body)) + body
+    return b"RIFF" + struct.pack("<I", 4 + len(chunk)) + b"WEBP" + chunk
+
+
+GIF = b"GIF89a\x03\0\x02\0\0\0\0,\0\0\0\0\x03\0\x02\0\0\x02\x02D\x01\0;"
+JPEG = (
+    b"\xff\xd8\xff\xe0\x00\x04JF\xff\xff\xc4\x00\x02\xff\xc2\x00\x0b\x08\x00\x02\x00\x03\x01\x01\x11\x00"
+    b"\xff\xda\x00\x02data\xff\xd9 and what a camera adds"
+)
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (png(), "PNG"),
+        (GIF, "GIF"),
+        (JPEG, "JPEG"),
+        (webp(b"VP8X", b"\0\0\0\0\x02\0\0\x01\0\0"), "WebP"),
+        (webp(b"VP8L", b"\x2f" + struct.pack("<I", 2 | 1 << 14) + b"\0"), "WebP"),
+        (webp(b"VP8 ", b"\0\0\0\x9d\x01\x2a\x03\0\x02\0\0\0"), "WebP"),
+    ],
+)
+async def test_an_image_is_attached_whatever_its_name(write, data, kind):
+    path, context = write(data, "picture.txt"), ToolContext()
+    result = await read(path, context)
+    assert result.text == f"[Image: {path} ({kind}, 3x2, {len(data):,} bytes), attached]"
+    assert result.parts == (ImagePart(b64encode(data).decode(), f"image/{kind.lower()}"),)
+    assert context.files.get(str(path)) == hashlib.sha256(data).hexdigest()
+
+
+@pytest.mark.parametrize("data", [png()[:-8], GIF[:-1], JPEG[:22], webp(b"VP8X", b"\0" * 10)[:-1]])
+async def test_an_image_that_is_cut_off_is_only_bytes(write, data):
+    result = await read(write(data))
+    assert (result.parts, "Image" in result.text) == ((), False)
+
+
+async def test_an_image_of_too_many_bytes_is_refused(write):
+    path = write(png() + b"\0" * MAX_IMAGE_BYTES)
+    size = path.stat().st_size
+    assert (await read(path)).error == (
+        f"Image cannot be shown: {path} ({size:,} bytes are too many, the limit is 5,242,880; "
+        "make it smaller first)"
+    )
+
+
+async def test_an_image_of_too_many_pixels_is_refused(write):
+    path = write(png(8_001, 1))
+    assert (await read(path)).error == (
+        f"Image cannot be shown: {path} (8001x1 is too large, the limit is 8000 a side; "
+        "make it smaller first)"
+    )
+
+
+PDF = b"%PDF-1.4\n1 0 obj\n<<>>\nendobj\ntrailer\n<<>>\nstartxref\n9\n%%EOF\n"
+
+
+async def test_a_pdf_is_attached(write):
+    path = write(PDF, "paper.pdf")
+    result = await read(path)
+    assert result.text == f"[PDF: {path} ({len(PDF)} bytes), attached]"
+    assert result.parts == (FilePart(b64encode(PDF).decode(), "application/pdf", "paper.pdf"),)
+
+
+async def test_an_encrypted_pdf_is_refused(write):
+    path = write(PDF.replace(b"trailer\n<<", b"trailer\n<</Encrypt 2 0 R"))
+    assert (await read(path)).error == (f"PDF cannot be shown: {path} (it is encrypted; decrypt it first)")
+
+
+async def test_a_pdf_of_too_many_bytes_is_refused(write):
+    path = write(PDF + b"\0" * MAX_FILE_BYTES)
+    assert (await read(path)).error == (
+        f"PDF cannot be shown: {path} ({path.stat().st_size:,} bytes are too many, the limit is 10,485,760; "
+        "use a shell command such as pdftotext)"
+    )
+
+
+async def test_a_pdf_that_is_cut_off_is_shown_as_the_text_it_is(write):
+    assert (await read(write(PDF[:-6]))).text.splitlines()[1] == "1\t%PDF-1.4"
+
+
 # --- what it refuses -----------------------------------------------------------------------------------
 
 
@@ -195,11 +299,22 @@ async def test_links_in_a_circle_are_explained(tmp_path):
     )
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-async def test_a_file_without_permission_is_named(write):
-    path = write("x")
-    path.chmod(0)
-    assert (await read(path)).error == f"Permission denied: {path}"
+def test_a_file_without_permission_is_named():
+    with public_directory() as directory:
+        path = directory / "a.txt"
+        path.write_text("x")
+        assert run_unprivileged("Read", file_path=str(path)) == f"[File: {path} (1 lines)]\n1\tx"
+        path.chmod(0)
+        assert run_unprivileged("Read", file_path=str(path)) == f"Error: Permission denied: {path}"
+
+
+def test_a_directory_that_may_not_be_passed_through_is_named():
+    with public_directory() as directory:
+        path = directory / "a.txt"
+        path.write_text("x")
+        directory.chmod(0o700)
+        path.chmod(0)
+        assert run_unprivileged("Read", file_path=str(path)) == f"Error: Permission denied: {path}"
 
 
 @pytest.mark.parametrize("data", [b"\x89PNG\r\n\x1a\n\0\0", b"a" * 8_191 + b"\0", b"\xff\xfe\0\0a\0\0\0"])
@@ -247,7 +362,8 @@ def test_making_the_tool_opens_and_loads_nothing():
 import sys
 from robota.tools import read_tool
 read_tool()
-print([name for name in ("anyio", "hashlib", "pydantic", "robota.tools.signature") if name in sys.modules])
+unwanted = ("anyio", "hashlib", "pydantic", "robota.tools.files", "robota.tools.signature")
+print([name for name in unwanted if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("[]\n", "")
