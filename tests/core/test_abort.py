@@ -139,7 +139,7 @@ async def test_finished_tools_keep_their_results_and_the_others_are_marked(
 
     agent.events.on(ToolEnded, stop)
     result = await agent.run("hi")
-    assert (result.interrupted, result.tools_executed) == (True, ("add",))
+    assert (result.interrupted, result.tools_executed, result.stop_reason) == (True, ("add",), "aborted")
     interrupted = "Error: Execution interrupted by user"
     assert [m.content for m in agent.messages if isinstance(m, ToolMessage)] == [
         "3",

@@ -88,6 +88,13 @@ def test_every_spelling_of_usage_is_understood(metadata: dict[str, Json]) -> Non
     assert read_token_usage(AssistantMessage("x", metadata=metadata)) == TokenUsage(100, 20)
 
 
+def test_cached_and_reasoning_tokens_are_read_too() -> None:
+    counts = {"inputTokens": 9, "outputTokens": 8, "reasoningTokens": 5}
+    named = {**counts, "cacheReadTokens": 7, "cacheWriteTokens": 6}
+    other = {**counts, "cachedTokens": 7, "cacheCreationTokens": 6}
+    assert normalize_usage(named) == normalize_usage(other) == TokenUsage(9, 8, 7, 6, 5)
+
+
 def test_a_total_above_the_sum_is_what_the_provider_counted() -> None:
     usage = normalize_usage({"inputTokens": 100, "outputTokens": 20, "totalTokens": 150})
     assert usage is not None

@@ -212,6 +212,11 @@ async def test_the_round_limit_holds_for_retries_too() -> None:
     assert (result.rounds, len(provider.requests)) == (2, 2)
 
 
+async def test_retries_need_no_round_limit() -> None:
+    result = await Robota(ScriptedProvider("no", "[1]"), max_rounds=0).run("go", output=list[int])
+    assert (result.output, result.rounds) == ([1], 2)
+
+
 async def test_a_completed_value_ends_the_run_once() -> None:
     agent = Robota(ScriptedProvider("no", "[1]"))
     endings: list[RunCompleted] = []
