@@ -1,0 +1,1 @@
+"""What the web tools share: reading pages safely, making them text, asking search services."""

@@ -1,0 +1,243 @@
+"""Fetching one page for a model: public addresses only, exactly those that were checked, within hard limits.
+
+No cookies, no credentials, no proxy. A redirect is a new URL with every check made again; one that leads
+elsewhere is handed back as data. What goes wrong is a `FetchError`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import anyio
+from msgspec import Struct
+
+from robota._version import __version__
+from robota.core.errors import NetworkError, ValidationError
+from robota.core.net import MAX_REDIRECTS, PUBLIC_ONLY, AddressPolicy, Resolve, Url, judge_redirect, parse_url
+from robota.core.net import resolve_checked as resolve_address
+from robota.core.plain_text import clip
+from robota.tools.web.failure import (
+    DO_NOT_RETRY,
+    FetchError,
+    bad_protocol,
+    describe_failure,
+    describe_status,
+    incomplete,
+    too_slow,
+)
+from robota.tools.web.text import kind_of, media_type
+
+if TYPE_CHECKING:
+    import ssl
+
+    import httpx2
+
+MAX_BODY_BYTES = 5_000_000
+"""Of a page, counted as it arrives and again when decompressed."""
+MAX_SECONDS = 30.0
+CONNECT_SECONDS = 10.0
+
+USER_AGENT = f"robota/{__version__}"
+_HEADERS = {
+    "User-Agent": USER_AGENT,
+    "Accept": "text/markdown, text/html;q=0.9, text/plain;q=0.9, application/json;q=0.8, */*;q=0.5",
+    "Accept-Encoding": "gzip",
+    "Connection": "close",
+}
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+class Page(Struct, frozen=True):
+    """What a server answered."""
+
+    url: Url
+    """Where it was found in the end."""
+    status: int
+    content_type: str
+    body: bytes
+
+
+class Elsewhere(Struct, frozen=True):
+    """A redirect that was not followed."""
+
+    url: Url
+    status: int
+    reason: str
+
+
+class Fetcher(Struct, frozen=True, kw_only=True):
+    """How pages are fetched; `resolve` and `tls` stand for the network's edge."""
+
+    policy: AddressPolicy = PUBLIC_ONLY
+    may_follow: Callable[[str], bool] | None = None
+    """Asked with the URL of a redirect on the same host: permission rules may look at more than the host."""
+    timeout: float = MAX_SECONDS
+    max_bytes: int = MAX_BODY_BYTES
+    resolve: Resolve | None = None
+    tls: ssl.SSLContext | None = None
+
+    async def fetch(self, address: str, headers: Mapping[str, str] | None = None) -> Page | Elsewhere:
+        """The page at an address. `headers` replace those of ours of the same name."""
+        try:
+            url = parse_url(address)
+        except ValidationError as error:
+            raise FetchError("invalid_url", f"{clip(str(error), 300)} Correct its format.") from error
+        try:
+            with anyio.fail_after(self.timeout):
+                return await self._follow(url, {**_HEADERS, **(headers or {})})
+        except TimeoutError as error:
+            raise too_slow(url, self.timeout) from error
+
+    async def _follow(self, url: Url, headers: Mapping[str, str]) -> Page | Elsewhere:
+        followed = 0
+        while True:
+            answer = await self._ask(url, headers)
+            if isinstance(answer, Page):
+                return answer
+            if followed >= MAX_REDIRECTS:
+                raise FetchError(
+                    "redirects", f"{url.host} redirected more than {MAX_REDIRECTS} times. {DO_NOT_RETRY}"
+                )
+            try:
+                redirect = judge_redirect(url, answer.location, followed=followed)
+            except (ValidationError, ValueError) as error:
+                raise FetchError(
+                    "redirects", f"{url.host} redirects to nowhere. {clip(str(error), 300)}"
+                ) from error
+            if not redirect.follow:
+                return Elsewhere(redirect.url, answer.status, redirect.reason)
+            if self.may_follow is not None and not self.may_follow(str(redirect.url)):
+                return Elsewhere(redirect.url, answer.status, "a permission rule does not allow it")
+            url = redirect.url
+            followed += 1
+
+    async def _ask(self, url: Url, headers: Mapping[str, str]) -> Page | _Redirection:
+        try:
+            addresses = await resolve_address(url, self.policy, resolve=self.resolve)
+        except ValidationError as error:
+            raise FetchError("forbidden_address", str(error)) from error
+        except NetworkError as error:
+            raise (
+                describe_failure(error, url) if error.__cause__ else FetchError("dns", str(error))
+            ) from error
+        import httpx2  # noqa: PLC0415 - 74 ms, paid by the first page
+
+        for address in addresses[:-1]:
+            try:
+                return await self._exchange(url, address, headers)
+            except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+                failure = describe_failure(error, url)
+                if failure.code == "certificate":  # somebody is there, but not who we mean
+                    raise failure from error
+        try:
+            return await self._exchange(url, addresses[-1], headers)
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+            raise describe_failure(error, url) from error
+
+    async def _exchange(self, url: Url, address: str, headers: Mapping[str, str]) -> Page | _Redirection:
+        """One request to the very address that was checked, under the name that was asked for."""
+        import httpx2  # noqa: PLC0415 - see _ask()
+
+        machine = f"[{address}]" if ":" in address else address
+        # Ends before the whole does: a handshake that is cancelled from outside would keep its socket open.
+        connecting = min(CONNECT_SECONDS, self.timeout / 2)
+        request = httpx2.Request(
+            "GET",
+            f"{url.scheme}://{machine}:{url.port}/",
+            headers={"Host": url.authority, **headers},
+            extensions={
+                "target": url.target.encode("ascii"),
+                "sni_hostname": url.host,
+                "timeout": {"connect": connecting, "read": None, "write": None, "pool": None},
+            },
+        )
+        context = self.tls or _trusting_context()
+        async with httpx2.AsyncHTTPTransport(verify=context, trust_env=False) as transport:
+            response = await transport.handle_async_request(request)
+            try:
+                return await self._read(url, response)
+            finally:
+                await response.aclose()
+
+    async def _read(self, url: Url, response: httpx2.Response) -> Page | _Redirection:
+        status, headers = response.status_code, response.headers
+        if status in _REDIRECTS and "location" in headers:
+            return _Redirection(headers["location"], status)
+        if not 200 <= status < 300:
+            raise FetchError("http_status", describe_status(status))
+        content_type = headers.get("content-type", "")
+        size = headers.get("content-length", "")
+        if kind_of(content_type) == "binary":
+            raise FetchError("binary", _binary(url, content_type, size))
+        if size.isdecimal() and len(size) < 20 and int(size) > self.max_bytes:
+            raise self._too_large(f"{int(size):,} bytes")
+        body = _Body(url, headers.get("content-encoding", ""), self.max_bytes)
+        async for piece in response.aiter_raw():
+            if not body.take(piece):
+                raise self._too_large("it does not end before that")
+        return Page(url, status, content_type, body.finish())
+
+    def _too_large(self, how: str) -> FetchError:
+        return FetchError(
+            "too_large", f"Response too large: {how}; the limit is {self.max_bytes:,} bytes. {DO_NOT_RETRY}"
+        )
+
+
+class _Redirection(Struct, frozen=True):
+    location: str
+    status: int
+
+
+class _Body:
+    """The bytes of a reply, unpacked while they arrive and never beyond the limit."""
+
+    __slots__ = ("_arrived", "_content", "_limit", "_unpack", "_url")
+
+    def __init__(self, url: Url, encoding: str, limit: int) -> None:
+        import zlib  # noqa: PLC0415 - loaded with the HTTP library
+
+        encoding = encoding.strip().lower()
+        if encoding not in ("", "identity", "gzip", "x-gzip"):
+            raise bad_protocol(url, "it packed the page in a way that was not offered")
+        self._unpack = zlib.decompressobj(wbits=31) if "gzip" in encoding else None
+        self._url = url
+        self._limit = limit
+        self._arrived = 0
+        self._content = bytearray()
+
+    def take(self, piece: bytes) -> bool:
+        """Whether there is room for more. What follows a packed page is left alone."""
+        import zlib  # noqa: PLC0415 - see above
+
+        self._arrived += len(piece)
+        if self._unpack is None:
+            self._content += piece
+        elif not self._unpack.eof:
+            try:
+                self._content += self._unpack.decompress(piece, self._limit + 1 - len(self._content))
+            except zlib.error as error:
+                raise bad_protocol(self._url, "its packed page is broken") from error
+        return max(self._arrived, len(self._content)) <= self._limit
+
+    def finish(self) -> bytes:
+        if self._unpack is not None and self._arrived and not self._unpack.eof:
+            raise incomplete(self._url)
+        return bytes(self._content)
+
+
+def _binary(url: Url, content_type: str, size: str) -> str:
+    length = f", {int(size):,} bytes" if size.isdecimal() and len(size) < 20 else ""
+    media = "".join(char for char in media_type(content_type)[:80] if char.isalnum() or char in "./+-")
+    return (
+        f"{url} is no text ({media}{length}), and only text can be shown. "
+        "If it is needed, save it with a command and use a program that reads it."
+    )
+
+
+@functools.cache
+def _trusting_context() -> ssl.SSLContext:
+    import ssl  # noqa: PLC0415 - 23 ms, once per process
+
+    return ssl.create_default_context()
