@@ -55,7 +55,7 @@ class Engine(Struct, frozen=True, kw_only=True):
 class RunControl:
     """Stops one run, from any thread and from signal handlers."""
 
-    __slots__ = ("_before", "_ended", "_loop", "_scope", "_task", "_thread", "aborted")
+    __slots__ = ("_before", "_ended", "_loop", "_scope", "_task", "_thread", "_waiting", "aborted")
 
     def __init__(self, scope: CancelScope) -> None:
         self._scope = scope
@@ -63,7 +63,8 @@ class RunControl:
         self._task = asyncio.current_task()
         self._before = self._task.cancelling() if self._task is not None else 0
         self._thread = get_ident()
-        self._ended: asyncio.Event | None = None
+        self._ended = False
+        self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
         self.aborted = False
         """Asked to stop. Looked at between two chunks, because buffered chunks come without a real wait."""
 
@@ -84,8 +85,11 @@ class RunControl:
         """Do this on the run's own thread: at once if we are there, soon if a tool's thread asks."""
         if get_ident() == self._thread:
             action()
-        else:
+            return
+        try:
             self._loop.call_soon_threadsafe(action)
+        except RuntimeError:
+            return  # the loop is closed: the thread outlived its run
 
     async def checkpoint(self) -> None:
         """Stop here if somebody asked for it, also if a tool or a provider swallowed the request."""
@@ -99,11 +103,21 @@ class RunControl:
 
     def end(self) -> None:
         """The run is over, its plugins included."""
-        if self._ended is not None:
-            self._ended.set()
+        self._ended = True
+        for loop, waiter in self._waiting:
+            loop.call_soon_threadsafe(_wake, waiter)
 
     async def wait_until_ended(self) -> None:
-        """Wait for `end`; at once when asked from inside the run, which would wait for itself."""
-        if asyncio.current_task() is not self._task:
-            self._ended = self._ended or asyncio.Event()
-            await self._ended.wait()
+        """Wait for `end`, from any loop; not from inside the run, which would wait for itself."""
+        if asyncio.current_task() is self._task:
+            return
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[None] = loop.create_future()
+        self._waiting.append((loop, waiter))
+        if not self._ended:  # looked at after joining the list: `end` may run in another thread
+            await waiter
+
+
+def _wake(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from typing import Any
+from typing import Any, get_args
 
 from msgspec.structs import astuple
 
@@ -24,7 +24,7 @@ from robota.core.events import (
 )
 from robota.core.idle import IdleTimer
 from robota.core.jsontext import encode
-from robota.core.messages import MessageState, ReasoningBlock, TokenUsage, ToolCall
+from robota.core.messages import MessageState, ReasoningBlock, StopReason, TokenUsage, ToolCall
 from robota.core.provider import (
     ChatRequest,
     MetadataChunk,
@@ -38,6 +38,8 @@ from robota.core.provider import (
 )
 from robota.core.recorder import Recorder
 from robota.core.reply import Reply, open_stream, refuse_chunk
+
+STOP_REASONS = frozenset(get_args(StopReason))
 
 
 class ModelCall:
@@ -120,6 +122,8 @@ class ModelCall:
             self.engine.conversation.append_tool_call(taken)
 
     def take_input(self, chunk: ToolInputChunk) -> None:
+        if not isinstance(chunk.delta, str):
+            raise refuse_chunk(chunk, self.engine.provider.name)
         self.recorder.tell(
             ToolInputDelta,
             index=chunk.index,
@@ -130,6 +134,8 @@ class ModelCall:
         )
 
     def take_thought(self, chunk: ReasoningChunk) -> None:
+        if not isinstance(chunk.text, str):
+            raise refuse_chunk(chunk, self.engine.provider.name)
         self.recorder.tell(ReasoningDelta, text=chunk.text, round=self.recorder.round)
 
     def take_reasoning(self, block: ReasoningBlock) -> None:
@@ -142,7 +148,9 @@ class ModelCall:
         self.reply.usage = usage
 
     def take_stop(self, chunk: StopChunk) -> None:
-        self.reply.stop, self.reply.stop_detail = chunk.reason, chunk.detail
+        known = chunk.reason in STOP_REASONS
+        self.reply.stop = chunk.reason if known else "other"
+        self.reply.stop_detail = chunk.detail or (None if known else str(chunk.reason))
 
     def take_metadata(self, chunk: MetadataChunk) -> None:
         self.require_json(chunk, chunk.values)
@@ -170,6 +178,7 @@ class ModelCall:
         )
 
     def take_server_tool(self, chunk: ServerToolChunk) -> None:
+        self.require_json(chunk, chunk.input)
         self.recorder.tell(ServerToolUsed, tool_name=chunk.name, input=chunk.input, round=self.recorder.round)
 
     def take_retry(self, chunk: RetryNotice) -> None:

@@ -181,7 +181,8 @@ class PluginChain:
 
 async def _guarded(plugin: Plugin, hook: str, *args: Any) -> Any:
     try:
-        return await getattr(plugin, hook)(*args)
+        answer = getattr(plugin, hook)(*args)
+        return await answer if hasattr(answer, "__await__") else answer  # a guard may forget to be async
     except Exception:  # noqa: BLE001 - a plugin is a guest: its failure is logged, the run goes on
         _log().exception("Plugin %r failed in %s; the run goes on.", _name(plugin), hook)
         return None

@@ -38,7 +38,8 @@ class Reply:
 
     def add_call(self, call: ToolCall, provider: str, spare_id: Callable[[], str]) -> ToolCall | None:
         """Take a finished call; one whose id is missing or used here for another call gets a spare one."""
-        if not isinstance(call.name, str) or not call.name or not isinstance(call.arguments, str):
+        texts = isinstance(call.name, str) and isinstance(call.arguments, str)
+        if not texts or not call.name or not isinstance(call.id, str | None):
             raise ProviderError(
                 f"Provider {provider!r} sent a tool call without a name or without JSON text as arguments.",
                 provider=provider,
@@ -132,6 +133,8 @@ async def chat(provider: Provider, request: ChatRequest) -> AssistantMessage:
                 reply.stop, reply.stop_detail = chunk.reason, chunk.detail
             elif isinstance(chunk, MetadataChunk):
                 reply.metadata.update(chunk.values)
+            elif not isinstance(chunk, Chunk):
+                raise refuse_chunk(chunk, provider.name)
     finally:
         await stream.aclose()
     return AssistantMessage(

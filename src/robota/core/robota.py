@@ -60,6 +60,15 @@ class AgentConfig(Struct, frozen=True, kw_only=True):
 
 
 DEFAULT_CONFIG = AgentConfig()
+OPTION_NAMES = ("model", "system_message", "plugins", "settings", "conversation", "config")
+OPTION_TYPES: tuple[tuple[type, ...], ...] = (
+    (str,),
+    (str, type(None)),
+    (list, tuple),
+    (ModelSettings,),
+    (ConversationStore, type(None)),
+    (AgentConfig, type(None)),
+)
 
 
 class Robota:
@@ -98,6 +107,9 @@ class Robota:
         conversation: ConversationStore | None = None,
         config: AgentConfig | None = None,
     ) -> None:
+        given = (model, system_message, plugins, settings, conversation, config)
+        if not all(map(isinstance, given, OPTION_TYPES)):
+            raise wrong_option(given)
         self.provider = provider
         self.model = model
         self.settings = settings
@@ -296,6 +308,17 @@ class Robota:
             f"Nothing is known about the model {model!r}; a window of {DEFAULT_CONTEXT_WINDOW:,} tokens is "
             "assumed. Set context_window if it has another."
         )
+
+
+def wrong_option(given: tuple[object, ...]) -> ConfigurationError:
+    """What is wrong with the options of an agent, by the name of the first that is."""
+    name, value, kinds = next(
+        (name, value, kinds)
+        for name, value, kinds in zip(OPTION_NAMES, given, OPTION_TYPES, strict=True)
+        if not isinstance(value, kinds)
+    )
+    wanted = " or ".join(kind.__name__.replace("NoneType", "None") for kind in kinds)
+    return ConfigurationError(f"{name} must be {wanted}, not {value!r:.80}.")
 
 
 def check_provider(provider: object) -> None:

@@ -17,7 +17,7 @@ from msgspec import Struct
 from robota.core.cancel import is_cancelled_from_outside
 from robota.core.errors import describe_exception
 from robota.core.jsontext import encode
-from robota.core.messages import JsonObject, ToolCall
+from robota.core.messages import JsonObject, Part, ToolCall
 from robota.core.schema import check
 from robota.core.tool import Tool, ToolContext, ToolResult
 
@@ -122,11 +122,13 @@ def checked_result(name: str, result: object) -> ToolResult:
         return ToolResult.failure(
             f"{name} returned {type(result).__name__} instead of ToolResult; wrap the function with @tool."
         )
-    content: object = result.content
-    if not isinstance(content, str):
-        return ToolResult.failure(
-            f"{name} returned a ToolResult whose content is {type(content).__name__} instead of text."
-        )
+    for part, value in (("content", result.content), ("error", result.error), ("code", result.error_code)):
+        if not isinstance(value, str) and (value is not None or part == "content"):
+            return ToolResult.failure(
+                f"{name} returned a ToolResult whose {part} is {type(value).__name__}, not text: {value}"
+            )
+    if not all(isinstance(part, Part) for part in result.parts):
+        return ToolResult.failure(f"{name} returned a ToolResult whose parts are no message parts.")
     if result.metadata:
         try:
             encode(result.metadata)

@@ -64,6 +64,8 @@ class ToolRound:
         ]
         self.results: list[ToolResult | None] = [None] * len(self.calls)
         self.finished = 0
+        self.over: set[str] = set()
+        """Calls that have ended; what they still say is dropped."""
 
     async def run(self) -> None:
         limit = self.engine.max_parallel_tools
@@ -116,13 +118,10 @@ class ToolRound:
     def context(self, call: PreparedCall) -> ToolContext:
         engine, recorder = self.engine, self.recorder
 
-        def progress(text: str) -> None:
-            number, name = recorder.round, call.request.name
-            self.control.call_in_loop(
-                lambda: recorder.tell(
-                    ToolProgressed, call_id=call.call_id, tool_name=name, text=text, round=number
-                )
-            )
+        def show(text: str) -> None:
+            if call.call_id not in self.over:
+                name, number = call.request.name, recorder.round
+                recorder.tell(ToolProgressed, call_id=call.call_id, tool_name=name, text=text, round=number)
 
         return ToolContext(
             call_id=call.call_id,
@@ -133,7 +132,7 @@ class ToolRound:
             cwd=engine.cwd,
             files=engine.files,
             deps=engine.deps,
-            progress=progress,
+            progress=lambda text: self.control.call_in_loop(lambda: show(str(text))),
             ask=engine.ask,
         )
 
@@ -160,6 +159,7 @@ class ToolRound:
 
     def report_end(self, call: PreparedCall, result: ToolResult, duration: float) -> None:
         self.finished += 1
+        self.over.add(call.call_id)
         outcome: ToolOutcome = "success" if result.ok else "denied" if result.denied else "error"
         self.recorder.log(
             ToolExecutionResult,
