@@ -2,13 +2,13 @@
 
 `python fuzz/permissions.py --cases 100000 --seed 1` prints the number of cases per class, the cost relative
 to a bare parse, and the first failures with a short reproduction; it exits 1 on any failure. Valid shell text
-that the grammar cannot read (about one in a hundred) may be held instead: its class is marked "grammar gap".
+that the grammar cannot read may be held instead ("grammar gap"), and so may text with a line continuation in
+the middle of a token ("continued").
 """
 
 from __future__ import annotations
 
 import argparse
-import errno
 import os
 import random
 import sys
@@ -20,7 +20,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from shell_text import ALLOW, COMPUTED, DENIED, DENY, NOT_ALLOWED, WRITING, compose, pick_leaves
+from linked_tree import build_tree, leads_nowhere, list_links
+from shell_text import ALLOW, COMPUTED, DENIED, DENY, NOT_ALLOWED, WRITING, compose, pick_leaves, splice
 
 from robota.core.permissions import evaluate_permission, explain_permission
 
@@ -97,8 +98,12 @@ def make_shell_case(rng: random.Random) -> Case:
     if not parses(text) and kind != "denied and broken":
         kind += " (grammar gap)"
         accepted |= {"deny" if mode == "plan" else "approve"}
+    spliced = splice(rng, text) if rng.random() < 0.15 else text
+    if spliced != text:
+        kind += " (continued)"
+        accepted |= {"approve", "deny"}
     context = {"mode": mode, "allow": ALLOW, "deny": DENY, "cwd": "/work/project", "home": "/home/nobody"}
-    return Case(f"shell: {kind}", "Bash", {"command": text}, context, accepted)
+    return Case(f"shell: {kind}", "Bash", {"command": spliced}, context, accepted)
 
 
 def random_text(rng: random.Random) -> str:
@@ -205,43 +210,6 @@ def make_arbitrary_case(rng: random.Random) -> Case:
     context: dict[str, Any] = {"mode": mode, "cwd": "/work/project", "home": "/home/nobody"}
     context |= {name: random_rules(rng, tool) for name in ("allow", "deny", "ask") if rng.random() < 0.6}
     return Case("arbitrary input", tool, tool_input, context, frozenset(STRICTNESS))
-
-
-def build_tree(rng: random.Random, root: Path) -> list[str]:
-    """A random directory tree with links (loops and dangling ones included); returns the names used in it."""
-    names = ["a", "b", "c", "d"]
-    places = [root]
-    for _ in range(12):
-        place = rng.choice(places) / rng.choice(names)
-        if place.is_symlink() or place.exists():
-            continue
-        kind = rng.random()
-        if kind < 0.5:
-            place.mkdir()
-            places.append(place)
-        elif kind < 0.7:
-            place.write_text("x")
-        else:
-            steps = [rng.choice((*names, "..")) for _ in range(rng.randint(1, 3))]
-            place.symlink_to(Path(rng.choice(("", str(root))), *steps))
-    return names
-
-
-def leads_nowhere(path: Path) -> bool:
-    """Whether links in this path run in a circle, so that no file could ever be opened through it."""
-    real = Path(os.path.realpath(path))
-    if any(place.is_symlink() for place in (real, *real.parents)):
-        return True
-    try:
-        path.stat()
-    except OSError as error:
-        return error.errno == errno.ELOOP
-    return False
-
-
-def list_links(root: Path) -> str:
-    links = {str(path.relative_to(root)): os.readlink(path) for path in root.rglob("*") if path.is_symlink()}
-    return f"\n    links: {links}"
 
 
 def make_path_case(rng: random.Random, root: Path, names: Sequence[str]) -> Case:

@@ -247,3 +247,15 @@ def pick_leaves(rng: random.Random, special: Sequence[Leaf] = ()) -> list[Leaf]:
     if special:
         leaves.insert(rng.randrange(len(leaves) + 1), rng.choice(special))
     return leaves
+
+
+def splice(rng: random.Random, text: str) -> str:
+    """The text with a line continuation somewhere, even inside a token; the shell reads it the same.
+
+    Only places before the first single quote, comment sign or backslash are used: there it is always removed.
+    """
+    plain = min((text.find(sign) % (len(text) + 1) for sign in "'#\\"), default=0)
+    if plain < 2:
+        return text
+    place = rng.randrange(1, plain)
+    return text[:place] + "\\\n" + text[place:]

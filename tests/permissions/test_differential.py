@@ -8,6 +8,7 @@ the log. Absolute paths and loops that may not end are left out of the strings.
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import random
 import re
@@ -26,7 +27,8 @@ from robota.core.permissions import evaluate_permission
 BASH = shutil.which("bash")
 ENV = shutil.which("env")
 FUZZ = Path(__file__).parents[2] / "fuzz"
-STRINGS = 300
+CORPUS = Path(__file__).parent / "corpus"
+STRINGS = 400
 RECORD = "\x1e"
 PLAIN = (
     "ls",
@@ -111,6 +113,49 @@ SOUP = (
         " ]]",
     ),
 )
+EDITS = (
+    *(
+        "",
+        "'",
+        '"',
+        "\\",
+        "\\\n",
+        "\n",
+        " ",
+        "\t",
+        ";",
+        "&&",
+        "|",
+        "&",
+        "$",
+        "$(",
+        ")",
+        "`",
+        "(",
+        "{ ",
+        "; }",
+        "}",
+    ),
+    *(
+        "#",
+        "$'",
+        "<<E\n",
+        "\nE\n",
+        "<<<",
+        "<(",
+        "${x:-",
+        "!",
+        "=",
+        "[",
+        "]",
+        "{",
+        ",",
+        "*",
+        "a=",
+        "rm",
+        "-- ",
+    ),
+)
 
 
 @pytest.fixture
@@ -163,25 +208,42 @@ def is_covered(started: str, rules: list[str]) -> bool:
     return any(re.fullmatch(expression, started, re.DOTALL) for expression in expressions)
 
 
+def load_corpus_strings() -> list[str]:
+    """Commands of the corpus that name nothing outside the stubs."""
+    files = [
+        CORPUS / f"{name}.jsonl" for name in ("deny_inside", "deny_spelling", "runners", "benign_syntax")
+    ]
+    lines = [line for file in files for line in file.read_text().splitlines()]
+    return sorted({json.loads(line)["input"]["command"] for line in lines})
+
+
+def mutate(rng: random.Random, text: str) -> str:
+    for _ in range(rng.randint(1, 3)):
+        start = rng.randrange(len(text) + 1)
+        text = text[:start] + rng.choice(EDITS) + text[start + rng.choice((0, 0, 1, 2)) :]
+    return text
+
+
+def is_harmless(text: str) -> bool:
+    """No path but /dev/null, no endless loop, no recursion, no program search outside PATH."""
+    if re.search(r"\b(while|until|function|PATH|select)\b|\(\s*\)|for\s*\(\(|-p", text.replace("\\\n", "")):
+        return False
+    return "/" not in re.sub(r"/dev/null(?=[\s;&|)}]|$)|http://", "", text)
+
+
 def generate_strings(rng: random.Random, shell_text: ModuleType) -> Iterator[str]:
     tables = ((), shell_text.NOT_ALLOWED, shell_text.WRITING, shell_text.DENIED, shell_text.COMPUTED)
-    kinds = [[leaf for leaf in table if "/" not in leaf[0]] for table in tables]
-    made = 0
-    while made < STRINGS:
-        if made % 4 == 3:
-            text = "".join(rng.choices(SOUP, k=rng.randrange(2, 14)))
-        else:
-            text = shell_text.compose(rng, shell_text.pick_leaves(rng, rng.choice(kinds)))
-        if made % 4 >= 1 and "/dev/" not in text and len(text) > 2:
-            place = rng.randrange(len(text))
-            text = (
-                text[:place]
-                + rng.choice(("'", '"', "\\", "\n", ";", "|", "&", "$", "(", ")", "{", "}", ""))
-                + (text[place + rng.randrange(2) :])
-            )
-        if not re.search(r"\b(while|until)\b", text):
-            made += 1
-            yield text
+    corpus = load_corpus_strings()
+    for _ in range(STRINGS):
+        makers = (
+            lambda: shell_text.compose(rng, shell_text.pick_leaves(rng, rng.choice(tables))),
+            lambda: mutate(rng, shell_text.compose(rng, shell_text.pick_leaves(rng, rng.choice(tables)))),
+            lambda: "".join(rng.choices(SOUP, k=rng.randrange(2, 14))),
+            lambda: mutate(rng, rng.choice(corpus)),
+            lambda: mutate(rng, rng.choice(corpus) + rng.choice(("\n", " && ", "|")) + rng.choice(corpus)),
+        )
+        make = rng.choice(makers)
+        yield next(text for text in iter(make, None) if is_harmless(text))
 
 
 @pytest.mark.skipif(BASH is None or ENV is None, reason="needs bash and env")
