@@ -119,6 +119,19 @@ async def test_a_listener_that_joins_inside_a_callback_hears_the_next_event(bus:
     assert texts(late) == ["b"]
 
 
+async def test_an_event_emitted_right_after_joining_reaches_the_newcomer(bus: EventBus) -> None:
+    late: list[Event] = []
+
+    def invite(event: TextDelta) -> None:
+        if event.text == "a":
+            bus.subscribe(late.append)
+            bus.emit(TextDelta("b"))
+
+    bus.on(TextDelta, invite)
+    bus.emit(TextDelta("a"))
+    assert texts(late) == ["b"]
+
+
 async def test_unsubscribing_twice_leaves_another_subscription_of_the_same_function(bus: EventBus) -> None:
     heard: list[Event] = []
     listen = heard.append
