@@ -102,6 +102,10 @@ def test_a_cut_through_a_character_is_no_error(data):
         assert (cut.invalid_at, whole.startswith(cut.text)) == (None, True)
 
 
+def test_a_cut_does_not_hide_that_a_text_is_no_utf_8():
+    assert decode(b"caf\xe9 au lait", cut=True).format == TextFormat("latin-1")
+
+
 # --- all or nothing ------------------------------------------------------------------------------------
 
 
@@ -237,6 +241,31 @@ print(*seen)
     seen = done.stdout.split()
     assert seen == sorted(seen, reverse=True), done.stderr
     assert set(seen) == {"old", "new"}
+
+
+def test_a_directory_that_somebody_else_makes_at_the_same_time_is_used(tmp_path):
+    path = tmp_path / "a" / "f"
+
+    class Overtaken(SystemCalls):
+        def mkdir(self, name: str, mode: int, *, dir_fd: int) -> None:
+            path.parent.mkdir()
+            os.mkdir(name, mode, dir_fd=dir_fd)
+
+    assert replace_content(path, Overtaken()) is None
+    assert path.read_bytes() == NEW
+
+
+def test_new_directories_reach_the_disk_with_their_file(tmp_path):
+    synced: list[int] = []
+
+    class Watched(SystemCalls):
+        def fsync(self, descriptor: int) -> None:
+            synced.append(os.fstat(descriptor).st_ino)
+
+    path = tmp_path / "a" / "b" / "f"
+    replace_content(path, Watched())
+    places = (path, tmp_path, tmp_path / "a", tmp_path / "a" / "b")
+    assert synced == [place.stat().st_ino for place in places]
 
 
 def test_a_file_system_that_cannot_sync_directories_is_no_obstacle(tmp_path):

@@ -333,6 +333,13 @@ def test_directories_that_may_only_be_passed_through_are_no_obstacle():
         assert run_unprivileged("Write", file_path=str(path), content="x") == f"Written 1 bytes to {path}"
 
 
+def test_a_directory_that_may_be_written_but_not_listed_is_no_obstacle():
+    with public_directory() as directory:
+        directory.chmod(0o733)
+        path = directory / "f"
+        assert run_unprivileged("Write", file_path=str(path), content="x") == f"Written 1 bytes to {path}"
+
+
 async def test_a_full_disk_leaves_the_old_file_and_says_so(old):
     class FullDisk(SystemCalls):
         room = 3
