@@ -14,11 +14,11 @@ from robota.core.net import Url
 
 FailureCode: TypeAlias = Literal[
     "invalid_url", "forbidden_address", "dns", "refused", "reset", "timeout", "certificate", "protocol",
-    "network", "http_status", "too_large", "binary", "redirects",
+    "network", "http_status", "too_large", "binary", "redirects", "configuration",
 ]  # fmt: skip
 
-RETRY_ONCE = "Trying once more may help."
-DO_NOT_RETRY = "Do not try the same URL again."
+RETRY_ONCE = "You may retry once."
+DO_NOT_RETRY = "Do not retry."
 
 
 class FetchError(Exception):
@@ -50,8 +50,8 @@ def describe_failure(error: BaseException, url: Url) -> FetchError:
             case ConnectionRefusedError():
                 return FetchError(
                     "refused",
-                    f"{where} refused the connection on port {url.port}. Check the address; trying again "
-                    "helps only if the service is just starting.",
+                    f"{where} refused the connection on port {url.port}. Check the address; retry only "
+                    "if the service is just starting.",
                 )
             case ConnectionResetError() | BrokenPipeError():
                 return incomplete(url)
@@ -81,9 +81,9 @@ def describe_status(status: int) -> str:
     except ValueError:
         phrase = ""
     if status >= 500:
-        advice = "The server has a problem; trying again later may help."
+        advice = "The server has a problem; you may retry later."
     elif status in (408, 429):
-        advice = "The server asks for patience; try again later, not at once."
+        advice = "The server asks for patience; retry later, not at once."
     else:
         advice = DO_NOT_RETRY
     return f"HTTP {status}{phrase}. {advice}"

@@ -6,25 +6,22 @@ elsewhere is handed back as data. What goes wrong is a `FetchError`.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import anyio
 from msgspec import Struct
 
-from robota._version import __version__
 from robota.core.errors import NetworkError, ValidationError
 from robota.core.net import MAX_REDIRECTS, PUBLIC_ONLY, AddressPolicy, Resolve, Url, judge_redirect, parse_url
 from robota.core.net import resolve_checked as resolve_address
 from robota.core.plain_text import clip
+from robota.tools.web.body import USER_AGENT, BodyReader, trusting_context
 from robota.tools.web.failure import (
     DO_NOT_RETRY,
     FetchError,
-    bad_protocol,
     describe_failure,
     describe_status,
-    incomplete,
     too_slow,
 )
 from robota.tools.web.text import kind_of, media_type
@@ -39,7 +36,6 @@ MAX_BODY_BYTES = 5_000_000
 MAX_SECONDS = 30.0
 CONNECT_SECONDS = 10.0
 
-USER_AGENT = f"robota/{__version__}"
 _HEADERS = {
     "User-Agent": USER_AGENT,
     "Accept": "text/markdown, text/html;q=0.9, text/plain;q=0.9, application/json;q=0.8, */*;q=0.5",
@@ -153,7 +149,7 @@ class Fetcher(Struct, frozen=True, kw_only=True):
                 "timeout": {"connect": connecting, "read": None, "write": None, "pool": None},
             },
         )
-        context = self.tls or _trusting_context()
+        context = self.tls or trusting_context()
         async with httpx2.AsyncHTTPTransport(verify=context, trust_env=False) as transport:
             response = await transport.handle_async_request(request)
             try:
@@ -173,7 +169,7 @@ class Fetcher(Struct, frozen=True, kw_only=True):
             raise FetchError("binary", _binary(url, content_type, size))
         if size.isdecimal() and len(size) < 20 and int(size) > self.max_bytes:
             raise self._too_large(f"{int(size):,} bytes")
-        body = _Body(url, headers.get("content-encoding", ""), self.max_bytes)
+        body = BodyReader(url, headers.get("content-encoding", ""), self.max_bytes)
         async for piece in response.aiter_raw():
             if not body.take(piece):
                 raise self._too_large("it does not end before that")
@@ -190,43 +186,6 @@ class _Redirection(Struct, frozen=True):
     status: int
 
 
-class _Body:
-    """The bytes of a reply, unpacked while they arrive and never beyond the limit."""
-
-    __slots__ = ("_arrived", "_content", "_limit", "_unpack", "_url")
-
-    def __init__(self, url: Url, encoding: str, limit: int) -> None:
-        import zlib  # noqa: PLC0415 - loaded with the HTTP library
-
-        encoding = encoding.strip().lower()
-        if encoding not in ("", "identity", "gzip", "x-gzip"):
-            raise bad_protocol(url, "it packed the page in a way that was not offered")
-        self._unpack = zlib.decompressobj(wbits=31) if "gzip" in encoding else None
-        self._url = url
-        self._limit = limit
-        self._arrived = 0
-        self._content = bytearray()
-
-    def take(self, piece: bytes) -> bool:
-        """Whether there is room for more. What follows a packed page is left alone."""
-        import zlib  # noqa: PLC0415 - see above
-
-        self._arrived += len(piece)
-        if self._unpack is None:
-            self._content += piece
-        elif not self._unpack.eof:
-            try:
-                self._content += self._unpack.decompress(piece, self._limit + 1 - len(self._content))
-            except zlib.error as error:
-                raise bad_protocol(self._url, "its packed page is broken") from error
-        return max(self._arrived, len(self._content)) <= self._limit
-
-    def finish(self) -> bytes:
-        if self._unpack is not None and self._arrived and not self._unpack.eof:
-            raise incomplete(self._url)
-        return bytes(self._content)
-
-
 def _binary(url: Url, content_type: str, size: str) -> str:
     length = f", {int(size):,} bytes" if size.isdecimal() and len(size) < 20 else ""
     media = "".join(char for char in media_type(content_type)[:80] if char.isalnum() or char in "./+-")
@@ -234,10 +193,3 @@ def _binary(url: Url, content_type: str, size: str) -> str:
         f"{url} is no text ({media}{length}), and only text can be shown. "
         "If it is needed, save it with a command and use a program that reads it."
     )
-
-
-@functools.cache
-def _trusting_context() -> ssl.SSLContext:
-    import ssl  # noqa: PLC0415 - 23 ms, once per process
-
-    return ssl.create_default_context()
