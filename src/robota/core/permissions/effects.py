@@ -170,7 +170,10 @@ def _show(redirection: Redirection, command: Command) -> str:
 
 
 def _touched(invocation: Invocation) -> Iterator[Touch]:
-    use = load_programs().files.get(program_name(invocation.words[0].text))
+    name = program_name(invocation.words[0].text)
+    if name == "git":
+        yield from _read_by_git(invocation)
+    use = load_programs().files.get(name)
     if use is None or invocation.computed:
         return
     part, where = invocation.command.text, invocation.directories
@@ -195,6 +198,17 @@ def _touched(invocation: Invocation) -> Iterator[Touch]:
             yield Touch("write", word, where, part)
     if recursive and not operands[use.skip :] and use.operands == "read":
         yield Touch("read", plain_word("."), where, part, recursive, hidden)
+
+
+def _read_by_git(invocation: Invocation) -> Iterator[Touch]:
+    """Files whose content git prints; `HEAD:path` names one too."""
+    words = [word for word in invocation.words[1:] if not word.text.startswith("-")]
+    if not words or words[0].text not in load_programs().reading_git:
+        return
+    for word in words[2 if words[0].text == "grep" else 1 :]:
+        revision, colon, path = word.text.partition(":")
+        target = _tail(word, path) if colon and "/" not in revision else word
+        yield Touch("read", target, invocation.directories, invocation.command.text)
 
 
 def _option_touches(option: OptionWord, use: FileUse, where: Directories, part: str) -> Iterator[Touch]:

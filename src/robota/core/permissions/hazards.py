@@ -20,6 +20,8 @@ class Hazard(Struct, frozen=True):
     index: int
     """A rule must spell out the words up to and including this one."""
     word: str
+    value: str = ""
+    """What the option is given: often the command that it starts."""
 
 
 class OptionWord(Struct, frozen=True):
@@ -112,13 +114,13 @@ def _option_hazards(
     found, operands = read_options(words, start, options)
     for option in found:
         if _is_harmful(option, options):
-            yield Hazard(option.last, option.name)
+            yield Hazard(option.last, option.name, option.text or "")
     taken = {option.last for option in found if option.value is not None}
     for index in risky:
         if index not in taken and (any(index == position for position, _ in operands)):
             yield Hazard(index, words[index].raw)
     if options.first and operands and (operands[0][1].text in options.first or not operands[0][1].literal):
-        yield Hazard(operands[0][0], operands[0][1].text)
+        yield Hazard(operands[0][0], operands[0][1].text, " ".join(word.text for _, word in operands[1:]))
     if options.operands is not None and len(operands) > options.operands:
         yield Hazard(operands[-1][0], operands[-1][1].text)
     for index, word in enumerate(words[start:], start):
@@ -189,7 +191,8 @@ def _git_hazards(words: Sequence[Word], risky: frozenset[int]) -> Iterator[Hazar
         name, equals, _ = words[index].text.partition("=")
         taken = name in git.values and not equals
         if name in git.run or (equals and name + "=" in git.run) or name.startswith("-c"):
-            yield Hazard(min(index + (not equals), len(words) - 1), name)
+            last = min(index + (not equals), len(words) - 1)
+            yield Hazard(last, name, words[last].text)
         index += 2 if taken or name in ("-c", "--config-env") else 1
     if index >= len(words):
         return
@@ -244,4 +247,4 @@ def _git_config_hazards(words: Sequence[Word], index: int) -> Iterator[Hazard]:
     key = settings[0].lower() if settings else ""
     computed = any(word.computed for _, word in operands[:2])
     if computed or (key.startswith(git.config_keys) and key not in git.config_keys_plain):
-        yield Hazard(len(words) - 1, key)
+        yield Hazard(len(words) - 1, key, " ".join(settings[1:]))

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from robota.core.permissions.lexer import ShellSyntaxError
 from robota.core.permissions.programs import program_name
+from robota.core.permissions.risky import find_risky, names_set_by_commands
 from robota.core.permissions.runners import Inner, Unwrapped, unwrap
 from robota.core.permissions.script import Command, Script
 from robota.core.permissions.shell import parse_shell
@@ -25,6 +26,8 @@ Directories: TypeAlias = tuple[str | None, ...]
 
 class Invocation(Struct, frozen=True):
     command: Command
+    script: Script
+    """The text it is part of."""
     directories: Directories
     unwrapped: Unwrapped | None = None
     inner: tuple[Invocation, ...] = ()
@@ -48,7 +51,8 @@ def find_invocations(script: Script, directories: Directories, home: str, depth:
     """The commands of a script, each with what it runs in turn."""
     commands = [*script.commands]
     tracked = track_directories(script, directories, home)
-    return [_open(command, where, home, depth) for command, where in zip(commands, tracked, strict=True)]
+    opener = _Opener(script, home)
+    return [opener.open(command, where, depth) for command, where in zip(commands, tracked, strict=True)]
 
 
 def walk(invocations: Sequence[Invocation]) -> list[Invocation]:
@@ -62,30 +66,53 @@ def walk(invocations: Sequence[Invocation]) -> list[Invocation]:
     return found
 
 
-def _open(command: Command, directories: Directories, home: str, depth: int) -> Invocation:
-    if not command.words[0].literal:
-        return Invocation(command, directories)
-    unwrapped = unwrap(command)
-    if unwrapped is None:
-        return Invocation(command, directories)
-    if depth >= MAXIMUM_RUNNERS:
-        return Invocation(command, directories, unwrapped, opaque=True)
-    inside = (None,) if _changes_directory(command) else directories
-    found: list[Invocation] = []
-    scripts: list[Script] = []
-    opaque = unwrapped.opaque
-    for inner in unwrapped.inner:
-        if inner.source is None:
-            found.append(_open(_inner_command(command, inner), inside, home, depth + 1))
-            continue
+class _Opener:
+    """Looks into the runners among a script's commands."""
+
+    def __init__(self, script: Script, home: str) -> None:
+        self._script = script
+        self._home = home
+
+    def open(self, command: Command, directories: Directories, depth: int) -> Invocation:
+        script = self._script
+        if not command.words[0].literal:
+            return Invocation(command, script, directories)
+        unwrapped = unwrap(command)
+        risky = program_name(command.words[0].text) == "find" and bool(find_risky(command.words, script))
+        if risky:  # a value may add an -exec
+            unwrapped = unwrapped or Unwrapped()
+        if unwrapped is None:
+            return Invocation(command, script, directories)
+        if depth >= MAXIMUM_RUNNERS:
+            return Invocation(command, script, directories, unwrapped, opaque=True)
+        inside = (None,) if _changes_directory(command) else directories
+        found: list[Invocation] = []
+        scripts: list[Script] = []
+        opaque = unwrapped.opaque or risky
+        for inner in unwrapped.inner:
+            if inner.source is None:
+                found.append(self.open(_inner_command(command, inner), inside, depth + 1))
+                continue
+            parsed = self._parse(inner.source)
+            if parsed is None:
+                opaque = True
+            else:
+                scripts.append(parsed)
+                found.extend(find_invocations(parsed, inside, self._home, depth + 1))
+        return Invocation(command, script, directories, unwrapped, tuple(found), tuple(scripts), opaque)
+
+    def _parse(self, source: str) -> Script | None:
+        """An inner text; it may use the variables of the outer one."""
         try:
-            script = parse_shell(inner.source)
+            parsed = parse_shell(source)
         except ShellSyntaxError:
-            opaque = True
-            continue
-        scripts.append(script)
-        found.extend(find_invocations(script, inside, home, depth + 1))
-    return Invocation(command, directories, unwrapped, tuple(found), tuple(scripts), opaque)
+            return None
+        parsed.parameters = True
+        for name, values in self._script.assigned.items():
+            parsed.assigned.setdefault(name, []).extend(values)
+        for name in names_set_by_commands(self._script):
+            parsed.assigned.setdefault(name, []).append(None)
+        return parsed
 
 
 def _inner_command(command: Command, inner: Inner) -> Command:

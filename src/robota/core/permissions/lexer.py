@@ -18,6 +18,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./:=@%+,\]^-]+")
 _WORD_END = frozenset(" \t\n;&|<>()")
 _QUOTED_TEXT = re.compile(r'[^"\\$`]+')
 _UNQUOTED_TEXT = re.compile(r"[^\s;&|<>()\\'\"$`]+")
+_DEFAULT = re.compile(r"(?:\[[^\]]*\])?:?[-+=?]")
 _ESCAPES = re.compile(r"(?:\\[^\n])+")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SPECIAL_PARAMETERS = "@*#?-$!0123456789"
@@ -292,11 +293,13 @@ def _read_braced(reader: Reader, quoted: bool) -> Piece:
         raise ShellSyntaxError("a prompt expansion can run commands held in a variable")
     if name is not None and "=" in reader.peek(2):
         reader.script.assign(name.group(), None)
-    _read_brace_tail(reader, quoted)
+    default = _DEFAULT.match(reader.src, reader.pos) is not None
+    _read_brace_tail(reader, quoted, plain_quotes=quoted and default)
     return ("substitution", reader.src[start : reader.pos], quoted)
 
 
-def _read_brace_tail(reader: Reader, quoted: bool) -> None:
+def _read_brace_tail(reader: Reader, quoted: bool, *, plain_quotes: bool) -> None:
+    """The rest of `${name…}`; in a quoted default (`plain_quotes`) single quotes are plain characters."""
     reader.enter()
     pieces: list[Piece] = []
     while not reader.at_end():
@@ -305,8 +308,10 @@ def _read_brace_tail(reader: Reader, quoted: bool) -> None:
             reader.pos += 1
             reader.leave()
             return
-        if quoted and character == "'":
-            # bash reads a single quote here as a quote or as a plain character, depending on the operator
+        if plain_quotes and character == "'":
+            reader.pos += 1
+            continue
+        if quoted and (character == "'" or reader.peek(2) == "$'"):
             raise ShellSyntaxError("a single quote inside a quoted expansion is ambiguous")
         if character in "<>" and reader.peek(2)[1:] == "(":
             _read_process_substitution(reader, pieces)

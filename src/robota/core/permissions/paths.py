@@ -30,10 +30,11 @@ class Place(Struct, frozen=True):
 
 def make_place(cwd: str | None, home: str | None, additional_dirs: Sequence[str]) -> Place:
     here = normalise(os.getcwd() if cwd is None else os.path.join(os.getcwd(), os.fspath(cwd)))
+    added = [additional_dirs] if isinstance(additional_dirs, str) else additional_dirs
     house = normalise(os.path.expanduser("~") if home is None else os.fspath(home))
     roots = [
         here,
-        *(normalise(os.path.join(here, expand_home(os.fspath(each), house))) for each in additional_dirs),
+        *(normalise(os.path.join(here, expand_home(os.fspath(each), house))) for each in added),
     ]
     return Place(here, house, tuple(dict.fromkeys([*roots, *(os.path.realpath(root) for root in roots)])))
 

@@ -112,6 +112,7 @@ class Programs(Struct, frozen=True, forbid_unknown_fields=True):
     network: frozenset[str]
     network_git: frozenset[str]
     read_only: frozenset[str]
+    reading_git: frozenset[str]
     read_only_git: frozenset[str]
     inert_variables: frozenset[str]
     steering_variables: frozenset[str]

@@ -7,48 +7,63 @@ sets or produces is followed back to where it comes from.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from robota.core.permissions.hazards import find_hazards
 from robota.core.permissions.lexer import ShellSyntaxError
 from robota.core.permissions.programs import load_programs
 from robota.core.permissions.script import Command, Script
 from robota.core.permissions.shell import parse_shell
-from robota.core.permissions.words import Word
+from robota.core.permissions.words import Piece, Word
 
 _BRACED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*|[@*0-9])(\[[@*0-9]+\])?(:?[-=+])?(.?)")
 _POSITIONAL = frozenset("@*123456789")
+_ANY_NAME = "*"
 _SETS_POSITIONAL = frozenset({"set", "shift", "getopts"})
 
 
 def find_risky(words: Sequence[Word], script: Script) -> frozenset[int]:
-    """The positions of words that might be options."""
+    """The positions of words that might be options, or be split into some."""
     return frozenset(
         index
         for index, word in enumerate(words)
-        if index and word.starts_unknown and not _is_harmless(words, index, script)
+        if index
+        and word.pieces
+        and not all(_is_harmless(piece, words[:index], script) for piece in _open_pieces(word))
     )
 
 
-def _is_harmless(words: Sequence[Word], index: int, script: Script) -> bool:
-    kind, text, _ = next(piece for piece in words[index].pieces if piece[0] != "text" or piece[1])
+def _open_pieces(word: Word) -> list[Piece]:
+    """The expansions that may begin a word: those outside quotes, and a quoted one at the start."""
+    found: list[Piece] = []
+    begun = False
+    for piece in word.pieces:
+        kind, text, quoted = piece
+        if kind in ("variable", "substitution") and not (quoted and begun):
+            found.append(piece)
+        begun = begun or kind != "text" or bool(text)
+    return found
+
+
+def _is_harmless(piece: Piece, consumer: Sequence[Word], script: Script) -> bool:
+    kind, text, _ = piece
     if kind == "variable":
         return _variable_is_harmless(text, script)
     if text.startswith("${"):
         braced = _BRACED.match(text)
-        return (
-            braced is not None and braced.group(4) != "-" and _variable_is_harmless(braced.group(1), script)
-        )
+        if braced is None or (braced.group(4) and braced.group(4) in "-\"'$`\\"):
+            return False
+        return _variable_is_harmless(braced.group(1), script)
     if text.startswith("$("):
-        return _output_is_harmless(text[2:-1], words[:index])
+        return _output_is_harmless(text[2:-1], consumer)
     return text.startswith(("<(", ">("))
 
 
 def _variable_is_harmless(name: str, script: Script) -> bool:
+    set_names = names_set_by_commands(script)
     if name in _POSITIONAL:
-        calls = (command.words[0].text for command in script.commands)
-        return not script.functions and _SETS_POSITIONAL.isdisjoint(calls)
-    if _is_set_by_command(name, script):
+        return not (script.parameters or script.functions or "@" in set_names)
+    if name in set_names or _ANY_NAME in set_names:
         return False
     return all(
         value is not None and not any(part.startswith("-") for part in value.split())
@@ -56,16 +71,23 @@ def _variable_is_harmless(name: str, script: Script) -> bool:
     )
 
 
-def _is_set_by_command(name: str, script: Script) -> bool:
-    setters = load_programs().setters
-    return any(
-        command.words[0].text in setters and any(_sets(word, name) for word in command.words[1:])
-        for command in script.commands
-    )
+def names_set_by_commands(script: Script) -> frozenset[str]:
+    """Variables that builtins such as `read` and `export` set, `@` for the positional parameters."""
+    if script.set_names is None:
+        script.set_names = frozenset(name for command in script.commands for name in _names_set_by(command))
+    return script.set_names
 
 
-def _sets(word: Word, name: str) -> bool:
-    return word.computed or word.text == name or word.text.startswith((name + "=", name + "[", name + "+="))
+def _names_set_by(command: Command) -> Iterator[str]:
+    builtin = command.words[0].text
+    if builtin in _SETS_POSITIONAL:
+        yield "@"
+    if builtin not in load_programs().setters:
+        return
+    for word in command.words[1:]:
+        text = word.text.removeprefix("-v") if builtin == "printf" else word.text
+        name = text.partition("=")[0].partition("[")[0].rstrip("+")
+        yield _ANY_NAME if word.computed and not name.isidentifier() else name
 
 
 def _output_is_harmless(source: str, consumer: Sequence[Word]) -> bool:

@@ -6,6 +6,7 @@ as a deny or ask rule makes the tool it was meant for ask.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
@@ -136,11 +137,12 @@ def load_rules(rules: object, kind: RuleKind) -> RuleSet:
         return RuleSet()
     if isinstance(rules, str):
         return _parse_all((rules,), kind)
-    if not isinstance(rules, (list, tuple, set, frozenset)):
+    if not isinstance(rules, Iterable) or isinstance(rules, (Mapping, bytes)):
         return RuleSet(problems=(RuleProblem(0, repr(rules), "rules are given as a list of texts", None),))
-    if all(isinstance(rule, str) for rule in rules):
-        return _parse_all(tuple(rules), kind)
-    return _collect([parse_rule(rule, kind=kind, position=index) for index, rule in enumerate(rules)])
+    given = tuple(rules)
+    if all(isinstance(rule, str) for rule in given):
+        return _parse_all(given, kind)
+    return _collect([parse_rule(rule, kind=kind, position=index) for index, rule in enumerate(given)])
 
 
 @lru_cache(maxsize=256)

@@ -16,6 +16,8 @@ from robota.core.permissions.words import UNKNOWN_WORD, Word, plain_word
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _NUMBER_OPTION = re.compile(r"-{1,2}\+?\d+\Z")
+_INPUT_READERS = frozenset({"at", "batch"})
+_INPUT_FILES = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
 _FIND_ACTIONS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 
 
@@ -51,6 +53,10 @@ def unwrap(command: Command) -> Unwrapped | None:
         return _unwrap_find(words)
     if name in programs.shells:
         return _unwrap_shell(command)
+    if name in ("source", "."):
+        return _unwrap_source(command)
+    if name in _INPUT_READERS:
+        return _unwrap_input(command)
     runner = programs.runners.get(name)
     if runner is None:
         return None
@@ -72,28 +78,40 @@ def _describe(words: tuple[Word, ...], start: int, runner: Runner) -> Unwrapped 
         return _as_source([text] if text is not None else words[at : at + 1], at, runner)
     if not rest or runner.whole_is_file:
         return None
-    if runner.script and (rest[0].text != "-" or len(rest) > 1):
-        return _as_source(rest[: runner.words or None], start, runner)
+    if runner.script:
+        return (
+            _as_source(rest[: runner.words or None], start, runner) if rest[0].text not in ("-", "") else None
+        )
     steered = any(_ASSIGNMENT.match(word.text) for word in words[1:start])
     if runner.appends:
-        rest = (*rest, UNKNOWN_WORD)
+        rest = (*_fill_in(words[1:start], rest), UNKNOWN_WORD)
     inner = Inner(start, rest, steered=steered)
     wrote = any(_option_name(word.text) in runner.writes for word in words[1:start])
     return Unwrapped((inner,), inert=runner.inert and not wrote, restricts=restricts)
 
 
+def _fill_in(options: Sequence[Word], rest: tuple[Word, ...]) -> tuple[Word, ...]:
+    """The inner words with those that `xargs -I` replaces marked as unknown."""
+    marks = {"{}"}
+    for index, word in enumerate(options):
+        if word.text.startswith("-I"):
+            marks.add(word.text[2:] or (options[index + 1].text if index + 1 < len(options) else "{}"))
+    return tuple(UNKNOWN_WORD if any(mark in word.text for mark in marks) else word for word in rest)
+
+
 def _as_source(words: Sequence[Word], start: int, runner: Runner) -> Unwrapped:
+    """A shell text made of words; `parallel` fills in its arguments, or runs them when it has no command."""
     restricts = not runner.deny_only
-    if not all(word.literal or (not word.computed and runner.appends) for word in words):
+    texts = [word.text for word in words]
+    given = texts.index(":::") if runner.appends and ":::" in texts else len(texts)
+    source = " ".join(texts[:given]) if given else "\n".join(texts[1:])
+    if not all(word.literal for word in words[:given] or words):
         return Unwrapped(restricts=restricts, opaque=True)
-    source = " ".join(word.text for word in words)
     if runner.argv_string:
-        inner = Inner(start, tuple(plain_word(text) for text in source.split()), steered=True)
-    elif runner.appends:
-        inner = Inner(start, source=source + " $0")
-    else:
-        inner = Inner(start, source=source)
-    return Unwrapped((inner,), restricts=restricts)
+        source = "env " + source
+    elif runner.appends and given:
+        source = source.replace("{}", " $0 ") + " $0"
+    return Unwrapped((Inner(start, source=source),), restricts=restricts)
 
 
 def _option_name(text: str) -> str:
@@ -187,7 +205,7 @@ def _script_option(words: tuple[Word, ...], start: int, runner: Runner) -> tuple
             if attached is not None:
                 return index, plain_word(attached) if word.literal else UNKNOWN_WORD
             return min(index + 1, len(words) - 1), None
-        if index >= start and not runner.positional:
+        if index >= start and not (runner.positional or runner.whole_is_file):
             return None
     return None
 
@@ -229,9 +247,20 @@ def _unwrap_shell(command: Command) -> Unwrapped | None:
         if not words[index].literal:
             return Unwrapped(opaque=True)
         return Unwrapped((Inner(index, source=words[index].text),))
-    if index < len(words) and not any("s" in word.text for word in words[1:index] if word.text[:1] == "-"):
+    named = index < len(words) and words[index].text not in _INPUT_FILES
+    if named and not any("s" in word.text for word in words[1:index] if word.text[:2] not in ("", "--")):
         return Unwrapped(opaque=True) if words[index].computed else None
     return _unwrap_input(command)
+
+
+def _unwrap_source(command: Command) -> Unwrapped | None:
+    """`source` runs a file; a substitution or its input in place of the file is only known at run time."""
+    words = command.words[1:]
+    if words and words[0].text == "--":
+        words = words[1:]
+    if words and words[0].text in _INPUT_FILES:
+        return _unwrap_input(command)
+    return Unwrapped(opaque=True) if words and words[0].computed else None
 
 
 def _unwrap_input(command: Command) -> Unwrapped | None:

@@ -78,7 +78,9 @@ class Script:
         "functions",
         "holds_code",
         "lasting",
+        "parameters",
         "redirections",
+        "set_names",
     )
 
     def __init__(self) -> None:
@@ -92,8 +94,12 @@ class Script:
         self.functions: set[str] = set()
         self.evaluates_text = False
         """Whether bash evaluates contents of variables as arithmetic, which runs commands held in them."""
+        self.parameters = False
+        """Whether the positional parameters come from elsewhere in the text."""
         self.holds_code = False
         """Whether a quoted text contains a command substitution."""
+        self.set_names: frozenset[str] | None = None
+        """Variables that builtins set; worked out on first use."""
         self._counter = 0
 
     def next_scope(self) -> int:

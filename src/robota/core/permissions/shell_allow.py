@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from robota.core.permissions.calls import Call, Cover, Gap
 from robota.core.permissions.effects import Touch
 from robota.core.permissions.hazards import find_hazards
-from robota.core.permissions.invocations import Invocation
+from robota.core.permissions.invocations import Invocation, walk
 from robota.core.permissions.paths import anchor_pattern, covers, in_workspace, is_protected, resolve
 from robota.core.permissions.programs import load_programs
 from robota.core.permissions.risky import find_risky
@@ -43,10 +43,11 @@ def cover_script(
     if not patterns:
         return Gap(None, "no rule allows it")
     used: list[str] = []
+    coverage = _Coverage(patterns)
     for invocation in invocations:
         if _is_condition(invocation.command):
             continue
-        found = _Coverage(script, patterns).rule_for(invocation)
+        found = coverage.rule_for(invocation)
         if found is None:
             return Gap(invocation.command.text, "no rule allows this part")
         used.append(found)
@@ -62,8 +63,7 @@ def _is_condition(command: Command) -> bool:
 
 
 class _Coverage:
-    def __init__(self, script: Script, patterns: Sequence[tuple[str, ShellPattern]]) -> None:
-        self._script = script
+    def __init__(self, patterns: Sequence[tuple[str, ShellPattern]]) -> None:
         self._patterns = patterns
 
     def rule_for(self, invocation: Invocation) -> str | None:
@@ -86,7 +86,7 @@ class _Coverage:
         return None
 
     def _grants(self, pattern: ShellPattern, invocation: Invocation, spelled: int) -> bool:
-        """A rule without wildcards grants what it spells out; what a shell reads from its input is not that."""
+        """A rule without wildcards grants what it spells out, but not what a shell reads from its input."""
         unwrapped = invocation.unwrapped
         if not pattern.exact:
             return self._stays_within(invocation, spelled)
@@ -95,7 +95,7 @@ class _Coverage:
     def _stays_within(self, invocation: Invocation, spelled: int) -> bool:
         """Whether all that could do more than the rule says is among the words that the rule spells out."""
         words = invocation.words
-        hazards = find_hazards(words, find_risky(words, self._script))
+        hazards = find_hazards(words, find_risky(words, invocation.script))
         if any(hazard.index >= spelled for hazard in hazards):
             return False
         unwrapped = invocation.unwrapped
@@ -118,9 +118,6 @@ class _Coverage:
         unwrapped = invocation.unwrapped
         if unwrapped is None or invocation.opaque or any(inner.steered for inner in unwrapped.inner):
             return False
-        scripts = [*invocation.scripts]
-        if any(script.redirections or _steered(script) for script in scripts):
-            return False
         return bool(invocation.inner) and all(
             _is_condition(inner.command) or self.rule_for(inner) is not None for inner in invocation.inner
         )
@@ -136,19 +133,29 @@ def is_inert(assignment: Assignment) -> bool:
 
 def _steering_gap(script: Script, invocations: Sequence[Invocation]) -> Gap | None:
     """Variables that decide what later parts run, set on the way."""
-    steering = _steered(script)
-    programs = load_programs()
-    for invocation in invocations:
-        if invocation.words[0].text in programs.setters:
-            names = [
-                word.text.partition("=")[0].partition("[")[0].rstrip("+") for word in invocation.words[1:]
-            ]
-            steering += [name for name in names if programs.is_steering(name)]
-    return Gap(steering[0], f"setting {steering[0]} can change what other parts run") if steering else None
+    every = walk(invocations)
+    names = sorted(script.lasting.union(*(inner.lasting for each in every for inner in each.scripts)))
+    steering = [name for name in names if load_programs().is_steering(name)]
+    steering += [name for each in every for name in _set_by(each)]
+    return Gap(steering[0], "setting this variable can change what other parts run") if steering else None
 
 
-def _steered(script: Script) -> list[str]:
-    return [name for name in sorted(script.lasting) if load_programs().is_steering(name)]
+def _set_by(invocation: Invocation) -> list[str]:
+    """Variables that a builtin sets and that steer, or whose names are not known."""
+    programs, words = load_programs(), invocation.words
+    builtin = words[0].text
+    if builtin not in programs.setters:
+        return []
+    if builtin == "printf":
+        words = words if any(word.text.startswith("-v") for word in words[1:]) else words[:1]
+    found: list[str] = []
+    for word in words[1:]:
+        text = word.text[2:] if word.text.startswith("-v") and len(word.text) > 2 else word.text
+        name = text.partition("=")[0].partition("[")[0].rstrip("+")
+        refers = builtin in ("declare", "typeset", "local") and text.startswith("-") and "n" in text
+        if refers or programs.is_steering(name) or (word.computed and not name.isidentifier()):
+            found.append(word.raw or word.text)
+    return found
 
 
 def _redirection_gap(call: Call, touches: Sequence[Touch]) -> Gap | None:

@@ -97,11 +97,8 @@ def command_texts(command: Command) -> list[str]:
     return texts
 
 
-def command_items(command: Command) -> list[list[Item]]:
-    """The part as partly known text, also with the program's base name; empty when it is fully known."""
-    words = command.words
-    if all(word.literal for word in words):
-        return []
+def command_items(words: tuple[Word, ...]) -> list[list[Item]]:
+    """A part as partly known text, also with the program's base name."""
     items: list[Item] = []
     for word in words:
         items.extend([" ", *word.items()] if items else word.items())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Iterator
 
 from robota.core.permissions.calls import (
     READING_TOOLS,
@@ -15,7 +16,9 @@ from robota.core.permissions.calls import (
     has_controls,
     parameter_hit,
 )
-from robota.core.permissions.effects import Touch, find_touches, known_path, path_items
+from robota.core.permissions.effects import Touch, find_touches, known_path, path_items, substitute
+from robota.core.permissions.globs import Item
+from robota.core.permissions.hazards import find_hazards
 from robota.core.permissions.invocations import Invocation, find_invocations, walk
 from robota.core.permissions.lexer import ShellSyntaxError
 from robota.core.permissions.paths import (
@@ -25,6 +28,7 @@ from robota.core.permissions.paths import (
     Resolver,
     anchor_pattern,
 )
+from robota.core.permissions.programs import load_programs, program_name
 from robota.core.permissions.rules import Rule
 from robota.core.permissions.script import Command, Script
 from robota.core.permissions.shell import parse_shell
@@ -38,6 +42,7 @@ from robota.core.permissions.shell_patterns import (
 from robota.core.permissions.words import plain_word
 
 _FRAGMENTS = re.compile(r"[;&|\n()`{}<>]+|\$\(")
+_DIALECTS = frozenset({"extglob", "expand_aliases"})
 _QUOTES = str.maketrans("", "", "'\"\\")
 
 
@@ -55,6 +60,7 @@ class ShellSubject:
         self._assigned: frozenset[str] = frozenset()
         self._touches: list[Touch] = []
         self._texts: list[tuple[Invocation, list[str]]] = []
+        self._started: list[tuple[str, str]] | None = None
         self._parse()
 
     def _parse(self) -> None:
@@ -92,6 +98,8 @@ class ShellSubject:
 
     def _find_problem(self) -> str | None:
         for each in self._every:
+            if each.words[0].text == "shopt" and any(word.text in _DIALECTS for word in each.words):
+                return "the command changes how bash reads what follows"
             if each.computed:
                 return f"the program to run is only known when it runs: {each.command.text}"
         scripts = [self.script, *(script for each in self._every for script in each.scripts)]
@@ -123,6 +131,11 @@ class ShellSubject:
         for invocation, texts in self._texts:
             if any(pattern.denies(text) for text in texts):
                 return Hit(invocation.command.text)
+        if self._started is None:
+            self._started = list(_find_started(self._every))
+        for part, text in self._started:
+            if pattern.denies(text):
+                return Hit(part)
         if self.problem is not None:
             return Hit(self.command, certain=False, reason=self.problem)
         return self._possible_hit(pattern)
@@ -132,10 +145,19 @@ class ShellSubject:
             if invocation.opaque:
                 reason = "what it runs is only known when it runs"
                 return Hit(invocation.command.text, certain=False, reason=reason)
-            if any(pattern.may_deny(items) for items in command_items(invocation.command)):
+            if any(pattern.may_deny(items) for items in self._possible_texts(invocation)):
                 reason = "an argument that decides it is only known when it runs"
                 return Hit(invocation.command.text, certain=False, reason=reason)
         return None
+
+    def _possible_texts(self, invocation: Invocation) -> list[list[Item]]:
+        """The part with every value that is known filled in."""
+        command = invocation.command
+        if all(word.literal for word in command.words):
+            return []
+        where = invocation.directories[0]
+        words = (substitute(word, where, self.place.home, self._assigned) for word in command.words)
+        return command_items(tuple(words))
 
     def _file_hit(self, rule: Rule) -> Hit | None:
         reading = rule.tool in READING_TOOLS
@@ -211,6 +233,23 @@ class ShellSubject:
         places = touch.directories
         paths = (known_path(touch.word, directory, self.place.home, self._assigned) for directory in places)
         return [(path, self._resolver.resolve(path, "/")) for path in paths if path is not None]
+
+
+def _find_started(invocations: list[Invocation]) -> Iterator[tuple[str, str]]:
+    """Commands that options and variables start (`tar --to-command`, `GIT_PAGER=`), each with its part."""
+    programs = load_programs()
+    for invocation in invocations:
+        values = [each.value for each in invocation.command.assignments if programs.is_steering(each.name)]
+        sources = [value.text for value in values if value is not None and value.literal]
+        if not invocation.computed and program_name(invocation.words[0].text) in programs.options:
+            words = [word.text for word in invocation.words]
+            for hazard in find_hazards(invocation.words):
+                sources += [hazard.value, " ".join(words[hazard.index :])]
+        part = invocation.command.text if sources else ""
+        for source in sources:
+            for text in (source, source.partition("=")[2].removeprefix("!")):
+                for command in _guess_script(text).commands:
+                    yield from ((part, spelling) for spelling in command_texts(command))
 
 
 def _guess_script(command: str) -> Script:

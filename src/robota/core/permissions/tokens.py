@@ -45,7 +45,10 @@ def read_redirection(reader: Reader) -> Redirection | None:
     blanks = _BLANKS.match(reader.src, found.end())
     reader.pos = blanks.end() if blanks is not None else found.end()
     target = _read_target(reader)
-    redirection = Redirection(operator, target, found.group(1) or "")
+    descriptor = found.group(1) or ""
+    redirection = Redirection(operator, target, descriptor)
+    if descriptor.startswith("{"):
+        reader.script.assign(descriptor[1:-1], None)
     if operator in ("<<", "<<-"):
         quoted = any(character in target.raw for character in "'\"\\")
         redirection.target, redirection.body = None, ""

@@ -22,6 +22,7 @@ MAXIMUM_BRACE_WORDS = 256
 MAXIMUM_BRACE_LENGTH = 4_000
 MAXIMUM_BRACES = 32
 
+_NUMERIC = frozenset("?$!#")  # parameters whose value is a number
 _LIVE_CHARACTERS = re.compile(r"([?\[])")
 _GLOB_TOKENS = re.compile(r"(\*+|\?|\[[^\]/]+\])")
 
@@ -59,18 +60,6 @@ class Word(Struct, frozen=True):
     def variables(self) -> tuple[str, ...]:
         return tuple(text for kind, text, _ in self.pieces if kind == "variable")
 
-    @property
-    def starts_unknown(self) -> bool:
-        """Whether an expansion decides the first character, so that the word might be an option."""
-        for kind, text, _ in self.pieces:
-            if kind == "arithmetic":
-                return False
-            if kind != "text":
-                return True
-            if text:
-                return False
-        return False
-
     def items(self, *, loose: bool = False) -> list[Item]:
         """The word as a partly known text; `loose` lets a quoted expansion contain blanks too."""
         if not self.pieces:
@@ -79,6 +68,8 @@ class Word(Struct, frozen=True):
         for kind, text, quoted in self.pieces:
             if kind == "text":
                 found.extend([text] if quoted else _glob_items(text, at_start=not found))
+            elif kind == "variable" and text in _NUMERIC:
+                found.append("0")
             else:
                 found.append(ANY_WORD if quoted and not loose else ANY_TEXT)
         return found
