@@ -142,9 +142,9 @@ async def run_batch(
 ) -> None:
     """Run every call, at most `limit` at a time: all at once for `None`, one for less than 1.
 
-    Each runs in a task of its own, also a single one: a task is cancelled once, so a tool may still await in
-    its `finally`, which the scope around the run would interrupt again and again. `asyncio.TaskGroup` on
-    purpose: a task in an anyio group costs four times as much, and a hundred parallel tools are measured.
+    Each runs in a task of its own, which is cancelled once, so a tool may still await in its `finally`; a
+    single call needs no task (`RunControl.run_single`). `asyncio.TaskGroup` on purpose: a task in an anyio
+    group costs four times as much, and a hundred parallel tools are measured.
     """
     waiting = iter(calls)
 

@@ -77,7 +77,10 @@ class ToolRound:
             request_count=len(self.calls),
             tools=[call.request.name for call in self.calls],
         )
-        await run_batch(self.calls, self.run_one, limit)
+        if len(self.calls) == 1:
+            await self.control.run_single(self.run_one(self.calls[0]))
+        else:
+            await run_batch(self.calls, self.run_one, limit)
 
     async def run_one(self, call: PreparedCall) -> None:
         if self.control.aborted:
