@@ -85,7 +85,7 @@ async def run_with_cut(path: Path, at: int, cut: Callable[[Robota, AwaitCounter]
     assert asyncio.all_tasks() == tasks
     assert children() == before[1]
     async with asyncio.timeout(10):  # a reader's thread that was left alone closes its file when it is done
-        while open_descriptors() != before[0]:
+        while open_descriptors() != before[0]:  # noqa: ASYNC110 - nobody tells when a thread is done
             await asyncio.sleep(0.001)
     assert provider.open_streams == 0
     assert not agent.is_running

@@ -56,7 +56,8 @@ class RunControl:
     """Stops one run, from any thread and from signal handlers."""
 
     __slots__ = (
-        "_before", "_ended", "_in_tool", "_loop", "_nudged", "_scope", "_task", "_thread", "_waiting", "aborted",
+        "_before", "_ended", "_in_tool", "_loop", "_nudged", "_scope", "_task", "_thread", "_waiting",
+        "aborted",
     )  # fmt: skip
 
     def __init__(self, scope: CancelScope) -> None:
