@@ -16,8 +16,6 @@ class Measure(NamedTuple):
     requests: int = 0
     """How many model requests one worker makes outside its warm-up; 0 leaves it unchecked."""
     repeats: int = 5
-    quick: dict[str, Any] | None = None
-    """Other options for `--quick`."""
     quick_repeats: int = 2
     pieces: tuple[int, int] = (1, 20)
     """Pieces of text of the last answer and their letters together."""
