@@ -1,0 +1,239 @@
+"""What git ignores: `.gitignore` files on the way down, `.git/info/exclude`, the user's own list.
+
+Rules count inside a repository only, up to the directory that has `.git`, as git and ripgrep do. Of the rules
+in one file the last one that fits decides, of several files the deepest; then come the repository's own list
+and the user's. Nothing below an ignored directory is ever asked about.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from robota.tools.search.glob_pattern import GlobError, NameSet, compile_paths, expand_braces, translate
+
+FILE_NAME = b".gitignore"
+REPOSITORY_MARKS = (b".git", b".jj")
+MAX_RULE_BYTES = 1024 * 1024
+
+
+class RuleList:
+    """The rules of one file: neighbours of one kind are tried together, the last ones first."""
+
+    __slots__ = ("_runs",)
+
+    def __init__(self, text: str) -> None:
+        runs: list[_Run] = []
+        for line in text.split("\n"):
+            rule = _parse(line)
+            if rule is not None:
+                if not runs or runs[-1].ignores != rule.ignores:
+                    runs.append(_Run(rule.ignores))
+                runs[-1].rules.append(rule)
+        self._runs = [run.compile() for run in reversed(runs)]
+
+    def verdict(self, name: bytes, path: bytes, is_directory: bool) -> bool | None:
+        """Whether it is ignored; `None` if no rule fits. `path` is relative to where the rules count."""
+        for ignores, groups in self._runs:
+            for group in groups if is_directory else groups[:1]:
+                if group.matches(name, path):
+                    return ignores
+        return None
+
+
+class _Rule:
+    __slots__ = ("by_name", "directories_only", "ignores", "patterns")
+
+    def __init__(self, patterns: list[str], *, ignores: bool, by_name: bool, directories_only: bool) -> None:
+        self.patterns = patterns
+        self.ignores = ignores
+        self.by_name = by_name
+        self.directories_only = directories_only
+
+
+class _Run:
+    __slots__ = ("ignores", "rules")
+
+    def __init__(self, ignores: bool) -> None:
+        self.ignores = ignores
+        self.rules: list[_Rule] = []
+
+    def compile(self) -> tuple[bool, list[_Group]]:
+        """Rules for everything, then those for directories."""
+        return self.ignores, [
+            _Group([rule for rule in self.rules if rule.directories_only is only]) for only in (False, True)
+        ]
+
+
+class _Group:
+    __slots__ = ("_expression", "_names")
+
+    def __init__(self, rules: list[_Rule]) -> None:
+        self._names = NameSet(pattern for rule in rules if rule.by_name for pattern in rule.patterns)
+        self._expression = compile_paths(
+            [translate(pattern) for rule in rules if not rule.by_name for pattern in rule.patterns]
+        )
+
+    def matches(self, name: bytes, path: bytes) -> bool:
+        if name in self._names:
+            return True
+        return self._expression is not None and self._expression.fullmatch(path) is not None
+
+
+def _parse(line: str) -> _Rule | None:
+    """The rule of a line; `None` if there is none or it makes no sense, which git passes over too."""
+    if line.startswith("#"):
+        return None
+    line = line.removesuffix("\r")
+    text = line if line.endswith("\\ ") else line.rstrip()
+    ignores = not text.startswith("!")
+    text = text.removeprefix("!")
+    anchored = text.startswith("/")
+    text = text.removeprefix("/")
+    directories_only = text.endswith("/")
+    if directories_only:
+        text = text[:-1].removesuffix("\\")
+    if not text:
+        return None
+    by_name = not anchored and "/" not in text
+    if text.endswith("/**"):
+        text += "/*"
+    try:
+        patterns = expand_braces(text)
+        compile_paths([translate(pattern) for pattern in patterns])
+    except (GlobError, re.error):
+        return None
+    return _Rule(patterns, ignores=ignores, by_name=by_name, directories_only=directories_only)
+
+
+class _Level:
+    """Rules and where they count: below `depth` bytes of a path, or for paths put behind `prefix`."""
+
+    __slots__ = ("depth", "excluded", "prefix", "rules")
+
+    def __init__(self, rules: RuleList, excluded: RuleList, *, depth: int, prefix: bytes) -> None:
+        self.rules = rules
+        self.excluded = excluded
+        self.depth = depth
+        self.prefix = prefix
+
+
+class Ignored:
+    """What is ignored in a directory and below it, until a deeper one has rules of its own."""
+
+    __slots__ = ("_in_repository", "_levels", "_personal")
+
+    def __init__(self, levels: list[_Level], personal: RuleList, *, in_repository: bool) -> None:
+        self._levels = levels
+        self._personal = personal
+        self._in_repository = in_repository
+
+    def covers(self, name: bytes, path: bytes, is_directory: bool) -> bool:
+        """Whether what `path` (relative to the root of the walk) names is ignored."""
+        if not self._in_repository:
+            return False
+        for level in self._levels:
+            below = level.prefix + path[level.depth :]
+            verdict = level.rules.verdict(name, below, is_directory)
+            if verdict is not None:
+                return verdict
+        repository = self._levels[-1]
+        below = repository.prefix + path[repository.depth :]
+        verdict = repository.excluded.verdict(name, below, is_directory)
+        return bool(self._personal.verdict(name, path, is_directory) if verdict is None else verdict)
+
+    def enter(self, directory: bytes, prefix: bytes, names: set[bytes]) -> Ignored:
+        """The same for a directory just entered; `prefix` is how the paths of its entries begin."""
+        is_repository = any(mark in names for mark in REPOSITORY_MARKS)
+        if not is_repository and (FILE_NAME not in names or not self._in_repository):
+            return self
+        level = _load_level(directory, depth=len(prefix), prefix=b"", is_repository=is_repository)
+        levels = [level] if is_repository else [level, *self._levels]
+        return Ignored(levels, self._personal, in_repository=True)
+
+
+def ignore_nothing() -> Ignored:
+    return Ignored([], RuleList(""), in_repository=False)
+
+
+def read_surroundings(root: bytes, depth: int) -> Ignored:
+    """What the directories above `root` (absolute) ignore in it, and the user's own list.
+
+    Paths that will be asked about have `depth` bytes before they come to what is below `root`.
+    """
+    levels: list[_Level] = []
+    prefix = b""
+    directory = root
+    if not _is_repository(root):
+        while (parent := os.path.dirname(directory)) != directory:
+            prefix = os.path.basename(directory) + b"/" + prefix
+            directory = parent
+            is_repository = _is_repository(directory)
+            levels.append(_load_level(directory, depth=depth, prefix=prefix, is_repository=is_repository))
+            if is_repository:
+                break
+        else:
+            levels = []
+    return Ignored(levels, RuleList(_read_personal()), in_repository=bool(levels))
+
+
+def is_ignored_directory(root: bytes, parts: list[bytes]) -> bool:
+    """Whether a walk from `root` would be kept from the directory that these parts lead to."""
+    ignored, prefix, directory = read_surroundings(root, 0), b"", root
+    for part in parts:
+        marks = {
+            name for name in (FILE_NAME, *REPOSITORY_MARKS) if os.path.exists(os.path.join(directory, name))
+        }
+        ignored = ignored.enter(directory, prefix, marks)
+        if ignored.covers(part, prefix + part, is_directory=True):
+            return True
+        prefix += part + b"/"
+        directory = os.path.join(directory, part)
+    return False
+
+
+def _is_repository(directory: bytes) -> bool:
+    return any(os.path.exists(os.path.join(directory, mark)) for mark in REPOSITORY_MARKS)
+
+
+def _load_level(directory: bytes, *, depth: int, prefix: bytes, is_repository: bool) -> _Level:
+    excluded = _read(_exclude_file(directory)) if is_repository else ""
+    rules = RuleList(_read(os.path.join(directory, FILE_NAME)))
+    return _Level(rules, RuleList(excluded), depth=depth, prefix=prefix)
+
+
+def _exclude_file(directory: bytes) -> bytes:
+    """`.git` is a directory, or in a worktree a file that says where it is and what it shares."""
+    git = os.path.join(directory, b".git")
+    if os.path.isfile(git):
+        place = os.fsencode(_read(git).removeprefix("gitdir:").strip())
+        git = os.path.join(directory, place)
+        shared = _read(os.path.join(git, b"commondir")).strip()
+        if shared:
+            git = os.path.join(git, os.fsencode(shared))
+    return os.path.join(git, b"info", b"exclude")
+
+
+_EXCLUDES_FILE = re.compile(r"(?im)^\s*excludesfile\s*=\s*\"?\s*(\S+?)\s*\"?\s*$")
+
+
+def _read_personal() -> str:
+    """The file that `core.excludesFile` names, or the default one."""
+    home = os.path.expanduser("~")
+    settings = os.environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+    for config in (os.path.join(home, ".gitconfig"), os.path.join(settings, "git", "config")):
+        named = _EXCLUDES_FILE.search(_read(os.fsencode(config)))
+        if named:
+            return _read(os.fsencode(os.path.expanduser(named[1])))
+    return _read(os.fsencode(os.path.join(settings, "git", "ignore")))
+
+
+def _read(path: bytes) -> str:
+    """The beginning of a small file; nothing if it cannot be read or is no file."""
+    try:
+        if not os.path.isfile(path):
+            return ""
+        with open(path, "rb") as file:
+            return file.read(MAX_RULE_BYTES).decode("utf-8-sig", "surrogateescape")
+    except (OSError, ValueError):
+        return ""

@@ -1,0 +1,258 @@
+"""Patterns in Rust's regex syntax, which ripgrep has, for Python's `re`.
+
+The translation is strict: what Rust refuses is refused here, so that a pattern means the same with and
+without ripgrep or is an error. Groups capture nothing. Unless a pattern may span lines no part of it matches
+a newline, so that a whole file can be searched at once.
+"""
+
+from __future__ import annotations
+
+import re
+
+from robota.tools.search.bracket_class import SPACE_WITHOUT_NEWLINE, BracketClass, RegexError, read_character
+
+MAX_DEPTH = 100
+_COUNT = re.compile(r"\{[ ]*(\d+)[ ]*(,?)[ ]*(\d*)[ ]*\}")
+_FLAGS = re.compile(r"\(\?([a-zA-Z]*)(?:-([a-zA-Z]+))?([:)])")
+_NAME = re.compile(r"\(\?P?<([A-Za-z_][\w.\[\]]*)>")
+_ASSERTIONS = {"b": "\\b", "B": "\\B", "<": "\\b(?=\\w)", ">": "\\b(?<=\\w)"}
+_CLASSES = {"d": "\\d", "w": "\\w", "S": "[\\S\\x1c-\\x1f]"}
+_NO_STRAY_BYTE = "(?![\udc80-\udcff])"
+_MISSING = "repetition operator missing expression"
+
+
+class Translation:
+    """A pattern for Python, and what is known of the text that it can match."""
+
+    __slots__ = ("expression", "literals", "spans_lines")
+
+    def __init__(self, expression: re.Pattern[str], literals: tuple[bytes, ...], spans_lines: bool) -> None:
+        self.expression = expression
+        self.literals = literals
+        """One of these is in every text that matches; empty if nothing can be said."""
+        self.spans_lines = spans_lines
+
+
+def translate_regex(
+    pattern: str, *, ignore_case: bool = False, multiline: bool = False, only_text: bool = False
+) -> Translation:
+    """Raises `RegexError`. `multiline` lets a match span lines and the dot match a newline.
+
+    `only_text`: for text with bytes that are not UTF-8, decoded with `surrogateescape`. No set matches those,
+    which takes a slower expression.
+    """
+    reader = _Reader(pattern, multiline=multiline, guard=_NO_STRAY_BYTE if only_text else "")
+    scope = _Scope(dot_all=multiline, ignore_case=ignore_case)
+    source, runs = reader.read_alternatives(scope, depth=0)
+    if reader.position < len(pattern):
+        raise RegexError("unopened group")
+    try:
+        expression = re.compile(source, re.MULTILINE | (re.IGNORECASE if ignore_case else 0))
+    except (re.error, OverflowError, RecursionError) as error:
+        raise RegexError(f"{error}") from error
+    literals = tuple(run.encode("utf-8", "surrogateescape") for run in runs) if all(runs) else ()
+    return Translation(expression, literals, reader.spans_lines)
+
+
+class _Scope:
+    """The flags that count from here to the end of the group."""
+
+    __slots__ = ("dot_all", "ignore_case")
+
+    def __init__(self, *, dot_all: bool, ignore_case: bool) -> None:
+        self.dot_all = dot_all
+        self.ignore_case = ignore_case
+
+    def mark(self, text: str, outside: bool) -> str:
+        """Text that was read with these flags, for a place where case is ignored or not."""
+        if self.ignore_case is outside:
+            return text
+        return f"(?{'' if self.ignore_case else '-'}i:{text})"
+
+
+class _Reader:
+    __slots__ = ("_guard", "_multiline", "_names", "pattern", "position", "spans_lines")
+
+    def __init__(self, pattern: str, *, multiline: bool, guard: str) -> None:
+        self.pattern = pattern
+        self.position = 0
+        self.spans_lines = False
+        self._multiline = multiline
+        self._names: set[str] = set()
+        self._guard = guard
+        """What stands before every set."""
+
+    def read_alternatives(self, scope: _Scope, depth: int) -> tuple[str, list[str]]:
+        """Their text for Python, and for each the longest text that it needs."""
+        if depth > MAX_DEPTH:
+            raise RegexError("groups are nested too deeply")
+        outside = scope.ignore_case
+        texts, runs = [], []
+        while True:
+            before = _Scope(dot_all=scope.dot_all, ignore_case=scope.ignore_case)
+            text, run = self._read_sequence(scope, depth)
+            texts.append(before.mark(text, outside))
+            runs.append(run)
+            if not self._take("|"):
+                return "|".join(texts), runs
+
+    def _read_sequence(self, scope: _Scope, depth: int) -> tuple[str, str]:
+        """One alternative. Flags set in it also count for those that follow: `scope` is changed."""
+        pieces: list[str] = []
+        runs = [""]
+        while self.position < len(self.pattern) and self.pattern[self.position] not in "|)":
+            flags = _FLAGS.match(self.pattern, self.position)
+            if flags and flags[3] == ")":
+                outside = scope.ignore_case
+                self.position = flags.end()
+                _set_flags(scope, flags)
+                changed = _Scope(dot_all=scope.dot_all, ignore_case=scope.ignore_case)
+                rest, run = self._read_sequence(scope, depth + 1)
+                pieces.append(changed.mark(rest, outside))
+                runs.append(run)
+                break
+            literal, piece = self._read_atom(scope, depth)
+            repeated, piece = self._read_repetition(piece)
+            if literal is None or repeated or scope.ignore_case:
+                runs.append("")
+            else:
+                runs[-1] += literal
+            pieces.append(piece)
+        return "".join(pieces), max(runs, key=len)
+
+    def _read_atom(self, scope: _Scope, depth: int) -> tuple[str | None, str]:
+        """The character that it stands for, if it is one, and its text for Python."""
+        mark = self.pattern[self.position]
+        if mark in "*+?{":
+            raise RegexError(_MISSING)
+        if mark == "(":
+            return None, self._read_group(scope, depth)
+        if mark == "\\":
+            return self._read_escape()
+        self.position += 1
+        if mark == "[":
+            return None, self._read_class()
+        if mark == ".":
+            self.spans_lines |= scope.dot_all and self._multiline
+            return None, self._guard + ("(?s:.)" if scope.dot_all and self._multiline else ".")
+        if mark in "^$":
+            return None, f"(?:{mark})"
+        return self._literal(mark)
+
+    def _literal(self, character: str) -> tuple[str, str]:
+        if character == "\n":
+            if not self._multiline:
+                raise RegexError('the literal "\\n" is not allowed in a regex unless `multiline` is set')
+            self.spans_lines = True
+        return character, re.escape(character)
+
+    def _read_class(self) -> str:
+        found = BracketClass(self.pattern, self.position).read()
+        self.position = found.end
+        self.spans_lines |= self._multiline and found.matches_newline
+        return self._guard + found.translate(allow_newline=self._multiline)
+
+    def _read_escape(self) -> tuple[str | None, str]:
+        self.position += 1
+        kind = self.pattern[self.position : self.position + 1]
+        if kind in _ASSERTIONS and kind:
+            if self.pattern.startswith(("b{start", "b{end"), self.position):
+                raise RegexError("`\\b{…}` needs ripgrep")
+            self.position += 1
+            return None, f"(?:{_ASSERTIONS[kind]})"
+        if kind in "dDwWsS" and kind:
+            self.position += 1
+            return None, self._guard + self._translate_class(kind)
+        found = read_character(self.pattern, self.position)
+        if found is None:
+            raise RegexError(_explain_escape(kind))
+        character, self.position = found
+        return self._literal(character)
+
+    def _translate_class(self, kind: str) -> str:
+        if kind in _CLASSES:
+            return _CLASSES[kind]
+        self.spans_lines |= self._multiline
+        if kind == "s":
+            return f"[{SPACE_WITHOUT_NEWLINE}\\n]" if self._multiline else f"[{SPACE_WITHOUT_NEWLINE}]"
+        return f"\\{kind}" if self._multiline else f"[^\\{kind.lower()}\\n]"
+
+    def _read_group(self, scope: _Scope, depth: int) -> str:
+        inner = _Scope(dot_all=scope.dot_all, ignore_case=scope.ignore_case)
+        flags = _FLAGS.match(self.pattern, self.position)
+        named = _NAME.match(self.pattern, self.position)
+        if flags:
+            _set_flags(inner, flags)
+            self.position = flags.end()
+        elif named:
+            if named[1] in self._names:
+                raise RegexError("duplicate capture group name")
+            self._names.add(named[1])
+            self.position = named.end()
+        elif self.pattern.startswith("(?", self.position):
+            raise RegexError(_explain_group(self.pattern[self.position :]))
+        else:
+            self.position += 1
+        outside = scope.ignore_case
+        before = _Scope(dot_all=inner.dot_all, ignore_case=inner.ignore_case)
+        text, _ = self.read_alternatives(inner, depth + 1)
+        if not self._take(")"):
+            raise RegexError("unclosed group")
+        return before.mark(f"(?:{text})", outside)
+
+    def _read_repetition(self, piece: str) -> tuple[bool, str]:
+        """The piece with the operators that follow it; Rust lets several stand in a row."""
+        repeated = False
+        while (operator := self._take_operator()) is not None:
+            piece = f"(?:{piece}){operator}{'?' if self._take('?') else ''}"
+            repeated = True
+        return repeated, piece
+
+    def _take_operator(self) -> str | None:
+        mark = self.pattern[self.position : self.position + 1]
+        if mark and mark in "*+?":
+            self.position += 1
+            return mark
+        if mark != "{":
+            return None
+        count = _COUNT.match(self.pattern, self.position)
+        if count is None or (count[3] and not count[2]):
+            raise RegexError("repetition quantifier expects a valid decimal")
+        if count[3] and int(count[3]) < int(count[1]):
+            raise RegexError("invalid repetition count range, the start must be <= the end")
+        self.position = count.end()
+        return f"{{{count[1]}{count[2]}{count[3]}}}"
+
+    def _take(self, mark: str) -> bool:
+        found = self.pattern.startswith(mark, self.position)
+        self.position += len(mark) if found else 0
+        return found
+
+
+def _set_flags(scope: _Scope, flags: re.Match[str]) -> None:
+    on, off = flags[1], flags[2] or ""
+    if not on and not off and flags[3] == ")":
+        raise RegexError(_MISSING)
+    unknown = set(on + off) - set("imsuxUR")
+    if unknown:
+        raise RegexError("unrecognized flag")
+    if set(on) & set("xUR") or set(off) & set("mu"):
+        raise RegexError("the flags x, U, R, -m and -u need ripgrep")
+    scope.ignore_case = ("i" in on) or (scope.ignore_case and "i" not in off)
+    scope.dot_all = ("s" in on) or (scope.dot_all and "s" not in off)
+
+
+def _explain_escape(kind: str) -> str:
+    if not kind:
+        return "incomplete escape sequence, reached end of pattern prematurely"
+    if kind.isdigit():
+        return "backreferences are not supported"
+    if kind in "pPAz":
+        return f"`\\{kind}` needs ripgrep"
+    return "unrecognized escape sequence"
+
+
+def _explain_group(text: str) -> str:
+    if text.startswith(("(?=", "(?!", "(?<=", "(?<!")):
+        return "look-around, including look-ahead and look-behind, is not supported"
+    return "unrecognized flag"
