@@ -70,9 +70,7 @@ def test_a_whole_run_loads_nothing_beyond_core_and_its_provider() -> None:  # §
 
 def test_core_never_decides_by_the_name_of_a_provider_or_model() -> None:  # §20.39
     offenders = []
-    tables = (
-        "models.py",
-    )  # facts looked up by whoever asks; `CLAUDE_MODELS` is a view of them
+    tables = ("models.py",)  # facts looked up by whoever asks; `CLAUDE_MODELS` is a view of them
     for path, tree in sources():
         for node in ast.walk(tree) if path.name not in tables else ():
             decides = isinstance(node, ast.Compare | ast.MatchValue) or (
