@@ -76,6 +76,7 @@ def _read_option(words: Sequence[Word], index: int, options: ProgramOptions) -> 
     following = words[index + 1] if index + 1 < len(words) else None
     name, equals, value = text.partition("=")
     if text.startswith("--") or options.style == "words":
+        name = _complete(name, options)
         if equals:
             yield OptionWord(index, index, name, words[index], value)
         elif _takes_value(name, options) and following is not None:
@@ -102,6 +103,16 @@ def _read_option(words: Sequence[Word], index: int, options: ProgramOptions) -> 
             yield OptionWord(index, index, short, None, None)
 
 
+def _complete(name: str, options: ProgramOptions) -> str:
+    """The long option that a shortened name stands for; the harmful one when several do."""
+    known = options.run | options.write | options.values | options.optional | options.keyed | options.plain
+    if options.style != "gnu" or not options.abbreviations or name in known or len(name) < 3:
+        return name
+    found = sorted(each for each in known if each.startswith(name))
+    harmful = [each for each in found if each in options.run or each in options.write]
+    return (harmful or found or [name])[0]
+
+
 def _takes_value(name: str, options: ProgramOptions) -> bool:
     if name in options.optional:
         return False
@@ -116,8 +127,9 @@ def _option_hazards(
         if _is_harmful(option, options):
             yield Hazard(option.last, option.name, option.text or "")
     taken = {option.last for option in found if option.value is not None}
+    positions = {position for position, _ in operands}
     for index in risky:
-        if index not in taken and (any(index == position for position, _ in operands)):
+        if index not in taken and index in positions:
             yield Hazard(index, words[index].raw)
     if options.first and operands and (operands[0][1].text in options.first or not operands[0][1].literal):
         yield Hazard(operands[0][0], operands[0][1].text, " ".join(word.text for _, word in operands[1:]))
@@ -138,22 +150,13 @@ def _is_harmful(option: OptionWord, options: ProgramOptions) -> bool:
         return (
             option.text is None or option.text.strip().lower().startswith(options.keys) or not _known(option)
         )
-    if _names_one_of(name, options.run, options):
+    if name in options.run:
         return True
-    if not _names_one_of(name, options.write, options):
-        return False
-    return not (option.text in _HARMLESS_TARGETS and _known(option))
+    return name in options.write and not (option.text in _HARMLESS_TARGETS and _known(option))
 
 
 def _known(option: OptionWord) -> bool:
     return option.value is None or option.value.literal
-
-
-def _names_one_of(name: str, harmful: frozenset[str], options: ProgramOptions) -> bool:
-    if name in harmful:
-        return True
-    shortened = options.style == "gnu" and options.abbreviations and name.startswith("--") and len(name) > 2
-    return shortened and any(each.startswith(name) for each in harmful)
 
 
 def _checked(words: Sequence[Word], options: ProgramOptions) -> Iterator[Hazard]:

@@ -18,6 +18,7 @@ from robota.core.permissions.words import Piece, Word
 
 _BRACED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*|[@*0-9])(\[[@*0-9]+\])?(:?[-=+])?(.?)")
 _POSITIONAL = frozenset("@*123456789")
+_CONSUMER_WORDS = 16  # enough to know the program and its subcommand
 _ANY_NAME = "*"
 _SETS_POSITIONAL = frozenset({"set", "shift", "getopts"})
 
@@ -29,7 +30,9 @@ def find_risky(words: Sequence[Word], script: Script) -> frozenset[int]:
         for index, word in enumerate(words)
         if index
         and word.pieces
-        and not all(_is_harmless(piece, words[:index], script) for piece in _open_pieces(word))
+        and not all(
+            _is_harmless(piece, words[: min(index, _CONSUMER_WORDS)], script) for piece in _open_pieces(word)
+        )
     )
 
 

@@ -43,6 +43,7 @@ from robota.core.permissions.words import plain_word
 
 _FRAGMENTS = re.compile(r"[;&|\n()`{}<>]+|\$\(")
 _DIALECTS = frozenset({"extglob", "expand_aliases"})
+_LONGEST_START = 64  # words of a command that an option starts; keeps many such options in one command cheap
 _QUOTES = str.maketrans("", "", "'\"\\")
 
 
@@ -244,7 +245,7 @@ def _find_started(invocations: list[Invocation]) -> Iterator[tuple[str, str]]:
         if not invocation.computed and program_name(invocation.words[0].text) in programs.options:
             words = [word.text for word in invocation.words]
             for hazard in find_hazards(invocation.words):
-                sources += [hazard.value, " ".join(words[hazard.index :])]
+                sources += [hazard.value, " ".join(words[hazard.index : hazard.index + _LONGEST_START])]
         part = invocation.command.text if sources else ""
         for source in sources:
             for text in (source, source.partition("=")[2].removeprefix("!")):

@@ -21,6 +21,7 @@ LIVE = "\x1c"
 MAXIMUM_BRACE_WORDS = 256
 MAXIMUM_BRACE_LENGTH = 4_000
 MAXIMUM_BRACES = 32
+MAXIMUM_GLOB_LENGTH = 4_096
 
 _NUMERIC = frozenset("?$!#")  # parameters whose value is a number
 _LIVE_CHARACTERS = re.compile(r"([?\[])")
@@ -122,6 +123,8 @@ def _has_glob(text: str) -> bool:
 def _glob_items(text: str, *, at_start: bool) -> list[Item]:
     if not _has_glob(text):
         return [text]
+    if len(text) > MAXIMUM_GLOB_LENGTH:
+        return [ANY_TEXT]
     found: list[Item] = []
     previous = "/" if at_start else "x"
     for token in _GLOB_TOKENS.split(text):
