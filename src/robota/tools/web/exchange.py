@@ -46,7 +46,8 @@ async def exchange(
     """Send one request and read the reply, whatever its status; what goes wrong is a `FetchError`."""
     import httpx2  # noqa: PLC0415 - 74 ms, paid by the first exchange
 
-    sent = {"User-Agent": USER_AGENT, "Accept-Encoding": "gzip", **headers}
+    sent = {"user-agent": USER_AGENT, "accept-encoding": "gzip"}
+    sent |= {name.lower(): value for name, value in headers.items()}
     waiting = httpx2.Timeout(None, connect=min(CONNECT_SECONDS, timeout / 2))
     try:
         with anyio.fail_after(timeout):
@@ -66,7 +67,7 @@ async def _read(url: Url, response: httpx2.Response, max_bytes: int) -> Reply:
     async for piece in response.aiter_raw():
         if not body.take(piece):
             raise FetchError(
-                "too_large", f"The answer of {url.host} is larger than {max_bytes:,} bytes. {DO_NOT_RETRY}"
+                "too_large", f"The answer of {url.host} is larger than {max_bytes:,} bytes.", DO_NOT_RETRY
             )
     headers = {name.lower(): value for name, value in response.headers.items()}
     return Reply(status=response.status_code, headers=headers, body=body.finish())

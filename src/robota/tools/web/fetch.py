@@ -20,8 +20,8 @@ from robota.tools.web.body import USER_AGENT, BodyReader, trusting_context
 from robota.tools.web.failure import (
     DO_NOT_RETRY,
     FetchError,
+    bad_status,
     describe_failure,
-    describe_status,
     too_slow,
 )
 from robota.tools.web.text import kind_of, media_type
@@ -94,7 +94,7 @@ class Fetcher(Struct, frozen=True, kw_only=True):
                 return answer
             if followed >= MAX_REDIRECTS:
                 raise FetchError(
-                    "redirects", f"{url.host} redirected more than {MAX_REDIRECTS} times. {DO_NOT_RETRY}"
+                    "redirects", f"{url.host} redirected more than {MAX_REDIRECTS} times.", DO_NOT_RETRY
                 )
             try:
                 redirect = judge_redirect(url, answer.location, followed=followed)
@@ -162,7 +162,7 @@ class Fetcher(Struct, frozen=True, kw_only=True):
         if status in _REDIRECTS and "location" in headers:
             return _Redirection(headers["location"], status)
         if not 200 <= status < 300:
-            raise FetchError("http_status", describe_status(status))
+            raise bad_status(status)
         content_type = headers.get("content-type", "")
         size = headers.get("content-length", "")
         if kind_of(content_type) == "binary":
@@ -177,7 +177,7 @@ class Fetcher(Struct, frozen=True, kw_only=True):
 
     def _too_large(self, how: str) -> FetchError:
         return FetchError(
-            "too_large", f"Response too large: {how}; the limit is {self.max_bytes:,} bytes. {DO_NOT_RETRY}"
+            "too_large", f"Response too large: {how}; the limit is {self.max_bytes:,} bytes.", DO_NOT_RETRY
         )
 
 

@@ -17,7 +17,7 @@ from robota.core.jsontext import decode_leniently, encode
 from robota.core.messages import Json
 from robota.core.net import Url, parse_url
 from robota.tools.web.exchange import Reply, exchange
-from robota.tools.web.failure import FetchError, describe_status
+from robota.tools.web.failure import FetchError, bad_status
 from robota.tools.web.scan import strip_tags
 
 TIMEOUT_SECONDS = 15.0
@@ -203,7 +203,7 @@ def _check_status(reply: Reply, service: str, variable: str) -> None:
             "configuration", f"{service} refused the request (HTTP {reply.status}). Check {variable}."
         )
     if not 200 <= reply.status < 300:
-        raise FetchError("http_status", f"{service} answered {describe_status(reply.status)}")
+        raise bad_status(reply.status, f"{service} answered")
 
 
 def _dig(reply: Reply, service: str, *path: str) -> Json:

@@ -1,0 +1,309 @@
+"""The operations of an OpenAPI document: what each takes, where it goes, and what it is called.
+
+An operation that cannot be called as it is described is left out, one that only loses an optional part is
+kept; both are noted by name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from robota.core.errors import ConfigurationError, ValidationError
+from robota.core.messages import Json, JsonObject
+from robota.core.net import Url, parse_url
+from robota.tools.openapi_spec.auth import read_security
+from robota.tools.openapi_spec.document import (
+    Document,
+    UnsupportedError,
+    is_token,
+    list_of,
+    mapping_of,
+    text_of,
+)
+from robota.tools.openapi_spec.schemas import SchemaReader
+
+Location: TypeAlias = Literal["path", "query", "header", "cookie"]
+Encoding: TypeAlias = Literal["json", "form", "text"]
+
+MAX_NAME = 64
+MAX_DESCRIPTION = 2_000
+METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
+_LOCATIONS: Mapping[str, Location] = {
+    "path": "path",
+    "query": "query",
+    "header": "header",
+    "cookie": "cookie",
+}
+_STYLES: Mapping[str, tuple[str, ...]] = {
+    "path": ("simple",),
+    "query": ("form", "spaceDelimited", "pipeDelimited", "deepObject"),
+    "header": ("simple",),
+    "cookie": ("form",),
+}
+"""By location, the usual one first."""
+_OURS = frozenset({
+    "accept", "accept-encoding", "authorization", "connection", "content-length", "content-type", "cookie",
+    "expect", "host", "proxy-authorization", "te", "trailer", "transfer-encoding", "upgrade",
+})  # fmt: skip
+_ENCODINGS: tuple[Encoding, ...] = ("json", "form", "text")
+"""The best first."""
+_JSON = re.compile(r"application/(?:[\w.-]+\+)?json|\*/\*|application/\*")
+
+
+class Parameter(Struct, frozen=True, kw_only=True):
+    argument: str
+    """What the model calls it."""
+    name: str
+    location: Location
+    style: str
+    explode: bool
+    required: bool
+    raw: bool = False
+    """Reserved characters of the query stay as they are."""
+    as_json: bool = False
+    schema: JsonObject
+
+
+class Body(Struct, frozen=True, kw_only=True):
+    argument: str
+    encoding: Encoding
+    content_type: str
+    required: bool
+    schema: JsonObject
+
+
+class Operation(Struct, frozen=True, kw_only=True):
+    label: str
+    """`GET /pets/{id}`"""
+    name: str
+    """What the tool is called."""
+    method: str
+    path: str
+    description: str
+    parameters: tuple[Parameter, ...]
+    body: Body | None
+    server: Url
+    security: list[Json]
+
+
+class OperationReader:
+    """Reads the operations of one document in order."""
+
+    def __init__(
+        self, document: Document, *, base_url: Url | None, variables: Mapping[str, str], prefix: str
+    ) -> None:
+        self._document = document
+        self._schemas = SchemaReader(document)
+        self._base = base_url
+        self._variables = variables
+        self._prefix = prefix
+        self._names: set[str] = set()
+
+    @property
+    def home(self) -> Url | None:
+        """The API's own server: where credentials may go."""
+        servers = list_of(self._document.root.get("servers"))
+        try:
+            return self._base or read_server(mapping_of(servers[0]), self._variables)
+        except (IndexError, ConfigurationError):
+            return None
+
+    def read(self) -> list[Operation]:
+        root = self._document.root
+        if root.get("webhooks"):
+            self._document.note("Webhooks are left out: a tool cannot be called by a server.")
+        operations: list[Operation] = []
+        for path, node in mapping_of(root.get("paths")).items():
+            if path.startswith("x-"):
+                continue
+            try:
+                item = self._document.follow(node)
+            except UnsupportedError as problem:
+                self._document.note(f"{path} is left out: {problem}.")
+                continue
+            operations += [
+                operation
+                for method in METHODS
+                if method in item and (operation := self._read_one(path, method, item))
+            ]
+        return operations
+
+    def parameters_of(self, operation: Operation) -> JsonObject:
+        """The JSON schema of all arguments of an operation."""
+        takes: list[Parameter | Body] = [*operation.parameters]
+        if operation.body:
+            takes.append(operation.body)
+        schema: JsonObject = {
+            "type": "object",
+            "properties": {one.argument: one.schema for one in takes},
+            "required": [one.argument for one in takes if one.required],
+            "additionalProperties": False,
+        }
+        return self._schemas.complete(schema)
+
+    def _read_one(self, path: str, method: str, item: JsonObject) -> Operation | None:
+        label = f"{method.upper()} {path}"
+        try:
+            node = self._document.follow(item[method])
+            parameters = self._read_parameters(label, path, [item.get("parameters"), node.get("parameters")])
+            operation = Operation(
+                label=label,
+                name=_make_name(self._prefix + (text_of(node.get("operationId")) or label), self._names),
+                method=method.upper(),
+                path=path,
+                description=_describe(node, item, label),
+                parameters=parameters,
+                body=self._read_body(label, node, {one.argument for one in parameters}),
+                server=self._find_server(node, item),
+                security=read_security(self._document, node),
+            )
+        except UnsupportedError as problem:
+            self._document.note(f"{label} is left out: {problem}.")
+            return None
+        except RecursionError:
+            self._document.note(f"{label} is left out: its schemas are nested too deeply.")
+            return None
+        if node.get("callbacks"):
+            self._document.note(f"{label}: its callbacks are left out; a tool cannot be called by a server.")
+        self._names.add(operation.name)
+        return operation
+
+    # --- parameters ------------------------------------------------------------------------------------
+
+    def _read_parameters(self, label: str, path: str, lists: list[Json]) -> tuple[Parameter, ...]:
+        nodes: dict[tuple[str, str], JsonObject] = {}
+        for node in (node for one in lists for node in list_of(one)):
+            found = self._document.follow(node)
+            nodes[text_of(found.get("in")), text_of(found.get("name"))] = found  # an operation's own win
+        for name in re.findall(r"\{([^{}]+)\}", path):
+            nodes.setdefault(("path", name), {"in": "path", "name": name, "schema": {"type": "string"}})
+        parameters: list[Parameter] = []
+        for node in nodes.values():
+            try:
+                parameters.append(self._read_parameter(node, {one.argument for one in parameters}))
+            except UnsupportedError as problem:
+                what = f"the parameter {text_of(node.get('name'))!r}"
+                if node.get("required") is True or node.get("in") == "path":
+                    raise UnsupportedError(f"{what} is needed, but {problem}") from problem
+                self._document.note(f"{label}: {what} is left out: {problem}.")
+        return tuple(parameters)
+
+    def _read_parameter(self, node: JsonObject, taken: Collection[str]) -> Parameter:
+        name, location = text_of(node.get("name")), _LOCATIONS.get(text_of(node.get("in")))
+        if location is None or not name:
+            raise UnsupportedError(f"it is in {str(node.get('in'))[:20]!r}")
+        if location == "header" and (name.lower() in _OURS or not is_token(name)):
+            raise UnsupportedError("this header is set by robota or not at all")
+        style = text_of(node.get("style")) or _STYLES[location][0]
+        if style not in _STYLES[location]:
+            raise UnsupportedError(f"the style {style[:20]!r} is not supported")
+        content = mapping_of(node.get("content"))
+        if content and not any(_JSON.fullmatch(media) for media in content):
+            raise UnsupportedError(f"its type {next(iter(content))[:40]!r} is not supported")
+        shape = next(iter(content.values()), {}) if content else node
+        return Parameter(
+            argument=_make_name(name, taken, location),
+            name=name,
+            location=location,
+            style=style,
+            explode=node["explode"] if isinstance(node.get("explode"), bool) else style == "form",
+            required=location == "path" or node.get("required") is True,
+            raw=node.get("allowReserved") is True,
+            as_json=bool(content),
+            schema=self._with_description(mapping_of(shape).get("schema"), node),
+        )
+
+    def _with_description(self, schema: Json, node: JsonObject) -> JsonObject:
+        read = self._schemas.read(schema)
+        said = text_of(node.get("description"))
+        return {**read, "description": said[:MAX_DESCRIPTION]} if said else read
+
+    # --- body, server ----------------------------------------------------------------------------------
+
+    def _read_body(self, label: str, node: JsonObject, taken: Collection[str]) -> Body | None:
+        if "requestBody" not in node:
+            return None
+        body = self._document.follow(node["requestBody"])
+        content = mapping_of(body.get("content"))
+        usable = [(encoding, media) for media in content if (encoding := _encoding_of(media))]
+        if usable:
+            encoding, media = min(usable, key=lambda one: _ENCODINGS.index(one[0]))
+            return Body(
+                argument=_make_name("body", taken, "request"),
+                encoding=encoding,
+                content_type="application/json" if "*" in media else media,
+                required=body.get("required") is True,
+                schema=self._with_description(mapping_of(content[media]).get("schema"), body),
+            )
+        problem = f"a body of type {', '.join(content)[:100]!r} is not supported"
+        if body.get("required") is True:
+            raise UnsupportedError(problem)
+        self._document.note(f"{label}: its body is left out: {problem}.")
+        return None
+
+    def _find_server(self, node: JsonObject, item: JsonObject) -> Url:
+        if self._base is not None:
+            return self._base
+        for place in (node, item, self._document.root):
+            if servers := list_of(place.get("servers")):
+                return read_server(mapping_of(servers[0]), self._variables)
+        raise ConfigurationError("The OpenAPI document names no server: pass `base_url`.")
+
+
+def read_server(server: JsonObject, variables: Mapping[str, str]) -> Url:
+    """The address of a server with its variables filled in."""
+    address = text_of(server.get("url"))
+    for name, node in mapping_of(server.get("variables")).items():
+        value = variables.get(name, str(mapping_of(node).get("default", "")))
+        choices = [str(one) for one in list_of(mapping_of(node).get("enum"))]
+        if choices and value not in choices:
+            raise ConfigurationError(
+                f"The server variable {name!r} must be one of {', '.join(choices)}, not {value!r}."
+            )
+        address = address.replace(f"{{{name}}}", value)
+    return read_base_url(address)
+
+
+def read_base_url(address: str) -> Url:
+    try:
+        url = parse_url(address)
+    except ValidationError as error:
+        raise ConfigurationError(
+            f"{address[:200]!r} is no address to send requests to: pass `base_url`, such as "
+            "https://api.example.org/v1."
+        ) from error
+    if "?" in url.target:
+        raise ConfigurationError(f"The base URL {address[:200]!r} must have no query.")
+    return url
+
+
+def _encoding_of(media: str) -> Encoding | None:
+    media = media.partition(";")[0].strip().lower()
+    if _JSON.fullmatch(media):
+        return "json"
+    if media == "application/x-www-form-urlencoded":
+        return "form"
+    return "text" if media.startswith("text/") else None
+
+
+def _describe(node: JsonObject, item: JsonObject, label: str) -> str:
+    texts = [text_of(node.get("summary")) or text_of(item.get("summary")), text_of(node.get("description"))]
+    said = "\n\n".join(dict.fromkeys(text.strip() for text in texts if text.strip()))
+    warning = "\n\nDeprecated." if node.get("deprecated") is True else ""
+    return f"{said[:MAX_DESCRIPTION] or label}{warning}"
+
+
+def _make_name(text: str, taken: Collection[str], extra: str = "") -> str:
+    """A name models accept, unlike those that are taken; `extra` tells two of the same name apart."""
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "_", text).strip("_")[: MAX_NAME - 12] or "unnamed"
+    if plain in taken and extra:
+        plain = f"{extra}_{plain}"
+    name, number = plain, 1
+    while name in taken:
+        number += 1
+        name = f"{plain}_{number}"
+    return name
