@@ -329,8 +329,9 @@ def test_a_value_produced_in_the_same_text_is_followed(command: str) -> None:
     ("command", "answer"),
     [
         *((f"{setting}; ls -l", "approve") for setting in commands(
-            "export PATH=/x ¦ declare -x PATH=/x ¦ declare -n r=PATH ¦ read PATH ¦ unset PATH ¦ printf -v PATH x"
-            "¦ printf -vPATH x ¦ export $X=/y ¦ exec {PATH}>/dev/null ¦ export LD_PRELOAD=x ¦ bash -c 'PATH=/x; ls -l'"
+            "export PATH=/x ¦ declare -x PATH=/x ¦ declare -n r=PATH ¦ read PATH ¦ unset PATH"
+            "¦ printf -v PATH x ¦ printf -vPATH x ¦ export $X=/y ¦ exec {PATH}>/dev/null"
+            "¦ export LD_PRELOAD=x ¦ bash -c 'PATH=/x; ls -l'"
         )),
         *((f"{setting}; ls -l", "auto") for setting in commands(
             "export FOO=$BAR ¦ read -r x ¦ printf '%s' $X ¦ export CI=1 ¦ unset FOO ¦ x=1"

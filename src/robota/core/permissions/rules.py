@@ -114,8 +114,11 @@ def _check_pattern(opening: str, rest: str) -> str | None:
         return "the closing parenthesis is missing or followed by more text"
     if not rest[:-1].strip():
         return "the pattern is empty; write the name alone to mean every call"
-    if any(character < " " and character not in "\t\n" for character in rest):
-        return "the pattern holds control characters"
+    if any(
+        (character < " " and character not in "\t\n") or "\ud800" <= character <= "\udfff"
+        for character in rest
+    ):
+        return "the pattern holds control characters or is not valid text"
     return None
 
 
