@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from tests.tools.web_site import Request, Send, Site, answer, names, redirect
 
@@ -458,6 +459,24 @@ async def test_a_page_that_drips_runs_out_of_time() -> None:
 
     assert (result.ok, result.error_code) == (False, "timeout")
     assert result.error == "127.0.0.1 did not answer within 0.3 s. You may retry once."
+
+
+async def test_a_call_that_is_cancelled_hangs_up() -> None:
+    asked = asyncio.Event()
+
+    async def flood(request: Request, send: Send) -> None:
+        asked.set()
+        await send(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n")
+        while True:
+            await send(b".")
+            await asyncio.sleep(0.01)
+
+    async with Site({"*": flood}) as site:
+        async with anyio.create_task_group() as group:
+            group.start_soon(fetch, site.origin)
+            await asked.wait()
+            group.cancel_scope.cancel()
+        await site.hung_up.wait()
 
 
 async def test_the_time_limit_covers_all_redirects_together() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from robota.tools.web.paragraph import EMPHASIS, Paragraph, join_blanks
 from robota.tools.web.scan import Tag, scan_html
 
 _SKIPPED = frozenset({"script", "style", "title", "nav", "template", "noscript", "svg", "iframe", "object"})
@@ -18,10 +19,7 @@ _BLOCKS = frozenset({
     "option", "p", "section", "summary",
 })  # fmt: skip
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
-_EMPHASIS = {"b": "**", "strong": "**", "i": "*", "em": "*", "code": "`", "kbd": "`", "samp": "`"}
 _LIST_DEPTH = 8
-_MAX_LINK = 2_000
-_BLANKS = re.compile(r"[ \t\n\r\f\v]+")
 _LANGUAGE = re.compile(r"\b(?:language|lang|highlight-source|brush:)-?\s?([A-Za-z0-9+#_-]{1,20})")
 
 
@@ -56,14 +54,10 @@ class _Container:
 
 class _Renderer:
     def __init__(self, base: str) -> None:
-        self._base = base
         self._lines: list[str] = []
         self._apart = False
         """The next block is set off by an empty line."""
-        self._words: list[str] = []
-        """Pieces of the block under way."""
-        self._inline: list[tuple[str, str, int]] = []
-        """Open emphasis and links: their mark, a link's target, and where in `_words` they begin."""
+        self._paragraph = Paragraph(base)
         self._containers: list[_Container] = []
         self._open: Counter[str] = Counter()
         self._heading = 0
@@ -81,12 +75,8 @@ class _Renderer:
             return
         if self._code is not None:
             self._code.append(text)
-            return
-        text = _BLANKS.sub(" ", text)
-        if not self._words or self._words[-1].endswith((" ", "\n")):
-            text = text.lstrip(" ")
-        if text:
-            self._words.append(text)
+        else:
+            self._paragraph.add(text)
 
     def tag(self, tag: Tag) -> None:
         if self._skipping:
@@ -96,16 +86,16 @@ class _Renderer:
                 self._skipping, self._skip_depth = tag.name, 1
         elif self._code is not None:
             self._inside_code(tag)
-        elif tag.name in _EMPHASIS:
-            self._emphasis(tag)
+        elif tag.name in EMPHASIS:
+            self._paragraph.emphasis(tag)
         elif tag.name == "a":
-            self._link(tag)
+            self._paragraph.link(tag)
         elif tag.name in ("table", "tr", "td", "th"):
             self._table(tag)
         elif tag.name == "img":
-            self._image(tag)
+            self._paragraph.image(tag)
         elif tag.name == "br":
-            self._words.append(" " if self._in_cell else "\n")
+            self._paragraph.end_line()
         else:
             self._block(tag)
 
@@ -144,16 +134,11 @@ class _Renderer:
         self._apart = self._apart or not begins_item
 
     def _flush(self) -> None:
-        waiting = [(mark, target) for mark, target, _ in self._inline]
-        while self._inline:
-            self._close_inline()
-        text = "".join(self._words).strip()
-        self._words.clear()
-        self._inline = [(mark, target, 0) for mark, target in waiting]
+        text = self._paragraph.take()
         if not text:
             return
         if self._heading:
-            text = f"{'#' * self._heading} {_BLANKS.sub(' ', text)}"
+            text = f"{'#' * self._heading} {join_blanks(text)}"
         self._write([line.strip() for line in text.split("\n")])
 
     def _write(self, lines: list[str]) -> None:
@@ -223,58 +208,6 @@ class _Renderer:
             self._write([f"{fence}{self._language}", *text.split("\n"), fence])
         self._apart = True
 
-    # --- inside a paragraph ----------------------------------------------------------------------------
-
-    def _emphasis(self, tag: Tag) -> None:
-        mark = _EMPHASIS[tag.name]
-        is_open = any(mark == one for one, _, _ in self._inline)
-        if tag.closing and is_open:
-            self._close_until(mark)
-        elif not tag.closing and not is_open:
-            self._inline.append((mark, "", len(self._words)))
-
-    def _link(self, tag: Tag) -> None:
-        if any(mark == "[" for mark, _, _ in self._inline):
-            self._close_until("[")
-        target = "" if tag.closing else self._absolute(tag.attributes.get("href", ""))
-        if target:
-            self._inline.append(("[", target, len(self._words)))
-
-    def _image(self, tag: Tag) -> None:
-        words = _BLANKS.sub(" ", tag.attributes.get("alt", "")).strip()
-        target = self._absolute(tag.attributes.get("src", ""))
-        if words:
-            self._words.append(f"![{words}]({target})" if target else words)
-
-    def _close_until(self, mark: str) -> None:
-        while self._close_inline() != mark:
-            pass
-
-    def _close_inline(self) -> str:
-        mark, target, start = self._inline.pop()
-        inside = "".join(self._words[start:])
-        words = inside.strip()
-        if words:
-            before, after = inside[: inside.index(words)], inside[inside.index(words) + len(words) :]
-            words = f"[{words}]({target})" if mark == "[" else f"{mark}{words}{mark}"
-            self._words[start:] = [f"{before}{words}{after}"]
-        return mark
-
-    def _absolute(self, address: str) -> str:
-        """A link's target as Markdown wants it; empty for one that leads nowhere."""
-        from urllib.parse import urljoin  # noqa: PLC0415 - only pages with links need it
-
-        address = address.strip()
-        if not address or address.startswith("#") or len(address) > _MAX_LINK:
-            return ""
-        try:
-            target = urljoin(self._base, address)
-        except ValueError:
-            return ""
-        if not target.startswith(("http://", "https://", "mailto:", "ftp://")):
-            return ""
-        return _BLANKS.sub("%20", target).replace(")", "%29")
-
     # --- tables ----------------------------------------------------------------------------------------
 
     def _table(self, tag: Tag) -> None:
@@ -302,10 +235,7 @@ class _Renderer:
     def _end_cell(self) -> None:
         if not self._in_cell:
             return
-        while self._inline:
-            self._close_inline()
-        words = _BLANKS.sub(" ", "".join(self._words)).strip().replace("|", "\\|")
-        self._words.clear()
+        words = join_blanks(self._paragraph.take(last=True)).replace("|", "\\|")
         self._in_cell = False
         if not self._rows:
             self._rows.append([])
