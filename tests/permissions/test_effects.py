@@ -36,7 +36,12 @@ def test_options_are_not_taken_for_files() -> None:
     assert effects("head -n 5 f").reads == ("/w/f",)
     assert effects("awk -F, '{print $1}' f").reads == ("/w/f",)
     assert effects("dd if=a of=b bs=1").writes == ("/w/b",)
-    assert effects("tar czf a.tgz src").reads == ("/w/a.tgz", "/w/src")
+    assert (effects("tar czf a.tgz src").writes, effects("tar czf a.tgz src").reads) == (
+        ("/w/a.tgz",),
+        ("/w/src",),
+    )
+    assert effects("tar -xf a.tgz").reads[0] == "/w/a.tgz"
+    assert effects("find a b -name x -delete").deletes == ("/w/a", "/w/b")
 
 
 def test_a_change_of_directory_is_followed() -> None:
@@ -143,7 +148,8 @@ def test_home_is_the_same_however_it_is_written() -> None:
         touch /etc/x ¦ rm /etc/x
         cp a /etc/x ¦ cp a /etc/ ¦ cp -t /etc a ¦ mv a /etc/ ¦ ln -s a /etc/x ¦ install a /etc/x
         sed -i p /etc/x ¦ dd of=/etc/x
-        cd /etc && touch x ¦ bash -c 'echo > /etc/x' ¦ truncate -s 0 /etc/x ¦ sort -o /etc/x y
+        cd /etc && touch x ¦ bash -c 'echo > /etc/x' ¦ truncate -s 0 /etc/x ¦ find /etc -delete
+        tar cf /etc/x a ¦ sort -o /etc/x y
         chmod 777 /etc/x ¦ mkdir /etc/x
     """),
 )

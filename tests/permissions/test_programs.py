@@ -105,14 +105,16 @@ git
     - git $X ¦ git fetch --upload-pack=x ¦ git fetch --upload-pa x ¦ git clone -u x u ¦ git clone -c a=b u
     - git clone ext::sh ¦ git ls-remote --upload-pack=x ¦ git push --receive-pack=x ¦ git push --exec=x
     - git remote add x ext::sh ¦ git config core.hooksPath x ¦ git config alias.x '!rm'
-    - git config --global core.pager x ¦ git config -e ¦ git config set core.editor x
+    - git config --global core.pager x ¦ git config -e ¦ git config diff.x.command y
+    - git config x.y '!rm' ¦ git config set core.editor x
     - git config --add core.sshCommand x ¦ git config -f x a.b c ¦ git hook run x ¦ git bisect run x
     - git rebase -x rm main ¦ git rebase --exec rm ¦ git rebase --exe rm ¦ git rebase -i HEAD~3
     - git grep -O x ¦ git grep -Ovim x ¦ git grep --open-files-in-pager=x y ¦ git difftool
     - git filter-branch x ¦ git submodule foreach rm ¦ git diff --output=x ¦ git log --outp x
     - git diff --ext-diff ¦ git archive -o x HEAD ¦ git format-patch -o x ¦ git bundle create x HEAD
     - git log $(git rev-parse --output=x) ¦ git log $(cat f)
-    + git log --oneline ¦ git log -c ¦ git log -p -5 ¦ git diff --stat ¦ git diff -c ¦ git commit -m x
+    + git config diff.algorithm x ¦ git config remote.origin.fetch x ¦ git log --oneline ¦ git log -c
+    + git log -p -5 ¦ git diff --stat ¦ git diff -c ¦ git commit -m x
     + git commit -c HEAD ¦ git switch -c b ¦ git config user.name x ¦ git config --get core.pager
     + git config core.pager ¦ git config --list ¦ git rebase main ¦ git rebase --continue
     + git push -u origin main ¦ git push -o ci.skip ¦ git clone -b x u ¦ git bisect good

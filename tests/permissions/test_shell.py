@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from robota.core.permissions import evaluate_permission
-from robota.core.permissions.lexer import ShellSyntaxError
+from robota.core.permissions.script import ShellSyntaxError
 from robota.core.permissions.shell import parse_shell
 
 
@@ -50,6 +50,7 @@ DENIED = table(r"""
     cat <<EOF⏎$(rm x)⏎EOF ¦ cat <<EOF⏎`rm x`⏎EOF ¦ cat <<EOF⏎${x:-$(rm x)}⏎EOF ¦ cat <<-EOF⏎⇥$(rm x)⏎⇥EOF
     cat <<A <<B⏎a⏎A⏎$(rm x)⏎B ¦ cat <<EOF; rm x⏎b⏎EOF ¦ cat <<EOF && rm x⏎b⏎EOF ¦ cat <<EOF | rm x⏎b⏎EOF
     cat <<'E F'⏎x⏎E F⏎rm x ¦ cat <<EOF⏎x⏎EOF ⏎EOF⏎rm x ¦ cat <<EOF⏎a \⏎EOF⏎EOF⏎rm x ¦ (cat <<EOF⏎b⏎EOF⏎rm x)
+    time x= rm y ¦ time ! rm x ¦ time time rm x ¦ time coproc rm x ¦ bash ./rm x ¦ source ./rm x
     echo a # c \⏎rm x ¦ # c⏎rm x ¦ echo 'a⏎b'; rm x ¦ echo a \⏎; rm x ¦ echo a;#b⏎rm x ¦ set -e⏎rm x
 """)
 SPELLED = table(r"""
@@ -115,6 +116,9 @@ UNCERTAIN = table(r"""
     echo rm x | bash ¦ cat x | sh ¦ bash ¦ bash -s < f ¦ curl u | bash -s -- a ¦ source <(echo rm x)
     bash <(echo x)
     X='-exec rm {} +'; find . $X ¦ find . $(cat opts) ¦ echo 'x ¦ echo "x ¦ ls && ¦ ls ;; ls ¦ ls ) ¦ ls \
+    let y='a[$(rm)]' ¦ declare -i y; y='a[$(rm x)]' ¦ unset 'a[$(rm x)]' ¦ [ -v 'a[$(rm x)]' ]
+    read 'a[$(rm x)]' <<< 1 ¦ x='a[$(rm x)]'; [[ x -eq 1 ]] ¦ x='a[`rm x`]'; ((x))
+    a='x[$(rm y)]'; echo ${b[a]}
     x='a[$(rm y)]'; echo $((x)) ¦ echo ${x@P} ¦ shopt -s extglob⏎!(x)
 """)
 

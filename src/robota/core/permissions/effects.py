@@ -17,14 +17,16 @@ from robota.core.permissions.invocations import (
     track_directories,
     walk,
 )
-from robota.core.permissions.lexer import ShellSyntaxError
 from robota.core.permissions.paths import normalise
 from robota.core.permissions.programs import FileUse, ProgramOptions, load_programs, program_name
-from robota.core.permissions.script import Command, Redirection, Script
+from robota.core.permissions.script import Command, Redirection, Script, ShellSyntaxError
 from robota.core.permissions.shell import parse_shell
 from robota.core.permissions.words import Piece, Word, build_word, plain_word
 
 TouchKind: TypeAlias = Literal["read", "write", "delete"]
+
+
+_ARCHIVING = frozenset({"-c", "-r", "-u", "-A", "--create", "--append", "--update"})
 
 
 class Touch(Struct, frozen=True):
@@ -170,6 +172,7 @@ def _show(redirection: Redirection, command: Command) -> str:
 
 
 def _touched(invocation: Invocation) -> Iterator[Touch]:
+    """The files that a known program is told to use."""
     name = program_name(invocation.words[0].text)
     if name == "git":
         yield from _read_by_git(invocation)
@@ -178,26 +181,52 @@ def _touched(invocation: Invocation) -> Iterator[Touch]:
         return
     part, where = invocation.command.text, invocation.directories
     options = ProgramOptions(
-        values=use.values | use.read | use.write | use.attached | frozenset(use.words),
+        values=use.values | use.read | use.write | use.attached | use.archive | frozenset(use.words),
         bundle=use.bundle,
         optional=use.in_place,
-        style="words" if use.words else "gnu",
+        style="words" if use.words or use.roots_deleted_by else "gnu",
     )
     found, operands = read_options(invocation.words, 1, options)
-    names = {option.name for option in found}
+    names = frozenset(option.name for option in found)
+    for option in found:
+        yield from _option_touches(option, use, names, where, part)
+    if not names.isdisjoint(use.roots_deleted_by):
+        roots = _roots(invocation.words) or [plain_word(".")]
+        yield from (Touch("delete", root, where, part, recursive=True) for root in roots)
+    if not use.archive or not names.isdisjoint(_ARCHIVING):
+        yield from _operands_touched(use, names, [word for _, word in operands], where, part)
+    if use.operands in ("copy", "move"):
+        yield from _copied(use, found, [word for _, word in operands], where, part)
+
+
+def _operands_touched(
+    use: FileUse, names: frozenset[str], operands: list[Word], where: Directories, part: str
+) -> Iterator[Touch]:
     recursive = use.recursive if isinstance(use.recursive, bool) else not names.isdisjoint(use.recursive)
     hidden = use.visible is None or not names.isdisjoint(use.visible)
-    for option in found:
-        yield from _option_touches(option, use, where, part)
-    files = [word for _, word in operands]
-    for kind, word in _operand_touches(use, names, files):
+    for kind, word in _operand_kinds(use, names, operands):
         yield Touch(kind, word, where, part, recursive, hidden)
-    if use.operands in ("copy", "move"):
-        into = [option.value for option in found if option.name in use.write and option.value is not None]
-        for word in _copies(files if into else files[:-1], into or files[-1:]):
-            yield Touch("write", word, where, part)
     if recursive and not operands[use.skip :] and use.operands == "read":
         yield Touch("read", plain_word("."), where, part, recursive, hidden)
+
+
+def _copied(
+    use: FileUse, found: Sequence[OptionWord], operands: list[Word], where: Directories, part: str
+) -> Iterator[Touch]:
+    """The files that copying would write if the target is a directory."""
+    into = [option.value for option in found if option.name in use.write and option.value is not None]
+    for word in _copies(operands if into else operands[:-1], into or operands[-1:]):
+        yield Touch("write", word, where, part)
+
+
+def _roots(words: Sequence[Word]) -> list[Word]:
+    """Where `find` starts: the words before its first test or action."""
+    found: list[Word] = []
+    for word in words[1:]:
+        if word.text[:1] in ("-", "(", "!"):
+            break
+        found.append(word)
+    return found
 
 
 def _read_by_git(invocation: Invocation) -> Iterator[Touch]:
@@ -211,11 +240,15 @@ def _read_by_git(invocation: Invocation) -> Iterator[Touch]:
         yield Touch("read", target, invocation.directories, invocation.command.text)
 
 
-def _option_touches(option: OptionWord, use: FileUse, where: Directories, part: str) -> Iterator[Touch]:
+def _option_touches(
+    option: OptionWord, use: FileUse, names: frozenset[str], where: Directories, part: str
+) -> Iterator[Touch]:
     if option.value is None or option.text is None:
         return
     value = option.value if option.text == option.value.text else _tail(option.value, option.text)
-    if option.name in use.read or use.words.get(option.name) == "read":
+    if option.name in use.archive:
+        yield Touch("read" if names.isdisjoint(_ARCHIVING) else "write", value, where, part)
+    elif option.name in use.read or use.words.get(option.name) == "read":
         yield Touch("read", value, where, part)
     elif option.name in use.write or use.words.get(option.name) == "write":
         yield Touch("write", value, where, part)
@@ -224,7 +257,6 @@ def _option_touches(option: OptionWord, use: FileUse, where: Directories, part: 
 
 
 def _copies(sources: list[Word], targets: list[Word]) -> Iterator[Word]:
-    """The files that copying would write if the target is a directory."""
     for target in targets:
         for source in sources:
             name = source.text.rstrip("/").rpartition("/")[2]
@@ -238,7 +270,9 @@ def _tail(word: Word, text: str) -> Word:
     return plain_word(text) if word.literal else Word(text, text, text, (("substitution", text, False),))
 
 
-def _operand_touches(use: FileUse, names: set[str], operands: list[Word]) -> Iterator[tuple[TouchKind, Word]]:
+def _operand_kinds(
+    use: FileUse, names: frozenset[str], operands: list[Word]
+) -> Iterator[tuple[TouchKind, Word]]:
     files = operands if not names.isdisjoint(use.unless) else operands[use.skip :]
     for word in operands:
         name, equals, value = word.text.partition("=")

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from robota.core.permissions.embedded import awk_escapes, sed_escapes
+from robota.core.permissions.globs import compile_glob
 from robota.core.permissions.programs import ProgramOptions, load_programs, program_name
 from robota.core.permissions.words import Word
 
@@ -249,5 +250,6 @@ def _git_config_hazards(words: Sequence[Word], index: int) -> Iterator[Hazard]:
         yield Hazard(len(words) - 1, "config --file")
     key = settings[0].lower() if settings else ""
     computed = any(word.computed for _, word in operands[:2])
-    if computed or (key.startswith(git.config_keys) and key not in git.config_keys_plain):
+    harmful = any(compile_glob(pattern).matches(key) for pattern in git.config_keys)
+    if computed or harmful or any(text.startswith(("!", "ext::")) for text in settings[1:]):
         yield Hazard(len(words) - 1, key, " ".join(settings[1:]))

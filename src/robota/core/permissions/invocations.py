@@ -8,11 +8,10 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from robota.core.permissions.lexer import ShellSyntaxError
 from robota.core.permissions.programs import program_name
 from robota.core.permissions.risky import find_risky, names_set_by_commands
 from robota.core.permissions.runners import Inner, Unwrapped, unwrap
-from robota.core.permissions.script import Command, Script
+from robota.core.permissions.script import Command, Script, ShellSyntaxError
 from robota.core.permissions.shell import parse_shell
 from robota.core.permissions.words import Word
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from robota.core.permissions.script import Redirection, Script
+from robota.core.permissions.ansi_string import read_ansi_string
+from robota.core.permissions.script import Redirection, Script, ShellSyntaxError
 from robota.core.permissions.words import Piece, Word, build_word, build_words
 
 MAXIMUM_DEPTH = 30
@@ -22,15 +23,6 @@ _DEFAULT = re.compile(r"(?:\[[^\]]*\])?:?[-+=?]")
 _ESCAPES = re.compile(r"(?:\\[^\n])+")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SPECIAL_PARAMETERS = "@*#?-$!0123456789"
-_SIMPLE_ESCAPES = {
-    "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
-    "\\": "\\", "'": "'", '"': '"', "?": "?",
-}  # fmt: skip
-_NUMBER_ESCAPES = re.compile(r"x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|([0-7]{1,3})")
-
-
-class ShellSyntaxError(ValueError):
-    """The text is not a shell program that can be judged with certainty."""
 
 
 class Reader:
@@ -243,7 +235,8 @@ def read_dollar(reader: Reader, pieces: list[Piece], *, quoted: bool) -> None:
         read_arithmetic(reader, "]")
         pieces.append(("arithmetic", reader.src[start : reader.pos], quoted))
     elif following == "'" and not quoted:
-        pieces.append(("text", _read_ansi_string(reader), True))
+        text, reader.pos = read_ansi_string(reader.src, reader.pos + 2)
+        pieces.append(("text", text, True))
     elif following == '"' and not quoted:
         reader.pos += 1
         read_double_quoted(reader, pieces)
@@ -365,43 +358,3 @@ def read_backquoted(reader: Reader, pieces: list[Piece], *, quoted: bool) -> Non
             text.append(character)
             position += 1
     raise ShellSyntaxError("a backquote is not closed")
-
-
-def _read_ansi_string(reader: Reader) -> str:
-    position, text = reader.pos + 2, list[str]()
-    src = reader.src
-    while position < len(src):
-        character = src[position]
-        if character == "'":
-            reader.pos = position + 1
-            return _refuse_controls("".join(text))
-        if character != "\\":
-            text.append(character)
-            position += 1
-            continue
-        value, position = _read_ansi_escape(src, position + 1)
-        text.append(value)
-    raise ShellSyntaxError("a quoted string is not closed")
-
-
-def _read_ansi_escape(src: str, position: int) -> tuple[str, int]:
-    character = src[position : position + 1]
-    if character in _SIMPLE_ESCAPES and character:
-        return _SIMPLE_ESCAPES[character], position + 1
-    number = _NUMBER_ESCAPES.match(src, position)
-    if number is not None:
-        byte, octal = number.group(1), number.group(4)
-        value = int(octal, 8) & 0xFF if octal else int(next(filter(None, number.groups())), 16)
-        # Bytes above ASCII combine to characters only in the shell's locale; zero ends the string in bash.
-        if value == 0 or value > 0x10FFFF or 0xD800 <= value <= 0xDFFF or (value > 0x7F and (byte or octal)):
-            raise ShellSyntaxError("a quoted string holds bytes whose meaning depends on the locale")
-        return chr(value), number.end()
-    if character == "c":
-        raise ShellSyntaxError("a quoted string holds a control character")
-    return "\\" + character, position + 1
-
-
-def _refuse_controls(text: str) -> str:
-    if any(character < " " and character not in "\t\n" for character in text):
-        raise ShellSyntaxError("a quoted string holds control characters")
-    return text

@@ -46,7 +46,7 @@ class GitOptions(Struct, frozen=True, forbid_unknown_fields=True):
     every: ProgramOptions
     subcommands: dict[str, ProgramOptions]
     config_keys: tuple[str, ...]
-    config_keys_plain: frozenset[str]
+    """Settings that name programs, in lower case, with `*` for any text."""
 
 
 class Runner(Struct, frozen=True, forbid_unknown_fields=True):
@@ -97,9 +97,11 @@ class FileUse(Struct, frozen=True, forbid_unknown_fields=True):
     """Given: hidden files are skipped in a recursion unless one of these options is there."""
     in_place: frozenset[str] = frozenset()
     roots_deleted_by: frozenset[str] = frozenset()
+    """Options that delete what is found below the first operands."""
     second_writes: bool = False
     bundle: bool = False
-    archive: bool = False
+    archive: frozenset[str] = frozenset()
+    """Options that name an archive, written when one is made and read otherwise."""
     network: bool = False
 
 

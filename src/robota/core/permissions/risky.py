@@ -10,9 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from robota.core.permissions.hazards import find_hazards
-from robota.core.permissions.lexer import ShellSyntaxError
 from robota.core.permissions.programs import load_programs
-from robota.core.permissions.script import Command, Script
+from robota.core.permissions.script import Command, Script, ShellSyntaxError
 from robota.core.permissions.shell import parse_shell
 from robota.core.permissions.words import Piece, Word
 

@@ -249,18 +249,26 @@ def _unwrap_shell(command: Command) -> Unwrapped | None:
         return Unwrapped((Inner(index, source=words[index].text),))
     named = index < len(words) and words[index].text not in _INPUT_FILES
     if named and not any("s" in word.text for word in words[1:index] if word.text[:2] not in ("", "--")):
-        return Unwrapped(opaque=True) if words[index].computed else None
+        return _as_program(words, index)
     return _unwrap_input(command)
+
+
+def _as_program(words: tuple[Word, ...], index: int) -> Unwrapped:
+    """A script file that a shell runs: deny rules see it as a program of its own."""
+    if words[index].computed:
+        return Unwrapped(opaque=True)
+    return Unwrapped((Inner(index, words[index:]),), restricts=False)
 
 
 def _unwrap_source(command: Command) -> Unwrapped | None:
     """`source` runs a file; a substitution or its input in place of the file is only known at run time."""
-    words = command.words[1:]
-    if words and words[0].text == "--":
-        words = words[1:]
-    if words and words[0].text in _INPUT_FILES:
+    words = command.words
+    index = 2 if len(words) > 1 and words[1].text == "--" else 1
+    if index >= len(words):
+        return None
+    if words[index].text in _INPUT_FILES:
         return _unwrap_input(command)
-    return Unwrapped(opaque=True) if words and words[0].computed else None
+    return _as_program(words, index)
 
 
 def _unwrap_input(command: Command) -> Unwrapped | None:

@@ -7,6 +7,10 @@ from msgspec import Struct
 from robota.core.permissions.words import Word
 
 
+class ShellSyntaxError(ValueError):
+    """The text is not a shell program that can be judged with certainty."""
+
+
 class Redirection(Struct):
     operator: str
     target: Word | None = None

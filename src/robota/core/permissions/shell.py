@@ -12,11 +12,10 @@ import re
 from robota.core.permissions.assignments import read_assignment
 from robota.core.permissions.lexer import (
     Reader,
-    ShellSyntaxError,
     read_arithmetic,
     read_word,
 )
-from robota.core.permissions.script import Assignment, Command, Redirection, Script
+from robota.core.permissions.script import Assignment, Command, Redirection, Script, ShellSyntaxError
 from robota.core.permissions.tokens import read_redirection, skip_blanks
 from robota.core.permissions.words import Word
 

@@ -12,8 +12,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from robota.core.permissions.globs import Glob, Item, compile_glob, may_match
-from robota.core.permissions.lexer import ShellSyntaxError
-from robota.core.permissions.script import Command
+from robota.core.permissions.script import Command, ShellSyntaxError
 from robota.core.permissions.shell import parse_shell
 from robota.core.permissions.words import COMPUTED, LIVE, QUOTED_BLANK, Word
 

@@ -20,7 +20,6 @@ from robota.core.permissions.effects import Touch, find_touches, known_path, pat
 from robota.core.permissions.globs import Item
 from robota.core.permissions.hazards import find_hazards
 from robota.core.permissions.invocations import Invocation, find_invocations, walk
-from robota.core.permissions.lexer import ShellSyntaxError
 from robota.core.permissions.paths import (
     DeniedPaths,
     PathForms,
@@ -30,7 +29,7 @@ from robota.core.permissions.paths import (
 )
 from robota.core.permissions.programs import load_programs, program_name
 from robota.core.permissions.rules import Rule
-from robota.core.permissions.script import Command, Script
+from robota.core.permissions.script import Command, Script, ShellSyntaxError
 from robota.core.permissions.shell import parse_shell
 from robota.core.permissions.shell_allow import cover_script
 from robota.core.permissions.shell_patterns import (
@@ -104,7 +103,7 @@ class ShellSubject:
             if each.computed:
                 return f"the program to run is only known when it runs: {each.command.text}"
         scripts = [self.script, *(script for each in self._every for script in each.scripts)]
-        if any(script.evaluates_text and script.holds_code for script in scripts):
+        if any(script.holds_code and _evaluates_text(script) for script in scripts):
             return "bash would evaluate a text that holds a command as arithmetic"
         return None
 
@@ -234,6 +233,25 @@ class ShellSubject:
         places = touch.directories
         paths = (known_path(touch.word, directory, self.place.home, self._assigned) for directory in places)
         return [(path, self._resolver.resolve(path, "/")) for path in paths if path is not None]
+
+
+def _evaluates_text(script: Script) -> bool:
+    """Whether bash reads some text as arithmetic or as a subscript, and so runs commands in it."""
+    return script.evaluates_text or any(_evaluates(command) for command in script.commands)
+
+
+def _evaluates(command: Command) -> bool:
+    builtin, words = command.words[0].text, command.words[1:]
+    if builtin == "let":
+        return True
+    if builtin in ("declare", "typeset", "local", "export", "readonly") and any(
+        word.text.startswith("-") and "i" in word.text for word in words
+    ):
+        return True
+    if builtin in load_programs().conditions:
+        return any(word.text in ("-v", "-R") for word in words)
+    subscripts = (word.text for word in words if "[" in word.text)
+    return builtin in load_programs().setters and any("$(" in text or "`" in text for text in subscripts)
 
 
 def _find_started(invocations: list[Invocation]) -> Iterator[tuple[str, str]]:

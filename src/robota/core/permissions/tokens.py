@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from robota.core.permissions.lexer import Reader, ShellSyntaxError, read_quoted_piece, read_word
-from robota.core.permissions.script import Redirection
+from robota.core.permissions.lexer import Reader, read_quoted_piece, read_word
+from robota.core.permissions.script import Redirection, ShellSyntaxError
 from robota.core.permissions.words import Piece, Word
 
 _OPERATOR = re.compile(r"(\d+|\{[A-Za-z_][A-Za-z0-9_]*\})?(<<<|<<-|<<|<>|<&|>>|>&|>\||<|>)|()(&>>|&>)")
