@@ -8,7 +8,6 @@ from typing import Any
 
 import anyio
 import pytest
-from tests.support.history import assert_valid_for_a_request
 
 from robota.core.errors import AgentBusyError
 from robota.core.events import (
@@ -17,13 +16,11 @@ from robota.core.events import (
     RunCompleted,
     RunInterrupted,
     TextDelta,
-    ToolEnded,
-    ToolStarted,
     TurnEvent,
 )
-from robota.core.messages import AssistantMessage, ToolMessage
+from robota.core.messages import AssistantMessage
 from robota.core.provider import ChatRequest
-from robota.core.robota import AgentConfig, Robota
+from robota.core.robota import Robota
 from robota.testing import Fail, ScriptedProvider, Stall, call
 from robota.tools.function_tool import tool
 
@@ -108,109 +105,6 @@ async def test_an_abort_before_the_first_word_commits_an_empty_answer() -> None:
     assert (await agent.run("hi")).interrupted
     answer = last_answer(agent)
     assert (answer.content, answer.state) == ("", "interrupted")
-
-
-async def test_a_call_streamed_just_before_the_abort_is_answered() -> None:
-    agent, _ = agent_for([call("add", a=1, b=2), "Now", Stall()])
-    started: list[Event] = []
-    agent.events.on(ToolStarted, started.append)
-    abort_at(agent, "Now")
-    result = await agent.run("hi")
-    assert [m.content for m in agent.messages[2:]] == ["Error: Execution interrupted by user"]
-    assert (started, result.tools_executed) == ([], ())
-    assert_valid_for_a_request(agent.conversation.messages_for_api())
-
-
-@pytest.mark.parametrize("limit", [None, 1])
-async def test_finished_tools_keep_their_results_and_the_others_are_marked(
-    limit: int | None,
-) -> None:  # §20.60
-    agent, provider = agent_for(
-        [call("add", "c0", a=1, b=2), call("wait", "c1"), call("wait", "c2")],
-        "Fine.",
-        config=AgentConfig(max_parallel_tools=limit),
-    )
-    ended: list[ToolEnded] = []
-
-    def stop(event: ToolEnded) -> None:
-        ended.append(event)
-        if event.tool_name == "add":
-            agent.abort()
-
-    agent.events.on(ToolEnded, stop)
-    result = await agent.run("hi")
-    assert (result.interrupted, result.tools_executed, result.stop_reason) == (True, ("add",), "aborted")
-    interrupted = "Error: Execution interrupted by user"
-    assert [m.content for m in agent.messages if isinstance(m, ToolMessage)] == [
-        "3",
-        interrupted,
-        interrupted,
-    ]
-    assert {event.error_code for event in ended[1:]} <= {"interrupted"}
-    assert (await agent.run("again")).text == "Fine."
-    assert_valid_for_a_request(provider.requests[1].messages)
-
-
-async def test_a_tools_cleanup_runs_before_the_run_ends() -> None:
-    cleaned: list[str] = []
-
-    @tool
-    async def careful(last: bool) -> None:
-        """Clean up."""
-        try:
-            if last:
-                agent.abort()
-            await anyio.sleep_forever()
-        finally:
-            cleaned.append("done")
-
-    agent = Robota(
-        ScriptedProvider([call("careful", "a", last=False), call("careful", "b", last=True)]), tools=[careful]
-    )
-    agent.events.on(RunInterrupted, lambda _: cleaned.append("told"))
-    await agent.run("hi")
-    assert cleaned == ["done", "done", "told"]
-
-
-async def test_a_tool_that_fails_while_it_is_stopped_does_not_hide_the_abort() -> None:
-    @tool
-    async def clumsy() -> None:
-        """Fail when stopped."""
-        try:
-            agent.abort()
-            await anyio.sleep_forever()
-        finally:
-            raise ValueError("cleanup failed")
-
-    agent = Robota(ScriptedProvider([call("clumsy", "a"), call("clumsy", "b")]), tools=[clumsy])
-    result = await agent.run("hi")
-    assert (result.interrupted, result.error) == (True, None)
-    assert_valid_for_a_request(agent.conversation.messages_for_api())
-
-
-@pytest.mark.parametrize("limit", [None, 1])
-async def test_no_tool_starts_after_a_cancellation_from_outside(limit: int | None) -> None:
-    @tool
-    async def stubborn() -> None:
-        """Turn a cancellation into a failure."""
-        try:
-            task.cancel()
-            await anyio.sleep_forever()
-        except asyncio.CancelledError:
-            raise RuntimeError("stopped") from None
-
-    agent = Robota(
-        ScriptedProvider([call("stubborn", "a"), call("add", "b", a=1, b=2)]),
-        tools=[stubborn, add],
-        config=AgentConfig(max_parallel_tools=limit),
-    )
-    started: list[str] = []
-    agent.events.on(ToolStarted, lambda event: started.append(event.tool_name))
-    task = asyncio.ensure_future(agent.run("hi"))
-    await asyncio.wait([task])
-    assert task.cancelled()
-    assert started == (["stubborn", "add"] if limit is None else ["stubborn"])
-    assert_valid_for_a_request(agent.conversation.messages_for_api())
 
 
 # --- when and from where -------------------------------------------------------------------------------
@@ -316,22 +210,6 @@ async def test_an_abort_during_the_forced_summary_keeps_what_arrived() -> None:
     result = await agent.run("hi")
     assert (result.text, result.interrupted) == ("So far", True)
     assert last_answer(agent).state == "interrupted"
-
-
-async def test_an_abort_stops_an_agent_that_runs_as_a_tool_and_only_the_outer_reports_it() -> None:
-    inner, inner_provider = agent_for(["Thinking", Stall()])
-
-    @tool
-    async def ask_helper() -> str:
-        """Ask another agent."""
-        return (await inner.run("help")).text
-
-    outer = Robota(ScriptedProvider([call("ask_helper")]), tools=[ask_helper])
-    inner.events.on(TextDelta, lambda _: outer.abort())
-    assert (await outer.run("hi")).interrupted
-    assert (inner_provider.open_streams, inner.is_running) == (0, False)
-    assert last_answer(inner).content == "Thinking"
-    assert_valid_for_a_request(outer.conversation.messages_for_api())
 
 
 # --- one run at a time ------------------------------------------------------------------------------------

@@ -1,0 +1,248 @@
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+import anyio
+import pytest
+from tests.support.history import assert_valid_for_a_request
+
+from robota.core.events import (
+    Event,
+    RunInterrupted,
+    TextDelta,
+    ToolEnded,
+    ToolStarted,
+)
+from robota.core.messages import AssistantMessage, ToolMessage
+from robota.core.robota import AgentConfig, Robota
+from robota.testing import ScriptedProvider, Stall, call
+from robota.tools.function_tool import tool
+
+pytestmark = pytest.mark.anyio
+
+
+@tool
+async def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@tool
+async def wait() -> None:
+    """Wait for ever."""
+    await anyio.sleep_forever()
+
+
+def agent_for(*replies: Any, **options: Any) -> tuple[Robota, ScriptedProvider]:
+    provider = ScriptedProvider(*replies)
+    return Robota(provider, tools=[add, wait], **options), provider
+
+
+def abort_at(agent: Robota, text: str) -> None:
+    agent.events.on(TextDelta, lambda event: agent.abort() if event.text == text else None)
+
+
+def last_answer(agent: Robota) -> AssistantMessage:
+    return next(m for m in reversed(agent.messages) if isinstance(m, AssistantMessage))
+
+
+async def test_a_call_streamed_just_before_the_abort_is_answered() -> None:
+    agent, _ = agent_for([call("add", a=1, b=2), "Now", Stall()])
+    started: list[Event] = []
+    agent.events.on(ToolStarted, started.append)
+    abort_at(agent, "Now")
+    result = await agent.run("hi")
+    assert [m.content for m in agent.messages[2:]] == ["Error: Execution interrupted by user"]
+    assert (started, result.tools_executed) == ([], ())
+    assert_valid_for_a_request(agent.conversation.messages_for_api())
+
+
+@pytest.mark.parametrize("limit", [None, 1])
+async def test_finished_tools_keep_their_results_and_the_others_are_marked(
+    limit: int | None,
+) -> None:  # §20.60
+    agent, provider = agent_for(
+        [call("add", "c0", a=1, b=2), call("wait", "c1"), call("wait", "c2")],
+        "Fine.",
+        config=AgentConfig(max_parallel_tools=limit),
+    )
+    ended: list[ToolEnded] = []
+
+    def stop(event: ToolEnded) -> None:
+        ended.append(event)
+        if event.tool_name == "add":
+            agent.abort()
+
+    agent.events.on(ToolEnded, stop)
+    result = await agent.run("hi")
+    assert (result.interrupted, result.tools_executed, result.stop_reason) == (True, ("add",), "aborted")
+    interrupted = "Error: Execution interrupted by user"
+    assert [m.content for m in agent.messages if isinstance(m, ToolMessage)] == [
+        "3",
+        interrupted,
+        interrupted,
+    ]
+    assert {event.error_code for event in ended[1:]} <= {"interrupted"}
+    assert (await agent.run("again")).text == "Fine."
+    assert_valid_for_a_request(provider.requests[1].messages)
+
+
+async def test_a_tools_cleanup_runs_before_the_run_ends() -> None:
+    cleaned: list[str] = []
+
+    @tool
+    async def careful(last: bool) -> None:
+        """Clean up."""
+        try:
+            if last:
+                agent.abort()
+            await anyio.sleep_forever()
+        finally:
+            cleaned.append("done")
+
+    agent = Robota(
+        ScriptedProvider([call("careful", "a", last=False), call("careful", "b", last=True)]), tools=[careful]
+    )
+    agent.events.on(RunInterrupted, lambda _: cleaned.append("told"))
+    await agent.run("hi")
+    assert cleaned == ["done", "done", "told"]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("times", [1, 2])
+async def test_a_tool_may_await_in_its_cleanup(count: int, times: int) -> None:
+    cleaned: list[int] = []
+
+    @tool
+    async def careful() -> None:
+        """Clean up over several turns of the loop."""
+        try:
+            await anyio.sleep_forever()
+        finally:
+            for step in range(3):
+                await asyncio.sleep(0)
+                if step < times - 1:
+                    agent.abort()
+            cleaned.append(count)
+
+    agent = Robota(
+        ScriptedProvider([call("careful", f"c{n}") for n in range(count)], "Fine."), tools=[careful]
+    )
+    started: list[Event] = []
+
+    def stop_when_all_run(event: ToolStarted) -> None:
+        started.append(event)
+        if len(started) == count:
+            agent.abort()
+
+    agent.events.on(ToolStarted, stop_when_all_run)
+    result = await agent.run("hi")
+    assert (result.interrupted, cleaned) == (True, [count] * count)
+    assert (await agent.run("again")).text == "Fine."
+
+
+@pytest.mark.parametrize("count", [1, 2])
+async def test_an_abort_and_a_cancellation_from_outside_while_tools_run(count: int) -> None:
+    agent, _ = agent_for([call("wait", f"c{n}") for n in range(count)], "Fine.")
+
+    def stop_both(event: ToolStarted) -> None:
+        agent.abort()
+        task.cancel()
+
+    agent.events.on(ToolStarted, stop_both)
+    task = asyncio.ensure_future(agent.run("hi"))
+    await asyncio.wait([task])
+    assert task.cancelled()
+    assert task.cancelling() == 1
+    assert not agent.is_running
+    assert_valid_for_a_request(agent.conversation.messages_for_api())
+
+
+@pytest.mark.parametrize("count", [1, 2])
+async def test_a_tool_that_swallows_the_abort_does_not_keep_the_run_alive(count: int) -> None:
+    @tool
+    async def stubborn() -> str:
+        """Carry on as if nothing had happened."""
+        with suppress(asyncio.CancelledError):
+            agent.abort()
+            await anyio.sleep_forever()
+        return "survived"
+
+    provider = ScriptedProvider([call("stubborn", f"c{n}") for n in range(count)], "never asked")
+    agent = Robota(provider, tools=[stubborn])
+    result = await agent.run("hi")
+    assert (result.interrupted, len(provider.requests)) == (True, 1)
+    assert agent.messages[2].content == "survived"
+    assert_valid_for_a_request(agent.conversation.messages_for_api())
+
+
+async def test_nothing_of_an_abort_remains_in_the_task_that_ran_the_agent() -> None:
+    agent, _ = agent_for([call("wait")], ["Hel", Stall()], "Fine.")
+    agent.events.on(ToolStarted, lambda _: agent.abort())
+    abort_at(agent, "Hel")
+    task = asyncio.current_task()
+    assert task is not None
+    for _ in range(2):
+        assert (await agent.run("hi")).interrupted
+        assert task.cancelling() == 0
+    await asyncio.sleep(0)
+    assert (await agent.run("again")).text == "Fine."
+
+
+async def test_a_tool_that_fails_while_it_is_stopped_does_not_hide_the_abort() -> None:
+    @tool
+    async def clumsy() -> None:
+        """Fail when stopped."""
+        try:
+            agent.abort()
+            await anyio.sleep_forever()
+        finally:
+            raise ValueError("cleanup failed")
+
+    agent = Robota(ScriptedProvider([call("clumsy", "a"), call("clumsy", "b")]), tools=[clumsy])
+    result = await agent.run("hi")
+    assert (result.interrupted, result.error) == (True, None)
+    assert_valid_for_a_request(agent.conversation.messages_for_api())
+
+
+@pytest.mark.parametrize("limit", [None, 1])
+async def test_no_tool_starts_after_a_cancellation_from_outside(limit: int | None) -> None:
+    @tool
+    async def stubborn() -> None:
+        """Turn a cancellation into a failure."""
+        try:
+            task.cancel()
+            await anyio.sleep_forever()
+        except asyncio.CancelledError:
+            raise RuntimeError("stopped") from None
+
+    agent = Robota(
+        ScriptedProvider([call("stubborn", "a"), call("add", "b", a=1, b=2)]),
+        tools=[stubborn, add],
+        config=AgentConfig(max_parallel_tools=limit),
+    )
+    started: list[str] = []
+    agent.events.on(ToolStarted, lambda event: started.append(event.tool_name))
+    task = asyncio.ensure_future(agent.run("hi"))
+    await asyncio.wait([task])
+    assert task.cancelled()
+    assert started == (["stubborn", "add"] if limit is None else ["stubborn"])
+    assert_valid_for_a_request(agent.conversation.messages_for_api())
+
+
+async def test_an_abort_stops_an_agent_that_runs_as_a_tool_and_only_the_outer_reports_it() -> None:
+    inner, inner_provider = agent_for(["Thinking", Stall()])
+
+    @tool
+    async def ask_helper() -> str:
+        """Ask another agent."""
+        return (await inner.run("help")).text
+
+    outer = Robota(ScriptedProvider([call("ask_helper")]), tools=[ask_helper])
+    inner.events.on(TextDelta, lambda _: outer.abort())
+    assert (await outer.run("hi")).interrupted
+    assert (inner_provider.open_streams, inner.is_running) == (0, False)
+    assert last_answer(inner).content == "Thinking"
+    assert_valid_for_a_request(outer.conversation.messages_for_api())
