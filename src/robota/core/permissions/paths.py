@@ -29,7 +29,7 @@ class Place(Struct, frozen=True):
 
 
 def make_place(cwd: str | None, home: str | None, additional_dirs: Sequence[str]) -> Place:
-    here = normalise(os.getcwd() if cwd is None else os.path.join(os.getcwd(), os.fspath(cwd)))
+    here = normalise(os.path.abspath(cwd or "."))
     added = [additional_dirs] if isinstance(additional_dirs, str) else additional_dirs
     house = normalise(os.path.expanduser("~") if home is None else os.fspath(home))
     roots = [

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from functools import lru_cache
-from pathlib import Path
 
 import msgspec
 from msgspec import Struct
@@ -133,7 +133,8 @@ class Programs(Struct, frozen=True, forbid_unknown_fields=True):
 
 @lru_cache(maxsize=1)
 def load_programs() -> Programs:
-    return msgspec.json.decode((Path(__file__).parent / "programs.json").read_bytes(), type=Programs)
+    with open(os.path.join(os.path.dirname(__file__), "programs.json"), "rb") as file:
+        return msgspec.json.decode(file.read(), type=Programs)
 
 
 def program_name(text: str) -> str:
