@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 
 HEADER = '"""What type checkers see; written by `python -m robota._stubs`."""\n\n'
+PACKAGES = ("robota", "robota.core", "robota.tools", "robota.sdk")
 
 
 def stub_text(modules: Mapping[str, str], *, version: bool = False) -> str:
@@ -19,14 +21,12 @@ def stub_text(modules: Mapping[str, str], *, version: bool = False) -> str:
 
 def stubs() -> dict[Path, str]:
     """Path and text of every stub."""
-    import robota  # noqa: PLC0415 - the tables are read when asked for
-    import robota.core  # noqa: PLC0415
-
-    root = Path(robota.__file__).parent
-    return {
-        root / "__init__.pyi": stub_text(robota._MODULES, version=True),  # type: ignore[attr-defined]  # the stub hides it
-        root / "core" / "__init__.pyi": stub_text(robota.core._MODULES),  # type: ignore[attr-defined]  # as above
-    }
+    found = {}
+    for name in PACKAGES:
+        package = import_module(name)
+        path = Path(str(package.__file__)).with_suffix(".pyi")
+        found[path] = stub_text(package._MODULES, version=name == "robota")
+    return found
 
 
 if __name__ == "__main__":

@@ -169,7 +169,7 @@ def test_a_reader_that_goes_away_causes_no_traceback(tmp_path: Path) -> None:
 
 
 def test_the_version_is_answered_without_loading_the_command_line() -> None:
-    code = "import sys; sys.argv[1:] = ['--version']; import robota.__main__ as m; m.main(); print(*sys.modules)"
+    code = "import sys, robota.__main__ as m; sys.argv[1:] = ['--version']; m.main(); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
     version, modules = done.stdout.splitlines()
 

@@ -27,6 +27,11 @@ ROUND_LIMIT_INSTRUCTION = (
     "far, say what remains to be done, and mention that the user can follow up."
 )
 
+EMPTY_REPLY_INSTRUCTION = (
+    "Your last two replies were empty. Answer now in words, without tools: say what you found, and what "
+    "keeps you from going on."
+)
+
 
 class Loop:
     """One run of an agent; it may be continued by calling `run` again."""
@@ -50,7 +55,8 @@ class Loop:
     async def run(self) -> None:
         """Rounds until an answer, an error or a guard; a run without an answer ends with a forced summary."""
         guard = RoundGuard(self.engine.max_identical_failures)
-        verdict, was_empty = None, False
+        verdict: str | None = None
+        was_empty = False
         while not self.max_rounds or self.rounds < self.max_rounds:
             await self.control.checkpoint()
             self.rounds += 1
@@ -68,6 +74,7 @@ class Loop:
             elif reply.message is not None and reply.stop != "pause":
                 return
             elif reply.message is None and was_empty:
+                verdict = EMPTY_REPLY_INSTRUCTION
                 break
             was_empty = reply.message is None
         await self.force_summary(verdict or ROUND_LIMIT_INSTRUCTION)

@@ -1,0 +1,19 @@
+"""Putting agents together. Six of the built-in tools are offered here, for direct use."""
+
+from __future__ import annotations
+
+from robota._lazy import lazy_names
+
+_MODULES = {
+    "robota.tools.builtins.bash": "bash_tool",
+    "robota.tools.builtins.read": "read_tool",
+    "robota.tools.builtins.write": "write_tool",
+    "robota.tools.builtins.edit": "edit_tool",
+    "robota.tools.builtins.glob": "glob_tool",
+    "robota.tools.builtins.grep": "grep_tool",
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
+
+__all__ = list(_HOMES)
+
+__getattr__, __dir__ = lazy_names(__name__, _HOMES, globals())

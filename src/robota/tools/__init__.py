@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from robota._lazy import lazy_names
 
-if TYPE_CHECKING:
-    from robota.tools.builtins.read import read_tool
-    from robota.tools.function_tool import FunctionTool, create_function_tool, tool
-    from robota.tools.registry import ToolRegistry
-
-_HOMES = {
-    "FunctionTool": "robota.tools.function_tool",
-    "ToolRegistry": "robota.tools.registry",
-    "create_function_tool": "robota.tools.function_tool",
-    "read_tool": "robota.tools.builtins.read",
-    "tool": "robota.tools.function_tool",
+_MODULES = {
+    "robota.tools.function_tool": "FunctionTool create_function_tool tool",
+    "robota.tools.registry": "ToolRegistry",
+    "robota.tools.openapi": "OpenAPITool load_openapi",
+    "robota.tools.builtins.bash": "bash_tool",
+    "robota.tools.builtins.read": "read_tool",
+    "robota.tools.builtins.write": "write_tool",
+    "robota.tools.builtins.edit": "edit_tool",
+    "robota.tools.builtins.glob": "glob_tool",
+    "robota.tools.builtins.grep": "grep_tool",
+    "robota.tools.builtins.web_fetch": "web_fetch_tool",
+    "robota.tools.builtins.web_search": "web_search_tool",
 }
+_HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
 
-__all__ = ["FunctionTool", "ToolRegistry", "create_function_tool", "read_tool", "tool"]
+__all__ = list(_HOMES)
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES, globals())

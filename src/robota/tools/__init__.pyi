@@ -1,0 +1,16 @@
+"""What type checkers see; written by `python -m robota._stubs`."""
+
+from robota.tools.builtins.bash import bash_tool as bash_tool
+from robota.tools.builtins.edit import edit_tool as edit_tool
+from robota.tools.builtins.glob import glob_tool as glob_tool
+from robota.tools.builtins.grep import grep_tool as grep_tool
+from robota.tools.builtins.read import read_tool as read_tool
+from robota.tools.builtins.web_fetch import web_fetch_tool as web_fetch_tool
+from robota.tools.builtins.web_search import web_search_tool as web_search_tool
+from robota.tools.builtins.write import write_tool as write_tool
+from robota.tools.function_tool import FunctionTool as FunctionTool
+from robota.tools.function_tool import create_function_tool as create_function_tool
+from robota.tools.function_tool import tool as tool
+from robota.tools.openapi import OpenAPITool as OpenAPITool
+from robota.tools.openapi import load_openapi as load_openapi
+from robota.tools.registry import ToolRegistry as ToolRegistry
