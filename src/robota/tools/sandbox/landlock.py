@@ -1,0 +1,131 @@
+"""Landlock through its three system calls: this process, and what it becomes, confined to a policy.
+
+Uses nothing but the standard library: it runs in the launcher, before the command. Landlock adds up what is
+allowed and knows no exceptions, so a directory with something to keep out of reach is not allowed as a whole:
+its other entries are, one by one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+
+MINIMUM_ABI = 3
+"""Older kernels let everybody truncate files."""
+NETWORK_ABI = 4
+
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+_VERSION_FLAG, _PATH_BENEATH = 1, 1
+_WRITE_FILE, _READ_FILE, _TRUNCATE, _IOCTL_DEVICE = 1 << 1, 1 << 2, 1 << 14, 1 << 15
+_CHANGE_DIRECTORY = sum(1 << bit for bit in range(4, 14))
+"""Remove and make entries of every kind, move them between directories."""
+_NETWORK = 1 << 0 | 1 << 1
+_SCOPES = 1 << 0 | 1 << 1
+"""Abstract sockets of, and signals to, processes outside."""
+_IOCTL_ABI, _SCOPE_ABI = 5, 6
+_PR_SET_NO_NEW_PRIVS, _PR_CAPBSET_DROP = 38, 24
+_CAPABILITIES = 64
+_DEVICES = (
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+    "/dev/ptmx",
+    "/dev/pts",
+)
+
+
+def landlock_abi() -> int:
+    """The version of the kernel's Landlock; 0 without it."""
+    try:
+        version: int = _libc().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION_FLAG)
+    except (OSError, AttributeError):  # no such C library
+        return 0
+    return max(version, 0)
+
+
+def confine(
+    writable: Sequence[str], read_only: Sequence[str], deny_read: Sequence[str], *, network: bool
+) -> None:
+    """Confine this process for good. Raises OSError when it cannot be done."""
+    abi = landlock_abi()
+    if abi < MINIMUM_ABI:
+        raise OSError(f"this kernel's Landlock is version {abi}, and {MINIMUM_ABI} is needed")
+    changes = _WRITE_FILE | _TRUNCATE | _CHANGE_DIRECTORY | (_IOCTL_DEVICE if abi >= _IOCTL_ABI else 0)
+    handled = changes | (_READ_FILE if deny_read else 0)
+    attributes = struct.pack(
+        "QQQ", handled, 0 if network or abi < NETWORK_ABI else _NETWORK, _SCOPES if abi >= _SCOPE_ABI else 0
+    )
+    size = 24 if abi >= _SCOPE_ABI else 16 if abi >= NETWORK_ABI else 8
+    ruleset = _call(_CREATE_RULESET, attributes, ctypes.c_size_t(size), 0)
+    try:
+        for path in _allowed(writable, (*read_only, *deny_read)):
+            _allow(ruleset, path, changes)
+        for path in _DEVICES:
+            _allow(ruleset, path, changes & ~_CHANGE_DIRECTORY)
+        if deny_read:
+            for path in _allowed(["/"], deny_read):
+                _allow(ruleset, path, _READ_FILE)
+        _drop_capabilities()
+        if _libc().prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
+            raise OSError(ctypes.get_errno(), "new privileges could not be given up")
+        _call(_RESTRICT_SELF, ruleset, 0)
+    finally:
+        os.close(ruleset)
+
+
+def _allowed(roots: Iterable[str], exceptions: Sequence[str]) -> Iterator[str]:
+    """The roots without the exceptions, existing or not; entries instead of directories that hold one."""
+    for root in roots:
+        if any(_is_inside(root, exception) for exception in exceptions):
+            continue
+        inner = [exception for exception in exceptions if _is_inside(exception, root)]
+        if not inner:
+            yield root
+            continue
+        try:
+            with os.scandir(root) as entries:
+                children = [entry.path for entry in entries if not entry.is_symlink()]
+        except OSError:
+            continue
+        yield from _allowed(children, inner)
+
+
+def _is_inside(path: str, root: str) -> bool:
+    return path == root or path.startswith(root.rstrip("/") + "/")
+
+
+def _allow(ruleset: int, path: str, access: int) -> None:
+    """Allow it below a directory; of a file only what a file can be asked for."""
+    try:
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:  # gone, or out of our reach as well
+        return
+    try:
+        if not os.path.isdir(path):
+            access &= _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEVICE
+        _call(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", access, descriptor), 0)
+    finally:
+        os.close(descriptor)
+
+
+def _drop_capabilities() -> None:
+    """Root keeps its name, and no power that Landlock does not see. Nobody else has any to drop."""
+    for capability in range(_CAPABILITIES):
+        _libc().prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
+
+
+def _call(number: int, *arguments: int | bytes | ctypes.c_size_t) -> int:
+    result: int = _libc().syscall(number, *arguments)
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"Landlock refused: {os.strerror(code)}")
+    return result
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)

@@ -1,0 +1,126 @@
+"""What a command in the sandbox may do, as data, and the policy of a workspace."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from robota.core.permissions.paths import is_inside
+
+Network: TypeAlias = Literal["off", "on"]
+
+CONFIGURATION_NAMES = (".robota", ".claude", ".claude-plugin", ".vscode", ".idea", ".zed")
+"""Directories that programs take settings from, in a project; read-only as a whole."""
+PROJECT_NAMES = (*CONFIGURATION_NAMES, ".mcp.json", ".gitmodules", ".envrc", ".git")
+"""Protected in every workspace directory, existing or not."""
+HOME_NAMES = (
+    ".claude.json", ".gitconfig", ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases",
+    ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".kshrc", ".mkshrc", ".cshrc",
+    ".tcshrc", ".login", ".logout", ".inputrc", ".vimrc", ".gvimrc", ".nvimrc", ".exrc", ".emacs",
+    ".emacs.d", ".ssh", ".config/git", ".config/fish", ".config/nvim",
+)  # fmt: skip
+"""Read from the home directory only: protected there, existing or not, and elsewhere if they exist."""
+GIT_NAMES = ("config", "config.worktree", "hooks", "commondir", "info/attributes")
+"""Protected in a git directory, existing or not."""
+_MODULE_DEPTH = 4
+
+
+class SandboxPolicy(Struct, frozen=True, kw_only=True):
+    """Absolute real paths. Everything may be read but `deny_read`, nothing be written but `writable`."""
+
+    writable: tuple[str, ...]
+    """The workspace and `tmp`."""
+    tmp: str
+    """A private directory for temporary files."""
+    read_only_even_if_missing: tuple[str, ...] = ()
+    """What stays as it is below `writable`: existing things read-only, missing ones missing."""
+    deny_read: tuple[str, ...] = ()
+    network: Network = "off"
+
+
+def workspace_policy(
+    cwd: str,
+    tmp: str,
+    *,
+    additional_dirs: Sequence[str] = (),
+    home: str | None = None,
+    read_only: Sequence[str] = (),
+    deny_read: Sequence[str] = (),
+    network: Network = "off",
+) -> SandboxPolicy:
+    """The policy for commands that work in `cwd`; directories that do not exist are left out.
+
+    Raises ValueError when the workspace cannot be separated from the rest of the system.
+    """
+    house = os.path.realpath(os.path.expanduser("~") if home is None else home)
+    roots = _real(cwd, [cwd, *additional_dirs])
+    if "/" in roots:
+        raise ValueError("the workspace is the whole file system")
+    workspace = [root for root in roots if os.path.isdir(root)]
+    guarded = [path for root in workspace for path in find_protected(root, is_home=root == house)]
+    if any(is_inside(house, root) and house != root for root in workspace):
+        guarded += find_protected(house, is_home=True)
+    return SandboxPolicy(
+        writable=tuple(dict.fromkeys([*workspace, os.path.realpath(tmp)])),
+        tmp=os.path.realpath(tmp),
+        read_only_even_if_missing=tuple(dict.fromkeys([*guarded, *_real(cwd, read_only)])),
+        deny_read=tuple(dict.fromkeys(_real(cwd, deny_read))),
+        network=network,
+    )
+
+
+def _real(cwd: str, paths: Sequence[str]) -> list[str]:
+    return [os.path.realpath(os.path.join(cwd, os.path.expanduser(path))) for path in paths]
+
+
+def find_protected(root: str, *, is_home: bool = False) -> list[str]:
+    """The protected paths of a workspace directory, also those that do not exist."""
+    found: list[str] = []
+    for name in PROJECT_NAMES:
+        path = os.path.join(root, name)
+        if name == ".git" and os.path.isdir(path):
+            found += _protect_git(os.path.realpath(path))
+        else:
+            found += _protect(path)
+    for name in HOME_NAMES:
+        path = os.path.join(root, name)
+        if is_home or os.path.lexists(path):
+            found += _protect(path)
+    return found
+
+
+def _protect(path: str) -> list[str]:
+    """A link cannot be held in place, only what it leads to."""
+    return [os.path.realpath(path)] if os.path.islink(path) else [path]
+
+
+def _protect_git(directory: str) -> list[str]:
+    found = [os.path.join(directory, name) for name in GIT_NAMES]
+    for module in _find_git_directories(os.path.join(directory, "modules"), _MODULE_DEPTH):
+        found += [os.path.join(module, name) for name in GIT_NAMES]
+    for worktree in _subdirectories(os.path.join(directory, "worktrees")):
+        found += [os.path.join(worktree, name) for name in ("commondir", "config.worktree")]
+    return found
+
+
+def _find_git_directories(parent: str, depth: int) -> Iterator[str]:
+    """The git directories of submodules, whose names may hold slashes and which may have their own."""
+    if depth == 0:
+        return
+    for directory in _subdirectories(parent):
+        if os.path.lexists(os.path.join(directory, "HEAD")):
+            yield directory
+            yield from _find_git_directories(os.path.join(directory, "modules"), depth - 1)
+        else:
+            yield from _find_git_directories(directory, depth - 1)
+
+
+def _subdirectories(parent: str) -> list[str]:
+    try:
+        with os.scandir(parent) as entries:
+            return sorted(entry.path for entry in entries if entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return []
