@@ -8,8 +8,10 @@ import anyio
 import pytest
 from tests.support.processes import mark, read_fifo, running_with
 
+from robota.core.errors import ConfigurationError
 from robota.core.tool import Tool, ToolContext, ToolResult, tool_class, tool_schema
-from robota.tools.builtins.bash import MAX_OUTPUT_CHARACTERS, bash_tool
+from robota.tools.builtins.bash import MAX_OUTPUT_CHARACTERS, PROGRESS_CHARACTERS, bash_tool
+from robota.tools.processes import ProcessTable
 
 __all__ = ["mark"]
 
@@ -90,7 +92,19 @@ async def test_nothing_lasts_until_the_next_call(tmp_path: Path) -> None:
 async def test_a_missing_directory_is_said() -> None:
     result = await bash("pwd", working_directory="/no/such/directory")
     assert not result.ok
-    assert result.error == "Could not start 'bash': No such file or directory: '/no/such/directory'."
+    assert result.error == (
+        "The command was not run: its working directory /no/such/directory does not exist. "
+        "Pass another `working_directory`."
+    )
+
+
+async def test_a_directory_that_vanished_or_is_a_file_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert "file is not a directory" in ((await bash("pwd", cwd=tmp_path / "file")).error or "")
+    tool, context = bash_tool(), ToolContext(cwd=str(tmp_path / "below"))
+    os.mkdir(tmp_path / "below")
+    await tool.run({"command": "rmdir ../below"}, context)
+    assert "does not exist" in ((await tool.run({"command": "pwd"}, context)).error or "")
 
 
 async def test_a_missing_bash_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -175,3 +189,45 @@ async def test_cancelling_ends_the_command(tmp_path: Path, mark: str) -> None:
         assert await read_fifo(tmp_path / "fifo") == "ready\n"
         group.cancel_scope.cancel()
     assert running_with(mark) == []
+
+
+async def test_lines_are_shown_while_the_command_runs() -> None:
+    shown: list[str] = []
+    command = r"printf 'one\n\033[31mtwo\033[0m\n\n'; echo err >&2; printf tail"
+    await bash_tool().run({"command": command}, ToolContext(progress=shown.append))
+    assert sorted(shown) == ["err", "one", "two"]
+
+
+async def test_a_flood_of_lines_is_shown_ever_more_rarely() -> None:
+    shown: list[str] = []
+    await bash_tool().run({"command": "seq 1000000"}, ToolContext(progress=shown.append))
+    assert shown[:100] == [str(number) for number in range(1, 101)]
+    assert 100 < len(shown) < 1500
+
+
+async def test_a_long_line_is_shown_in_part_and_noise_not_at_all() -> None:
+    shown: list[str] = []
+    command = "head -c 100000 /dev/zero | tr '\\0' x; echo; head -c 100 /dev/zero; echo"
+    await bash_tool().run({"command": command}, ToolContext(progress=shown.append))
+    assert shown == ["x" * PROGRESS_CHARACTERS]
+
+
+async def test_a_shared_table_limits_how_many_run_at_a_time(tmp_path: Path) -> None:
+    table = ProcessTable(limit=2)
+    os.mkdir(tmp_path / "running")
+    counts: list[int] = []
+
+    async def run() -> None:
+        command = "mkdir running/$$; ls running | wc -l; rmdir running/$$"
+        result = await bash_tool(table=table).run({"command": command}, ToolContext(cwd=str(tmp_path)))
+        counts.append(int(result.text))
+
+    async with anyio.create_task_group() as group:
+        for _ in range(5):
+            group.start_soon(run)
+    assert max(counts) <= 2
+
+
+def test_an_unknown_sandbox_mode_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="'off', 'auto' or 'required'"):
+        bash_tool(sandbox="maybe")  # type: ignore[arg-type]  # what a settings file may say

@@ -8,17 +8,26 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING
 
-from robota.core.messages import JsonObject
-from robota.core.plain_text import shorten
-from robota.core.process import ProcessResult, clean_environment, run_process
+from robota.core.errors import ToolExecutionError
+from robota.core.messages import Json, JsonObject
+from robota.core.plain_text import looks_binary, shorten, to_plain_text
+from robota.core.process import ProcessResult, clean_environment
 from robota.core.tool import ToolContext, ToolResult
 from robota.tools.function_tool import FunctionTool, text_beside
+from robota.tools.processes import Command, ProcessTable
+
+if TYPE_CHECKING:
+    from robota.tools.sandbox.sandbox import Confinement, Sandbox, SandboxMode
 
 DEFAULT_TIMEOUT_MS = 120_000
 MAX_TIMEOUT_MS = 600_000
 MAX_OUTPUT_CHARACTERS = 30_000
+PROGRESS_LINES = 100
+"""Lines shown one by one while a command runs; after that only one in ever more."""
+PROGRESS_CHARACTERS = 200
 
 PARAMETERS: JsonObject = {
     "type": "object",
@@ -38,38 +47,84 @@ PARAMETERS: JsonObject = {
     "required": ["command"],
     "additionalProperties": False,
 }
+BACKGROUND: JsonObject = {
+    "type": "boolean",
+    "description": (
+        "For servers, watchers and long builds: start the command and return at once with a shell id. It "
+        "has no time limit unless `timeout` is given, and ends with the session. BashOutput reads what it "
+        "prints, KillBash ends it."
+    ),
+}
 _GRAMMAR_SWITCHES = ("SHELLOPTS", "BASHOPTS", "POSIXLY_CORRECT")
 """Variables by which bash would read a command differently from how it was judged."""
 
 
-def bash_tool(*, keep_variables: Collection[str] = ()) -> FunctionTool:
-    """The tool; `keep_variables` names credentials of the environment that commands may have."""
+class BashTool(FunctionTool):
+    """The tool, and what a permission layer needs to know of it."""
+
+    __slots__ = ("auto_allow_bash_if_sandboxed", "sandbox")
+
+    sandbox: Sandbox | None
+    auto_allow_bash_if_sandboxed: bool
+    """The user's wish that commands need no approval where `sandbox.find_backend()` finds one."""
+
+
+def bash_tool(
+    *,
+    keep_variables: Collection[str] = (),
+    table: ProcessTable | None = None,
+    sandbox: SandboxMode | Sandbox = "off",
+    auto_allow_bash_if_sandboxed: bool = False,
+) -> BashTool:
+    """The tool; `keep_variables` names credentials of the environment that commands may have.
+
+    With a `table` commands count against its limit and may run in the background while it is open. A sandbox
+    with options of its own is made with `Sandbox(…)`.
+    """
+    processes = ProcessTable() if table is None else table
+    box = _make_sandbox(sandbox)
 
     async def run_command(
         ctx: ToolContext,
         command: str,
-        timeout: float = DEFAULT_TIMEOUT_MS,
+        timeout: float | None = None,
         working_directory: str | None = None,
         description: str = "",
+        run_in_background: bool = False,
     ) -> ToolResult:
-        cwd = os.path.join(ctx.cwd or os.getcwd(), working_directory or "")
-        milliseconds = min(timeout, MAX_TIMEOUT_MS)
-        result = await run_process(
-            ["bash", "-c", "--", command],
-            cwd=cwd,
-            env=_environment(keep_variables),
-            timeout=milliseconds / 1000,
-        )
-        return _report(result, milliseconds)
+        here = ctx.cwd or os.getcwd()
+        cwd = os.path.join(here, working_directory) if working_directory else here
+        if (refusal := _check_directory(cwd)) is not None:
+            return refusal
+        shell = _Shell(processes, box, _environment(keep_variables))
+        milliseconds = min(timeout or DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS)
+        try:
+            if run_in_background:
+                return await shell.start(command, cwd, None if timeout is None else milliseconds)
+            return await shell.run(command, cwd, milliseconds, ctx.progress)
+        except ToolExecutionError as error:
+            return ToolResult.failure(str(error), "not_started")
 
-    return FunctionTool(
+    properties = PARAMETERS["properties"] | ({} if table is None else {"run_in_background": BACKGROUND})
+    tool = BashTool(
         "Bash",
         text_beside(__file__),
-        PARAMETERS,
+        PARAMETERS | {"properties": properties},
         run_command,
         tool_class="execute",
-        aliases={"workingDirectory": "working_directory"},
+        aliases={"workingDirectory": "working_directory", "runInBackground": "run_in_background"},
     )
+    tool.sandbox = box
+    tool.auto_allow_bash_if_sandboxed = auto_allow_bash_if_sandboxed
+    return tool
+
+
+def _make_sandbox(sandbox: SandboxMode | Sandbox) -> Sandbox | None:
+    if sandbox == "off":
+        return None
+    from robota.tools.sandbox.sandbox import Sandbox  # noqa: PLC0415 - loaded where one is wanted
+
+    return Sandbox(sandbox) if isinstance(sandbox, str) else sandbox
 
 
 def _environment(keep: Collection[str]) -> dict[str, str]:
@@ -77,20 +132,111 @@ def _environment(keep: Collection[str]) -> dict[str, str]:
     return {name: value for name, value in variables.items() if name not in _GRAMMAR_SWITCHES}
 
 
-def _report(result: ProcessResult, milliseconds: float) -> ToolResult:
+def _check_directory(path: str) -> ToolResult | None:
+    """Done for every call: the directory may be gone since the last one."""
+    if os.path.isdir(path):
+        return None
+    state = "is not a directory" if os.path.exists(path) else "does not exist"
+    return ToolResult.failure(
+        f"The command was not run: its working directory {path} {state}. Pass another `working_directory`.",
+        "not_started",
+    )
+
+
+class _Shell:
+    """One command line on its way through the sandbox into the table."""
+
+    def __init__(self, table: ProcessTable, sandbox: Sandbox | None, env: dict[str, str]) -> None:
+        self.table = table
+        self.sandbox = sandbox
+        self.env = env
+
+    async def run(
+        self, command: str, cwd: str, milliseconds: float, progress: Callable[[str], None]
+    ) -> ToolResult:
+        argv, env, confinement = await self.prepare(command, cwd)
+        lines = {1: _LineProgress(progress), 2: _LineProgress(progress)}
+        try:
+            result = await self.table.run(
+                Command(argv=argv, cwd=cwd, env=env, timeout=milliseconds / 1000),
+                lambda descriptor, data: lines[descriptor].add(data),
+            )
+        finally:
+            if confinement is not None:
+                confinement.release()
+        return _report(result, milliseconds, confinement)
+
+    async def start(self, command: str, cwd: str, milliseconds: float | None) -> ToolResult:
+        argv, env, confinement = await self.prepare(command, cwd)
+        timeout = None if milliseconds is None else milliseconds / 1000
+        process = await self.table.start(
+            Command(argv=argv, cwd=cwd, env=env, timeout=timeout),
+            title=command,
+            kind="bash",
+            on_end=None if confinement is None else confinement.release,
+        )
+        if process.result is not None and process.result.error is not None:
+            return ToolResult.failure(_explain(process.result.error), "not_started")
+        return ToolResult(
+            content=f"Running in the background as {process.id}. "
+            f'Read its output with BashOutput(bash_id="{process.id}").',
+            metadata={"shellId": process.id, **_sandbox_facts(confinement)},
+        )
+
+    async def prepare(self, command: str, cwd: str) -> tuple[list[str], dict[str, str], Confinement | None]:
+        argv = ["bash", "-c", "--", command]
+        if self.sandbox is None:
+            return argv, self.env, None
+        confinement = await self.sandbox.confine(argv, cwd, self.env)
+        return confinement.argv, confinement.env, confinement
+
+
+class _LineProgress:
+    """Shows lines while a command prints them: the first hundred each, of more ever fewer."""
+
+    __slots__ = ("_count", "_next", "_partial", "_show")
+
+    def __init__(self, show: Callable[[str], None]) -> None:
+        self._show = show
+        self._partial = b""
+        self._count = 0
+        self._next = 1
+
+    def add(self, data: bytes) -> None:
+        first, *others = data.split(b"\n")
+        if not others:
+            self._partial = (self._partial + first)[-4 * PROGRESS_CHARACTERS :]
+            return
+        for line in (self._partial + first, *others[:-1]):
+            self._end_line(line)
+        self._partial = others[-1][-4 * PROGRESS_CHARACTERS :]
+
+    def _end_line(self, line: bytes) -> None:
+        self._count += 1
+        if self._count < self._next or looks_binary(line):
+            return
+        self._next = self._count + max(self._count // PROGRESS_LINES, 1)
+        text = to_plain_text(line[: 4 * PROGRESS_CHARACTERS]).strip()
+        if text:
+            self._show(text[:PROGRESS_CHARACTERS])
+
+
+def _report(result: ProcessResult, milliseconds: float, confinement: Confinement | None) -> ToolResult:
     if result.error is not None:
         return ToolResult.failure(_explain(result.error), "not_started")
-    code = _exit_code(result)
-    content = "\n".join(part for part in (_output(result), *_remarks(result, code)) if part)
+    code = exit_code(result)
+    remarks = [*_remarks(result, confinement), *_describe_sandbox(code, confinement)]
+    content = "\n".join(part for part in (_output(result), *remarks) if part)
+    facts = _sandbox_facts(confinement)
     if result.timed_out:
         return ToolResult(
             ok=False,
             content=content,
             error=f"Command timed out after {milliseconds:.0f}ms",
             error_code="timeout",
-            metadata={"timedOut": True},
+            metadata={"timedOut": True, **facts},
         )
-    return ToolResult(content=content, metadata={"exitCode": code})
+    return ToolResult(content=content, metadata={"exitCode": code, **facts})
 
 
 def _explain(error: str) -> str:
@@ -101,7 +247,7 @@ def _explain(error: str) -> str:
     return f"{error}."
 
 
-def _exit_code(result: ProcessResult) -> int:
+def exit_code(result: ProcessResult) -> int:
     """The code as a shell would give it: 128 and the signal's number for a program ended by one."""
     if result.signal is not None and result.signal in signal.Signals.__members__:
         return 128 + signal.Signals[result.signal]
@@ -115,12 +261,38 @@ def _output(result: ProcessResult) -> str:
     return shorten(text, MAX_OUTPUT_CHARACTERS, dropped=dropped).removesuffix("\n")
 
 
-def _remarks(result: ProcessResult, code: int) -> list[str]:
+def _remarks(result: ProcessResult, confinement: Confinement | None = None) -> list[str]:
     """What the output alone does not tell."""
-    remarks = [f"[ended with the command: {process}]" for process in result.ended]
-    remarks += [f"[still running: {process}]" for process in result.survivors]
-    if result.signal is not None and not result.timed_out:
-        remarks.append(f"[ended by {result.signal}]")
-    if code != 0 and not result.timed_out:
-        remarks.append(f"[exit code {code}]")
-    return remarks
+    ended, survivors = result.ended, result.survivors
+    if confinement is not None and confinement.backend == "bubblewrap":
+        # The sandbox's own processes are no news, and nothing outlives it.
+        ended = tuple(process for process in (*ended, *survivors) if confinement.argv[0] not in process)
+        survivors = ()
+    remarks = [f"[ended with the command: {process}]" for process in ended]
+    remarks += [f"[still running: {process}]" for process in survivors]
+    return remarks + describe_end(result)
+
+
+def describe_end(result: ProcessResult) -> list[str]:
+    """A signal and a code other than 0, for the model."""
+    if result.timed_out:
+        return []
+    code = exit_code(result)
+    remarks = [f"[ended by {result.signal}]"] if result.signal is not None else []
+    return [*remarks, f"[exit code {code}]"] if code else remarks
+
+
+def _describe_sandbox(code: int, confinement: Confinement | None) -> list[str]:
+    """After a failure the model should know what may have been refused."""
+    if code == 0 or confinement is None or confinement.policy is None:
+        return []
+    policy = confinement.policy
+    places = ", ".join(policy.writable)
+    return [f"[sandbox: {confinement.backend}; writable: {places}; network: {policy.network}]"]
+
+
+def _sandbox_facts(confinement: Confinement | None) -> dict[str, Json]:
+    if confinement is None:
+        return {}
+    facts: dict[str, Json] = {"sandbox": confinement.backend or "off"}
+    return facts if confinement.note is None else facts | {"sandboxNote": confinement.note}

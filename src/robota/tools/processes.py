@@ -1,0 +1,329 @@
+"""One table of the processes that an agent runs: how many at a time, what they print, who is still there.
+
+Every process of a table counts against one limit. A foreground process is awaited; one in the background is
+listed under an id, keeps the beginning and the end of what it printed, and is ended when the table closes.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias
+
+import anyio
+from msgspec import Struct
+
+from robota.core.errors import ConfigurationError, ToolExecutionError, describe_exception
+from robota.core.plain_text import looks_binary, to_plain_text
+from robota.core.ports import new_uuid
+from robota.core.process import (
+    _LAST_RESORT_SECONDS,
+    _START_SECONDS,
+    CALL_VARIABLE,
+    DRAIN_SECONDS,
+    GRACE_SECONDS,
+    OUTPUT_LIMIT,
+    ProcessResult,
+    _Child,
+    _describe,
+    _end,
+    _shielded,
+    _start,
+    clean_environment,
+)
+
+if TYPE_CHECKING:
+    from anyio.abc import TaskGroup
+
+PROCESS_LIMIT = 8
+"""Processes of one table at a time; all but one of them may be in the background."""
+LOG_LIMIT = 64 * 1024
+"""Bytes kept of the beginning and again of the end of what a background process printed."""
+FINISHED_LIMIT = 32
+"""Background processes that are remembered after their end."""
+
+ProcessStatus: TypeAlias = Literal["running", "exited", "stopped", "failed"]
+"""`stopped` by us, `failed` when it could not be started."""
+OnOutput: TypeAlias = Callable[[int, bytes], None]
+"""Called with the descriptor (1 or 2) and the bytes, as they come."""
+
+_UNFINISHED = re.compile(
+    rb"(?:\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b\n]{0,256})?"
+    rb"|[\xc2-\xdf]|[\xe0-\xef][\x80-\xbf]?|[\xf0-\xf4][\x80-\xbf]{0,2})\Z"
+)
+"""An escape sequence or a character of which only the beginning has come yet."""
+
+
+class Command(Struct, frozen=True, kw_only=True):
+    """A program to run, and where."""
+
+    argv: Sequence[str]
+    cwd: str | None = None
+    env: Mapping[str, str] | None = None
+    """Without credentials of ours when it is not given."""
+    timeout: float | None = None
+    """Seconds."""
+
+
+class OutputLog:
+    """What a process printed on both outputs, in the order it came; of much, the beginning and the end."""
+
+    __slots__ = ("_head", "_limit", "_tail", "total")
+
+    def __init__(self, limit: int = LOG_LIMIT) -> None:
+        self._limit = limit
+        self._head = bytearray()
+        self._tail = bytearray()
+        self.total = 0
+        """Bytes that came, kept or not."""
+
+    def add(self, data: bytes) -> None:
+        self.total += len(data)
+        room = self._limit - len(self._head)
+        self._head += data[:room]
+        self._tail += data[room:]
+        if len(self._tail) > 2 * self._limit:
+            del self._tail[: -self._limit]
+
+    def read(self, start: int = 0, *, ended: bool = True, whole_lines: bool = False) -> tuple[str, int]:
+        """The text from a position on, and the position to go on from.
+
+        While the process runs (`ended=False`) a character or escape sequence that is not complete yet, or
+        with `whole_lines` the last line, is left for the next time.
+        """
+        tail = bytes(self._tail[-self._limit :])
+        tail_start = self.total - len(tail)
+        head = bytes(self._head[start:])
+        tail = tail[max(start - tail_start, 0) :]
+        missing = tail_start - max(start, len(self._head))
+        data = tail if missing > 0 else head + tail
+        held = 0 if ended else _unfinished(data, whole_lines)
+        text = _to_text(data[: len(data) - held])
+        if missing > 0:
+            text = f"{_to_text(head)}\n[... {missing:,} bytes left out ...]\n{text}"
+        return text, self.total - held
+
+
+def _unfinished(data: bytes, whole_lines: bool) -> int:
+    if whole_lines:
+        return len(data) - (data.rfind(b"\n") + 1)
+    found = _UNFINISHED.search(data, max(len(data) - 300, 0))
+    return len(data) - found.start() if found else 0
+
+
+def _to_text(data: bytes) -> str:
+    return f"[binary output, {len(data):,} bytes]" if looks_binary(data) else to_plain_text(data)
+
+
+class BackgroundProcess:
+    """A process that runs beside the conversation."""
+
+    __slots__ = ("_ended", "_scope", "_started", "id", "log", "position", "result", "status", "title")
+
+    def __init__(self, identity: str, title: str, log_limit: int) -> None:
+        self.id = identity
+        self.title = title
+        self.log = OutputLog(log_limit)
+        self.position = 0
+        """How far its reader has got."""
+        self.status: ProcessStatus = "running"
+        self.result: ProcessResult | None = None
+        """How it ended; `None` while it runs and when it was stopped."""
+        self._scope = anyio.CancelScope()
+        self._started = anyio.Event()
+        self._ended = anyio.Event()
+
+    @property
+    def is_running(self) -> bool:
+        return self.status == "running"
+
+    def read_new(self, *, whole_lines: bool = False) -> tuple[str, int]:
+        """What came since `position`, and where that ends; the reader sets `position` when it has it."""
+        return self.log.read(self.position, ended=not self.is_running, whole_lines=whole_lines)
+
+    async def wait(self) -> None:
+        """Wait for its end."""
+        await self._ended.wait()
+
+    async def stop(self) -> None:
+        """End it and everything it started; no harm if it has ended."""
+        self._scope.cancel()
+        await self._ended.wait()
+
+    async def _run(self, command: Command, on_end: Sequence[Callable[[], object] | None]) -> None:
+        try:
+            with self._scope:
+                self.result = await _run_watched(
+                    command, lambda _, data: self.log.add(data), self._started.set
+                )
+            self.status = "stopped" if self.result is None else "failed" if self.result.error else "exited"
+        except Exception as error:  # noqa: BLE001 - one process must not end its siblings in the task group
+            self.result = ProcessResult(error=describe_exception(error))
+            self.status = "failed"
+        finally:
+            if self.status == "running":
+                self.status = "stopped"
+            self._started.set()
+            self._ended.set()
+            for action in on_end:
+                if action is not None:
+                    action()
+
+
+class ProcessTable:
+    """The running processes of one agent or session.
+
+    `run` works at any time. Background processes need an open table: `async with ProcessTable() as table`;
+    leaving it ends them all.
+    """
+
+    __slots__ = ("_count", "_group", "_limit", "_log_limit", "_processes", "_slots")
+
+    def __init__(self, *, limit: int = PROCESS_LIMIT, log_limit: int = LOG_LIMIT) -> None:
+        if limit < 2:  # one of them is kept for the foreground
+            raise ConfigurationError(f"A process table needs room for at least two processes, not {limit}.")
+        self._limit = limit
+        self._log_limit = log_limit
+        self._slots: anyio.Semaphore = anyio.Semaphore(limit)
+        self._group: TaskGroup | None = None
+        self._processes: dict[str, BackgroundProcess] = {}
+        self._count = 0
+
+    async def __aenter__(self) -> Self:
+        self._group = await anyio.create_task_group().__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        group, self._group = self._group, None
+        if group is None:
+            return None
+        group.cancel_scope.cancel()
+        return await group.__aexit__(kind, error, trace)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether background processes can be started."""
+        return self._group is not None
+
+    @property
+    def processes(self) -> tuple[BackgroundProcess, ...]:
+        """Those in the background, oldest first; running ones and the last that ended."""
+        return tuple(self._processes.values())
+
+    @property
+    def running(self) -> tuple[BackgroundProcess, ...]:
+        return tuple(process for process in self._processes.values() if process.is_running)
+
+    def find(self, identity: str) -> BackgroundProcess | None:
+        return self._processes.get(identity)
+
+    async def run(self, command: Command, on_output: OnOutput | None = None) -> ProcessResult:
+        """Run a program to its end, as soon as there is room for it."""
+        async with self._slots:
+            return await _run_watched(command, on_output)
+
+    async def start(
+        self,
+        command: Command,
+        *,
+        title: str,
+        kind: str = "process",
+        on_end: Callable[[], object] | None = None,
+    ) -> BackgroundProcess:
+        """Start a program in the background; it has started, or failed to, when this returns.
+
+        `on_end` is called once, whatever happens. Raises `ToolExecutionError` when there is no room.
+        """
+        with ExitStack() as undo:
+            if on_end is not None:
+                undo.callback(on_end)
+            process = self._register(kind, title)
+            undo.callback(self._processes.pop, process.id)
+            await self._slots.acquire()
+            undo.callback(self._slots.release)
+            self._require_open().start_soon(process._run, command, (self._slots.release, on_end))
+            undo.pop_all()
+        return await self._wait_for_start(process)
+
+    async def stop(self, identity: str) -> BackgroundProcess | None:
+        process = self.find(identity)
+        if process is not None:
+            await process.stop()
+        return process
+
+    def _register(self, kind: str, title: str) -> BackgroundProcess:
+        """A place in the list, taken before anything is awaited: starts at the same time count each other."""
+        self._require_open()
+        running = self.running
+        if len(running) >= self._limit - 1:
+            names = ", ".join(f"{process.id} ({process.title[:40]})" for process in running)
+            raise ToolExecutionError(
+                f"{len(running)} processes run in the background, and that is the limit. "
+                f"Stop one first: {names}."
+            )
+        self._count += 1
+        process = BackgroundProcess(f"{kind}_{self._count}", title, self._log_limit)
+        self._processes[process.id] = process
+        return process
+
+    def _require_open(self) -> TaskGroup:
+        if self._group is None:
+            raise ToolExecutionError("Nothing can run in the background: the process table is not open.")
+        return self._group
+
+    async def _wait_for_start(self, process: BackgroundProcess) -> BackgroundProcess:
+        known = False
+        try:
+            await process._started.wait()
+            known = True
+        finally:
+            if not known:  # its id never reached anybody
+                process._scope.cancel()
+        self._forget_oldest()
+        return process
+
+    def _forget_oldest(self) -> None:
+        ended = [process.id for process in self._processes.values() if not process.is_running]
+        for identity in ended[:-FINISHED_LIMIT]:
+            del self._processes[identity]
+
+
+class _WatchedChild(_Child):
+    """A child whose output is also shown while it runs."""
+
+    def __init__(self, call_id: str, on_output: OnOutput | None) -> None:
+        super().__init__(call_id, OUTPUT_LIMIT)
+        self._on_output = on_output
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        super().pipe_data_received(fd, data)
+        if self._on_output is not None:
+            self._on_output(fd, data)
+
+
+async def _run_watched(
+    command: Command, on_output: OnOutput | None, on_start: Callable[[], object] | None = None
+) -> ProcessResult:
+    """`run_process`, with a look at the output while it comes."""
+    call_id = new_uuid()
+    variables = dict(clean_environment() if command.env is None else command.env)
+    variables[CALL_VARIABLE] = f"{variables.get(CALL_VARIABLE, '')}/{call_id}"
+    child = _WatchedChild(call_id, on_output)
+    started = time.monotonic()
+    await anyio.lowlevel.checkpoint_if_cancelled()
+    try:
+        error = await _shielded(_start(child, command.argv, command.cwd, variables, None), _START_SECONDS)
+        if on_start is not None:
+            on_start()
+        if error is None:
+            with anyio.move_on_after(command.timeout):
+                await child.exited.wait()
+        timed_out = error is None and not child.exited.is_set()
+    finally:
+        await _shielded(_end(child), GRACE_SECONDS + 2 * DRAIN_SECONDS + _LAST_RESORT_SECONDS)
+    return _describe(child, timed_out=timed_out, duration=time.monotonic() - started, error=error)
