@@ -91,6 +91,8 @@ def test_without_a_key_the_scripted_model_answers_and_says_what_it_is(tmp_path: 
         (("-p", "x", "--permission-mode", "yolo"), "'yolo' is not one of"),
         (("-p", "x", "--max-turns", "-1"), "-1 is not in the range"),
         (("-p", "x", "--nonsense"), "No such option"),
+        (("-p", "x", "--allow", "Bash("), "'Bash('"),
+        (("-p", "x", "--deny", ""), "--deny"),
         (("hello",), "no terminal"),
     ],
 )

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, Literal
 
 import click
 from msgspec import Struct
 
 from robota.core.errors import RobotaError
-from robota.core.permissions import MODE_POLICY, PermissionMode
+from robota.core.permissions import MODE_POLICY, PermissionMode, check_rules
 
 LEAVE = ("/exit", "/quit")
 
@@ -63,12 +63,20 @@ def robota(version: bool, **values: Any) -> int:
 
         click.echo(f"robota {__version__}")
         return 0
+    _check_rules("--allow", values["allow"], "allow")
+    _check_rules("--deny", values["deny"], "deny")
     options = Options(**values | {"prompt": _with_piped_input(values["prompt"])})
     if options.print_mode and not options.prompt.strip():
         raise click.UsageError('Nothing to do: give a prompt, as in robota -p "list the python files".')
     if not options.print_mode and not sys.stdin.isatty():
         raise click.UsageError("This is no terminal: use robota -p PROMPT to run one prompt.")
     return _run(_session(options))
+
+
+def _check_rules(option: str, rules: tuple[str, ...], kind: Literal["allow", "deny"]) -> None:
+    """Rules the user typed are wrong or right before anything starts."""
+    for problem in check_rules(rules, kind=kind):
+        raise click.BadParameter(f"{problem.text!r}: {problem.reason}", param_hint=option)
 
 
 def _with_piped_input(prompt: str) -> str:
