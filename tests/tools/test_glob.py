@@ -204,8 +204,11 @@ async def test_the_home_directory_is_no_way_out(glob, make, monkeypatch, tmp_pat
 
 
 async def test_another_directory_can_be_searched(glob, make):
-    make("src/a.py", "src/deep/b.py", "c.py")
+    root = make("src/a.py", "src/deep/b.py", "c.py", "real/place/d.py", "real/e.py")
+    (root / "link").symlink_to("real/place")
     assert await glob("**/*.py", path="src") == "a.py\ndeep/b.py"
+    assert await glob("*.py", path="src/../src/deep") == "b.py"
+    assert await glob("*.py", path="link/..") == "e.py"
 
 
 # --- bad input -----------------------------------------------------------------------------------------

@@ -228,8 +228,9 @@ async def test_denied_files_are_neither_shown_nor_counted(grep, make, mode, show
 async def test_a_denied_file_is_not_searched_when_it_is_named(grep, make, mode):
     root = make.named({"real/key.txt": "fish"})
     (root / "link").symlink_to("real")
+    (root / "innocent.txt").symlink_to("real/key.txt")
     real = str(root / "real" / "key.txt")
-    for path in ("real/key.txt", "link/key.txt"):
+    for path in ("real/key.txt", "link/key.txt", "innocent.txt"):
         assert await grep("fish", lambda path: path == real, path=path, output_mode=mode) == (
             f"Error: Access denied: {root / path}"
         )

@@ -76,7 +76,7 @@ def _list_files(
     place = find_place(directory)
     if place.file:
         raise ScopeError(f"Path is not a directory: {directory}", "not_a_directory")
-    wanted = read_pattern(pattern, directory, include_ignored=include_ignored)
+    wanted = read_pattern(pattern, place.directory, include_ignored=include_ignored)
     search = Search(
         report="files",
         start=wanted.start,
@@ -85,8 +85,8 @@ def _list_files(
         include_ignored=include_ignored,
     )
     visible = Selection.of(wanted).visible_in(place, searcher.denied)
-    output = searcher.run(search, directory, stop, window=limit, visible=visible)
-    found = newest_first(read_paths(output.data, visible), directory)
+    output = searcher.run(search, place.directory, stop, window=limit, visible=visible)
+    found = newest_first(read_paths(output.data, visible), place.directory)
     shown = [show_text(path) for path in found[:limit]] or [NO_MATCHES]
     if len(found) > limit:
         shown.append(f"[Showing {limit} of {len(found)} matches. Use limit parameter to see more.]")

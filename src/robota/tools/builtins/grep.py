@@ -29,7 +29,16 @@ from robota.tools.search.results import (
     show_line,
     show_text,
 )
-from robota.tools.search.scope import Denied, Place, ScopeError, Selection, Visible, find_place, read_pattern
+from robota.tools.search.scope import (
+    Denied,
+    Place,
+    ScopeError,
+    Selection,
+    Visible,
+    find_place,
+    is_denied_file,
+    read_pattern,
+)
 
 DEFAULT_LIMIT = 1_000
 MAX_PATTERN_CHARACTERS = 10_000
@@ -180,10 +189,10 @@ class _Page(Struct, frozen=True, kw_only=True):
 
 def _grep(searcher: Searcher, stop: Stop, query: _Query) -> str:
     place = find_place(query.path)
+    if place.file and is_denied_file(searcher.denied, place.path):
+        raise ScopeError(f"Access denied: {query.path}", "denied")
     selection = Selection() if place.file else _select_files(query, place)
     visible = selection.visible_in(place, searcher.denied)
-    if place.file and visible is not None and not visible(place.file):
-        raise ScopeError(f"Access denied: {query.path}", "denied")
     if place.is_binary:
         return f"{NO_MATCHES}\n[{query.path} is a binary file and was not searched.]"
     search = Search(

@@ -7,7 +7,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import IO, Self, TypeVar, cast
 
 import anyio
 from anyio import to_thread
@@ -77,7 +77,7 @@ async def run_stoppable(work: Callable[[Stop], _T], timeout: float) -> _T:
 class Child:
     """One run of a program. Use it as a context manager: at its end the process is gone."""
 
-    __slots__ = ("_process", "_stop", "errors", "was_stopped")
+    __slots__ = ("_output", "_process", "_stop", "_stream_of_errors", "errors", "was_stopped")
 
     def __init__(self, argv: Sequence[str], *, cwd: str, stop: Stop) -> None:
         """Raises `OSError` or `ValueError` if it cannot be started."""
@@ -92,6 +92,8 @@ class Child:
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
+        self._output = cast("IO[bytes]", self._process.stdout)
+        self._stream_of_errors = cast("IO[bytes]", self._process.stderr)
         self._stop = stop
         self.errors = ""
         self.was_stopped = False
@@ -108,10 +110,9 @@ class Child:
 
     def chunks(self) -> Iterator[bytes]:
         """Its output until it ends. Errors are read last: what these programs say fits into a pipe."""
-        descriptor = _descriptor(self._process.stdout)
-        while chunk := os.read(descriptor, CHUNK_BYTES):
+        while chunk := os.read(self._output.fileno(), CHUNK_BYTES):
             yield chunk
-        self.errors = to_plain_text(os.read(_descriptor(self._process.stderr), _ERROR_BYTES))
+        self.errors = to_plain_text(os.read(self._stream_of_errors.fileno(), _ERROR_BYTES))
         self._process.wait()
         self.was_stopped = self._stop.requested
 
@@ -120,14 +121,9 @@ class Child:
             self.was_stopped = True
             self._process.kill()
         self._process.wait()
-        for stream in (self._process.stdout, self._process.stderr):
-            if stream is not None:
-                stream.close()
+        self._output.close()
+        self._stream_of_errors.close()
 
     @property
     def exit_code(self) -> int:
         return self._process.returncode
-
-
-def _descriptor(stream: object) -> int:
-    return stream.fileno()  # type: ignore[attr-defined,no-any-return]  # a pipe was asked for

@@ -80,20 +80,21 @@ class Selection(Struct, frozen=True, kw_only=True):
         return cls(told=told, tests=tuple(one for one in patterns if one is not told or not one.is_exact))
 
     def visible_in(self, place: Place, denied: Denied | None) -> Visible | None:
-        """Whether a path relative to the place may be shown; `None`: every one.
+        """Whether a path relative to the place may be shown; `None`: every one."""
+        if denied is None:
+            return self._fits if self.tests else None
+        roots = {place.directory, os.path.realpath(place.directory)}
+        return lambda path: (
+            self._fits(path) and not any(is_denied(denied, os.path.join(root, path)) for root in roots)
+        )
 
-        Both names of a place behind a link are asked about. A rule that fails denies.
-        """
-        if denied is None and not self.tests:
-            return None
-        roots = {place.directory, os.path.realpath(place.directory)} if denied is not None else set()
+    def _fits(self, path: str) -> bool:
+        return all(test.matches(path) for test in self.tests)
 
-        def is_visible(path: str) -> bool:
-            if not all(test.matches(path) for test in self.tests):
-                return False
-            return denied is None or not any(_is_denied(denied, os.path.join(root, path)) for root in roots)
 
-        return is_visible
+def is_denied_file(denied: Denied | None, path: str) -> bool:
+    """Whether a file that was named may not be searched, by that name or by its real one."""
+    return denied is not None and any(_is_denied(denied, name) for name in (path, os.path.realpath(path)))
 
 
 def _is_denied(denied: Denied, path: str) -> bool:
@@ -106,6 +107,8 @@ def _is_denied(denied: Denied, path: str) -> bool:
 def find_place(path: str) -> Place:
     """Raises `ScopeError`. Links in the path itself are followed: it was named."""
     try:
+        if ".." in path.split("/"):  # behind a link it leads elsewhere than it seems
+            path = os.path.realpath(path)
         mode = os.stat(path).st_mode
         if stat.S_ISDIR(mode):
             with os.scandir(path):
