@@ -1,0 +1,253 @@
+"""Contents by their SHA-256: one private file each, compressed where that pays, safe before it has its name.
+
+A batch writes temporary files and gives them their names at its end, so that a name always stands for a whole
+content. Who uses a batch holds the lock of the store.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from types import TracebackType
+from typing import Self
+
+from robota.core.errors import StorageError
+from robota.tools.undo.calls import UndoCalls, write_all
+
+CHUNK_BYTES = 1024 * 1024
+_SMALLEST_COMPRESSED = 128
+_PAYS = 0.9
+"""Compressed data is kept if it is at most this part of the original."""
+_MANY = 64
+"""So many files are brought to the disk together instead of one by one."""
+_FICLONE = 0x40049409
+_CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+class BlobStore:
+    __slots__ = ("_base", "_calls")
+
+    def __init__(self, base: str, calls: UndoCalls) -> None:
+        self._base = base
+        self._calls = calls
+
+    def find(self, digest: bytes) -> str | None:
+        """The file that holds this content, if there is one."""
+        plain = self._place(digest)
+        return next((path for path in (plain, plain + ".z") if os.path.lexists(path)), None)
+
+    def read(self, digest: bytes) -> bytes:
+        return b"".join(self.chunks(digest))
+
+    def chunks(self, digest: bytes) -> Iterator[bytes]:
+        """The content piece by piece; raises at the end if it is not the one that was stored."""
+        path = self.find(digest)
+        if path is None:
+            raise StorageError(f"The undo store has lost a content ({digest.hex()[:12]}).")
+        check = sha256()
+        try:
+            for chunk in self._unpacked(path):
+                check.update(chunk)
+                yield chunk
+        except zlib.error as error:
+            raise _damaged(path) from error
+        if check.digest() != digest:
+            raise _damaged(path)
+
+    def _unpacked(self, path: str) -> Iterator[bytes]:
+        unpack = zlib.decompressobj() if path.endswith(".z") else None
+        with open(path, "rb") as file:
+            while chunk := file.read(CHUNK_BYTES):
+                yield chunk if unpack is None else unpack.decompress(chunk)
+        if unpack is not None:
+            yield unpack.flush()
+
+    def sizes(self) -> dict[bytes, int]:
+        """Every content that is there, and the room it takes."""
+        found: dict[bytes, int] = {}
+        for folder in os.scandir(self._base):
+            for file in os.scandir(folder.path):
+                with suppress(ValueError):
+                    found[bytes.fromhex(folder.name + file.name.removesuffix(".z"))] = file.stat().st_size
+        return found
+
+    def remove(self, digest: bytes) -> None:
+        path = self.find(digest)
+        if path is not None:
+            self._calls.unlink(path)
+
+    def batch(self, temporary: str, room: float) -> Batch:
+        """New contents, at most `room` bytes of them; `temporary` is a directory on the same disk."""
+        return Batch(self, self._calls, temporary, room)
+
+    def _place(self, digest: bytes) -> str:
+        name = digest.hex()
+        return f"{self._base}/{name[:2]}/{name[2:]}"
+
+    def settle(self, pending: dict[bytes, tuple[str, bool]]) -> None:
+        """Give temporary files the names of their contents, both safe on disk."""
+        folders: set[str] = set()
+        self._bring_to_disk([path for path, _ in pending.values()])
+        for digest, (path, packed) in pending.items():
+            place = self._place(digest)
+            folder = os.path.dirname(place)
+            if folder not in folders:
+                with suppress(FileExistsError):
+                    self._calls.mkdir(folder, 0o700)
+                    folders.add(self._base)
+                folders.add(folder)
+            self._calls.replace(path, place + ".z" if packed else place)
+        self._bring_to_disk(sorted(folders))
+
+    def _bring_to_disk(self, paths: list[str]) -> None:
+        if len(paths) > _MANY:
+            self._calls.sync()
+            return
+        for path in paths:
+            sync_path(self._calls, path)
+
+
+class _NewFile:
+    __slots__ = ("descriptor", "digest", "packed")
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        self.digest = b""
+        self.packed = False
+
+
+class QuotaExceeded(Exception):
+    """The new contents do not fit."""
+
+
+class Batch:
+    """New contents on their way into the store; leaving the block normally settles them."""
+
+    __slots__ = ("_blobs", "_calls", "_pending", "_room", "_temporary", "stored")
+
+    def __init__(self, blobs: BlobStore, calls: UndoCalls, temporary: str, room: float) -> None:
+        self._blobs = blobs
+        self._calls = calls
+        self._temporary = temporary
+        self._room = room
+        self._pending: dict[bytes, tuple[str, bool]] = {}
+        self.stored = 0
+        """Bytes that this batch adds to the store."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if error is None:
+                self._blobs.settle(self._pending)
+                self._pending = {}
+        finally:
+            for path, _ in self._pending.values():
+                with suppress(OSError):
+                    self._calls.unlink(path)
+
+    def add(self, data: bytes) -> bytes:
+        digest = sha256(data).digest()
+        if self._has(digest):
+            return digest
+        packed = zlib.compress(data, 1) if len(data) >= _SMALLEST_COMPRESSED else data
+        pays = len(packed) <= len(data) * _PAYS
+        with self._new_file() as new:
+            self._write(new.descriptor, packed if pays else data)
+            new.digest, new.packed = digest, pays and packed is not data
+        return digest
+
+    def add_file(self, source: int) -> bytes:
+        """The rest of an open file, as a clone where the file system has them."""
+        with self._new_file() as new:
+            if _clone(source, new.descriptor):
+                new.digest = _hash_file(self._calls, new.descriptor)
+            else:
+                new.digest, new.packed = self._copy(source, new.descriptor)
+            return new.digest
+
+    @contextmanager
+    def _new_file(self) -> Iterator[_NewFile]:
+        """A temporary file; it becomes part of the batch when it has a digest at the end of the block."""
+        path = f"{self._temporary}/{os.urandom(8).hex()}"
+        try:
+            new = _NewFile(self._calls.open(path, _CREATE, 0o600))
+        except OSError as error:
+            raise _full(error) from error
+        try:
+            yield new
+        finally:
+            size = os.fstat(new.descriptor).st_size
+            self._calls.close(new.descriptor)
+            if new.digest and not self._has(new.digest):
+                self._pending[new.digest] = path, new.packed
+                self.stored += size
+            else:
+                self._calls.unlink(path)
+        if self.stored > self._room:
+            raise QuotaExceeded
+
+    def _write(self, descriptor: int, data: bytes) -> None:
+        try:
+            write_all(self._calls, descriptor, data)
+        except OSError as error:
+            raise _full(error) from error
+
+    def _has(self, digest: bytes) -> bool:
+        return digest in self._pending or self._blobs.find(digest) is not None
+
+    def _copy(self, source: int, target: int) -> tuple[bytes, bool]:
+        check, pack, first = sha256(), None, True
+        while chunk := self._calls.read(source, CHUNK_BYTES):
+            if first and len(zlib.compress(chunk, 1)) <= len(chunk) * _PAYS:
+                pack = zlib.compressobj(1)
+            first = False
+            check.update(chunk)
+            self._write(target, chunk if pack is None else pack.compress(chunk))
+            if os.fstat(target).st_size + self.stored > self._room:
+                raise QuotaExceeded
+        if pack is not None:
+            self._write(target, pack.flush())
+        return check.digest(), pack is not None
+
+
+def sync_path(calls: UndoCalls, path: str) -> None:
+    descriptor = calls.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        calls.fsync(descriptor)
+    finally:
+        calls.close(descriptor)
+
+
+def _damaged(path: str) -> StorageError:
+    return StorageError(f"A saved content of the undo store is damaged: {path}")
+
+
+def _full(error: OSError) -> StorageError:
+    return StorageError(f"The undo store cannot be written: {error.strerror or error}")
+
+
+def _clone(source: int, target: int) -> bool:
+    if sys.platform != "linux":
+        return False
+    import fcntl  # noqa: PLC0415 - not on every system
+
+    try:
+        fcntl.ioctl(target, _FICLONE, source)
+    except OSError:
+        return False
+    return True
+
+
+def _hash_file(calls: UndoCalls, descriptor: int) -> bytes:
+    check = sha256()
+    while chunk := calls.read(descriptor, CHUNK_BYTES):
+        check.update(chunk)
+    return check.digest()

@@ -1,0 +1,182 @@
+"""`guarded`: tool calls that are saved before they run, so that each can be undone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+
+from robota.core.errors import StorageError, describe_exception
+from robota.core.messages import Json, JsonObject
+from robota.core.tool import ToolContext, ToolResult, tool_class
+from robota.core.tool_batch import PreparedCall, RunTool
+
+if TYPE_CHECKING:
+    from robota.tools.undo.entry import Saved
+    from robota.tools.undo.plan import Plan
+    from robota.tools.undo.snapshot import Unprotected
+    from robota.tools.undo.store import UndoStore
+
+Ask: TypeAlias = Callable[[PreparedCall, "tuple[Unprotected, ...]"], Awaitable[bool]]
+"""Whether to run a call that could not be undone, or not completely."""
+UNPROTECTED = "unprotected"
+
+
+def guarded(
+    run_tool: RunTool,
+    store: UndoStore,
+    *,
+    workspace: Sequence[str] = (),
+    required: bool = False,
+    ask: Ask | None = None,
+    redact: Callable[[str], str] = str,
+) -> RunTool:
+    """`run_tool` with an undo entry for every call that may change files.
+
+    It belongs behind the permission check: only what really runs is saved. Without a `workspace` it is the
+    directory of the call. What cannot be saved is asked about; without `ask` the call runs with a note, or is
+    refused if undo is `required`. `redact` is applied to what the entry shows of the call.
+    """
+
+    async def run(call: PreparedCall, context: ToolContext) -> ToolResult:
+        from anyio import to_thread  # noqa: PLC0415 - loaded with the first call
+
+        if not _may_change(call):
+            return await run_tool(call, context)
+        protection = _Protection(store, call, context, tuple(workspace), redact)
+        await to_thread.run_sync(protection.begin)
+        if protection.problems:
+            refusal = await _refuse(call, protection.problems, required, ask)
+            if refusal is not None:
+                await protection.end()
+                return refusal
+        try:
+            result = await run_tool(call, context)
+        finally:
+            await protection.end()
+        return protection.note(result)
+
+    return run
+
+
+async def _refuse(
+    call: PreparedCall, problems: tuple[Unprotected, ...], required: bool, ask: Ask | None
+) -> ToolResult | None:
+    if ask is not None:
+        allowed = await ask(call, problems)
+    else:
+        allowed = not required
+    if allowed:
+        return None
+    reasons = " ".join(problem.reason for problem in problems)
+    return ToolResult(
+        ok=False,
+        denied=True,
+        error=f"The call was not run because it could not be undone: {reasons}",
+        error_code=UNPROTECTED,
+    )
+
+
+def _may_change(call: PreparedCall) -> bool:
+    if call.tool is None or call.answer is not None:
+        return False
+    return tool_class(call.tool) in ("modify", "execute") and _subject(call.arguments) is not None
+
+
+def _subject(arguments: JsonObject) -> tuple[str, str] | None:
+    for name in ("command", "file_path", "filePath", "notebook_path", "notebookPath"):
+        value = arguments.get(name)
+        if isinstance(value, str):
+            return ("command" if name == "command" else "file"), value
+    return None
+
+
+class _Protection:
+    """The undo entry of one call. Nothing it does is raised: a failure is a problem to be shown."""
+
+    def __init__(
+        self,
+        store: UndoStore,
+        call: PreparedCall,
+        context: ToolContext,
+        workspace: tuple[str, ...],
+        redact: Callable[[str], str],
+    ) -> None:
+        self._store = store
+        self._call = call
+        self._context = context
+        self._workspace = workspace
+        self._redact = redact
+        self._saved: Saved | None = None
+        self._files = 0
+        self.problems: tuple[Unprotected, ...] = ()
+
+    def begin(self) -> None:
+        """Save; blocks."""
+        try:
+            plan, label = self._plan()
+            if plan is None:
+                return
+            self._saved = self._store.save(
+                plan,
+                self._redact(label),
+                tool=self._call.request.name,
+                session_id=self._context.session_id,
+                call_id=self._call.call_id,
+            )
+            self.problems = self._saved.unprotected
+        except (OSError, ValueError, StorageError) as error:
+            self._fail("The undo store failed", error)
+
+    async def end(self) -> None:
+        """Record how the call left things, also when it was cancelled."""
+        from anyio import CancelScope, to_thread  # noqa: PLC0415 - see above
+
+        if self._saved is not None and self._saved.entry_id is not None:
+            with CancelScope(shield=True):
+                await to_thread.run_sync(self._finish, self._saved.entry_id)
+
+    def note(self, result: ToolResult) -> ToolResult:
+        """The result with what undo has to say about it: a sentence only if something is wrong."""
+        entry_id = None if self._saved is None else self._saved.entry_id
+        if entry_id is None and not self.problems:
+            return result
+        reasons: list[Json] = [problem.reason for problem in self.problems]
+        undo: dict[str, Json] = {"entry": entry_id, "files": self._files}
+        if not reasons:
+            return msgspec.structs.replace(result, metadata={**result.metadata, "undo": undo})
+        undo["unprotected"] = reasons
+        lines = [result.content] if result.content else []
+        content = "\n".join([*lines, *(f"[Cannot be undone completely: {each}]" for each in reasons)])
+        return msgspec.structs.replace(result, content=content, metadata={**result.metadata, "undo": undo})
+
+    def _plan(self) -> tuple[Plan | None, str]:
+        from robota.tools.files.path import locate  # noqa: PLC0415 - loaded with the first call
+        from robota.tools.undo.plan import plan_command, plan_file  # noqa: PLC0415
+
+        subject = _subject(self._call.arguments)
+        assert subject is not None
+        kind, text = subject
+        cwd = self._context.cwd or os.getcwd()
+        if kind == "file":
+            path = locate(text, cwd)
+            return plan_file(path, self._workspace or (cwd,)), f"{self._call.request.name} {path}"
+        elsewhere = self._call.arguments.get(
+            "working_directory", self._call.arguments.get("workingDirectory")
+        )
+        where = os.path.join(cwd, elsewhere) if isinstance(elsewhere, str) else cwd
+        return plan_command(text, where, self._workspace or (cwd,)), text
+
+    def _finish(self, entry_id: str) -> None:
+        try:
+            self._files = self._store.finish(entry_id).files
+        except (OSError, ValueError, StorageError) as error:
+            self._fail("How the call left the files was not recorded, so undo will ask about each", error)
+
+    def _fail(self, what: str, error: Exception) -> None:
+        from robota.tools.undo.snapshot import Unprotected  # noqa: PLC0415 - only after a failure
+
+        reason = str(error) if isinstance(error, StorageError) else describe_exception(error)
+        self.problems = (*self.problems, Unprotected("store", f"{what}: {reason}"))

@@ -1,0 +1,193 @@
+"""What has to be saved before a call, so that whatever it does can be taken back.
+
+A shell command is saved exactly where every program in it is one whose effects its words tell completely;
+otherwise the whole workspace is, and what the words do tell about places elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from robota.core.permissions.effects import Touch, find_touches, is_read_only
+from robota.core.permissions.hazards import find_hazards
+from robota.core.permissions.invocations import Invocation, find_invocations, walk
+from robota.core.permissions.programs import load_programs
+from robota.core.permissions.risky import find_risky, names_set_by_commands
+from robota.core.permissions.script import Script, ShellSyntaxError
+from robota.core.permissions.shell import parse_shell
+from robota.tools.undo.repository import find_repository, read_git_call
+from robota.tools.undo.scope import Scope, cover, is_system_path, lies_in
+from robota.tools.undo.shell_glob import expand_word
+
+_HARMLESS = frozenset({
+    ":", "awk", "base64", "break", "continue", "declare", "exit", "expand", "export", "fmt", "gawk", "join",
+    "less", "let", "local", "mawk", "more", "paste", "read", "readonly", "return", "sed", "sha512sum",
+    "shift", "shuf", "umask", "unset", "wait", "zcat",
+})  # fmt: skip
+"""Builtins and readers that change no file unless an option or a program text of theirs says so."""
+_FLAGS = {
+    "chgrp": "Rcfhv", "chmod": "Rcfv", "chown": "Rcfhv", "cp": "HLPRadfilnprsuvx", "dd": "", "ln": "LPfinrsv",
+    "mkdir": "mpv", "mv": "finuv", "rm": "IRdfirv", "rmdir": "v", "tee": "aip", "touch": "acdhmrt",
+    "truncate": "corsKMG0123456789", "unlink": "",
+}  # fmt: skip
+"""Programs whose words name everything they change, and the options for which that is so."""
+_INTO_DIRECTORIES = frozenset({"cp", "ln", "mkdir", "mv", "touch"})
+"""Of a directory they name they change the entry they make in it, not what else it holds."""
+
+
+_RUNNERS = frozenset({
+    "bash", "builtin", "command", "env", "eval", "nice", "nohup", "sh", "sudo", "time", "timeout",
+})  # fmt: skip
+"""Programs that do nothing but start what is given to them."""
+
+
+class Plan(Struct, frozen=True):
+    named: Scope
+    """What the call names."""
+    wide: tuple[str, ...] = ()
+    """Trees that are saved because the call may change anything in them."""
+    objects: bool = True
+    """Whether git's objects are saved too."""
+    workspace: str = ""
+
+    @property
+    def scope(self) -> Scope:
+        return self.named.join(cover(self.wide))
+
+    @property
+    def attempts(self) -> tuple[Plan, ...]:
+        """The whole plan, and what to do when that is too much."""
+        if self.wide and self.named.trees:
+            return self, msgspec.structs.replace(self, wide=())
+        return (self,)
+
+
+def plan_file(path: str, workspace: Sequence[str]) -> Plan:
+    """Before a file is written through the file layer, which follows links."""
+    return Plan(cover([os.path.realpath(path)]), workspace=_first(workspace))
+
+
+def plan_command(command: str, cwd: str, workspace: Sequence[str], home: str | None = None) -> Plan | None:
+    """Before a shell command; None when it changes nothing."""
+    house = os.path.expanduser("~") if home is None else home
+    here = os.path.realpath(cwd)
+    everything = Plan(Scope(), _trees(workspace, (here,)), workspace=_first(workspace))
+    try:
+        script = parse_shell(command)
+    except ShellSyntaxError:
+        return everything
+    invocations = walk(find_invocations(script, (here,), house))
+    reach = _Reach(script, house)
+    for invocation in invocations:
+        reach.add(invocation)
+    for touch in find_touches(script, invocations, (here,), house):
+        if touch.kind != "read":
+            reach.add_touch(touch)
+    if reach.wide:
+        wide = _trees(workspace, tuple(reach.directories))
+        return Plan(reach.named, wide, reach.objects, _first(workspace))
+    return Plan(reach.named, workspace=_first(workspace)) if reach.named.trees or reach.named.places else None
+
+
+class _Reach:
+    """How far the commands of a script can reach, put together one by one."""
+
+    def __init__(self, script: Script, home: str) -> None:
+        steering, names = load_programs().is_steering, {*script.assigned, *names_set_by_commands(script)}
+        self._home = home
+        self._assigned = frozenset(script.assigned)
+        self.named = Scope()
+        self.directories: list[str] = []
+        self.objects = self.wide = script.evaluates_text or any(map(steering, names))
+
+    def add(self, invocation: Invocation) -> None:
+        if invocation.words[0].text == "git":
+            self._add_git(invocation)
+        elif not (_is_harmless(invocation) or _is_exact(invocation) or _is_runner(invocation)):
+            self.wide = self.objects = True
+            self.directories += [each for each in invocation.directories if each is not None]
+
+    def add_touch(self, touch: Touch) -> None:
+        for directory in touch.directories:
+            paths = expand_word(touch.word, directory, self._home, self._assigned)
+            if paths is None:
+                self.wide = self.objects = True
+            else:
+                self.named = self.named.join(_cover_touch(touch, paths))
+
+    def _add_git(self, invocation: Invocation) -> None:
+        for directory in invocation.directories:
+            call = read_git_call(invocation.words, directory)
+            hazards = find_hazards(invocation.words, find_risky(invocation.words, invocation.script))
+            shows = is_read_only(invocation) and call.subcommand != "reflog"
+            if not hazards and (shows or call.is_harmless):
+                continue
+            self.wide = True
+            self.objects = self.objects or not call.keeps_objects or bool(hazards)
+            repository = None if call.directory is None else find_repository(call.directory)
+            if repository is None:
+                self.directories += [] if call.directory is None else [call.directory]
+            else:
+                self.named = self.named.join(cover(repository.folders))
+                self.directories.append(repository.top)
+
+
+def _is_harmless(invocation: Invocation) -> bool:
+    words = invocation.words
+    known = words[0].literal and words[0].text in _HARMLESS
+    if not known and not is_read_only(invocation):
+        return False
+    return not find_hazards(words, find_risky(words, invocation.script))
+
+
+def _is_exact(invocation: Invocation) -> bool:
+    flags = _FLAGS.get(invocation.words[0].text)
+    if flags is None or any(word.computed for word in invocation.words):
+        return False
+    return all(_is_plain_option(word.text, flags) for word in invocation.words[1:] if word.text[:1] == "-")
+
+
+def _is_plain_option(text: str, flags: str) -> bool:
+    long = text in ("--", "--recursive", "--force", "--verbose", "--parents", "--archive", "--append")
+    return long or (not text.startswith("--") and set(text[1:]) <= set(flags))
+
+
+def _is_runner(invocation: Invocation) -> bool:
+    """Whether what it does is what the commands inside it do."""
+    unwrapped = invocation.unwrapped
+    if unwrapped is None or invocation.opaque or invocation.words[0].text not in _RUNNERS:
+        return False
+    return not any(word.text.startswith(("-o", "--output")) for word in invocation.words)
+
+
+def _cover_touch(touch: Touch, paths: Sequence[str]) -> Scope:
+    program = touch.part.partition(" ")[0]
+    found = Scope()
+    for path in [target for each in paths for target in _with_target(touch, each)]:
+        if is_system_path(path):
+            continue
+        entered = program not in _INTO_DIRECTORIES or touch.kind == "delete" or path.endswith(("/.", "/.."))
+        folder = os.path.isdir(path) and not os.path.islink(path)
+        found = found.join(cover((), shallow=[path]) if folder and not entered else cover([path]))
+    return found
+
+
+def _with_target(touch: Touch, path: str) -> Iterator[str]:
+    """The path, and where a link leads that is written through."""
+    yield path
+    if os.path.islink(path.rstrip("/")) and (touch.kind == "write" or path.endswith("/")):
+        yield os.path.realpath(path)
+
+
+def _trees(workspace: Sequence[str], more: Sequence[str]) -> tuple[str, ...]:
+    roots = [os.path.realpath(root) for root in workspace]
+    extra = [os.path.realpath(each) for each in more]
+    return (*roots, *(each for each in extra if not any(lies_in(each, root) for root in roots)))
+
+
+def _first(workspace: Sequence[str]) -> str:
+    return os.path.realpath(workspace[0]) if workspace else ""

@@ -1,0 +1,98 @@
+"""Where the git repository of a directory keeps its state."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from robota.core.permissions.words import Word
+
+_KEEPS_OBJECTS = frozenset({
+    "add", "am", "apply", "bisect", "branch", "checkout", "checkout-index", "cherry-pick", "clean", "commit",
+    "config", "fetch", "merge", "mv", "notes", "pack-refs", "pull", "push", "read-tree", "rebase", "reflog",
+    "remote", "replace", "reset", "restore", "revert", "rm", "sparse-checkout", "stash", "switch",
+    "symbolic-ref", "tag", "update-index", "update-ref",
+})  # fmt: skip
+"""Subcommands that never take an object away. Of any other one the objects are saved as well."""
+_HARMLESS = {"reflog": ("", "show", "exists"), "stash": ("list", "show"), "remote": ("", "-v", "show")}
+
+
+class Repository(Struct, frozen=True):
+    top: str
+    """The working tree."""
+    folders: tuple[str, ...]
+    """The git directory, and for a linked working tree the one it shares."""
+
+
+class GitCall(Struct, frozen=True):
+    """A git command as far as its place and its subcommand."""
+
+    directory: str | None
+    """Where `-C` leads, None when that is not known."""
+    subcommand: str
+    first: str
+    elsewhere: bool
+    """Whether options name another repository or working tree."""
+
+    @property
+    def keeps_objects(self) -> bool:
+        return self.subcommand in _KEEPS_OBJECTS and not self.elsewhere
+
+    @property
+    def is_harmless(self) -> bool:
+        """Whether this form of a subcommand that has harmful forms only shows something."""
+        return self.first in _HARMLESS.get(self.subcommand, ())
+
+
+def read_git_call(words: Sequence[Word], directory: str | None) -> GitCall:
+    elsewhere, index = False, 1
+    while index < len(words) and words[index].text.startswith("-"):
+        text = words[index].text
+        if text == "-C" and index + 1 < len(words):
+            index += 1
+            target = words[index]
+            known = directory is not None and target.literal and not target.tilde
+            directory = os.path.join(directory or "", target.text) if known else None
+        elif text.startswith(("--git-dir", "--work-tree", "-c", "--config-env", "--exec-path")):
+            elsewhere = True
+            index += "=" not in text
+        index += 1
+    subcommand, first = [*(word.text for word in words[index : index + 2]), "", ""][:2]
+    return GitCall(directory, subcommand, first, elsewhere)
+
+
+def find_repository(directory: str) -> Repository | None:
+    folder = os.path.realpath(directory)
+    while True:
+        inside = os.path.join(folder, ".git")
+        if os.path.isdir(inside):
+            return Repository(folder, (inside,))
+        if os.path.isfile(inside):
+            return Repository(folder, tuple(_linked(folder, inside)))
+        if _is_git_directory(folder):
+            return Repository(folder, (folder,))
+        if folder == os.path.dirname(folder):
+            return None
+        folder = os.path.dirname(folder)
+
+
+def _is_git_directory(folder: str) -> bool:
+    return all(os.path.exists(os.path.join(folder, name)) for name in ("HEAD", "objects", "refs"))
+
+
+def _linked(folder: str, file: str) -> list[str]:
+    """The git directory that a `.git` file names, and the common one behind it."""
+    target = _read_line(file).removeprefix("gitdir:").strip()
+    own = os.path.realpath(os.path.join(folder, target))
+    shared = _read_line(os.path.join(own, "commondir"))
+    return [own, os.path.realpath(os.path.join(own, shared))] if shared else [own]
+
+
+def _read_line(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read(4_096).strip()
+    except OSError:
+        return ""

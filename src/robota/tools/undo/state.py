@@ -1,0 +1,131 @@
+"""What a path was: its kind, mode, owner, time and content, by which before and after are compared.
+
+Paths are bytes, since a file name is. A path without a state is one where nothing is.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Mapping
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+Kind: TypeAlias = Literal["file", "directory", "link", "special"]
+
+
+class PathState(Struct, frozen=True, array_like=True):
+    """Short as an array: a workspace has many of them."""
+
+    kind: Kind
+    mode: int
+    """Permission bits."""
+    uid: int
+    gid: int
+    mtime_ns: int
+    size: int = 0
+    digest: bytes | None = None
+    """SHA-256 of a file's content; none when it was not read."""
+    target: bytes | None = None
+    """Where a link leads, as written."""
+    inode: int = 0
+    """Given for a file with several names, whose content is put back without breaking them apart."""
+
+
+class Manifest(Struct, frozen=True, array_like=True):
+    """The states of everything in a scope at one moment."""
+
+    states: dict[bytes, PathState]
+    object_stores: tuple[bytes, ...] = ()
+    """Object directories of git repositories. What appears in them is never taken away again: objects have no
+    owner, and a later commit may need one that an earlier command happened to write."""
+    left_out: tuple[bytes, ...] = ()
+    """What was there and was not saved."""
+    trees: tuple[bytes, ...] = ()
+    """What was entered, to be looked at again if the call is cut off."""
+    objects: bool = True
+    """Whether git's object directories were entered."""
+
+
+class Change(Struct, frozen=True, array_like=True):
+    path: bytes
+    before: PathState | None
+    after: PathState | None
+
+    @property
+    def visible(self) -> bool:
+        """Whether it is more than the time of a directory, which changes with every file in it."""
+        directories = self.before is not None and self.before.kind == "directory"
+        return not (directories and is_same(self.before, self.after))
+
+
+def describe_stat(
+    facts: os.stat_result, *, digest: bytes | None = None, target: bytes | None = None
+) -> PathState:
+    kind = _kind(facts.st_mode)
+    return PathState(
+        kind,
+        stat.S_IMODE(facts.st_mode),
+        facts.st_uid,
+        facts.st_gid,
+        facts.st_mtime_ns,
+        facts.st_size if kind == "file" else 0,
+        digest,
+        target,
+        facts.st_ino if kind == "file" and facts.st_nlink > 1 else 0,
+    )
+
+
+def _kind(mode: int) -> Kind:
+    if stat.S_ISREG(mode):
+        return "file"
+    if stat.S_ISDIR(mode):
+        return "directory"
+    return "link" if stat.S_ISLNK(mode) else "special"
+
+
+def has_same_content(one: PathState | None, other: PathState | None) -> bool:
+    """Whether two states hold the same; without a digest the size and the time have to do."""
+    if one is None or other is None:
+        return one is other
+    if (one.kind, one.target) != (other.kind, other.target):
+        return False
+    if one.kind != "file":
+        return True
+    if one.digest is not None and other.digest is not None:
+        return one.digest == other.digest
+    return (one.size, one.mtime_ns) == (other.size, other.mtime_ns)
+
+
+def is_same(one: PathState | None, other: PathState | None) -> bool:
+    """Whether a person would see no difference: content and mode."""
+    if one is None or other is None:
+        return one is other
+    return one.mode == other.mode and has_same_content(one, other)
+
+
+def is_identical(one: PathState | None, other: PathState | None) -> bool:
+    """Whether times and owners are equal as well."""
+    if one is None or other is None:
+        return one is other
+    facts = (one.uid, one.gid, one.mtime_ns), (other.uid, other.gid, other.mtime_ns)
+    return facts[0] == facts[1] and is_same(one, other)
+
+
+def compare(before: Manifest, after: Mapping[bytes, PathState]) -> list[Change]:
+    """What became different, sorted by path."""
+    left_out = frozenset(before.left_out)
+    paths: Iterable[bytes] = sorted(before.states.keys() | after.keys())
+    return [
+        Change(path, old, new)
+        for path in paths
+        for old, new in [(before.states.get(path), after.get(path))]
+        if not is_identical(old, new)
+        and path not in left_out
+        and not (old is None and is_inside(path, before.object_stores))
+    ]
+
+
+def is_inside(path: bytes, folders: Iterable[bytes]) -> bool:
+    return any(path == folder or path.startswith(folder.rstrip(b"/") + b"/") for folder in folders)

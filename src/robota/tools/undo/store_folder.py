@@ -1,0 +1,92 @@
+"""The directory of a store: made private, locked while it is used, with the caches of what was read."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+
+from robota.core.errors import StorageError
+from robota.tools.undo.calls import UndoCalls, write_all
+from robota.tools.undo.hash_cache import HashCache, decode_cache
+
+_PARTS = ("", "/blobs", "/caches", "/tmp")
+
+
+class StoreFolder:
+    __slots__ = ("_caches", "_calls", "path")
+
+    def __init__(self, path: str, calls: UndoCalls) -> None:
+        self.path = path
+        self._calls = calls
+        self._caches: dict[str, HashCache] = {}
+
+    @property
+    def temporary(self) -> str:
+        return self.path + "/tmp"
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Alone with the store, among threads and processes."""
+        try:
+            self._prepare()
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+            descriptor = os.open(f"{self.path}/lock", flags, 0o600)
+        except OSError as error:
+            raise StorageError(f"The undo store cannot be used: {error.strerror} ({self.path})") from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def cache_of(self, workspace: str) -> HashCache:
+        if workspace not in self._caches:
+            self._caches[workspace] = HashCache()
+            with suppress(OSError), open(self._cache_path(workspace), "rb") as file:
+                self._caches[workspace] = decode_cache(file.read())
+        return self._caches[workspace]
+
+    def save_cache(self, workspace: str) -> None:
+        """Without care for durability: a cache that is lost or damaged costs time only."""
+        cache = self._caches[workspace]
+        if not cache.changed:
+            return
+        temporary = f"{self.temporary}/{os.urandom(8).hex()}"
+        descriptor = self._calls.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            write_all(self._calls, descriptor, cache.encode())
+        finally:
+            self._calls.close(descriptor)
+        self._calls.replace(temporary, self._cache_path(workspace))
+        cache.changed = False
+
+    def forget_caches(self) -> None:
+        """What this process remembers, when another one may have removed contents."""
+        self._caches.clear()
+
+    def remove_caches(self) -> None:
+        self.forget_caches()
+        for file in os.scandir(f"{self.path}/caches"):
+            self._calls.unlink(file.path)
+
+    def remove_leftovers(self) -> None:
+        for file in os.scandir(self.temporary):
+            self._calls.unlink(file.path)
+
+    def _prepare(self) -> None:
+        for part in _PARTS:
+            path = self.path + part
+            try:
+                facts = os.lstat(path)
+            except FileNotFoundError:
+                os.makedirs(path, 0o700, exist_ok=True)
+                facts = os.lstat(path)
+            if stat.S_IMODE(facts.st_mode) != 0o700:
+                os.chmod(path, 0o700)
+
+    def _cache_path(self, workspace: str) -> str:
+        return f"{self.path}/caches/{sha256(os.fsencode(workspace)).hexdigest()[:32]}"
