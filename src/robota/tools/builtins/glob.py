@@ -9,7 +9,7 @@ from robota.tools.function_tool import FunctionTool, text_beside
 from robota.tools.search.answer import DEFAULT_TIMEOUT, NO_MATCHES, Searcher
 from robota.tools.search.child import Stop
 from robota.tools.search.command import Search
-from robota.tools.search.results import newest_first, read_paths, show_text
+from robota.tools.search.results import show_text
 from robota.tools.search.scope import Denied, ScopeError, Selection, find_place, read_pattern
 
 DEFAULT_LIMIT = 1_000
@@ -86,8 +86,7 @@ def _list_files(
     )
     visible = Selection.of(wanted).visible_in(place, searcher.denied)
     output = searcher.run(search, place.directory, stop, window=limit, visible=visible)
-    found = newest_first(read_paths(output.data, visible), place.directory)
-    shown = [show_text(path) for path in found[:limit]] or [NO_MATCHES]
-    if len(found) > limit:
-        shown.append(f"[Showing {limit} of {len(found)} matches. Use limit parameter to see more.]")
+    shown = [show_text(path) for path in output.paths[:limit]] or [NO_MATCHES]
+    if len(output.paths) > limit:
+        shown.append(f"[Showing {limit} of {len(output.paths)} matches. Use limit parameter to see more.]")
     return "\n".join([*shown, *searcher.notes(output)])

@@ -22,10 +22,8 @@ from robota.tools.search.results import (
     FileLines,
     Output,
     PatternError,
-    newest_first,
     read_counts,
     read_lines,
-    read_paths,
     show_line,
     show_text,
 )
@@ -236,9 +234,8 @@ def _make_page(query: _Query, place: Place, search: Search, output: Output, visi
         total = len(counts)
         shown = [f"{_show_path(query, place, path)}:{count}" for path, count in counts[window]]
     else:
-        paths = newest_first(read_paths(output.data, visible), place.directory)
-        total = len(paths)
-        shown = [_show_path(query, place, path) for path in paths[window]]
+        total = len(output.paths)
+        shown = [_show_path(query, place, path) for path in output.paths[window]]
     return _Page(lines=shown, shown=len(shown), total=total)
 
 

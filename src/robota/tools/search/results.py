@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from robota.core.plain_text import strip_controls
 from robota.tools.search.child import Child, Stop
 from robota.tools.search.command import MAX_LINE_CHARACTERS, Search, write_command
 from robota.tools.search.engine import Engine
+from robota.tools.search.ranking import Ranking, path_order
 from robota.tools.search.scope import Visible
 
 MAX_LINE_BYTES = 8 * 1024 * 1024
@@ -29,7 +31,10 @@ class PatternError(SearchFailure):
 
 
 class Output(Struct, frozen=True, kw_only=True):
-    data: bytes
+    data: bytes = b""
+    """Counts or lines, as they were printed."""
+    paths: list[str] = []
+    """Newest first."""
     is_whole: bool = True
     timed_out: bool = False
     has_gaps: bool = False
@@ -54,45 +59,80 @@ def run_search(
     `window` is how many lines will be looked at. When there are far more than that, engines that do not keep
     the order of paths are started again in a way that does, and ended as soon as there are enough.
     """
+    command = write_command(engine, search)
+    if search.report in ("files", "paths"):
+        ranking = Ranking(directory, visible)
+        output = _run(command, directory, stop, _Feed(MAX_PATH_BYTES, ranking.add))
+        return replace(output, paths=ranking.newest_first())
+    pile = _Pile()
     by_lines = search.report == "lines"
-    limit = MAX_LINE_BYTES if by_lines else MAX_PATH_BYTES
-    output = _run(write_command(engine, search), directory, stop, limit, None)
+    output = _run(command, directory, stop, _Feed(MAX_LINE_BYTES if by_lines else MAX_PATH_BYTES, pile.add))
     if output.is_whole or output.timed_out or not by_lines or engine.is_ordered:
-        return output
+        return replace(output, data=pile.data)
 
-    def is_enough(data: bytes) -> bool:
-        return sum(file.count for file in read_lines(data, search, visible)[:-1]) >= window
+    def is_enough() -> bool:
+        return sum(file.count for file in read_lines(pile.data, search, visible)[:-1]) >= window
 
+    pile = _Pile()
     command = write_command(engine, search, ordered_limit=window)
-    again = _run(command, directory, stop, limit, is_enough)
-    return Output(data=again.data, is_whole=False, timed_out=again.timed_out)
+    output = _run(command, directory, stop, _Feed(MAX_LINE_BYTES, pile.add, is_enough))
+    return replace(output, data=pile.data, is_whole=False)
 
 
-def _run(
-    command: list[str], directory: str, stop: Stop, limit: int, is_enough: Callable[[bytes], bool] | None
-) -> Output:
-    pieces: list[bytes] = []
-    size, next_look = 0, _FIRST_LOOK
+class _Pile:
+    """Output as it comes."""
+
+    __slots__ = ("_pieces", "add")
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self.add = self._pieces.append
+
+    @property
+    def data(self) -> bytes:
+        return b"".join(self._pieces)
+
+
+class _Feed:
+    """Hands output on until there is enough of it."""
+
+    __slots__ = ("_add", "_is_enough", "_limit", "_next_look", "_size")
+
+    def __init__(
+        self, limit: int, add: Callable[[bytes], None], is_enough: Callable[[], bool] | None = None
+    ) -> None:
+        self._limit = limit
+        self._add = add
+        self._is_enough = is_enough
+        self._size = 0
+        self._next_look = _FIRST_LOOK
+
+    def take(self, piece: bytes) -> bool:
+        """Whether more is wanted. Whether there is enough is asked ever less often: it costs time."""
+        self._add(piece)
+        self._size += len(piece)
+        if self._is_enough is not None and self._size >= self._next_look:
+            self._next_look = 2 * self._size
+            if self._is_enough():
+                return False
+        return self._size < self._limit
+
+
+def _run(command: list[str], directory: str, stop: Stop, feed: _Feed) -> Output:
     try:
         with Child(command, cwd=directory, stop=stop) as child:
             for piece in child.chunks():
-                pieces.append(piece)
-                size += len(piece)
-                if size >= limit:
+                if not feed.take(piece):
                     break
-                if is_enough is not None and size >= next_look:
-                    if is_enough(b"".join(pieces)):
-                        break
-                    next_look = 2 * size
     except (OSError, ValueError) as error:
         raise SearchFailure(f"{error}") from error
     if child.was_stopped:
-        return Output(data=b"".join(pieces), is_whole=False, timed_out=stop.requested)
+        return Output(is_whole=False, timed_out=stop.requested)
     if child.exit_code == FAILED and child.errors:
         raise PatternError(_reason(child.errors))
     if child.exit_code not in (0, 1, FAILED):
         raise SearchFailure(child.errors.strip() or f"it ended with {child.exit_code}")
-    return Output(data=b"".join(pieces), has_gaps=child.exit_code == FAILED)
+    return Output(has_gaps=child.exit_code == FAILED)
 
 
 def _reason(errors: str) -> str:
@@ -100,11 +140,6 @@ def _reason(errors: str) -> str:
     lines = [line.strip() for line in errors.splitlines() if line.strip()]
     named = [line.partition("error:")[2].strip() for line in lines if line.startswith("error:")]
     return (named or [lines[0].removeprefix("rg:").strip()])[0].rstrip(".")
-
-
-def read_paths(data: bytes, visible: Visible | None) -> list[str]:
-    paths = [os.fsdecode(path[2:]) for path in data.split(b"\0")[:-1]]
-    return paths if visible is None else [path for path in paths if visible(path)]
 
 
 def read_counts(data: bytes, search: Search, visible: Visible | None) -> list[tuple[str, int]]:
@@ -141,24 +176,6 @@ def _without_warning(text: bytes) -> bytes:
     """ripgrep says in a last line that it met a NUL."""
     body, newline, last = text.rpartition(b"\n")
     return text if not newline or last[:1].isdigit() else body
-
-
-def path_order(path: str) -> str:
-    """Sorts paths by their parts: what is in a directory comes before names that begin like it."""
-    return path.replace("/", "\0")
-
-
-def newest_first(paths: Iterable[str], directory: str) -> list[str]:
-    """Files that are gone come last; of the same age, in the order of paths."""
-    aged = []
-    for path in paths:
-        try:
-            age = -os.stat(f"{directory}/{path}", follow_symlinks=False).st_mtime_ns
-            aged.append((False, age, path_order(path), path))
-        except OSError:
-            aged.append((True, 0, path_order(path), path))
-    aged.sort()
-    return [path for *_, path in aged]
 
 
 def show_text(text: str) -> str:

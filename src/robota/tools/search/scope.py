@@ -85,7 +85,7 @@ class Selection(Struct, frozen=True, kw_only=True):
             return self._fits if self.tests else None
         roots = {place.directory, os.path.realpath(place.directory)}
         return lambda path: (
-            self._fits(path) and not any(is_denied(denied, os.path.join(root, path)) for root in roots)
+            self._fits(path) and not any(_is_denied(denied, os.path.join(root, path)) for root in roots)
         )
 
     def _fits(self, path: str) -> bool:
