@@ -50,8 +50,8 @@ MEASURES = {
         Measure(
             "cold", "program", ("first", "first-no-trust", "first-robota", "first-robota-tools"), repeats=8
         ),
-        Measure("build", "build", ("robota",), {"scenario": "rounds-0", "times": 500}, quick_repeats=1),
-        Measure("fresh", "fresh", ALL[:3], {"scenario": "rounds-0", "times": 20}, 201),
+        Measure("build", "build", ("robota",), {"scenario": "rounds-0", "times": 200}, quick_repeats=1),
+        Measure("fresh", "fresh", ALL[:3], {"scenario": "rounds-0", "times": 20}, 201, repeats=8),
         Measure("round", "runs", ALL, {"scenario": "rounds-50", "times": 4}, 204),
         Measure(
             "delta",
