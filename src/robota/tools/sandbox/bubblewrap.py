@@ -56,28 +56,34 @@ def wrap_in_bubblewrap(
 
 def _mounts(policy: SandboxPolicy, placeholders: Placeholders) -> set[tuple[str, int]]:
     mounts = {(root, _WRITABLE) for root in policy.writable}
-    for path in policy.read_only_even_if_missing:
-        roots = [root for root in policy.writable if is_inside(path, root)]
-        if not roots:
-            continue  # read-only like everything else
-        nearest = max(roots, key=len)
-        present = _nearest_existing(path, nearest)
-        if present is None or not placeholders.cover(present):
+    for path, root in _find_fixed(policy).items():
+        if not placeholders.cover(path):
             continue
-        mounts.add((present, _READ_ONLY))
+        mounts.add((path, _READ_ONLY))
         # A directory on the way could be renamed and made anew, unless it is a mount itself.
-        above = os.path.dirname(present)
-        while is_inside(above, nearest) and above != nearest:
+        above = os.path.dirname(path)
+        while is_inside(above, root) and above != root:
             mounts.add((above, _FIXED))
             above = os.path.dirname(above)
     mounts |= {(path, _HIDDEN) for path in policy.deny_read if os.path.exists(path)}
     return mounts
 
 
+def _find_fixed(policy: SandboxPolicy) -> dict[str, str]:
+    """What must not change, each with the directory that could be written; the rest is read-only anyway."""
+    fixed: dict[str, str] = {}
+    for path in policy.read_only_even_if_missing:
+        root = max((root for root in policy.writable if is_inside(path, root)), key=len, default=None)
+        found = None if root is None else _nearest_existing(path, root)
+        if root is not None and found is not None:
+            fixed[found] = root
+    return fixed
+
+
 def _nearest_existing(path: str, root: str) -> str | None:
     """The path, or the topmost directory above it that is missing; `None` where a link or a file is."""
     current = root
-    for component in os.path.relpath(path, root).split("/"):
+    for component in filter(None, path[len(root) :].split("/")):
         if not os.path.isdir(current) or os.path.islink(current):
             return None
         current = os.path.join(current, component)

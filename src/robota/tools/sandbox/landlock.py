@@ -81,7 +81,7 @@ def confine(
 def _allowed(roots: Iterable[str], exceptions: Sequence[str]) -> Iterator[str]:
     """The roots without the exceptions, existing or not; entries instead of directories that hold one."""
     for root in roots:
-        if any(_is_inside(root, exception) for exception in exceptions):
+        if root in exceptions:
             continue
         inner = [exception for exception in exceptions if _is_inside(exception, root)]
         if not inner:

@@ -80,7 +80,7 @@ def _create(path: str) -> bool | None:
         if content is None:
             os.mkdir(path, 0o755)
         else:
-            with open(path, "x", encoding="ascii") as file:
+            with open(path, "x", encoding="utf-8") as file:
                 file.write(content)
         os.utime(path, ns=(_MARK_NS, _MARK_NS))
     except FileExistsError:

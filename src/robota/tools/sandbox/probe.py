@@ -63,7 +63,7 @@ class _Trial:
         ]
         os.mkdir(self.path("allowed"))
         os.mkdir(self.path("tmp"))
-        open(self.path("fixed"), "x", encoding="ascii").close()
+        open(self.path("fixed"), "x", encoding="utf-8").close()
         server.setblocking(False)
 
     def path(self, *names: str) -> str:
