@@ -96,7 +96,7 @@ def _run(work: Coroutine[Any, Any, int]) -> int:
 async def _session(options: Options) -> int:
     from robota.cli.lines import LinePrinter, ask_on_terminal, take_turn  # noqa: PLC0415 - after the arguments
     from robota.cli.provider_choice import chosen_provider  # noqa: PLC0415
-    from robota.sdk.assembly import create_agent  # noqa: PLC0415
+    from robota.sdk.assembly import Rules, create_agent  # noqa: PLC0415
 
     printer = LinePrinter(sys.stdout, sys.stderr)
     async with chosen_provider(
@@ -107,9 +107,7 @@ async def _session(options: Options) -> int:
         agent = create_agent(
             chosen.provider,
             model=chosen.model,
-            mode=options.mode,
-            allow=options.allow,
-            deny=options.deny,
+            rules=Rules(mode=options.mode, allow=options.allow, deny=options.deny),
             approve=None if options.print_mode else ask_on_terminal,
             max_rounds=options.max_turns,
             context_window=chosen.context_window,

@@ -8,13 +8,27 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from robota.core.permissions import PermissionMode, explain_permission
+from robota.core.messages import JsonObject
+from robota.core.permissions import (
+    PermissionExplanation,
+    PermissionMode,
+    evaluate_permission,
+    explain_permission,
+)
 from robota.core.provider import Provider
 from robota.core.robota import AgentConfig, Robota
-from robota.core.tool import ToolContext, ToolResult, tool_class
+from robota.core.tool import Tool, ToolClass, ToolContext, ToolResult, tool_class
 from robota.core.tool_batch import PreparedCall, RunTool, invoke_tool
+from robota.sdk.workspace import Workspace
 from robota.tools.builtins.bash import bash_tool
+from robota.tools.builtins.edit import edit_tool
+from robota.tools.builtins.glob import glob_tool
+from robota.tools.builtins.grep import grep_tool
 from robota.tools.builtins.read import read_tool
+from robota.tools.builtins.todo import todo_tool
+from robota.tools.builtins.web_fetch import web_fetch_tool
+from robota.tools.builtins.web_search import web_search_tool
+from robota.tools.builtins.write import write_tool
 
 SYSTEM_MESSAGE = (
     "You are robota, a coding assistant in a terminal. Use the tools to look at the project before you "
@@ -37,59 +51,96 @@ Agent: TypeAlias = Robota
 Approve: TypeAlias = Callable[[ApprovalRequest], Awaitable[bool]]
 
 
+class Rules(Struct, frozen=True, kw_only=True):
+    """What may run without a question, and what may not run at all."""
+
+    mode: PermissionMode = "default"
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+
+
 def create_agent(
     provider: Provider,
     *,
     model: str,
+    rules: Rules | None = None,
     cwd: str | None = None,
-    mode: PermissionMode = "default",
-    allow: Sequence[str] = (),
-    deny: Sequence[str] = (),
     approve: Approve | None = None,
     max_rounds: int = 0,
     context_window: int | None = None,
 ) -> Robota:
     """An agent with the built-in tools. Without `approve` nobody can be asked: what would ask is denied."""
     where = os.getcwd() if cwd is None else cwd
-    run_tool = permitted(mode, allow, deny, approve)
+    in_force = rules or Rules()
+    run_tool = permitted(in_force, Workspace(where), approve)
     return Robota(
         provider,
         model=model,
-        tools=(read_tool(), bash_tool()),
+        tools=create_default_tools(in_force, where),
         system_message=SYSTEM_MESSAGE.format(cwd=where),
         max_rounds=max_rounds,
         config=AgentConfig(cwd=where, run_tool=run_tool, context_window=context_window),
     )
 
 
-def permitted(
-    mode: PermissionMode, allow: Sequence[str], deny: Sequence[str], approve: Approve | None
-) -> RunTool:
-    """Running a tool only as the permission rules say."""
+def create_default_tools(rules: Rules, cwd: str) -> Sequence[Tool]:
+    """The built-in tools under these rules: files that may not be read do not appear in searches either."""
+
+    def is_denied(path: str) -> bool:
+        return evaluate_permission("Read", {"file_path": path}, deny=rules.deny, cwd=cwd) == "deny"
+
+    def may_follow(url: str) -> bool:
+        return explain("WebFetch", {"url": url}, rules, cwd).decision == "auto"
+
+    denied = is_denied if rules.deny else None
+    return (
+        read_tool(),
+        write_tool(),
+        edit_tool(),
+        glob_tool(denied=denied),
+        grep_tool(denied=denied),
+        bash_tool(),
+        web_fetch_tool(may_follow=may_follow),
+        web_search_tool(),
+        todo_tool(),
+    )
+
+
+def explain(
+    tool_name: str, arguments: JsonObject, rules: Rules, cwd: str, kind: ToolClass | None = None
+) -> PermissionExplanation:
+    return explain_permission(
+        tool_name,
+        arguments,
+        mode=rules.mode,
+        allow=rules.allow,
+        deny=rules.deny,
+        cwd=cwd,
+        tool_class=kind,
+    )
+
+
+def permitted(rules: Rules, workspace: Workspace, approve: Approve | None) -> RunTool:
+    """Running a tool only as the rules, the workspace and the user say."""
 
     async def run_tool(call: PreparedCall, context: ToolContext) -> ToolResult:
         if call.tool is None or call.answer is not None:
             return await invoke_tool(call, context)
-        verdict = explain_permission(
-            call.request.name,
-            call.arguments,
-            mode=mode,
-            allow=allow,
-            deny=deny,
-            cwd=context.cwd,
-            tool_class=tool_class(call.tool),
-        )
-        if verdict.decision == "approve" and approve is not None:
+        verdict = explain(call.request.name, call.arguments, rules, context.cwd, tool_class(call.tool))
+        decision, reason = verdict.decision, verdict.reason
+        outside = workspace.outside(call.request.name, call.arguments)
+        if decision == "auto" and outside is not None and rules.mode != "bypassPermissions":
+            decision, reason = "approve", f"{outside} is outside the working directory."
+        if decision == "approve" and approve is not None:
             request = ApprovalRequest(
-                tool_name=call.request.name,
-                tool_input=call.arguments,
-                cwd=context.cwd,
-                reason=verdict.reason,
+                tool_name=call.request.name, tool_input=call.arguments, cwd=context.cwd, reason=reason
             )
             if await approve(request):
-                return await invoke_tool(call, context)
-        elif verdict.decision == "auto":
+                decision = "auto"
+                if outside is not None:
+                    workspace.remember(call.request.name, outside)
+        if decision == "auto":
             return await invoke_tool(call, context)
-        return ToolResult(ok=False, denied=True, error=f"{DENIED} {verdict.reason}", error_code="denied")
+        return ToolResult(ok=False, denied=True, error=f"{DENIED} {reason}", error_code="denied")
 
     return run_tool

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from robota.core.messages import ToolMessage
+from robota.sdk.assembly import ApprovalRequest, Rules, create_agent
+from robota.testing import ScriptedProvider, call
+
+pytestmark = pytest.mark.anyio
+
+
+class Person:
+    """Answers every question the same way, and remembers them."""
+
+    def __init__(self, answer: bool) -> None:
+        self.answer = answer
+        self.asked: list[ApprovalRequest] = []
+
+    async def __call__(self, request: ApprovalRequest) -> bool:
+        self.asked.append(request)
+        return self.answer
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Path:
+    path = tmp_path / "elsewhere"
+    path.mkdir()
+    path.joinpath("secret.txt").write_text("the secret\n")
+    path.joinpath("other.txt").write_text("another\n")
+    return path
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    path = tmp_path / "project"
+    path.mkdir()
+    path.joinpath("notes.txt").write_text("milk\n")
+    return path
+
+
+async def results(
+    project: Path, *calls: object, rules: Rules | None = None, person: Person | None = None
+) -> list[str]:
+    provider = ScriptedProvider(*[[one] for one in calls], "done")  # type: ignore[list-item]
+    agent = create_agent(provider, model="m", cwd=str(project), rules=rules, approve=person)
+    await agent.run("go")
+    return [message.content for message in agent.messages if isinstance(message, ToolMessage)]
+
+
+async def test_files_of_the_project_are_read_without_a_question(project: Path) -> None:
+    person = Person(False)
+
+    [content] = await results(project, call("Read", file_path="notes.txt"), person=person)
+
+    assert "milk" in content
+    assert person.asked == []
+
+
+async def test_reading_elsewhere_asks_once_per_directory(project: Path, elsewhere: Path) -> None:
+    person = Person(True)
+
+    contents = await results(
+        project,
+        call("Read", "a", file_path=str(elsewhere / "secret.txt")),
+        call("Read", "b", file_path=str(elsewhere / "other.txt")),
+        person=person,
+    )
+
+    assert ["the secret" in contents[0], "another" in contents[1]] == [True, True]
+    assert len(person.asked) == 1
+    assert "outside the working directory" in person.asked[0].reason
+
+
+async def test_reading_elsewhere_is_refused_when_nobody_can_be_asked(project: Path, elsewhere: Path) -> None:
+    link = project / "innocent.txt"
+    link.symlink_to(elsewhere / "secret.txt")
+
+    direct, linked = await results(
+        project,
+        call("Read", "a", file_path=str(elsewhere / "secret.txt")),
+        call("Read", "b", file_path="innocent.txt"),
+    )
+
+    assert "Permission denied" in direct
+    assert "Permission denied" in linked
+    assert "the secret" not in direct + linked
+
+
+async def test_writing_elsewhere_asks_every_time_also_when_edits_are_accepted(
+    project: Path, elsewhere: Path
+) -> None:
+    person = Person(True)
+
+    await results(
+        project,
+        call("Write", "a", file_path=str(elsewhere / "one"), content="1"),
+        call("Write", "b", file_path=str(elsewhere / "two"), content="2"),
+        call("Write", "c", file_path="three", content="3"),
+        rules=Rules(mode="acceptEdits"),
+        person=person,
+    )
+
+    assert len(person.asked) == 2
+    assert (project / "three").read_text() == "3"
+
+
+async def test_a_file_that_may_not_be_read_is_not_found_by_a_search(project: Path) -> None:
+    project.joinpath(".env").write_text("TOKEN=milk\n")
+
+    found, listed = await results(
+        project,
+        call("Grep", "a", pattern="milk"),
+        call("Glob", "b", pattern="**/*"),
+        rules=Rules(deny=("Read(.env)",)),
+    )
+
+    assert "notes.txt" in found
+    assert "notes.txt" in listed
+    assert ".env" not in found + listed
+
+
+async def test_the_user_may_refuse_a_command(project: Path) -> None:
+    person = Person(False)
+
+    [content] = await results(project, call("Bash", command="touch made"), person=person)
+
+    assert "Permission denied" in content
+    assert not (project / "made").exists()
+    assert person.asked[0].tool_input == {"command": "touch made"}
