@@ -44,7 +44,8 @@ class Scenario(NamedTuple):
 @lru_cache
 def read_scenario(text: str) -> Scenario:
     words = dict(word.split("-") for word in text.split(".") if word)
-    return Scenario(**{name: value if name == "tool" else int(value) for name, value in words.items()})
+    tool = words.pop("tool", "add")
+    return Scenario(tool=tool, **{name: int(value) for name, value in words.items()})
 
 
 def arguments_of(scenario: Scenario, number: int, call: int) -> str:
