@@ -15,6 +15,7 @@ Landlock    (Linux 6.2 or later.) It knows directories that are allowed, no exce
             `deny_read` names can still be listed. 32-bit programs do not run, and sockets of the file system
             cannot be used.
 both        Protected names deeper in the tree (`vendor/x/.git/hooks`) are not covered, only those of a
-            workspace directory itself, of its git directory and of the home directory. What a command leaves
-            in the workspace can still be run later by somebody else.
+            workspace directory itself, of its git directory and of the home directory. The git directory of
+            a linked worktree lies outside and is read-only unless it is added. What a command leaves in the
+            workspace can still be run later by somebody else.
 """

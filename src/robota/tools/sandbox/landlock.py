@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 
 MINIMUM_ABI = 3
@@ -41,6 +42,8 @@ _DEVICES = (
 
 def landlock_abi() -> int:
     """The version of the kernel's Landlock; 0 without it."""
+    if sys.platform != "linux":  # the numbers mean other calls elsewhere
+        return 0
     try:
         version: int = _libc().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION_FLAG)
     except (OSError, AttributeError):  # no such C library

@@ -7,10 +7,13 @@ them, and one left behind by a program that was killed is recognised by its time
 
 from __future__ import annotations
 
-import fcntl
 import os
+import sys
 from types import TracebackType
 from typing import Self
+
+if sys.platform != "win32":  # where no sandbox needs them, the module can be imported all the same
+    import fcntl
 
 _MARK_NS = 1_383_031_407_000_000_000
 """The modification time of a placeholder that nobody has touched."""
