@@ -107,9 +107,16 @@ class Robota:
         conversation: ConversationStore | None = None,
         config: AgentConfig | None = None,
     ) -> None:
-        given = (model, system_message, plugins, settings, conversation, config)
-        if not all(map(isinstance, given, OPTION_TYPES)):
-            raise wrong_option(given)
+        # Written out: this is a third of what constructing an agent costs.
+        if not (
+            isinstance(model, str)
+            and (system_message is None or isinstance(system_message, str))
+            and isinstance(plugins, (list, tuple))
+            and isinstance(settings, ModelSettings)
+            and (conversation is None or isinstance(conversation, ConversationStore))
+            and (config is None or isinstance(config, AgentConfig))
+        ):
+            raise wrong_option((model, system_message, plugins, settings, conversation, config))
         self.provider = provider
         self.model = model
         self.settings = settings
@@ -137,9 +144,11 @@ class Robota:
     @tools.setter
     def tools(self, tools: Iterable[Tool]) -> None:
         named: dict[str, Tool] = {}
-        if not isinstance(tools, Iterable):
-            raise ConfigurationError(f"tools must be a list of tools, not {tools!r}.")
-        for tool in tools:
+        try:
+            given = iter(tools)
+        except TypeError:
+            raise ConfigurationError(f"tools must be a list of tools, not {tools!r}.") from None
+        for tool in given:
             name = getattr(tool, "name", None)
             if not isinstance(name, str) or not name or isinstance(tool, type) or not hasattr(tool, "run"):
                 raise ConfigurationError(f"{tool!r} is no tool: decorate the function with @tool.")

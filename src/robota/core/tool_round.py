@@ -27,6 +27,7 @@ from robota.core.tool_batch import (
     UNKNOWN_TOOL,
     PreparedCall,
     checked_result,
+    invoke_tool,
     prepare_call,
     run_batch,
 )
@@ -110,7 +111,10 @@ class ToolRound:
                 tool=call.tool,
                 arguments=verdict,
             )
-        result = checked_result(call.request.name, await self.engine.run_tool(call, self.context(call)))
+        run_tool = self.engine.run_tool
+        result = await run_tool(call, self.context(call))
+        if run_tool is not invoke_tool:  # which has checked it
+            result = checked_result(call.request.name, result)
         if not result.ok and plugins.has("on_error"):
             await plugins.tell("on_error", result.as_error(call.request.name))
         if plugins.has("after_tool_execution"):
