@@ -163,6 +163,15 @@ def test_denying_the_reading_tool_denies_searching_too(tree: Tree) -> None:
     assert tree.decide("Write", "x", deny=["Read"]) == "approve"
 
 
+@pytest.mark.parametrize("tool", ["Grep", "Glob"])
+def test_a_search_without_a_pattern_is_asked_about_when_a_rule_denies_such_searches(
+    tree: Tree, tool: str
+) -> None:
+    assert tree.decide(tool, {}, deny=[f"{tool}(password*)"]) == "approve"
+    assert tree.decide(tool, {"pattern": 3}, deny=[f"{tool}(password*)"]) == "approve"
+    assert tree.decide(tool, {}, deny=["Read(.env)"]) == "auto"
+
+
 @pytest.mark.parametrize("path", [None, 5, ["a"], ""])
 def test_a_path_that_is_missing_or_odd_is_asked_about(tree: Tree, path: object) -> None:
     arguments = {} if path is None else {"file_path": path}

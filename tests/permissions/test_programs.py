@@ -126,6 +126,7 @@ tar
     - tar xf a --to-command=x ¦ tar --to-comm x -xf a
     - tar cf a --checkpoint=1 --checkpoint-action=exec=x b ¦ tar -I x -cf a b ¦ tar cIf x a b
     - tar --use-compress-program=x -cf a ¦ tar -F x -cf a ¦ tar --rsh-command=x -xf a
+    - tar --index-file=f -tf a
     + tar tf a ¦ tar xf a ¦ tar czf a.tgz b ¦ tar -czf a.tgz -C d . ¦ tar -xzvf a.tgz
     + tar --exclude=x -cf a b ¦ tar cf a *
 zip
@@ -134,7 +135,7 @@ zip
 ssh
     - ssh -o ProxyCommand=x h ¦ ssh -oProxyCommand=x h ¦ ssh -o 'proxycommand x' h
     - ssh -vo ProxyCommand=x h ¦ ssh -o PermitLocalCommand=yes h ¦ ssh -F cfg h ¦ ssh -E log h
-    - ssh -o $X h
+    - ssh -o $X h ¦ ssh h -o ProxyCommand=x ¦ ssh -p 22 h -F cfg ls ¦ ssh -- h -oProxyCommand=x
     + ssh h ls ¦ ssh -p 22 -i k u@h uptime ¦ ssh -o StrictHostKeyChecking=no h ¦ ssh -oBatchMode=yes h
     + ssh h ls -o x
 scp
@@ -333,7 +334,7 @@ def test_a_value_produced_in_the_same_text_is_followed(command: str) -> None:
         *((f"{setting}; ls -l", "approve") for setting in commands(
             "export PATH=/x ¦ declare -x PATH=/x ¦ declare -n r=PATH ¦ read PATH ¦ unset PATH"
             "¦ printf -v PATH x ¦ printf -vPATH x ¦ export $X=/y ¦ exec {PATH}>/dev/null"
-            "¦ export LD_PRELOAD=x ¦ bash -c 'PATH=/x; ls -l'"
+            "¦ export LD_PRELOAD=x ¦ time PATH=/x ¦ time -p -- PATH=/x ¦ bash -c 'PATH=/x; ls -l'"
         )),
         *((f"{setting}; ls -l", "auto") for setting in commands(
             "export FOO=$BAR ¦ read -r x ¦ printf '%s' $X ¦ export CI=1 ¦ unset FOO ¦ x=1"
@@ -341,5 +342,5 @@ def test_a_value_produced_in_the_same_text_is_followed(command: str) -> None:
     ],
 )  # fmt: skip
 def test_variables_that_steer_other_programs_are_not_set_unasked(command: str, answer: str) -> None:
-    allow = rules_for("ls", "export", "declare", "read", "printf", "unset", "exec", "bash")
+    allow = rules_for("ls", "export", "declare", "read", "printf", "unset", "exec", "bash", "time")
     assert evaluate_permission("Bash", {"command": command}, allow=allow, cwd="/w") == answer

@@ -50,6 +50,9 @@ DENIED = table(r"""
     cat <<EOF⏎$(rm x)⏎EOF ¦ cat <<EOF⏎`rm x`⏎EOF ¦ cat <<EOF⏎${x:-$(rm x)}⏎EOF ¦ cat <<-EOF⏎⇥$(rm x)⏎⇥EOF
     cat <<A <<B⏎a⏎A⏎$(rm x)⏎B ¦ cat <<EOF; rm x⏎b⏎EOF ¦ cat <<EOF && rm x⏎b⏎EOF ¦ cat <<EOF | rm x⏎b⏎EOF
     cat <<'E F'⏎x⏎E F⏎rm x ¦ cat <<EOF⏎x⏎EOF ⏎EOF⏎rm x ¦ cat <<EOF⏎a \⏎EOF⏎EOF⏎rm x ¦ (cat <<EOF⏎b⏎EOF⏎rm x)
+    a=(x)#; rm x ¦ a=([ # ]=1) rm x⏎) ¦ cat > #f⏎rm x
+    time a[0]=1 rm x ¦ time -- A=1 rm x ¦ env a-b=1 rm x ¦ env '!A=1' rm x
+    sudo a.b=1 rm x ¦ ssh h -p 22 rm x
     time x= rm y ¦ time ! rm x ¦ time time rm x ¦ time coproc rm x ¦ bash ./rm x ¦ source ./rm x
     echo a # c \⏎rm x ¦ # c⏎rm x ¦ echo 'a⏎b'; rm x ¦ echo a \⏎; rm x ¦ echo a;#b⏎rm x ¦ set -e⏎rm x
 """)
@@ -105,6 +108,7 @@ NOT_DENIED = table(r"""
     sudo ls ¦ env ls ¦ xargs ls ¦ xargs -I{} echo {} ¦ timeout 5 ls ¦ find . -name "$P" ¦ find $DIR -type f
     echo $HOME ¦ ls $DIR ¦ echo $? ¦ echo "${x:-don't}" ¦ x=1; echo $((x+1))
     for f in *.py; do echo "$f"; done
+    echo "${x:-$(ls)}" '$(rm x)' ¦ echo "${a[@]}" '$(rm x)' ¦ a=([0]=x [k]=y) ls ¦ a["x y"]=1 ls
     [[ $x =~ ^(rm|x)$ ]] ¦ case $x in rm) echo y;; esac ¦ trap - EXIT ¦ trap '' INT
     git -c color.ui=always log
 """)
@@ -119,6 +123,7 @@ UNCERTAIN = table(r"""
     let y='a[$(rm)]' ¦ declare -i y; y='a[$(rm x)]' ¦ unset 'a[$(rm x)]' ¦ [ -v 'a[$(rm x)]' ]
     read 'a[$(rm x)]' <<< 1 ¦ x='a[$(rm x)]'; [[ x -eq 1 ]] ¦ x='a[`rm x`]'; ((x))
     a='x[$(rm y)]'; echo ${b[a]}
+    a[;]=1 rm x ¦ a[ 0 ]=1 rm x ¦ a[[]=1;]=2 rm x ¦ time a[;]=1 rm x ¦ a=(x)echo rm x
     x='a[$(rm y)]'; echo $((x)) ¦ echo ${x@P} ¦ shopt -s extglob⏎!(x)
 """)
 

@@ -82,9 +82,19 @@ class FileSubject:
         for path, forms in self.paths:
             if denied.hits(forms, directory=self.searches):
                 return Hit(path)
-        if self.problem is not None:
-            return Hit(self._shown, certain=False, reason=self.problem)
+        problem = self.problem
+        if problem is None and rule.names(self._call.tool):
+            problem = self._missing_pattern
+        if problem is not None:
+            return Hit(self._shown, certain=False, reason=problem)
         return None
+
+    @property
+    def _missing_pattern(self) -> str | None:
+        needed = self._call.tool in ("Grep", "Glob")
+        if not needed or text_argument(self._call.arguments, "pattern") is not None:
+            return None
+        return "the pattern is missing or is not a text"
 
     def _concerns(self, rule: Rule) -> bool:
         """A Read rule binds searching and writing too, Write and Edit rules bind each other."""

@@ -56,14 +56,14 @@ def read_options(
     index = start
     while index < len(words):
         text = words[index].text
-        if text == "--" and options.style == "gnu":
+        if text == "--" and options.style == "gnu" and (operands or not options.stop_at_operand):
             operands.extend(enumerate(words[index + 1 :], index + 1))
             break
         if len(text) > 1 and (text[0] == "-" or (options.bundle and index == start and text.isalpha())):
             read = list(_read_option(words, index, options))
             found.extend(read)
             index = read[-1].last + 1
-        elif options.stop_at_operand:
+        elif len(operands) + 1 == options.stop_at_operand:
             operands.extend(enumerate(words[index:], index))
             break
         else:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 
 from robota.core.permissions.ansi_string import read_ansi_string
+from robota.core.permissions.continuation import JOINT, JoinedText
 from robota.core.permissions.script import Redirection, Script, ShellSyntaxError
 from robota.core.permissions.words import Piece, Word, build_word, build_words
 
@@ -20,6 +21,7 @@ _WORD_END = frozenset(" \t\n;&|<>()")
 _QUOTED_TEXT = re.compile(r'[^"\\$`]+')
 _UNQUOTED_TEXT = re.compile(r"[^\s;&|<>()\\'\"$`]+")
 _DEFAULT = re.compile(r"(?:\[[^\]]*\])?:?[-+=?]")
+_ARITHMETIC = re.compile(r"(?:\[[@*]\])?+(?:\[|:(?![-+=?]))")
 _ESCAPES = re.compile(r"(?:\\[^\n])+")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SPECIAL_PARAMETERS = "@*#?-$!0123456789"
@@ -28,12 +30,24 @@ _SPECIAL_PARAMETERS = "@*#?-$!0123456789"
 class Reader:
     """A position in the text, what has been found so far, and how deep we are."""
 
-    __slots__ = ("chain", "depth", "heredocs", "piped", "pos", "read_commands", "scope", "script", "src")
+    __slots__ = (
+        "chain",
+        "depth",
+        "heredocs",
+        "joined",
+        "piped",
+        "pos",
+        "read_commands",
+        "scope",
+        "script",
+        "src",
+    )
 
     def __init__(
         self, src: str, script: Script, read_commands: Callable[[Reader, str], None], depth: int = 0
     ) -> None:
-        self.src = src
+        self.joined = JoinedText(src)
+        self.src = self.joined.text
         self.pos = 0
         self.script = script
         self.read_commands = read_commands
@@ -81,7 +95,7 @@ def read_word(reader: Reader, *, grouping: bool = False) -> list[Word]:
     """The word here, as the words it expands to; `grouping` keeps the parentheses of a pattern in `[[ ]]`."""
     src, start = reader.src, reader.pos
     plain = _PLAIN.match(src, start)
-    if plain is not None and _ends_word(src, plain.end(), grouping):
+    if plain is not None and ends_word(src, plain.end(), grouping=grouping):
         reader.pos = plain.end()
         text = plain.group()
         return [Word(text, text, text)]
@@ -93,7 +107,7 @@ def read_word(reader: Reader, *, grouping: bool = False) -> list[Word]:
     return build_words(pieces, src[start : reader.pos])
 
 
-def _ends_word(src: str, position: int, grouping: bool) -> bool:
+def ends_word(src: str, position: int, *, grouping: bool = False) -> bool:
     if position == len(src):
         return True
     character = src[position]
@@ -144,10 +158,15 @@ def _read_pieces(reader: Reader, pieces: list[Piece], grouping: bool) -> None:
 
 
 def _read_process_substitution(reader: Reader, pieces: list[Piece]) -> None:
+    pieces.append(("substitution", _read_substituted(reader), False))
+
+
+def _read_substituted(reader: Reader) -> str:
+    """The commands in `$(…)`, `<(…)` or `>(…)`, and the text as it was written."""
     start = reader.pos
     reader.pos += 2
     reader.read_nested(")")
-    pieces.append(("substitution", reader.src[start : reader.pos], False))
+    return reader.src[start : start + 2] + reader.joined.written(start + 2, reader.pos - 1) + ")"
 
 
 def _read_piece(reader: Reader, pieces: list[Piece]) -> None:
@@ -158,7 +177,7 @@ def _read_piece(reader: Reader, pieces: list[Piece]) -> None:
         end = reader.src.find("'", reader.pos + 1)
         if end < 0:
             raise ShellSyntaxError("a single quote is not closed")
-        pieces.append(("text", reader.src[reader.pos + 1 : end], True))
+        pieces.append(("text", reader.joined.written(reader.pos + 1, end), True))
         reader.pos = end + 1
     elif character == '"':
         read_double_quoted(reader, pieces)
@@ -178,8 +197,8 @@ def _read_escape(reader: Reader, pieces: list[Piece]) -> None:
     if escapes is not None:
         pieces.append(("text", escapes.group()[1::2], True))
         reader.pos = escapes.end()
-    elif reader.peek(2)[1:] == "\n":  # a backslash before a line end joins the lines
-        reader.pos += 2
+    elif reader.peek(2) == JOINT:
+        raise ShellSyntaxError("a backslash at a line end tears a word or an operator apart")
     else:
         raise ShellSyntaxError("the text ends in a backslash")
 
@@ -209,6 +228,8 @@ def read_quoted_piece(reader: Reader, pieces: list[Piece], *, escapable: str) ->
             pieces.append(("text", following, True))
         elif following != "\n":
             pieces.append(("text", "\\" + following, True))
+        elif pieces and (pieces[-1][0] != "text" or pieces[-1][1].endswith("$")):
+            raise ShellSyntaxError("a backslash at a line end tears an expansion apart")
         reader.pos += 2
     else:
         run = _QUOTED_TEXT.match(reader.src, reader.pos)
@@ -225,9 +246,7 @@ def read_dollar(reader: Reader, pieces: list[Piece], *, quoted: bool) -> None:
             read_arithmetic(reader, "))")
             pieces.append(("arithmetic", reader.src[start : reader.pos], quoted))
         else:
-            reader.pos += 2
-            reader.read_nested(")")
-            pieces.append(("substitution", reader.src[start : reader.pos], quoted))
+            pieces.append(("substitution", _read_substituted(reader), quoted))
     elif following == "{":
         pieces.append(_read_braced(reader, quoted))
     elif following == "[":
@@ -236,6 +255,8 @@ def read_dollar(reader: Reader, pieces: list[Piece], *, quoted: bool) -> None:
         pieces.append(("arithmetic", reader.src[start : reader.pos], quoted))
     elif following == "'" and not quoted:
         text, reader.pos = read_ansi_string(reader.src, reader.pos + 2)
+        if reader.joined.written(start, reader.pos) != reader.src[start : reader.pos]:
+            raise ShellSyntaxError("a quoted string holds a backslash at a line end")
         pieces.append(("text", text, True))
     elif following == '"' and not quoted:
         reader.pos += 1
@@ -280,7 +301,7 @@ def _read_braced(reader: Reader, quoted: bool) -> Piece:
             if prefix != "#"
             else ("arithmetic", reader.src[start : reader.pos], quoted)
         )
-    if prefix == "!" or reader.peek() in ("[", ":"):
+    if prefix == "!" or _ARITHMETIC.match(reader.src, reader.pos):
         reader.script.evaluates_text = True
     if reader.peek() == "@" and reader.peek(2)[1:] == "P":
         raise ShellSyntaxError("a prompt expansion can run commands held in a variable")
@@ -351,6 +372,8 @@ def read_backquoted(reader: Reader, pieces: list[Piece], *, quoted: bool) -> Non
             pieces.append(("substitution", reader.src[start : reader.pos], quoted))
             return
         following = reader.src[position + 1 : position + 2]
+        if character == "\\" and following == "\n":
+            raise ShellSyntaxError("a backslash at a line end stands inside backquotes")
         if character == "\\" and following and following in ('$`\\"' if quoted else "$`\\"):
             text.append(following)
             position += 2

@@ -35,7 +35,8 @@ class ProgramOptions(Struct, frozen=True, forbid_unknown_fields=True):
     abbreviations: bool = True
     bundle: bool = False
     """The first operand may be short options without their dash (tar)."""
-    stop_at_operand: bool = False
+    stop_at_operand: int = 0
+    """The operand from which on nothing is an option (ssh: 2, options may follow the host); 0 means none."""
     check: str = ""
 
 
@@ -66,6 +67,8 @@ class Runner(Struct, frozen=True, forbid_unknown_fields=True):
     words: int = 0
     """How many words of the rest are the shell text; 0 means all."""
     positional: int = 0
+    options_follow: bool = False
+    """Options may also stand after the positional words."""
     assignments: bool = False
     numbers: bool = False
     appends: bool = False

@@ -14,7 +14,6 @@ from robota.core.permissions.programs import Runner, load_programs, program_name
 from robota.core.permissions.script import Command
 from robota.core.permissions.words import UNKNOWN_WORD, Word, plain_word
 
-_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _NUMBER_OPTION = re.compile(r"-{1,2}\+?\d+\Z")
 _INPUT_READERS = frozenset({"at", "batch"})
 _INPUT_FILES = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
@@ -82,7 +81,7 @@ def _describe(words: tuple[Word, ...], start: int, runner: Runner) -> Unwrapped 
         return (
             _as_source(rest[: runner.words or None], start, runner) if rest[0].text not in ("-", "") else None
         )
-    steered = any(_ASSIGNMENT.match(word.text) for word in words[1:start])
+    steered = any(_assigns(word) for word in words[1:start])
     if runner.appends:
         rest = (*_fill_in(words[1:start], rest), UNKNOWN_WORD)
     inner = Inner(start, rest, steered=steered)
@@ -120,12 +119,24 @@ def _option_name(text: str) -> str:
 
 def _find_start(words: tuple[Word, ...], runner: Runner) -> tuple[int | None, bool]:
     """Where the inner command begins, and whether that is certain; no start means it runs nothing."""
-    index = _after_subcommand(words, runner)
+    index, certain = _skip_options(words, _after_subcommand(words, runner), runner)
+    if index is None or not certain:
+        return index, certain
+    while runner.assignments and index < len(words) and _assigns(words[index]):
+        index += 1
+    if index > len(words):
+        return None, True
+    start = index + runner.positional
+    if any(word.computed for word in words[index:start]):
+        return start, False
+    return _skip_options(words, start, runner) if runner.options_follow else (start, True)
+
+
+def _skip_options(words: tuple[Word, ...], index: int, runner: Runner) -> tuple[int | None, bool]:
     while index < len(words) and not words[index].computed:
         text = words[index].text
         if text == "--":
-            index += 1
-            break
+            return index + 1, True
         if text == "-" and runner.assignments:
             index += 1
             continue
@@ -137,12 +148,12 @@ def _find_start(words: tuple[Word, ...], runner: Runner) -> tuple[int | None, bo
         if step is None:
             return index + 1, False
         index += step
-    while runner.assignments and index < len(words) and _ASSIGNMENT.match(words[index].text):
-        index += 1
-    if index > len(words):
-        return None, True
-    start = index + runner.positional
-    return start, not any(word.computed for word in words[index:start])
+    return index, True
+
+
+def _assigns(word: Word) -> bool:
+    """`env` and `sudo` take every word with an equals sign, whatever stands before it."""
+    return "=" in word.text and not word.text.startswith("-")
 
 
 def _after_subcommand(words: tuple[Word, ...], runner: Runner) -> int:

@@ -12,6 +12,7 @@ import re
 from robota.core.permissions.assignments import read_assignment
 from robota.core.permissions.lexer import (
     Reader,
+    ends_word,
     read_arithmetic,
     read_word,
 )
@@ -170,9 +171,10 @@ def _read_compound(reader: Reader, opening: str) -> None:
 
 def _expect(reader: Reader, word: str) -> None:
     skip_blanks(reader, lines=True)
-    if not reader.src.startswith(word, reader.pos):
+    end = reader.pos + len(word)
+    if not reader.src.startswith(word, reader.pos) or (word.isalpha() and not ends_word(reader.src, end)):
         raise ShellSyntaxError(f"`{word}` was expected")
-    reader.pos += len(word)
+    reader.pos = end
 
 
 def _read_subshell(reader: Reader) -> None:
@@ -358,6 +360,8 @@ def _add_simple(
     reader: Reader, words: list[Word], assignments: list[Assignment], redirections: list[Redirection]
 ) -> None:
     script = reader.script
+    if words and words[0].raw == "time":
+        _note_timed_assignments(script, words[1:])
     for assignment in assignments:
         script.assign(assignment.name, assignment.value, lasting=not words)
     command = Command(
@@ -368,6 +372,16 @@ def _add_simple(
         return
     if redirections:
         script.redirections.append(command)
+
+
+def _note_timed_assignments(script: Script, words: list[Word]) -> None:
+    """`time` is a keyword: without a command, assignments after it stay in force."""
+    for word in words:
+        name, equals, _ = word.text.partition("=")
+        if equals:
+            script.assign(name.partition("[")[0].rstrip("+"), None)
+        elif word.text not in ("-p", "--"):
+            return
 
 
 def _read_definition(reader: Reader, words: list[Word], assignments: list[Assignment]) -> None:

@@ -9,27 +9,30 @@ from robota.core.permissions.script import Redirection, ShellSyntaxError
 from robota.core.permissions.words import Piece, Word
 
 _OPERATOR = re.compile(r"(\d+|\{[A-Za-z_][A-Za-z0-9_]*\})?(<<<|<<-|<<|<>|<&|>>|>&|>\||<|>)|()(&>>|&>)")
-_BLANKS = re.compile(r"(?:[ \t]|\\\n)*")
+_BLANKS = re.compile(r"(?:[ \t]|(?<=[ \t])\\\n)*")
 
 
 def skip_blanks(reader: Reader, *, lines: bool = False) -> None:
     """Move to the next token; with `lines`, over line ends too (where here-documents are read)."""
     src = reader.src
     while reader.pos < len(src):
-        character = src[reader.pos]
-        if character in " \t":
-            reader.pos += 1
-        elif character == "\n" and lines:
+        _skip_gap(reader)
+        character = src[reader.pos : reader.pos + 1]
+        if character == "\n" and lines:
             reader.pos += 1
             reader.chain = reader.script.next_scope()
             read_bodies(reader)
-        elif character == "\\" and src.startswith("\\\n", reader.pos):
-            reader.pos += 2
         elif character == "#":
             end = src.find("\n", reader.pos)
             reader.pos = len(src) if end < 0 else end
         else:
             return
+
+
+def _skip_gap(reader: Reader) -> None:
+    blanks = _BLANKS.match(reader.src, reader.pos)
+    if blanks is not None:
+        reader.pos = blanks.end()
 
 
 def read_redirection(reader: Reader) -> Redirection | None:
@@ -42,8 +45,8 @@ def read_redirection(reader: Reader) -> Redirection | None:
         if found.group(1):
             raise ShellSyntaxError("a process substitution follows a descriptor")
         return None
-    blanks = _BLANKS.match(reader.src, found.end())
-    reader.pos = blanks.end() if blanks is not None else found.end()
+    reader.pos = found.end()
+    _skip_gap(reader)
     target = _read_target(reader)
     descriptor = found.group(1) or ""
     redirection = Redirection(operator, target, descriptor)
@@ -51,15 +54,17 @@ def read_redirection(reader: Reader) -> Redirection | None:
         reader.script.assign(descriptor[1:-1], None)
     if operator in ("<<", "<<-"):
         quoted = any(character in target.raw for character in "'\"\\")
+        if target.text.endswith("\\") or "\n" in target.text:
+            raise ShellSyntaxError("the end of a here-document cannot be told")
         redirection.target, redirection.body = None, ""
         reader.heredocs.append((target.text, quoted, operator == "<<-", redirection))
     return redirection
 
 
 def _read_target(reader: Reader) -> Word:
-    words = read_word(reader)
+    words = [] if reader.peek() == "#" else read_word(reader)
     if len(words) != 1:
-        raise ShellSyntaxError("a redirection has several targets")
+        raise ShellSyntaxError("a redirection has no target or several")
     return words[0]
 
 
@@ -76,19 +81,21 @@ def read_bodies(reader: Reader) -> None:
 
 
 def _read_lines(reader: Reader, delimiter: str, *, quoted: bool, tabs: bool) -> str:
-    lines: list[str] = []
+    found: list[str] = []
     joined = False
     while not reader.at_end():
         end = reader.src.find("\n", reader.pos)
         end = len(reader.src) if end < 0 else end
-        line = reader.src[reader.pos : end]
+        # Quoted, the lines are those that were written; the last of them ends where the joined line does.
+        line = reader.joined.written(reader.pos, end) if quoted else reader.src[reader.pos : end]
+        lines = line.split("\n")
         reader.pos = end + 1
-        shown = line.lstrip("\t") if tabs else line
-        if shown == delimiter and not joined:
-            return "".join(lines)
-        lines.append(shown + "\n")
+        shown = [line.lstrip("\t") for line in lines] if tabs else lines
+        if shown[-1] == delimiter and not joined:
+            return "".join(line + "\n" for line in [*found, *shown[:-1]])
+        found.extend(shown)
         # Without quotes a backslash at the line end joins the next line, which then cannot be the delimiter.
-        joined = not quoted and (len(line) - len(line.rstrip("\\"))) % 2 == 1
+        joined = not quoted and (len(lines[-1]) - len(lines[-1].rstrip("\\"))) % 2 == 1
     raise ShellSyntaxError("a here-document is not closed")
 
 
