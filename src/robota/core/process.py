@@ -16,13 +16,14 @@ import signal
 import subprocess
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import IO, TypeVar, cast
+from typing import IO, TypeAlias, TypeVar, cast
 
 import anyio
 from msgspec import Struct
 
 from robota.core.plain_text import looks_binary, to_plain_text
 from robota.core.ports import new_uuid
+from robota.core.process_tree import find_relatives, group_is_alive, group_of, process_name
 
 CALL_VARIABLE = "ROBOTA_CALL"
 """Every child carries it, so that descendants which left the process group can be found."""
@@ -38,6 +39,10 @@ _LAST_RESORT_SECONDS = 1.0
 _START_SECONDS = 30.0
 
 _T = TypeVar("_T")
+
+
+OnOutput: TypeAlias = Callable[[int, bytes], None]
+"""Called with the descriptor (1 or 2) and the bytes, as they come."""
 
 
 class ProcessResult(Struct, frozen=True, kw_only=True):
@@ -86,23 +91,27 @@ async def run_process(
     stdin: bytes | None = None,
     timeout: float | None = None,
     output_limit: int = OUTPUT_LIMIT,
+    on_start: Callable[[], object] | None = None,
+    on_output: OnOutput | None = None,
 ) -> ProcessResult:
     """Run a program to its end, at most `timeout` seconds; `stdin=None` means an empty input.
 
     A program that cannot be started is a result with `error`, not an exception. `env` defaults to
-    `clean_environment()` and is otherwise used as given.
+    `clean_environment()` and is otherwise used as given. `on_start` and `on_output` are told as it happens.
     """
     call_id = new_uuid()
     variables = dict(clean_environment() if env is None else env)
     # Nested calls append, so that the outer call still finds what an inner one started.
     variables[CALL_VARIABLE] = f"{variables.get(CALL_VARIABLE, '')}/{call_id}"
-    child = _Child(call_id, output_limit)
+    child = _Child(call_id, output_limit, on_output)
     started = time.monotonic()
     await anyio.lowlevel.checkpoint_if_cancelled()
     try:
         # Interrupted half-way, asyncio would forget the child without waiting for it.
         error = await _shielded(_start(child, argv, cwd, variables, stdin), _START_SECONDS)
         if error is None:
+            if on_start is not None:
+                on_start()
             with anyio.move_on_after(timeout):
                 await child.exited.wait()
         timed_out = error is None and not child.exited.is_set()
@@ -158,8 +167,9 @@ class _Capture:
 class _Child(asyncio.SubprocessProtocol):
     """One running child: its output so far, and whether it is gone."""
 
-    def __init__(self, call_id: str, output_limit: int) -> None:
+    def __init__(self, call_id: str, output_limit: int, on_output: OnOutput | None = None) -> None:
         self.call_id = call_id
+        self._on_output = on_output
         self.output = {1: _Capture(output_limit), 2: _Capture(output_limit)}
         self.exited = anyio.Event()
         self.drained = anyio.Event()
@@ -173,6 +183,8 @@ class _Child(asyncio.SubprocessProtocol):
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         self.output[fd].add(data)
+        if self._on_output is not None:
+            self._on_output(fd, data)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         self._open.discard(fd)
@@ -263,10 +275,10 @@ async def _end_gently(child: _Child, *, forced: bool) -> None:
 
 async def _end_family(child: _Child, *, forced: bool) -> None:
     """Ask the group to end, then make it; `forced` includes descendants in sessions of their own."""
-    relatives = [pid for pid in _find_relatives(child.call_id) if pid != child.pid]
-    in_group = [pid for pid in relatives if _group_of(pid) == child.pid]
-    child.ended = tuple(_name(pid) for pid in (relatives if forced else in_group))
-    child.survivors = () if forced else tuple(_name(pid) for pid in relatives if pid not in in_group)
+    relatives = [pid for pid in find_relatives(child.call_id) if pid != child.pid]
+    in_group = [pid for pid in relatives if group_of(pid) == child.pid]
+    child.ended = tuple(process_name(pid) for pid in (relatives if forced else in_group))
+    child.survivors = () if forced else tuple(process_name(pid) for pid in relatives if pid not in in_group)
 
     def is_gone() -> bool:
         return _is_gone(child, forced=forced)
@@ -296,7 +308,7 @@ async def _wait_until(condition: Callable[[], bool], seconds: float) -> bool:
 def _is_gone(child: _Child, *, forced: bool) -> bool:
     if forced and child.transport is not None and not child.exited.is_set():
         return False
-    return not _group_is_alive(child.pid) and not (forced and _find_relatives(child.call_id))
+    return not group_is_alive(child.pid) and not (forced and find_relatives(child.call_id))
 
 
 def _signal(child: _Child, number: signal.Signals, *, detached: bool) -> None:
@@ -309,7 +321,7 @@ def _signal(child: _Child, number: signal.Signals, *, detached: bool) -> None:
     if pid is not None:
         _ignoring_the_gone(os.killpg, pid, number)
     if detached:
-        for relative in _find_relatives(child.call_id):
+        for relative in find_relatives(child.call_id):
             _ignoring_the_gone(os.kill, relative, number)
 
 
@@ -318,54 +330,6 @@ def _ignoring_the_gone(send: Callable[[int, int], None], target: int, number: si
         send(target, number)
     except (ProcessLookupError, PermissionError):
         return
-
-
-def _group_is_alive(group: int | None) -> bool:
-    """Whether a process group has members other than zombies."""
-    if group is None or os.name != "posix":
-        return False
-    try:
-        os.killpg(group, 0)
-    except (ProcessLookupError, PermissionError):  # the latter is what macOS says of zombies
-        return False
-    states = [fields for pid in _process_ids() if (fields := _stat(pid))]
-    return not states or any(fields[2] == str(group) and fields[0] not in "ZX" for fields in states)
-
-
-def _find_relatives(call_id: str) -> list[int]:
-    """Running processes that carry this call's mark; none where there is no /proc."""
-    mark = call_id.encode()
-    return [pid for pid in _process_ids() if mark in _read(pid, "environ")]
-
-
-def _process_ids() -> list[int]:
-    try:
-        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
-    except OSError:
-        return []
-
-
-def _read(pid: int, name: str) -> bytes:
-    try:
-        with open(f"/proc/{pid}/{name}", "rb") as file:
-            return file.read()
-    except OSError:  # gone meanwhile, or not ours
-        return b""
-
-
-def _stat(pid: int) -> list[str]:
-    """State, parent, group … of a process: what follows its name, which may hold blanks and brackets."""
-    return _read(pid, "stat").rpartition(b")")[2].decode("ascii", "replace").split()
-
-
-def _group_of(pid: int) -> int | None:
-    fields = _stat(pid)
-    return int(fields[2]) if fields else None
-
-
-def _name(pid: int) -> str:
-    command = to_plain_text(_read(pid, "cmdline").replace(b"\0", b" ").strip())
-    return f"{pid} {command[:80]}"
 
 
 def _describe(child: _Child, *, timed_out: bool, duration: float, error: str | None) -> ProcessResult:

@@ -7,7 +7,6 @@ listed under an id, keeps the beginning and the end of what it printed, and is e
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from types import TracebackType
@@ -18,22 +17,7 @@ from msgspec import Struct
 
 from robota.core.errors import ConfigurationError, ToolExecutionError, describe_exception
 from robota.core.plain_text import looks_binary, to_plain_text
-from robota.core.ports import new_uuid
-from robota.core.process import (
-    _LAST_RESORT_SECONDS,
-    _START_SECONDS,
-    CALL_VARIABLE,
-    DRAIN_SECONDS,
-    GRACE_SECONDS,
-    OUTPUT_LIMIT,
-    ProcessResult,
-    _Child,
-    _describe,
-    _end,
-    _shielded,
-    _start,
-    clean_environment,
-)
+from robota.core.process import OnOutput, ProcessResult, run_process
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
@@ -47,8 +31,6 @@ FINISHED_LIMIT = 32
 
 ProcessStatus: TypeAlias = Literal["running", "exited", "stopped", "failed"]
 """`stopped` by us, `failed` when it could not be started."""
-OnOutput: TypeAlias = Callable[[int, bytes], None]
-"""Called with the descriptor (1 or 2) and the bytes, as they come."""
 
 _UNFINISHED = re.compile(
     rb"(?:\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b\n]{0,256})?"
@@ -66,6 +48,18 @@ class Command(Struct, frozen=True, kw_only=True):
     """Without credentials of ours when it is not given."""
     timeout: float | None = None
     """Seconds."""
+
+    async def run(
+        self, on_output: OnOutput | None, on_start: Callable[[], object] | None = None
+    ) -> ProcessResult:
+        return await run_process(
+            self.argv,
+            cwd=self.cwd,
+            env=self.env,
+            timeout=self.timeout,
+            on_start=on_start,
+            on_output=on_output,
+        )
 
 
 class OutputLog:
@@ -156,9 +150,7 @@ class BackgroundProcess:
     async def _run(self, command: Command, on_end: Sequence[Callable[[], object] | None]) -> None:
         try:
             with self._scope:
-                self.result = await _run_watched(
-                    command, lambda _, data: self.log.add(data), self._started.set
-                )
+                self.result = await command.run(lambda _, data: self.log.add(data), self._started.set)
             self.status = "stopped" if self.result is None else "failed" if self.result.error else "exited"
         except Exception as error:  # noqa: BLE001 - one process must not end its siblings in the task group
             self.result = ProcessResult(error=describe_exception(error))
@@ -225,7 +217,7 @@ class ProcessTable:
     async def run(self, command: Command, on_output: OnOutput | None = None) -> ProcessResult:
         """Run a program to its end, as soon as there is room for it."""
         async with self._slots:
-            return await _run_watched(command, on_output)
+            return await command.run(on_output)
 
     async def start(
         self,
@@ -291,39 +283,3 @@ class ProcessTable:
         ended = [process.id for process in self._processes.values() if not process.is_running]
         for identity in ended[:-FINISHED_LIMIT]:
             del self._processes[identity]
-
-
-class _WatchedChild(_Child):
-    """A child whose output is also shown while it runs."""
-
-    def __init__(self, call_id: str, on_output: OnOutput | None) -> None:
-        super().__init__(call_id, OUTPUT_LIMIT)
-        self._on_output = on_output
-
-    def pipe_data_received(self, fd: int, data: bytes) -> None:
-        super().pipe_data_received(fd, data)
-        if self._on_output is not None:
-            self._on_output(fd, data)
-
-
-async def _run_watched(
-    command: Command, on_output: OnOutput | None, on_start: Callable[[], object] | None = None
-) -> ProcessResult:
-    """`run_process`, with a look at the output while it comes."""
-    call_id = new_uuid()
-    variables = dict(clean_environment() if command.env is None else command.env)
-    variables[CALL_VARIABLE] = f"{variables.get(CALL_VARIABLE, '')}/{call_id}"
-    child = _WatchedChild(call_id, on_output)
-    started = time.monotonic()
-    await anyio.lowlevel.checkpoint_if_cancelled()
-    try:
-        error = await _shielded(_start(child, command.argv, command.cwd, variables, None), _START_SECONDS)
-        if on_start is not None:
-            on_start()
-        if error is None:
-            with anyio.move_on_after(command.timeout):
-                await child.exited.wait()
-        timed_out = error is None and not child.exited.is_set()
-    finally:
-        await _shielded(_end(child), GRACE_SECONDS + 2 * DRAIN_SECONDS + _LAST_RESORT_SECONDS)
-    return _describe(child, timed_out=timed_out, duration=time.monotonic() - started, error=error)
