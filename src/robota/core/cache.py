@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from typing import Protocol, Self, TypeAlias
+from typing import Protocol, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -18,7 +18,6 @@ from robota.core.errors import CacheIntegrityError
 from robota.core.messages import Json, Message, ReasoningBlock, TokenUsage, ToolCall
 from robota.core.ports import REAL_WORLD, Ports
 from robota.core.provider import (
-    Capabilities,
     ChatRequest,
     Chunk,
     MetadataChunk,
@@ -28,8 +27,8 @@ from robota.core.provider import (
     StopChunk,
     TextChunk,
     ToolInputChunk,
-    get_provider_capabilities,
 )
+from robota.core.wrapper import ProviderWrapper
 
 ChunkType: TypeAlias = type[Chunk]
 
@@ -99,32 +98,12 @@ class MemoryCacheStorage:
         self._entries.pop(key, None)
 
 
-class CachingProvider:
+class CachingProvider(ProviderWrapper):
     """The wrapped provider, asked only for what the storage does not know."""
 
     def __init__(self, inner: Provider, storage: CacheStorage | None = None) -> None:
-        self.inner = inner
+        super().__init__(inner)
         self.storage: CacheStorage = MemoryCacheStorage() if storage is None else storage
-
-    @property
-    def name(self) -> str:
-        return self.inner.name
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return get_provider_capabilities(self.inner)
-
-    async def aclose(self) -> None:
-        """Close the wrapped provider, if it can be closed."""
-        close = getattr(self.inner, "aclose", None)
-        if close is not None:
-            await close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk, None]:
         key = cache_key(request, self.name)

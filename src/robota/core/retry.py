@@ -11,7 +11,7 @@ import math
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from datetime import UTC
-from typing import Literal, Self, TypeAlias
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -19,15 +19,14 @@ from robota.core.errors import CircuitBreakerOpenError, NetworkError, ProviderEr
 from robota.core.messages import TokenUsage
 from robota.core.ports import REAL_WORLD, Ports
 from robota.core.provider import (
-    Capabilities,
     ChatRequest,
     Chunk,
     MetadataChunk,
     NativePayload,
     Provider,
     RetryNotice,
-    get_provider_capabilities,
 )
+from robota.core.wrapper import ProviderWrapper
 
 ServiceError: TypeAlias = ProviderError | RateLimitError | NetworkError
 
@@ -112,7 +111,7 @@ class CircuitBreaker:
         return opened_at + self._pause - self._monotonic()
 
 
-class RetryingProvider:
+class RetryingProvider(ProviderWrapper):
     """The wrapped provider, called again when its service has a moment of weakness."""
 
     def __init__(
@@ -123,30 +122,10 @@ class RetryingProvider:
         breaker: CircuitBreaker | None = None,
         ports: Ports = REAL_WORLD,
     ) -> None:
-        self.inner = inner
+        super().__init__(inner)
         self.policy = RetryPolicy() if policy is None else policy
         self.breaker = CircuitBreaker(monotonic=ports.monotonic) if breaker is None else breaker
         self._ports = ports
-
-    @property
-    def name(self) -> str:
-        return self.inner.name
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return get_provider_capabilities(self.inner)
-
-    async def aclose(self) -> None:
-        """Close the wrapped provider, if it can be closed."""
-        close = getattr(self.inner, "aclose", None)
-        if close is not None:
-            await close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk, None]:
         probing = self.breaker.admit()
