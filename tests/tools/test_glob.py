@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from robota.core.tool import ToolContext, tool_class
-from robota.tools.builtins.glob import DEFAULT_LIMIT, glob_tool
+from robota.tools.builtins.glob import glob_tool
+from robota.tools.search.limits import DEFAULT_LIMIT
 
 pytestmark = pytest.mark.anyio
 

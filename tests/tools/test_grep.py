@@ -1,14 +1,21 @@
 from __future__ import annotations
 
 import os
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from robota.core.tool import ToolContext, tool_class
-from robota.tools.builtins.grep import DEFAULT_LIMIT, MAX_OUTPUT_CHARACTERS, MAX_PATTERN_CHARACTERS, grep_tool
-from robota.tools.search.command import MAX_LINE_CHARACTERS
+from robota.tools.builtins.grep import grep_tool
+from robota.tools.search.limits import (
+    DEFAULT_LIMIT,
+    MAX_LINE_CHARACTERS,
+    MAX_OUTPUT_CHARACTERS,
+    MAX_PATTERN_CHARACTERS,
+)
+from robota.tools.search.results import MAX_LINE_BYTES
 
 pytestmark = pytest.mark.anyio
 
@@ -281,6 +288,16 @@ async def test_a_flood_of_matches_is_cut_short_and_stays_in_order(grep, make):
     ]
     answer = (await grep("fish", lambda path: "00" in path, output_mode="content", head_limit=3)).splitlines()
     assert answer[:3] == [f"010.txt:{n}:fish and more fish" for n in (1, 2, 3)]
+
+
+async def test_a_flood_of_matches_takes_little_memory(grep, make):
+    make.named({f"{n}.txt": "fish and more fish\n" * 100_000 for n in range(20)})
+    tracemalloc.start()
+    try:
+        await grep("fish", output_mode="content")
+        assert tracemalloc.get_traced_memory()[1] < 4 * MAX_LINE_BYTES
+    finally:
+        tracemalloc.stop()
 
 
 async def test_a_result_has_a_largest_size(grep, make):

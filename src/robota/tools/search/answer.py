@@ -10,11 +10,10 @@ from robota.core.tool import ToolResult
 from robota.tools.search.child import Stop, run_stoppable
 from robota.tools.search.command import Search
 from robota.tools.search.engine import EngineError, find_engine
+from robota.tools.search.limits import DEFAULT_TIMEOUT
 from robota.tools.search.results import Output, SearchFailure, run_search
 from robota.tools.search.scope import Denied, ScopeError, Visible
 
-DEFAULT_TIMEOUT = 30.0
-"""Seconds."""
 NO_MATCHES = "(no matches)"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import IO, Self, TypeVar, cast
@@ -18,6 +19,10 @@ from robota.core.process import CALL_VARIABLE, clean_environment
 
 CHUNK_BYTES = 1024 * 1024
 _ERROR_BYTES = 64 * 1024
+# ripgrep writes file by file. To wake up for each of many would cost more time, here and there, than reading.
+_SMALL_BYTES = 16 * 1024
+_FREE_READS = 8
+_PAUSE_SECONDS = 0.002
 
 _T = TypeVar("_T")
 
@@ -110,8 +115,12 @@ class Child:
 
     def chunks(self) -> Iterator[bytes]:
         """Its output until it ends. Errors are read last: what these programs say fits into a pipe."""
-        while chunk := os.read(self._output.fileno(), CHUNK_BYTES):
+        descriptor, small = self._output.fileno(), 0
+        while chunk := os.read(descriptor, CHUNK_BYTES):
             yield chunk
+            small += len(chunk) < _SMALL_BYTES
+            if small > _FREE_READS and len(chunk) < _SMALL_BYTES:
+                time.sleep(_PAUSE_SECONDS)
         self.errors = to_plain_text(os.read(self._stream_of_errors.fileno(), _ERROR_BYTES))
         self._process.wait()
         self.was_stopped = self._stop.requested

@@ -7,9 +7,9 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from robota.tools.search.engine import Engine
+from robota.tools.search.limits import MAX_LINE_CHARACTERS
 
 SKIPPED_DIRECTORIES = (".git", "node_modules")
-MAX_LINE_CHARACTERS = 500
 Report: TypeAlias = Literal["files", "paths", "counts", "lines"]
 """All files; those with a match; how many lines match in each; the lines."""
 

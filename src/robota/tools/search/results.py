@@ -10,8 +10,9 @@ from msgspec.structs import replace
 
 from robota.core.plain_text import strip_controls
 from robota.tools.search.child import Child, Stop
-from robota.tools.search.command import MAX_LINE_CHARACTERS, Search, write_command
+from robota.tools.search.command import Search, write_command
 from robota.tools.search.engine import Engine
+from robota.tools.search.limits import MAX_LINE_CHARACTERS
 from robota.tools.search.ranking import Ranking, path_order
 from robota.tools.search.scope import Visible
 

@@ -1,0 +1,220 @@
+"""A search for text, from the arguments of the Grep tool to its answer.
+
+Files come newest first; counts and lines in the order of paths. What was left out is always said.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from robota.core.messages import JsonObject
+from robota.core.tool import ToolResult
+from robota.tools.files.path import locate
+from robota.tools.search.answer import NO_MATCHES, Searcher
+from robota.tools.search.child import Stop
+from robota.tools.search.command import Report, Search
+from robota.tools.search.file_type import FILE_TYPES
+from robota.tools.search.limits import (
+    DEFAULT_LIMIT,
+    MAX_CONTEXT_LINES,
+    MAX_OUTPUT_CHARACTERS,
+    MAX_PATTERN_CHARACTERS,
+)
+from robota.tools.search.results import (
+    FileLines,
+    Output,
+    PatternError,
+    read_counts,
+    read_lines,
+    show_line,
+    show_text,
+)
+from robota.tools.search.scope import (
+    Place,
+    ScopeError,
+    Selection,
+    Visible,
+    find_place,
+    is_denied_file,
+    read_pattern,
+)
+
+OutputMode: TypeAlias = Literal["files_with_matches", "content", "count"]
+_REPORTS: dict[OutputMode, Report] = {"files_with_matches": "paths", "content": "lines", "count": "counts"}
+
+
+async def search_text(searcher: Searcher, arguments: JsonObject, cwd: str) -> ToolResult:
+    """`arguments` fit the schema of the tool."""
+    query = _Query.read(arguments, cwd or os.getcwd())
+    fault = _find_fault(query.pattern)
+    if fault:
+        return ToolResult.failure(f"Invalid regex pattern: {fault}", "invalid_regex")
+    return await searcher.answer(lambda stop: _grep(searcher, stop, query))
+
+
+def _find_fault(pattern: str) -> str | None:
+    """Why a pattern cannot even be handed over."""
+    if len(pattern) > MAX_PATTERN_CHARACTERS:
+        return f"it has more than {MAX_PATTERN_CHARACTERS:,} characters"
+    if "\0" in pattern:
+        return "it holds a NUL character; write `\\x00`"
+    if pattern != pattern.encode("utf-8", "replace").decode():
+        return "it is not valid Unicode text"
+    return None
+
+
+class _Query(Struct, frozen=True, kw_only=True):
+    pattern: str
+    path: str
+    cwd: str
+    glob: str
+    type: str
+    mode: OutputMode
+    ignore_case: bool
+    numbers: bool
+    before: int
+    after: int
+    multiline: bool
+    limit: int
+    offset: int
+    include_ignored: bool
+
+    @classmethod
+    def read(cls, arguments: JsonObject, cwd: str) -> _Query:
+        """From arguments that fit the schema; numbers may arrive as `3.0`."""
+        around = int(arguments.get("-C", 0))
+        return cls(
+            pattern=arguments["pattern"],
+            path=locate(arguments.get("path") or ".", cwd),
+            cwd=cwd,
+            glob=arguments.get("glob", ""),
+            type=arguments.get("type", ""),
+            mode=arguments.get("output_mode", "files_with_matches"),
+            ignore_case=arguments.get("-i", False),
+            numbers=arguments.get("-n", True),
+            before=min(int(arguments.get("-B", around)), MAX_CONTEXT_LINES),
+            after=min(int(arguments.get("-A", around)), MAX_CONTEXT_LINES),
+            multiline=arguments.get("multiline", False),
+            limit=int(arguments.get("head_limit", 0)) or DEFAULT_LIMIT,
+            offset=int(arguments.get("offset", 0)),
+            include_ignored=arguments.get("include_ignored", False),
+        )
+
+    @property
+    def window(self) -> int:
+        return self.offset + self.limit
+
+
+class _Page(Struct, frozen=True, kw_only=True):
+    """The results to show, and how many there are before and behind them."""
+
+    lines: list[str]
+    shown: int
+    """Results among the lines; a separator is none."""
+    total: int
+
+
+def _grep(searcher: Searcher, stop: Stop, query: _Query) -> str:
+    place = find_place(query.path)
+    if place.file and is_denied_file(searcher.denied, place.path):
+        raise ScopeError(f"Access denied: {query.path}", "denied")
+    selection = Selection() if place.file else _select_files(query, place)
+    visible = selection.visible_in(place, searcher.denied)
+    if place.is_binary:
+        return f"{NO_MATCHES}\n[{query.path} is a binary file and was not searched.]"
+    search = Search(
+        report=_REPORTS[query.mode],
+        start=place.file or selection.told.start,
+        names=selection.told.names,
+        max_depth=selection.told.max_depth,
+        include_ignored=query.include_ignored,
+        pattern=query.pattern,
+        ignore_case=query.ignore_case,
+        multiline=query.multiline,
+        before=query.before,
+        after=query.after,
+    )
+    try:
+        output = searcher.run(search, place.directory, stop, window=query.window, visible=visible)
+    except PatternError as error:
+        raise ScopeError(f"Invalid regex pattern: {query.pattern} ({error})", "invalid_regex") from error
+    page = _make_page(query, place, search, output, visible)
+    return "\n".join([*page.lines, *_remarks(query, page, output), *searcher.notes(output)])
+
+
+def _select_files(query: _Query, place: Place) -> Selection:
+    if query.type and query.type not in FILE_TYPES:
+        raise ScopeError(f"Unknown file type: {query.type}. Known: {', '.join(FILE_TYPES)}.", "unknown_type")
+    globs = [glob for glob in (query.glob, FILE_TYPES.get(query.type)) if glob]
+    return Selection.of(
+        *(
+            read_pattern(glob, place.directory, include_ignored=query.include_ignored, by_name=True)
+            for glob in globs
+        )
+    )
+
+
+def _make_page(query: _Query, place: Place, search: Search, output: Output, visible: Visible | None) -> _Page:
+    if query.mode == "content":
+        return _show_lines(query, place, read_lines(output.data, search, visible))
+    window = slice(query.offset, query.window)
+    if query.mode == "count":
+        counts = read_counts(output.data, search, visible)
+        total = len(counts)
+        shown = [f"{_show_path(query, place, path)}:{count}" for path, count in counts[window]]
+    else:
+        total = len(output.paths)
+        shown = [_show_path(query, place, path) for path in output.paths[window]]
+    return _Page(lines=shown, shown=len(shown), total=total)
+
+
+def _show_path(query: _Query, place: Place, path: str) -> str:
+    """As other tools find it: relative to the working directory, or absolute."""
+    return show_text(os.path.join(place.directory, path).removeprefix(os.path.join(query.cwd, "")))
+
+
+def _show_lines(query: _Query, place: Place, files: list[FileLines]) -> _Page:
+    lines: list[str] = []
+    total, shown, room = 0, 0, MAX_OUTPUT_CHARACTERS
+    for file in files:
+        before, total = total, total + file.count
+        if total <= query.offset or before >= query.window or room < 0:
+            continue
+        path = _show_path(query, place, file.path)
+        separate = bool(lines) and bool(query.before or query.after)
+        position = before
+        for text in file.text.split(b"\n"):
+            if text == b"--":
+                separate = bool(lines)
+                continue
+            position += 1
+            if position <= query.offset or position > query.window or room < 0:
+                continue
+            line = _show_line(query, path, text)
+            lines += ["--", line] if separate else [line]
+            separate = False
+            shown += 1
+            room -= len(line) + 1
+    return _Page(lines=lines, shown=shown, total=total)
+
+
+def _show_line(query: _Query, path: str, text: bytes) -> str:
+    """From `12:text` or `12-text`."""
+    digits = len(text) - len(text.lstrip(b"0123456789"))
+    mark = text[digits : digits + 1].decode()
+    line = show_line(text[digits + 1 :])
+    return f"{path}:{text[:digits].decode()}{mark}{line}" if query.numbers else f"{path}{mark}{line}"
+
+
+def _remarks(query: _Query, page: _Page, output: Output) -> list[str]:
+    if not page.total:
+        return [NO_MATCHES]
+    if not page.shown:
+        return [f"(no results from offset {query.offset} on: there are {page.total})"]
+    rest = page.total - query.offset - page.shown
+    if not output.is_whole and not output.timed_out:
+        return ["(many more results truncated by head_limit)"]
+    return [f"(+{rest} more results truncated by head_limit)"] if rest > 0 else []
