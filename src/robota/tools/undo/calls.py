@@ -11,6 +11,7 @@ class UndoCalls(SystemCalls):
     """The calls of the file layer and those that only undo needs."""
 
     sync = staticmethod(os.sync)
+    mkfifo = staticmethod(os.mkfifo)
     symlink = staticmethod(os.symlink)
     chmod = staticmethod(os.chmod)
     chown = staticmethod(os.chown)

@@ -46,13 +46,12 @@ def guarded(
         if not _may_change(call):
             return await run_tool(call, context)
         protection = _Protection(store, call, context, tuple(workspace), redact)
-        await to_thread.run_sync(protection.begin)
-        if protection.problems:
-            refusal = await _refuse(call, protection.problems, required, ask)
-            if refusal is not None:
-                await protection.end()
-                return refusal
         try:
+            await to_thread.run_sync(protection.begin)
+            if protection.problems:
+                refusal = await _refuse(call, protection.problems, required, ask)
+                if refusal is not None:
+                    return refusal
             result = await run_tool(call, context)
         finally:
             await protection.end()
@@ -127,7 +126,7 @@ class _Protection:
                 call_id=self._call.call_id,
             )
             self.problems = self._saved.unprotected
-        except (OSError, ValueError, StorageError) as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, it must not cost the call
             self._fail("The undo store failed", error)
 
     async def end(self) -> None:
@@ -172,7 +171,7 @@ class _Protection:
     def _finish(self, entry_id: str) -> None:
         try:
             self._files = self._store.finish(entry_id).files
-        except (OSError, ValueError, StorageError) as error:
+        except Exception as error:  # noqa: BLE001 - nor its result
             self._fail("How the call left the files was not recorded, so undo will ask about each", error)
 
     def _fail(self, what: str, error: Exception) -> None:

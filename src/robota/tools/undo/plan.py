@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec import Struct
 
-from robota.core.permissions.effects import Touch, find_touches, is_read_only
+from robota.core.permissions.effects import Touch, find_touches, is_read_only, substitute
 from robota.core.permissions.hazards import find_hazards
 from robota.core.permissions.invocations import Invocation, find_invocations, walk
 from robota.core.permissions.programs import load_programs
@@ -48,21 +48,21 @@ _RUNNERS = frozenset({
 class Plan(Struct, frozen=True):
     named: Scope
     """What the call names."""
-    wide: tuple[str, ...] = ()
-    """Trees that are saved because the call may change anything in them."""
-    objects: bool = True
-    """Whether git's objects are saved too."""
+    wide: Scope | None = None
+    """What is saved because the call may change anything in it."""
+    spared: tuple[str, ...] = ()
+    """Trees inside of these that are not: objects of git, when the call takes none of them away."""
     workspace: str = ""
 
     @property
     def scope(self) -> Scope:
-        return self.named.join(cover(self.wide))
+        return self.named if self.wide is None else self.named.join(self.wide)
 
     @property
     def attempts(self) -> tuple[Plan, ...]:
         """The whole plan, and what to do when that is too much."""
-        if self.wide and self.named.trees:
-            return self, msgspec.structs.replace(self, wide=())
+        if self.wide is not None and self.named.trees:
+            return self, msgspec.structs.replace(self, wide=None)
         return (self,)
 
 
@@ -75,7 +75,7 @@ def plan_command(command: str, cwd: str, workspace: Sequence[str], home: str | N
     """Before a shell command; None when it changes nothing."""
     house = os.path.expanduser("~") if home is None else home
     here = os.path.realpath(cwd)
-    everything = Plan(Scope(), _trees(workspace, (here,)), workspace=_first(workspace))
+    everything = Plan(Scope(), _widen(workspace, (here,)), workspace=_first(workspace))
     try:
         script = parse_shell(command)
     except ShellSyntaxError:
@@ -88,8 +88,8 @@ def plan_command(command: str, cwd: str, workspace: Sequence[str], home: str | N
         if touch.kind != "read":
             reach.add_touch(touch)
     if reach.wide:
-        wide = _trees(workspace, tuple(reach.directories))
-        return Plan(reach.named, wide, reach.objects, _first(workspace))
+        wide = _widen(workspace, tuple(reach.directories))
+        return Plan(reach.named, wide, reach.spared, _first(workspace))
     return Plan(reach.named, workspace=_first(workspace)) if reach.named.trees or reach.named.places else None
 
 
@@ -102,22 +102,38 @@ class _Reach:
         self._assigned = frozenset(script.assigned)
         self.named = Scope()
         self.directories: list[str] = []
-        self.objects = self.wide = script.evaluates_text or any(map(steering, names))
+        self.wide = self._takes_all = script.evaluates_text or any(map(steering, names))
+        self._objects: list[str] = []
+
+    @property
+    def spared(self) -> tuple[str, ...]:
+        return () if self._takes_all else tuple(self._objects)
 
     def add(self, invocation: Invocation) -> None:
         if invocation.words[0].text == "git":
             self._add_git(invocation)
-        elif not (_is_harmless(invocation) or _is_exact(invocation) or _is_runner(invocation)):
-            self.wide = self.objects = True
+        elif not (_is_harmless(invocation) or self._is_exact(invocation) or _is_runner(invocation)):
+            self.wide = self._takes_all = True
             self.directories += [each for each in invocation.directories if each is not None]
 
     def add_touch(self, touch: Touch) -> None:
         for directory in touch.directories:
             paths = expand_word(touch.word, directory, self._home, self._assigned)
             if paths is None:
-                self.wide = self.objects = True
+                self.wide = self._takes_all = True
             else:
                 self.named = self.named.join(_cover_touch(touch, paths))
+
+    def _is_exact(self, invocation: Invocation) -> bool:
+        flags = _FLAGS.get(invocation.words[0].text)
+        words = [
+            substitute(word, directory, self._home, self._assigned)
+            for word in invocation.words
+            for directory in invocation.directories
+        ]
+        if flags is None or any(word.computed for word in words):
+            return False
+        return all(_is_plain_option(word.text, flags) for word in words if word.text[:1] == "-")
 
     def _add_git(self, invocation: Invocation) -> None:
         for directory in invocation.directories:
@@ -127,13 +143,14 @@ class _Reach:
             if not hazards and (shows or call.is_harmless):
                 continue
             self.wide = True
-            self.objects = self.objects or not call.keeps_objects or bool(hazards)
+            self._takes_all = self._takes_all or not call.keeps_objects or bool(hazards)
             repository = None if call.directory is None else find_repository(call.directory)
             if repository is None:
                 self.directories += [] if call.directory is None else [call.directory]
             else:
                 self.named = self.named.join(cover(repository.folders))
                 self.directories.append(repository.top)
+                self._objects += [os.path.join(folder, "objects") for folder in repository.folders]
 
 
 def _is_harmless(invocation: Invocation) -> bool:
@@ -144,15 +161,8 @@ def _is_harmless(invocation: Invocation) -> bool:
     return not find_hazards(words, find_risky(words, invocation.script))
 
 
-def _is_exact(invocation: Invocation) -> bool:
-    flags = _FLAGS.get(invocation.words[0].text)
-    if flags is None or any(word.computed for word in invocation.words):
-        return False
-    return all(_is_plain_option(word.text, flags) for word in invocation.words[1:] if word.text[:1] == "-")
-
-
 def _is_plain_option(text: str, flags: str) -> bool:
-    long = text in ("--", "--recursive", "--force", "--verbose", "--parents", "--archive", "--append")
+    long = text in ("--", "--recursive", "--force", "--verbose", "--archive", "--append")
     return long or (not text.startswith("--") and set(text[1:]) <= set(flags))
 
 
@@ -167,9 +177,8 @@ def _is_runner(invocation: Invocation) -> bool:
 def _cover_touch(touch: Touch, paths: Sequence[str]) -> Scope:
     program = touch.part.partition(" ")[0]
     found = Scope()
-    for path in [target for each in paths for target in _with_target(touch, each)]:
-        if is_system_path(path):
-            continue
+    files = [path for path in paths if not is_system_path(path)]
+    for path in [target for each in files for target in _with_target(touch, each)]:
         entered = program not in _INTO_DIRECTORIES or touch.kind == "delete" or path.endswith(("/.", "/.."))
         folder = os.path.isdir(path) and not os.path.islink(path)
         found = found.join(cover((), shallow=[path]) if folder and not entered else cover([path]))
@@ -183,10 +192,10 @@ def _with_target(touch: Touch, path: str) -> Iterator[str]:
         yield os.path.realpath(path)
 
 
-def _trees(workspace: Sequence[str], more: Sequence[str]) -> tuple[str, ...]:
+def _widen(workspace: Sequence[str], more: Sequence[str]) -> Scope:
     roots = [os.path.realpath(root) for root in workspace]
     extra = [os.path.realpath(each) for each in more]
-    return (*roots, *(each for each in extra if not any(lies_in(each, root) for root in roots)))
+    return cover([*roots, *(each for each in extra if not any(lies_in(each, root) for root in roots))])
 
 
 def _first(workspace: Sequence[str]) -> str:

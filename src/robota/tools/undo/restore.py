@@ -30,8 +30,8 @@ class Step(Struct, frozen=True):
     path: bytes
     now: PathState | None
     then: PathState | None
-    keep_time: bool = False
-    """Whether the time of this directory is somebody else's by now."""
+    mtime_ns: int
+    """The time it gets: of a directory that others used since then, the one it has."""
 
 
 class Restoration:
@@ -50,9 +50,9 @@ class Restoration:
         self._note_parents(downwards)
         self._each(upwards, self._clear, lambda step: step.now is not None and not _may_stay(step))
         self._each(downwards, self._make_directory, lambda step: _becomes(step, "directory"))
-        self._each(downwards, self._make, lambda step: _becomes(step, "file", "link", "special"))
+        self._each(downwards, self._make, lambda step: _becomes(step, "file", "link", "pipe", "special"))
         self._each(upwards, self._finish_directory, lambda step: _becomes(step, "directory"))
-        self._close_parents({step.path for step in steps if _becomes(step, "directory")})
+        self._close_parents({step.path for step in steps})
 
     def _each(
         self, steps: Sequence[Step], act: Callable[[Step], None], wanted: Callable[[Step], bool]
@@ -86,8 +86,11 @@ class Restoration:
             elif step.then.kind == "link":
                 self._calls.symlink(step.then.target or b"", name, dir_fd=folder)
                 self._set_facts(folder, name, step)
+            elif step.then.kind == "pipe":
+                self._calls.mkfifo(name, dir_fd=folder)
+                self._set_facts(folder, name, step)
             elif step.then.kind == "special":
-                raise StorageError("pipes, sockets and devices are not saved")
+                raise StorageError("sockets and devices are not saved")
             elif self._is_same_file(folder, name, step.then):
                 self._write_in_place(folder, name, step.then)
                 self._set_facts(folder, name, step)
@@ -143,9 +146,8 @@ class Restoration:
         self._own(name, folder, then)
         if then.kind != "link":
             self._calls.chmod(name, then.mode, dir_fd=folder)
-        if not step.keep_time:
-            times = then.mtime_ns, then.mtime_ns
-            self._calls.utime(name, ns=times, dir_fd=folder, follow_symlinks=False)
+        times = step.mtime_ns, step.mtime_ns
+        self._calls.utime(name, ns=times, dir_fd=folder, follow_symlinks=False)
 
     def _own(self, name: bytes, folder: int, then: PathState) -> None:
         facts = self._calls.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -171,10 +173,10 @@ class Restoration:
                     self._calls.chmod(parent, mode | _OWNER_MAY_ALL)
                     self._opened[parent] = mode
 
-    def _close_parents(self, finished: set[bytes]) -> None:
+    def _close_parents(self, steps: set[bytes]) -> None:
         for parent, time in sorted(self._times.items(), reverse=True):
             with suppress(OSError):
-                if parent not in finished:
+                if parent not in steps:
                     self._calls.utime(parent, ns=(time, time), follow_symlinks=False)
         for parent, mode in sorted(self._opened.items(), reverse=True):
             with suppress(OSError):

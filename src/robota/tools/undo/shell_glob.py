@@ -76,9 +76,11 @@ def _match_names(folder: str, part: list[_Letter]) -> list[str]:
 
 
 def _translate(part: list[_Letter]) -> str:
-    pieces: list[str] = []
-    for letter, active in part:
-        if active and letter == "[":
-            return "".join(pieces) + ".*"
-        pieces.append({"*": ".*", "?": "."}.get(letter, re.escape(letter)) if active else re.escape(letter))
-    return "".join(pieces)
+    first = next((at for at, letter in enumerate(part) if letter == ("[", True)), len(part))
+    last = max((at for at, letter in enumerate(part) if letter[0] == "]"), default=-1)
+    if first < last:
+        return _translate(part[:first]) + ".*" + _translate(part[last + 1 :])
+    patterns = {"*": ".*", "?": "."}
+    return "".join(
+        patterns.get(letter, re.escape(letter)) if active else re.escape(letter) for letter, active in part
+    )

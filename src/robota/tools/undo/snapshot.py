@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from msgspec import Struct
 
 from robota.tools.undo.blobs import CHUNK_BYTES, Batch
+from robota.tools.undo.git_index import INDEX_SIGNATURE, digest_index
 from robota.tools.undo.hash_cache import HashCache
 from robota.tools.undo.scope import Scope
 from robota.tools.undo.state import Manifest, PathState, describe_stat, is_inside
@@ -47,7 +48,7 @@ class Snapshot(NamedTuple):
 class Camera:
     """Takes snapshots. Without a batch contents are only hashed, and large ones not even that."""
 
-    __slots__ = ("_batch", "_cache", "_limits", "_objects", "_problems", "_skip", "_stores", "states")
+    __slots__ = ("_batch", "_cache", "_limits", "_problems", "_skip", "states")
 
     def __init__(
         self,
@@ -55,17 +56,14 @@ class Camera:
         *,
         batch: Batch | None = None,
         limits: Limits | None = None,
-        objects: bool = True,
         skip: tuple[bytes, ...] = (),
     ) -> None:
-        """`objects`: whether to enter git's object directories; `skip`: trees that are not looked at."""
+        """`skip`: trees that are not looked at."""
         self._cache = cache
         self._batch = batch
         self._limits = limits
-        self._objects = objects
         self._skip = skip
         self.states: dict[bytes, PathState] = {}
-        self._stores: list[bytes] = []
         self._problems: dict[bytes, Unprotected] = {}
 
     def take(self, scope: Scope) -> Snapshot:
@@ -76,10 +74,9 @@ class Camera:
         left_out = tuple(sorted(self._problems))
         manifest = Manifest(
             dict(sorted(self.states.items())),
-            tuple(self._stores),
             left_out,
             tuple(map(os.fsencode, scope.trees)),
-            self._objects,
+            self._skip,
         )
         return Snapshot(manifest, tuple(self._problems[path] for path in left_out))
 
@@ -87,12 +84,16 @@ class Camera:
         """The state of one path; it becomes part of the snapshot."""
         try:
             facts = os.lstat(path)
-            state = self._describe(path, facts)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             self._leave_out(path, "unreadable", error.strerror or str(error))
             return None
+        try:
+            state = self._describe(path, facts)
+        except OSError as error:
+            self._leave_out(path, "unreadable", error.strerror or str(error))
+            state = describe_stat(facts) if self._batch is None else None
         if state is not None:
             self.states[path] = state
         if self._batch and self._limits and len(self.states) > self._limits.files:
@@ -115,10 +116,6 @@ class Camera:
         except OSError as error:
             self._leave_out(path, "unreadable", error.strerror or str(error))
             return
-        if {b"HEAD", b"objects", b"refs"} <= set(names):
-            self._stores.append(path + b"/objects")
-            if not self._objects:
-                names.remove(b"objects")
         yield from (os.path.join(path, name) for name in names)
 
     def _describe(self, path: bytes, facts: os.stat_result) -> PathState | None:
@@ -141,25 +138,33 @@ class Camera:
         try:
             for _ in range(_READ_ATTEMPTS):
                 facts = os.fstat(descriptor)
-                digest = self._keep(descriptor, facts.st_size)
+                digest, essence = self._keep(descriptor, facts.st_size)
                 after = os.fstat(descriptor)
                 if (facts.st_mtime_ns, facts.st_ctime_ns) == (after.st_mtime_ns, after.st_ctime_ns):
                     break
                 os.lseek(descriptor, 0, os.SEEK_SET)  # somebody wrote while it was read
         finally:
             os.close(descriptor)
-        self._cache.remember(path, facts, digest, stored=self._batch is not None)
-        return describe_stat(facts, digest=digest)
+        if essence is None:  # the cache knows digests only
+            self._cache.remember(path, facts, digest, stored=self._batch is not None)
+        return describe_stat(facts, digest=digest, essence=essence)
 
-    def _keep(self, descriptor: int, size: int) -> bytes:
-        if self._batch is not None and size > CHUNK_BYTES:
-            return self._batch.add_file(descriptor)
-        check, pieces = sha256(), []
-        while chunk := os.read(descriptor, CHUNK_BYTES):
-            check.update(chunk)
-            if self._batch is not None:
-                pieces.append(chunk)
-        return check.digest() if self._batch is None else self._batch.add(b"".join(pieces))
+    def _keep(self, descriptor: int, size: int) -> tuple[bytes, bytes | None]:
+        """The digest of the content, and what it says if it is an index of git."""
+        data = os.read(descriptor, CHUNK_BYTES)
+        if data.startswith(INDEX_SIGNATURE):
+            data += b"".join(iter(lambda: os.read(descriptor, CHUNK_BYTES), b""))
+            digest = sha256(data).digest() if self._batch is None else self._batch.add(data)
+            return digest, digest_index(data)
+        if self._batch is None:
+            check = sha256(data)
+            while data := os.read(descriptor, CHUNK_BYTES):
+                check.update(data)
+            return check.digest(), None
+        if size <= len(data):
+            return self._batch.add(data), None
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        return self._batch.add_file(descriptor), None
 
     def _leave_out(self, path: bytes, code: UnprotectedCode, why: str) -> None:
         name = os.fsdecode(path)

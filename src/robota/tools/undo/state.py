@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-Kind: TypeAlias = Literal["file", "directory", "link", "special"]
+Kind: TypeAlias = Literal["file", "directory", "link", "pipe", "special"]
 
 
 class PathState(Struct, frozen=True, array_like=True):
@@ -31,21 +31,20 @@ class PathState(Struct, frozen=True, array_like=True):
     """Where a link leads, as written."""
     inode: int = 0
     """Given for a file with several names, whose content is put back without breaking them apart."""
+    essence: bytes | None = None
+    """Given for an index of git: what it says, whatever its bytes are."""
 
 
 class Manifest(Struct, frozen=True, array_like=True):
     """The states of everything in a scope at one moment."""
 
     states: dict[bytes, PathState]
-    object_stores: tuple[bytes, ...] = ()
-    """Object directories of git repositories. What appears in them is never taken away again: objects have no
-    owner, and a later commit may need one that an earlier command happened to write."""
     left_out: tuple[bytes, ...] = ()
     """What was there and was not saved."""
     trees: tuple[bytes, ...] = ()
     """What was entered, to be looked at again if the call is cut off."""
-    objects: bool = True
-    """Whether git's object directories were entered."""
+    skipped: tuple[bytes, ...] = ()
+    """Trees inside of these that were not."""
 
 
 class Change(Struct, frozen=True, array_like=True):
@@ -61,7 +60,11 @@ class Change(Struct, frozen=True, array_like=True):
 
 
 def describe_stat(
-    facts: os.stat_result, *, digest: bytes | None = None, target: bytes | None = None
+    facts: os.stat_result,
+    *,
+    digest: bytes | None = None,
+    target: bytes | None = None,
+    essence: bytes | None = None,
 ) -> PathState:
     kind = _kind(facts.st_mode)
     return PathState(
@@ -74,6 +77,7 @@ def describe_stat(
         digest,
         target,
         facts.st_ino if kind == "file" and facts.st_nlink > 1 else 0,
+        essence,
     )
 
 
@@ -82,7 +86,9 @@ def _kind(mode: int) -> Kind:
         return "file"
     if stat.S_ISDIR(mode):
         return "directory"
-    return "link" if stat.S_ISLNK(mode) else "special"
+    if stat.S_ISLNK(mode):
+        return "link"
+    return "pipe" if stat.S_ISFIFO(mode) else "special"
 
 
 def has_same_content(one: PathState | None, other: PathState | None) -> bool:
@@ -105,6 +111,13 @@ def is_same(one: PathState | None, other: PathState | None) -> bool:
     return one.mode == other.mode and has_same_content(one, other)
 
 
+def is_equivalent(one: PathState | None, other: PathState | None) -> bool:
+    """Whether nobody changed one into the other on purpose."""
+    if one is not None and other is not None and one.essence is not None:
+        return one.essence == other.essence and one.mode == other.mode
+    return is_same(one, other)
+
+
 def is_identical(one: PathState | None, other: PathState | None) -> bool:
     """Whether times and owners are equal as well."""
     if one is None or other is None:
@@ -121,9 +134,7 @@ def compare(before: Manifest, after: Mapping[bytes, PathState]) -> list[Change]:
         Change(path, old, new)
         for path in paths
         for old, new in [(before.states.get(path), after.get(path))]
-        if not is_identical(old, new)
-        and path not in left_out
-        and not (old is None and is_inside(path, before.object_stores))
+        if not is_identical(old, new) and path not in left_out
     ]
 
 

@@ -90,9 +90,8 @@ class UndoStore:
             before = self._read_manifest(self._find(entry_id).begun)
             camera = self._camera(
                 self._folder.cache_of(plan.workspace),
-                objects=plan.objects,
                 limits=self._limits,
-                skip=before.left_out,
+                skip=(*before.left_out, *before.skipped),
             )
             after = camera.take(plan.scope).manifest
             self._end(entry_id, compare(before, after.states))
@@ -191,7 +190,8 @@ class UndoStore:
         try:
             with self._batch(self.quota_bytes - self._used() if way is None else _NO_LIMIT) as batch:
                 limits = self._limits if way is None else None
-                camera = self._camera(cache, objects=plan.objects, batch=batch, limits=limits)
+                skip = tuple(map(os.fsencode, plan.spared))
+                camera = self._camera(cache, batch=batch, limits=limits, skip=skip)
                 manifest, unprotected = camera.take(plan.scope)
                 if way is not None:
                     states = way.with_real_modes(manifest.states)
@@ -232,19 +232,23 @@ class UndoStore:
             changes = _CHANGES.decode(self._blobs.read(bytes.fromhex(pair.ended.changes)))
             return WayBack(changes, self._calls)
         before = self._read_manifest(pair.begun)
-        camera = self._camera(HashCache(), objects=before.objects, skip=before.left_out)
+        camera = self._camera(HashCache(), skip=(*before.left_out, *before.skipped))
         scope = Scope(tuple(map(os.fsdecode, before.trees)), tuple(map(os.fsdecode, before.states)))
         changes = compare(before, camera.take(scope).manifest.states)
         return WayBack(changes, self._calls, certain=False)
 
     def _needed_by(self, pair: OpenEntry) -> set[bytes]:
         """The contents without which an entry could not be undone."""
+        own = bytes.fromhex(pair.begun.manifest if pair.ended is None else pair.ended.changes)
+        try:
+            data = self._blobs.read(own)
+        except StorageError:
+            return set()  # such an entry cannot be undone any more, whatever is kept for it
+        states: list[PathState | None]
         if pair.ended is None:
-            own = bytes.fromhex(pair.begun.manifest)
-            states: list[PathState | None] = [*self._read_manifest(pair.begun).states.values()]
+            states = [*_MANIFEST.decode(data).states.values()]
         else:
-            own = bytes.fromhex(pair.ended.changes)
-            states = [change.before for change in _CHANGES.decode(self._blobs.read(own))]
+            states = [change.before for change in _CHANGES.decode(data)]
         return {own, *(state.digest for state in states if state is not None and state.digest is not None)}
 
     def _read_manifest(self, begun: Begun) -> Manifest:
@@ -254,13 +258,12 @@ class UndoStore:
         self,
         cache: HashCache,
         *,
-        objects: bool = True,
         batch: Batch | None = None,
         limits: Limits | None = None,
         skip: tuple[bytes, ...] = (),
     ) -> Camera:
         skip = (os.fsencode(self.base_dir), *skip)
-        return Camera(cache, batch=batch, limits=limits, objects=objects, skip=skip)
+        return Camera(cache, batch=batch, limits=limits, skip=skip)
 
     def _batch(self, room: float) -> Batch:
         return self._blobs.batch(self._folder.temporary, room)
@@ -276,13 +279,13 @@ class UndoStore:
 
     def _save_cache(self, plan: Plan, seen: Manifest) -> None:
         """Only after a look at the whole workspace: writing the cache for a single file would cost more."""
-        if plan.wide:
+        if plan.wide is not None:
             trees = tuple(os.fsencode(tree) for tree in plan.scope.trees)
             self._folder.cache_of(plan.workspace).drop_missing(trees, seen.states)
             self._folder.save_cache(plan.workspace)
 
     def _explain(self, error: Exception, plan: Plan) -> Unprotected:
-        what = "The workspace" if plan.wide else "What the call may change"
+        what = "What the call may change" if plan.wide is None else "The workspace"
         if isinstance(error, TooMany):
             reason = f"{what} has more than {self._limits.files:,} files, too many to be saved for undo."
             return Unprotected("too_many_files", reason)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -16,7 +17,9 @@ from robota.tools.undo.entry import Action, KeptPath, PathPreview
 from robota.tools.undo.hash_cache import HashCache
 from robota.tools.undo.restore import Restoration, Step
 from robota.tools.undo.snapshot import Camera
-from robota.tools.undo.state import Change, PathState, has_same_content, is_identical, is_same
+from robota.tools.undo.state import Change, PathState, has_same_content, is_equivalent, is_identical, is_same
+
+_OBJECTS = re.compile(rb"/objects(?=/|\Z)")
 
 Decide: TypeAlias = Callable[[PathPreview], bool]
 """Asked about each conflict: whether to overwrite what is there now."""
@@ -29,12 +32,13 @@ def keep_all(path: PathPreview) -> bool:
 class WayBack:
     """The changes of an entry, seen from the present. `certain`: it was recorded how the call left things."""
 
-    __slots__ = ("_calls", "_certain", "_changes", "_now", "_opened", "kept", "restored")
+    __slots__ = ("_calls", "_certain", "_changes", "_made", "_now", "_opened", "kept", "restored")
 
     def __init__(self, changes: Sequence[Change], calls: UndoCalls, *, certain: bool = True) -> None:
         self._changes = changes
         self._calls = calls
         self._certain = certain
+        self._made = frozenset(change.path for change in changes if change.before is None)
         self._now: dict[bytes, PathState] = {}
         self._opened: dict[bytes, int] = {}
         self.restored: tuple[str, ...] = ()
@@ -51,11 +55,9 @@ class WayBack:
             self._now = self.with_real_modes(camera.states)
             yield self
         finally:
-            done = set(self.restored)
             for path, mode in reversed(self._opened.items()):
-                if os.fsdecode(path) not in done:
-                    with suppress(OSError):
-                        self._calls.chmod(path, mode)
+                with suppress(OSError):
+                    self._calls.chmod(path, mode)
 
     def with_real_modes(self, states: dict[bytes, PathState]) -> dict[bytes, PathState]:
         """The states with the modes that the paths have outside the block."""
@@ -78,14 +80,17 @@ class WayBack:
             else:
                 steps.append(self._step(change))
         self.kept = tuple(kept)
-        return steps
+        return steps if self._certain or any(_is_visible(step) for step in steps) else []
 
     def go(self, steps: Sequence[Step], blobs: BlobStore) -> None:
         restoration = Restoration(blobs, self._calls)
         restoration.carry_out(steps)
         failed = restoration.problems
         self.kept += tuple(KeptPath(os.fsdecode(path), reason) for path, reason in sorted(failed.items()))
-        self.restored = tuple(os.fsdecode(step.path) for step in steps if step.path not in failed)
+        done = [step for step in steps if step.path not in failed]
+        self.restored = tuple(os.fsdecode(step.path) for step in done if _is_visible(step))
+        for step in done:
+            self._opened.pop(step.path, None)
 
     def _open(self) -> None:
         if os.geteuid() == 0:
@@ -102,19 +107,33 @@ class WayBack:
 
     def _is_due(self, change: Change, *, visible: bool = False) -> bool:
         now = self._now.get(change.path)
-        if visible:
-            return Change(change.path, change.before, now).visible and not is_identical(change.before, now)
-        return not is_identical(change.before, now)
+        if is_identical(change.before, now) or (change.before is None and self._is_object(change.path)):
+            return False
+        return not visible or Change(change.path, change.before, now).visible
+
+    def _is_object(self, path: bytes) -> bool:
+        """Whether it lies among the objects of a git repository that stays.
+
+        They have no owner: a commit made since then may need one that the call happened to write first.
+        """
+        folders = [path[: found.start()] for found in _OBJECTS.finditer(path)]
+        return any(
+            folder + b"/HEAD" not in self._made
+            and os.path.lexists(folder + b"/HEAD")
+            and os.path.isdir(folder + b"/refs")
+            for folder in folders
+        )
 
     def _is_conflict(self, change: Change) -> bool:
         now = self._now.get(change.path)
-        return not is_same(now, change.before) and not (self._certain and is_same(now, change.after))
+        return not is_same(now, change.before) and not (self._certain and is_equivalent(now, change.after))
 
     def _step(self, change: Change) -> Step:
         now, after = self._now.get(change.path), change.after
-        is_directory = now is not None and now.kind == "directory"
-        moved_on = is_directory and (after is None or now is None or now.mtime_ns != after.mtime_ns)
-        return Step(change.path, now, change.before, keep_time=moved_on)
+        mtime_ns = 0 if change.before is None else change.before.mtime_ns
+        if now is not None and now.kind == "directory" and (after is None or now.mtime_ns != after.mtime_ns):
+            mtime_ns = now.mtime_ns
+        return Step(change.path, now, change.before, mtime_ns)
 
     def _describe(self, change: Change) -> PathPreview:
         now, action = self._now.get(change.path), _action(change.before, self._now.get(change.path))
@@ -125,6 +144,10 @@ class WayBack:
             now=now,
             conflict=self._is_conflict(change),
         )
+
+
+def _is_visible(step: Step) -> bool:
+    return Change(step.path, step.then, step.now).visible
 
 
 _WHY = {

@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from robota.tools.undo.plan import Plan, plan_command, plan_file
+from robota.tools.undo.repository import find_repository
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    path = tmp_path / "work"
+    (path / "src").mkdir(parents=True)
+    for name in ("a.txt", "b.txt", ".hidden", "src/x.py"):
+        (path / name).touch()
+    return path
+
+
+def plan(command: str, work: Path, **options: str) -> Plan | None:
+    return plan_command(command, str(work), [str(work)], home=str(work.parent), **options)
+
+
+def named(command: str, work: Path) -> list[str]:
+    """The trees of a command that is saved exactly, relative to the workspace."""
+    found = plan(command, work)
+    assert found is not None
+    assert found.wide is None
+    return [os.path.relpath(tree, work) for tree in found.named.trees]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ls -la",
+        "cat a.txt | grep -n x | sort | uniq -c",
+        "cd src && ls",
+        "git status; git log --oneline | head -3",
+        "git stash list && git remote -v && git reflog",
+        "sed -n 1,5p a.txt",
+        "awk '{print $1}' a.txt",
+        "find . -name '*.py'",
+        "echo hi > /dev/null 2>&1",
+        "test -f a.txt && echo yes",
+        "x=1; echo $x",
+        "timeout 5 cat a.txt",
+    ],
+)
+def test_nothing_is_saved_for_a_command_that_only_reads(command, work):
+    assert plan(command, work) is None
+
+
+@pytest.mark.parametrize(
+    ("command", "trees"),
+    [
+        ("rm a.txt", ["a.txt"]),
+        ("rm -rf src", ["src"]),
+        ("rm *.txt", ["*.txt", "a.txt", "b.txt"]),
+        ("rm s*/*.py", ["s*", "src/x.py"]),
+        ("rm [ab].txt", ["[ab].txt", "a.txt", "b.txt"]),
+        ("rm ?.txt .h*", [".h*", ".hidden", "?.txt", "a.txt", "b.txt"]),
+        ("rm 'a.txt' \"*.txt\"", ["*.txt", "a.txt"]),
+        ("rm {a,b}.txt", ["a.txt", "b.txt"]),
+        ("rm ~/outside", ["../outside"]),
+        ("rm $HOME/outside $PWD/a.txt", ["../outside", "a.txt"]),
+        ("cd src && rm x.py", ["src/x.py"]),
+        ("rm src/../a.txt", ["a.txt"]),
+        ("echo x > a.txt", ["a.txt"]),
+        ("mkdir -p new/deep/er", ["new"]),
+        ("cp a.txt src", ["src/a.txt"]),
+        ("cp -r src/. new", ["new"]),
+        ("mv a.txt b.txt", ["a.txt", "b.txt"]),
+        ("rm s[a-z]c/x.py '['", ["[", "s[a-z]c", "src/x.py"]),
+        ("cat a.txt | tee b.txt", ["b.txt"]),
+        ("sudo rm a.txt; time rm b.txt", ["a.txt", "b.txt"]),
+        ("chmod -R 700 src", ["src"]),
+        ("dd if=a.txt of=b.txt", ["b.txt"]),
+        ("bash -c 'rm a.txt'", ["a.txt"]),
+    ],
+)
+def test_a_command_whose_words_say_it_all_is_saved_exactly(command, trees, work):
+    assert sorted(named(command, work)) == sorted(trees)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "make",
+        "python3 -c 'x'",
+        'rm "$X"',
+        "rm $(ls)",
+        "ls | xargs rm",
+        "find . -delete",
+        "find . -exec touch a.txt ';' -delete",
+        "for f in *; do rm $f; done",
+        "sed -i.bak d a.txt",
+        "sed -n 'w a.txt' b.txt",
+        "awk '{print > $1}' a.txt",
+        "cp --parents a.txt src",
+        "cp -t src *.txt",
+        "chmod -x a.txt",
+        "rm -rf src; unknown",
+        "PATH=/x ls",
+        "export PATH=/x; ls",
+        "cd $X && rm a.txt",
+        "echo 'unclosed",
+        "git diff --output=a.txt",
+        "git reflog expire --all",
+        "sort -o a.txt a.txt; tar x",
+        "strace -o a.txt ls",
+    ],
+)
+def test_a_command_that_may_do_anything_has_the_whole_workspace_saved(command, work):
+    found = plan(command, work)
+    assert found is not None
+    assert found.wide is not None
+    assert found.wide.trees == (str(work),)
+
+
+def test_what_a_link_leads_to_is_saved_when_it_is_written_through_not_when_it_is_removed(work):
+    (work / "link").symlink_to("src/x.py")
+    assert named("echo x > link", work) == ["link", "src/x.py"]
+    assert named("rm link", work) == ["link"]
+
+
+def test_a_place_outside_that_a_command_names_is_saved_besides_the_workspace(work):
+    found = plan("make; rm -r ../other", work)
+    assert found is not None
+    assert found.named.trees == (str(work.parent / "other"),)
+    assert str(work) in found.scope.trees
+
+
+def test_an_unknown_command_elsewhere_has_that_directory_saved_too(work):
+    (work.parent / "other").mkdir()
+    found = plan("cd ../other && make", work)
+    assert found is not None
+    assert found.wide is not None
+    assert str(work.parent / "other") in found.wide.trees
+
+
+def test_devices_are_not_files_to_save(work):
+    assert plan("echo x > /dev/stderr", work) is None
+
+
+def test_git_in_a_subdirectory_has_the_whole_repository_saved_but_not_its_objects(tmp_path):
+    for name in ("objects", "refs", "HEAD"):
+        (tmp_path / ".git" / name).mkdir(parents=True)
+    (tmp_path / "sub").mkdir()
+    found = plan_command("git reset --hard", str(tmp_path / "sub"), [str(tmp_path / "sub")])
+    assert found is not None
+    assert found.wide is not None
+    assert str(tmp_path) in found.wide.trees
+    assert found.spared == (f"{tmp_path}/.git/objects",)
+    for command in ("git gc", "git -c x=y reset", "git reset --hard; make", "git --git-dir=x reset"):
+        careful = plan_command(command, str(tmp_path), [str(tmp_path)])
+        assert careful is not None
+        assert careful.spared == ()
+
+
+def test_git_with_another_directory_is_followed_there(tmp_path, work):
+    (tmp_path / "repo" / ".git").mkdir(parents=True)
+    for command in ("git -C ../repo reset --hard", "cd ../repo && git reset --hard"):
+        found = plan(command, work)
+        assert found is not None
+        assert found.named.trees == (f"{tmp_path}/repo/.git",)
+
+
+def test_a_linked_working_tree_leads_to_the_repository_it_belongs_to(tmp_path):
+    own = tmp_path / "main" / ".git" / "worktrees" / "tree"
+    own.mkdir(parents=True)
+    (own / "commondir").write_text("../..\n")
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / ".git").write_text(f"gitdir: {own}\n")
+    repository = find_repository(str(tmp_path / "tree"))
+    assert repository is not None
+    assert repository.top == str(tmp_path / "tree")
+    assert repository.folders == (str(own), str(tmp_path / "main" / ".git"))
+
+
+def test_a_directory_without_a_repository_has_none(tmp_path):
+    assert find_repository(str(tmp_path)) is None
+
+
+def test_a_new_file_covers_the_directories_that_are_made_for_it(work):
+    found = plan_file(f"{work}/new/deep/file", [str(work)])
+    assert found.named.trees == (f"{work}/new",)
+    assert found.named.places == (str(work),)
