@@ -108,7 +108,7 @@ def test_a_read_deny_binds_programs_that_read_files(command: str) -> None:
     "command",
     commands("""
         cat $X ¦ cat .e* ¦ cat .en? ¦ cat .[e]nv ¦ cat `x` ¦ xargs cat ¦ find . -exec cat {} +
-        F=.env; cat $F ¦ $X .env
+        F=.env; cat $F ¦ $X .env ¦ cat a$IFS.env ¦ cat a${IFS}.env ¦ cat a${x:- .env} ¦ F='b .env'; cat a$F
         grep -r KEY . ¦ grep -r KEY ¦ rg --hidden KEY ¦ tar cf x . ¦ cp -r . /tmp/x
     """),
 )

@@ -331,6 +331,19 @@ def test_a_value_produced_in_the_same_text_is_followed(command: str) -> None:
 @pytest.mark.parametrize(
     ("command", "answer"),
     [
+        *((each, "approve") for each in commands(
+            "sort $x-o f ¦ sort -${x}o f ¦ sort -${x:-o} f ¦ sort a${x:- -o} f ¦ sort a$IFS-o f"
+        )),
+        *((each, "auto") for each in commands("sort a-$x ¦ sort \"$x-f\" ¦ sort -k$x f ¦ sort ${x:-a} f")),
+    ],
+)  # fmt: skip
+def test_a_value_that_vanishes_or_splits_may_leave_an_option(command: str, answer: str) -> None:
+    assert evaluate_permission("Bash", {"command": command}, allow=rules_for("sort"), cwd="/w") == answer
+
+
+@pytest.mark.parametrize(
+    ("command", "answer"),
+    [
         *((f"{setting}; ls -l", "approve") for setting in commands(
             "export PATH=/x ¦ declare -x PATH=/x ¦ declare -n r=PATH ¦ read PATH ¦ unset PATH"
             "¦ printf -v PATH x ¦ printf -vPATH x ¦ export $X=/y ¦ exec {PATH}>/dev/null"

@@ -36,9 +36,11 @@ class Glob(Struct, frozen=True):
 
     def matches(self, text: str) -> bool:
         first, last = self.literals[0], self.literals[-1]
+        if not text.startswith(first):
+            return False
         if len(self.literals) == 1:
-            return text == first
-        if len(text) < len(first) + len(last) or not (text.startswith(first) and text.endswith(last)):
+            return len(text) == len(first)
+        if len(text) < len(first) + len(last) or not text.endswith(last):
             return False
         position, limit = len(first), len(text) - len(last)
         for literal in self.literals[1:-1]:

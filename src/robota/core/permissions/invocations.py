@@ -9,7 +9,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from robota.core.permissions.programs import program_name
-from robota.core.permissions.risky import find_risky, names_set_by_commands
+from robota.core.permissions.risky import find_risky, hides_hazard, names_set_by_commands
 from robota.core.permissions.runners import Inner, Unwrapped, unwrap
 from robota.core.permissions.script import Command, Script, ShellSyntaxError
 from robota.core.permissions.shell import parse_shell
@@ -77,7 +77,9 @@ class _Opener:
         if not command.words[0].literal:
             return Invocation(command, script, directories)
         unwrapped = unwrap(command)
-        risky = program_name(command.words[0].text) == "find" and bool(find_risky(command.words, script))
+        risky = program_name(command.words[0].text) == "find" and (
+            bool(find_risky(command.words, script)) or hides_hazard(command.words)
+        )
         if risky:  # a value may add an -exec
             unwrapped = unwrapped or Unwrapped()
         if unwrapped is None:

@@ -7,14 +7,18 @@ sets or produces is followed back to where it comes from.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from robota.core.permissions.hazards import find_hazards
 from robota.core.permissions.programs import load_programs
 from robota.core.permissions.script import Command, Script, ShellSyntaxError
 from robota.core.permissions.shell import parse_shell
-from robota.core.permissions.words import Piece, Word
+from robota.core.permissions.words import Piece, Word, plain_word
 
+_DEFAULT = re.compile(r"\$\{[A-Za-z0-9_@*]+(?:\[[^\]]*\])?:?[-+=?](.*)\}\Z", re.DOTALL)
+_QUOTES = str.maketrans("", "", "'\"\\")
+_SPLIT = "\0"
+_BLANKS = re.compile(r"\s+")
 _BRACED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*|[@*0-9])(\[[@*0-9]+\])?(:?[-=+])?(.?)")
 _POSITIONAL = frozenset("@*123456789")
 _CONSUMER_WORDS = 16  # enough to know the program and its subcommand
@@ -33,6 +37,61 @@ def find_risky(words: Sequence[Word], script: Script) -> frozenset[int]:
             _is_harmless(piece, words[: min(index, _CONSUMER_WORDS)], script) for piece in _open_pieces(word)
         )
     )
+
+
+def hides_hazard(words: Sequence[Word]) -> bool:
+    """Whether a value that is empty, a default or a blank leaves an option that is a hazard (`$x-delete`)."""
+    mixed = [word for word in words if word.computed and any(_shows(piece) for piece in word.pieces)]
+    if not mixed:
+        return False
+    known = len(find_hazards(words))
+    readings = (_read_as(words, show) for show in (_show_nothing, _show_default, _show_blank))
+    return any(len(find_hazards(reading)) > known for reading in readings)
+
+
+def _shows(piece: Piece) -> bool:
+    return bool(piece[1]) if piece[0] == "text" else _show_default(piece) != ""
+
+
+def _read_as(words: Sequence[Word], show: Callable[[Piece], str]) -> list[Word]:
+    read: list[Word] = []
+    for word in words:
+        if word.computed and any(_shows(piece) for piece in word.pieces):
+            text = "".join(piece[1] if piece[0] == "text" else show(piece) for piece in word.pieces)
+            read.extend(plain_word(part) for part in text.split(_SPLIT) if part)
+        else:
+            read.append(word)
+    return read
+
+
+def _show_nothing(piece: Piece) -> str:
+    return "0" if piece[0] == "arithmetic" else ""
+
+
+def _show_default(piece: Piece) -> str:
+    kind, text, quoted = piece
+    default = _DEFAULT.match(text) if kind == "substitution" else None
+    if default is None:
+        return _show_nothing(piece)
+    shown = default.group(1).translate(_QUOTES)
+    return shown if quoted else _BLANKS.sub(_SPLIT, shown)
+
+
+def _show_blank(piece: Piece) -> str:
+    return _show_nothing(piece) if piece[2] else _SPLIT
+
+
+def may_split(word: Word, script: Script) -> bool:
+    """Whether the text itself makes the shell cut the word in two: at `$IFS`, or at a blank in a value."""
+    return any(_holds_blank(piece, script) for piece in word.pieces if piece[0] != "text" and not piece[2])
+
+
+def _holds_blank(piece: Piece, script: Script) -> bool:
+    kind, text, _ = piece
+    braced = _BRACED.match(text)
+    name = text if kind == "variable" else braced.group(1) if braced is not None else ""
+    values = script.assigned.get(name, ())
+    return name == "IFS" or _SPLIT in _show_default(piece) or any(" " in (value or "") for value in values)
 
 
 def _open_pieces(word: Word) -> list[Piece]:

@@ -16,7 +16,7 @@ from robota.core.permissions.hazards import find_hazards
 from robota.core.permissions.invocations import Invocation, walk
 from robota.core.permissions.paths import anchor_pattern, covers, in_workspace, is_protected, resolve
 from robota.core.permissions.programs import load_programs
-from robota.core.permissions.risky import find_risky
+from robota.core.permissions.risky import find_risky, hides_hazard
 from robota.core.permissions.rules import Rule
 from robota.core.permissions.script import Assignment, Command, Script
 from robota.core.permissions.shell_patterns import (
@@ -96,7 +96,7 @@ class _Coverage:
         """Whether all that could do more than the rule says is among the words that the rule spells out."""
         words = invocation.words
         hazards = find_hazards(words, find_risky(words, invocation.script))
-        if any(hazard.index >= spelled for hazard in hazards):
+        if any(hazard.index >= spelled for hazard in hazards) or hides_hazard(words):
             return False
         unwrapped = invocation.unwrapped
         if unwrapped is None or not unwrapped.restricts:

@@ -16,6 +16,7 @@ from robota.core.permissions.calls import (
     has_controls,
     parameter_hit,
 )
+from robota.core.permissions.continuation import JOINT
 from robota.core.permissions.effects import Touch, find_touches, known_path, path_items, substitute
 from robota.core.permissions.globs import Item
 from robota.core.permissions.hazards import find_hazards
@@ -28,6 +29,7 @@ from robota.core.permissions.paths import (
     anchor_pattern,
 )
 from robota.core.permissions.programs import load_programs, program_name
+from robota.core.permissions.risky import may_split
 from robota.core.permissions.rules import Rule
 from robota.core.permissions.script import Command, Script, ShellSyntaxError
 from robota.core.permissions.shell import parse_shell
@@ -59,8 +61,8 @@ class ShellSubject:
         self._every: list[Invocation] = []
         self._assigned: frozenset[str] = frozenset()
         self._touches: list[Touch] = []
-        self._texts: list[tuple[Invocation, list[str]]] = []
-        self._started: list[tuple[str, str]] | None = None
+        self._texts: dict[str, Invocation] = {}
+        self._started: dict[str, str] | None = None
         self._parse()
 
     def _parse(self) -> None:
@@ -80,7 +82,8 @@ class ShellSubject:
         self._assigned = frozenset(self.script.assigned)
         touches = find_touches(self.script, self._every, (directory,), self.place.home)
         self._touches = list({touch.key: touch for touch in touches}.values())
-        self._texts = [(each, command_texts(each.command)) for each in self._every]
+        for each in reversed(self._every):  # of equal texts the first one counts
+            self._texts.update((text, each) for text in command_texts(each.command))
         if self.problem is None:
             self.problem = self._find_problem()
 
@@ -128,12 +131,12 @@ class ShellSubject:
             pattern.denies(self.command) or pattern.denies(self.command.strip())
         ):
             return Hit(self.command)
-        for invocation, texts in self._texts:
-            if any(pattern.denies(text) for text in texts):
+        for text, invocation in self._texts.items():
+            if pattern.denies(text):
                 return Hit(invocation.command.text)
         if self._started is None:
-            self._started = list(_find_started(self._every))
-        for part, text in self._started:
+            self._started = dict(_find_started(self._every))
+        for text, part in self._started.items():
             if pattern.denies(text):
                 return Hit(part)
         if self.problem is not None:
@@ -181,7 +184,8 @@ class ShellSubject:
         for directory in touch.directories:
             path = known_path(touch.word, directory, home, assigned)
             if path is None:
-                if denied.may_hit(path_items(touch.word, directory, home, assigned)):
+                items = path_items(touch.word, directory, home, assigned)
+                if may_split(touch.word, self.script) or denied.may_hit(items):
                     doubt = Hit(touch.part, certain=False, reason="the file is only known when it runs")
                 continue
             try:
@@ -256,25 +260,33 @@ def _evaluates(command: Command) -> bool:
 
 def _find_started(invocations: list[Invocation]) -> Iterator[tuple[str, str]]:
     """Commands that options and variables start (`tar --to-command`, `GIT_PAGER=`), each with its part."""
-    programs = load_programs()
+    seen: set[str] = set()
     for invocation in invocations:
-        values = [each.value for each in invocation.command.assignments if programs.is_steering(each.name)]
-        sources = [value.text for value in values if value is not None and value.literal]
-        if not invocation.computed and program_name(invocation.words[0].text) in programs.options:
-            words = [word.text for word in invocation.words]
-            for hazard in find_hazards(invocation.words):
-                sources += [hazard.value, " ".join(words[hazard.index : hazard.index + _LONGEST_START])]
+        sources = [source for source in _find_sources(invocation) if source not in seen]
         part = invocation.command.text if sources else ""
-        for source in sources:
-            for text in (source, source.partition("=")[2].removeprefix("!")):
+        for source in dict.fromkeys(sources):
+            seen.add(source)
+            for text in {source, source.partition("=")[2].removeprefix("!")}:
                 for command in _guess_script(text).commands:
-                    yield from ((part, spelling) for spelling in command_texts(command))
+                    yield from ((spelling, part) for spelling in command_texts(command))
+
+
+def _find_sources(invocation: Invocation) -> list[str]:
+    programs = load_programs()
+    values = [each.value for each in invocation.command.assignments if programs.is_steering(each.name)]
+    sources = [value.text for value in values if value is not None and value.literal]
+    if not invocation.computed and program_name(invocation.words[0].text) in programs.options:
+        words = [word.text for word in invocation.words]
+        for hazard in find_hazards(invocation.words):
+            sources += [hazard.value, " ".join(words[hazard.index : hazard.index + _LONGEST_START])]
+    return sources
 
 
 def _guess_script(command: str) -> Script:
     """Commands picked out of a text that does not parse: deny rules still see what is plainly there."""
     script = Script()
-    for fragment in _FRAGMENTS.split(command):
+    joined = "\n" + command.replace(JOINT, "") if JOINT in command else ""
+    for fragment in _FRAGMENTS.split(command + joined):
         words = [plain_word(word) for word in fragment.translate(_QUOTES).split()]
         while words and (
             words[0].text in ("if", "then", "else", "elif", "do", "while", "until", "!", "time", "{")

@@ -16,7 +16,8 @@ def skip_blanks(reader: Reader, *, lines: bool = False) -> None:
     """Move to the next token; with `lines`, over line ends too (where here-documents are read)."""
     src = reader.src
     while reader.pos < len(src):
-        _skip_gap(reader)
+        if src[reader.pos] in " \t":
+            _skip_gap(reader)
         character = src[reader.pos : reader.pos + 1]
         if character == "\n" and lines:
             reader.pos += 1
