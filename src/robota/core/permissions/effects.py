@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -180,13 +181,7 @@ def _touched(invocation: Invocation) -> Iterator[Touch]:
     if use is None or invocation.computed:
         return
     part, where = invocation.command.text, invocation.directories
-    options = ProgramOptions(
-        values=use.values | use.read | use.write | use.attached | use.archive | frozenset(use.words),
-        bundle=use.bundle,
-        optional=use.in_place,
-        style="words" if use.words or use.roots_deleted_by else "gnu",
-    )
-    found, operands = read_options(invocation.words, 1, options)
+    found, operands = read_options(invocation.words, 1, _options_of(name))
     names = frozenset(option.name for option in found)
     for option in found:
         yield from _option_touches(option, use, names, where, part)
@@ -197,6 +192,17 @@ def _touched(invocation: Invocation) -> Iterator[Touch]:
         yield from _operands_touched(use, names, [word for _, word in operands], where, part)
     if use.operands in ("copy", "move"):
         yield from _copied(use, found, [word for _, word in operands], where, part)
+
+
+@lru_cache(maxsize=256)
+def _options_of(program: str) -> ProgramOptions:
+    use = load_programs().files[program]
+    return ProgramOptions(
+        values=use.values | use.read | use.write | use.attached | use.archive | frozenset(use.words),
+        bundle=use.bundle,
+        optional=use.in_place,
+        style="words" if use.words or use.roots_deleted_by else "gnu",
+    )
 
 
 def _operands_touched(
@@ -215,7 +221,7 @@ def _copied(
 ) -> Iterator[Touch]:
     """The files that copying would write if the target is a directory."""
     into = [option.value for option in found if option.name in use.write and option.value is not None]
-    for word in _copies(operands if into else operands[:-1], into or operands[-1:]):
+    for word in _copies(operands if into else operands[:-1], (into or operands)[-1:]):
         yield Touch("write", word, where, part)
 
 

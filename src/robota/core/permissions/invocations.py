@@ -9,7 +9,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from robota.core.permissions.programs import program_name
-from robota.core.permissions.risky import find_risky, hides_hazard, names_set_by_commands
+from robota.core.permissions.risky import find_risky, hides_hazard, values_of
 from robota.core.permissions.runners import Inner, Unwrapped, unwrap
 from robota.core.permissions.script import Command, Script, ShellSyntaxError
 from robota.core.permissions.shell import parse_shell
@@ -109,10 +109,7 @@ class _Opener:
         except ShellSyntaxError:
             return None
         parsed.parameters = True
-        for name, values in self._script.assigned.items():
-            parsed.assigned.setdefault(name, []).extend(values)
-        for name in names_set_by_commands(self._script):
-            parsed.assigned.setdefault(name, []).append(None)
+        parsed.outer = self._script
         return parsed
 
 
@@ -128,6 +125,7 @@ def track_directories(script: Script, directories: Directories, home: str) -> li
     """The possible directories of each command, following `cd` in the order of the text."""
     if not any(_moves(command) for command in script.commands):
         return [directories] * len(script.commands)
+    searched = any(True for _ in values_of("CDPATH", script))
     lasting: dict[tuple[int, ...], Directories] = {}
     chained: dict[tuple[tuple[int, ...], int], Directories] = {}
     tracked: list[Directories] = []
@@ -139,7 +137,7 @@ def track_directories(script: Script, directories: Directories, home: str) -> li
             here = _union(here, current)
         tracked.append(here)
         if _moves(command):
-            target = _destinations(command, here, home, unknown="CDPATH" in script.assigned)
+            target = _destinations(command, here, home, unknown=searched)
             chained[place] = target
             lasting[command.scope] = _union(current, target)
     return tracked

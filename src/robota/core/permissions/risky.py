@@ -90,8 +90,12 @@ def _holds_blank(piece: Piece, script: Script) -> bool:
     kind, text, _ = piece
     braced = _BRACED.match(text)
     name = text if kind == "variable" else braced.group(1) if braced is not None else ""
-    values = script.assigned.get(name, ())
-    return name == "IFS" or _SPLIT in _show_default(piece) or any(" " in (value or "") for value in values)
+    if name == "IFS" or _SPLIT in _show_default(piece):
+        return True
+    fact = name, "blank"
+    if fact not in script.facts:
+        script.facts[fact] = any(" " in (value or "") for value in values_of(name, script))
+    return script.facts[fact]
 
 
 def _open_pieces(word: Word) -> list[Piece]:
@@ -126,10 +130,24 @@ def _variable_is_harmless(name: str, script: Script) -> bool:
         return not (script.parameters or script.functions or "@" in set_names)
     if name in set_names or _ANY_NAME in set_names:
         return False
-    return all(
-        value is not None and not any(part.startswith("-") for part in value.split())
-        for value in script.assigned.get(name, ())
-    )
+    fact = name, "harmless"
+    if fact not in script.facts:
+        script.facts[fact] = all(
+            value is not None and not any(part.startswith("-") for part in value.split())
+            for value in values_of(name, script)
+        )
+    return script.facts[fact]
+
+
+def values_of(name: str, script: Script) -> Iterator[str | None]:
+    """The values that a text and those around it give a variable; None for one that is not known."""
+    yield from script.assigned.get(name, ())
+    outer = script.outer
+    while outer is not None:
+        yield from outer.assigned.get(name, ())
+        if not names_set_by_commands(outer).isdisjoint((name, _ANY_NAME)):
+            yield None
+        outer = outer.outer
 
 
 def names_set_by_commands(script: Script) -> frozenset[str]:

@@ -17,6 +17,7 @@ from robota.core.permissions.words import UNKNOWN_WORD, Word, plain_word
 _NUMBER_OPTION = re.compile(r"-{1,2}\+?\d+\Z")
 _INPUT_READERS = frozenset({"at", "batch"})
 _INPUT_FILES = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
+_MAXIMUM_MARKS = 4  # xargs uses the last one that it is given
 _FIND_ACTIONS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 
 
@@ -95,6 +96,8 @@ def _fill_in(options: Sequence[Word], rest: tuple[Word, ...]) -> tuple[Word, ...
     for index, word in enumerate(options):
         if word.text.startswith("-I"):
             marks.add(word.text[2:] or (options[index + 1].text if index + 1 < len(options) else "{}"))
+    if len(marks) > _MAXIMUM_MARKS:
+        return (UNKNOWN_WORD,) * len(rest)
     return tuple(UNKNOWN_WORD if any(mark in word.text for mark in marks) else word for word in rest)
 
 

@@ -79,9 +79,11 @@ class Script:
         "assigned",
         "commands",
         "evaluates_text",
+        "facts",
         "functions",
         "holds_code",
         "lasting",
+        "outer",
         "parameters",
         "redirections",
         "set_names",
@@ -104,6 +106,10 @@ class Script:
         """Whether a quoted text contains a command substitution."""
         self.set_names: frozenset[str] | None = None
         """Variables that builtins set; worked out on first use."""
+        self.outer: Script | None = None
+        """The text around this one, whose variables it may use."""
+        self.facts: dict[tuple[str, str], bool] = {}
+        """What was found out about a variable's values; a long text asks for the same ones often."""
         self._counter = 0
 
     def next_scope(self) -> int:
