@@ -175,7 +175,10 @@ def test_a_damaged_cache_only_costs_time(work, tmp_path):
     UndoStore(base).save(plan, "one")
     for cache in (base / "caches").iterdir():
         cache.write_bytes(cache.read_bytes()[:-3])
-    saved = UndoStore(base).save(plan, "two")
+    store = UndoStore(base)
+    saved = store.save(plan, "two")
     run_bash("rm f", work)
-    UndoStore(base).undo(saved.entry_id or "", overwrite=lambda path: True)
+    assert saved.entry_id is not None
+    store.finish(saved.entry_id)
+    store.undo(saved.entry_id)
     assert (work / "f").read_text() == "old\n"

@@ -139,6 +139,14 @@ def test_an_unknown_command_elsewhere_has_that_directory_saved_too(work):
     assert str(work.parent / "other") in found.wide.trees
 
 
+def test_in_a_directory_behind_a_link_both_meanings_of_the_one_above_are_saved(work, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "link").symlink_to(work)
+    found = plan_command("cd .. && rm x", str(tmp_path / "elsewhere" / "link"), [str(work)])
+    assert found is not None
+    assert found.named.trees == (f"{tmp_path}/elsewhere/x", f"{tmp_path}/x")
+
+
 def test_devices_are_not_files_to_save(work):
     assert plan("echo x > /dev/stderr", work) is None
 

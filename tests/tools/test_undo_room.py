@@ -60,9 +60,14 @@ def test_a_huge_file_is_refused_politely_and_the_rest_is_saved(tmp_path, work):
 
 
 def test_too_many_files_are_refused_before_they_are_read(tmp_path, work):
-    store = UndoStore(tmp_path / "undo", limits=Limits(files=5))
+    class NoWrites(UndoCalls):
+        @staticmethod
+        def write(descriptor: int, data: object) -> int:
+            raise AssertionError("something was saved")
+
+    store = UndoStore(tmp_path / "undo", limits=Limits(files=5), calls=NoWrites())
     for number in range(6):
-        (work / str(number)).touch()
+        (work / str(number)).write_text(str(number))
     saved = store.save(everything(work), "call")
     reason = "The workspace has more than 5 files, too many to be saved for undo."
     assert (saved.entry_id, [each.reason for each in saved.unprotected]) == (None, [reason])
@@ -79,6 +84,17 @@ def test_what_does_not_fit_the_quota_is_said_and_leaves_nothing_behind(tmp_path,
     reason = "The workspace does not fit into the undo store (0 of 15,000 bytes are used)."
     assert (saved.entry_id, [each.reason for each in saved.unprotected]) == (None, [reason])
     assert [path for path in (tmp_path / "undo").rglob("*") if path.is_file()] == [tmp_path / "undo" / "lock"]
+
+
+def test_far_too_much_is_not_even_tried(tmp_path, work):
+    class NoWrites(UndoCalls):
+        @staticmethod
+        def write(descriptor: int, data: object) -> int:
+            raise AssertionError("something was saved")
+
+    (work / "a").write_bytes(bytes(50_000))
+    store = UndoStore(tmp_path / "undo", quota_bytes=10_000, calls=NoWrites())
+    assert [each.code for each in store.save(everything(work), "call").unprotected] == ["quota"]
 
 
 def test_a_file_larger_than_what_is_left_is_not_copied_to_its_end(tmp_path, work):

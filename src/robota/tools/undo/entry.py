@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
@@ -120,19 +119,6 @@ class OpenEntry(Struct, frozen=True):
             undoes=begun.undoes,
             unprotected=begun.unprotected,
         )
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the process that began it is there and has not ended it."""
-        if self.ended is not None:
-            return False
-        try:
-            os.kill(self.begun.pid, 0)
-        except ProcessLookupError:
-            return False
-        except PermissionError:
-            return True
-        return True
 
 
 def pair_records(records: Iterable[Record]) -> dict[str, OpenEntry]:

@@ -12,6 +12,7 @@ def collect(
     sizes: Mapping[bytes, int],
     quota_bytes: int,
     needed_by: Callable[[OpenEntry], set[bytes]],
+    is_running: Callable[[str], bool],
 ) -> tuple[Removal, list[OpenEntry], list[bytes]]:
     """The report, the entries that stay and the contents that go.
 
@@ -27,7 +28,7 @@ def collect(
     keep: list[OpenEntry] = []
     gone: list[OpenEntry] = []
     for pair, need in zip(pairs, needs, strict=True):
-        if total <= quota_bytes or pair.is_running:
+        if total <= quota_bytes or is_running(pair.begun.id):
             keep.append(pair)
             continue
         gone.append(pair)

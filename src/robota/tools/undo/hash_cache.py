@@ -35,11 +35,13 @@ class KnownFile(Struct, frozen=True, array_like=True):
 class HashCache:
     """`stored` holds as long as nothing is removed from the store; who removes something clears the cache."""
 
-    __slots__ = ("_known", "changed")
+    __slots__ = ("_known", "changed", "complete")
 
     def __init__(self, known: dict[bytes, KnownFile] | None = None) -> None:
         self._known = known or {}
         self.changed = False
+        self.complete = known is not None
+        """Whether it was made by a look at a whole workspace."""
 
     def look_up(self, path: bytes, facts: os.stat_result) -> KnownFile | None:
         known = self._known.get(path)
@@ -56,13 +58,14 @@ class HashCache:
 
     def clear(self) -> None:
         self._known.clear()
-        self.changed = True
+        self.changed, self.complete = True, False
 
     def drop_missing(self, trees: tuple[bytes, ...], seen: Collection[bytes]) -> None:
         gone = [path for path in self._known if path not in seen and is_inside(path, trees)]
         for path in gone:
             del self._known[path]
-        self.changed = self.changed or bool(gone)
+        self.changed = self.changed or bool(gone) or not self.complete
+        self.complete = True
 
     def encode(self) -> bytes:
         body = msgspec.msgpack.encode(self._known)

@@ -29,7 +29,6 @@ class Begun(Struct, frozen=True, kw_only=True, tag="begun", rename="camel", omit
     manifest: str
     """The content that lists the states before."""
     stored: int
-    pid: int = 0
     tool: str = ""
     session_id: str = ""
     call_id: str = ""

@@ -74,17 +74,18 @@ def plan_file(path: str, workspace: Sequence[str]) -> Plan:
 def plan_command(command: str, cwd: str, workspace: Sequence[str], home: str | None = None) -> Plan | None:
     """Before a shell command; None when it changes nothing."""
     house = os.path.expanduser("~") if home is None else home
-    here = os.path.realpath(cwd)
-    everything = Plan(Scope(), _widen(workspace, (here,)), workspace=_first(workspace))
+    # Behind a link `cd ..` leads elsewhere than the real path says, depending on what bash was told about it.
+    here = tuple(dict.fromkeys((os.path.abspath(cwd), os.path.realpath(cwd))))
+    everything = Plan(Scope(), _widen(workspace, here), workspace=_first(workspace))
     try:
         script = parse_shell(command)
     except ShellSyntaxError:
         return everything
-    invocations = walk(find_invocations(script, (here,), house))
+    invocations = walk(find_invocations(script, here, house))
     reach = _Reach(script, house)
     for invocation in invocations:
         reach.add(invocation)
-    for touch in find_touches(script, invocations, (here,), house):
+    for touch in find_touches(script, invocations, here, house):
         if touch.kind != "read":
             reach.add_touch(touch)
     if reach.wide:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from hashlib import sha256
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -80,6 +81,27 @@ class Camera:
         )
         return Snapshot(manifest, tuple(self._problems[path] for path in left_out))
 
+    def measure(self, scope: Scope) -> int:
+        """About how many bytes a snapshot would read; raises when there are too many files."""
+        size, count, pending = 0, 0, [os.fsencode(tree) for tree in scope.trees]
+        limits = self._limits or Limits()
+        skipped = frozenset(self._skip)
+        while pending:
+            path = pending.pop()
+            with suppress(OSError), os.scandir(path) as names:
+                for entry in names:
+                    count += 1
+                    if count > limits.files:
+                        raise TooMany
+                    if entry.path in skipped:
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append(entry.path)
+                    elif entry.is_file(follow_symlinks=False):
+                        bytes_here = entry.stat(follow_symlinks=False).st_size
+                        size += bytes_here if bytes_here <= limits.file_bytes else 0
+        return size
+
     def look(self, path: bytes) -> PathState | None:
         """The state of one path; it becomes part of the snapshot."""
         try:
@@ -101,10 +123,11 @@ class Camera:
         return state
 
     def _walk(self, top: bytes) -> None:
-        pending = [top]
+        pending = [] if is_inside(top, self._skip) else [top]
+        skipped = frozenset(self._skip)
         while pending:
             path = pending.pop()
-            if is_inside(path, self._skip):
+            if path in skipped:
                 continue
             state = self.look(path)
             if state is not None and state.kind == "directory":
@@ -116,7 +139,7 @@ class Camera:
         except OSError as error:
             self._leave_out(path, "unreadable", error.strerror or str(error))
             return
-        yield from (os.path.join(path, name) for name in names)
+        yield from (path.rstrip(b"/") + b"/" + name for name in names)
 
     def _describe(self, path: bytes, facts: os.stat_result) -> PathState | None:
         if stat.S_ISLNK(facts.st_mode):

@@ -22,17 +22,20 @@ from robota.tools.undo.gc import collect
 from robota.tools.undo.hash_cache import HashCache
 from robota.tools.undo.journal import Begun, Carried, Ended, Journal
 from robota.tools.undo.plan import Plan
+from robota.tools.undo.saved_states import SavedStates
 from robota.tools.undo.scope import Scope
 from robota.tools.undo.snapshot import Camera, Limits, TooMany, Unprotected
-from robota.tools.undo.state import Change, Manifest, PathState, compare
+from robota.tools.undo.state import Change, Manifest, compare
 from robota.tools.undo.store_folder import StoreFolder
 from robota.tools.undo.way_back import Decide, WayBack, keep_all
 
 DEFAULT_QUOTA_BYTES = 4 * 1024**3
 MAX_LABEL_CHARACTERS = 500
+_TOO_MANY = "has more than {:,} files, too many to be saved for undo."
+_TOO_LARGE = "does not fit into the undo store ({:,} of {:,} bytes are used)."
 _NO_LIMIT = float("inf")
-_MANIFEST = msgspec.msgpack.Decoder(Manifest)
-_CHANGES: msgspec.msgpack.Decoder[list[Change]] = msgspec.msgpack.Decoder(list[Change])
+_BEST_COMPRESSION = 4
+"""What is larger than the room that is left times this is not even tried."""
 
 
 class UndoStore:
@@ -55,7 +58,8 @@ class UndoStore:
         self._folder = StoreFolder(self.base_dir, calls)
         self._journal = Journal(f"{self.base_dir}/journal.jsonl", calls)
         self._blobs = BlobStore(f"{self.base_dir}/blobs", calls)
-        self._running: dict[str, Plan] = {}
+        self._states = SavedStates(self._blobs)
+        self._running: dict[str, tuple[Plan, int]] = {}
 
     # --- before and after a call -----------------------------------------------------------------------
 
@@ -77,17 +81,18 @@ class UndoStore:
                 except (QuotaExceeded, TooMany) as error:
                     problems = (*problems, self._explain(error, attempt))
                 else:
-                    self._running[begun.id] = attempt
+                    self._running[begun.id] = attempt, self._folder.mark_running(begun.id)
                     return Saved(begun.id, problems)
         return Saved(None, problems)
 
     def finish(self, entry_id: str) -> Entry:
         """Record how the call left what was saved. An entry that changed nothing stays, with no files."""
         with self._lock():
-            plan = self._running.pop(entry_id, None)
-            if plan is None:
+            if entry_id not in self._running:
                 raise ValidationError(f"The call of undo entry {entry_id} is not running here.")
-            before = self._read_manifest(self._find(entry_id).begun)
+            plan, mark = self._running.pop(entry_id)
+            self._folder.unmark_running(entry_id, mark)
+            before = self._states.before(self._find(entry_id).begun)
             camera = self._camera(
                 self._folder.cache_of(plan.workspace),
                 limits=self._limits,
@@ -120,7 +125,7 @@ class UndoStore:
         """
         with self._lock():
             pair = self._find(entry_id)
-            if entry_id in self._running or (pair.begun.pid != os.getpid() and pair.is_running):
+            if self._folder.is_running(entry_id):
                 raise StorageError(f"“{pair.begun.label}” is still running: wait for it, or stop it first.")
             begun = msgspec.structs.replace(
                 self._new_entry(f"undo: {pair.begun.label}"),
@@ -135,7 +140,7 @@ class UndoStore:
                 self._begin(begun, plan, (), way=way)
                 way.go(steps, self._blobs)
             after = self._camera(HashCache()).take(plan.scope).manifest.states
-            self._end(begun.id, compare(self._read_manifest(self._find(begun.id).begun), after))
+            self._end(begun.id, compare(self._states.before(self._find(begun.id).begun), after))
             return Undone(begun.id, way.restored, way.kept)
 
     # --- room ------------------------------------------------------------------------------------------
@@ -145,7 +150,9 @@ class UndoStore:
         with self._lock():
             quota = self.quota_bytes if quota_bytes is None else quota_bytes
             pairs = list(pair_records(self._journal.records).values())
-            removal, keep, blobs = collect(pairs, self._blobs.sizes(), quota, self._needed_by)
+            removal, keep, blobs = collect(
+                pairs, self._blobs.sizes(), quota, self._states.needed_by, self._folder.is_running
+            )
             if dry_run:
                 return removal
             records = [record for pair in keep for record in (pair.begun, pair.ended) if record is not None]
@@ -173,25 +180,21 @@ class UndoStore:
 
     def _new_entry(self, label: str) -> Begun:
         clean = label[:MAX_LABEL_CHARACTERS].encode("utf-8", "replace").decode()
-        return Begun(
-            id=self._ports.new_id(),
-            at=self._ports.now(),
-            label=clean,
-            manifest="",
-            stored=0,
-            pid=os.getpid(),
-        )
+        return Begun(id=self._ports.new_id(), at=self._ports.now(), label=clean, manifest="", stored=0)
 
     def _begin(
         self, begun: Begun, plan: Plan, problems: tuple[Unprotected, ...], way: WayBack | None = None
     ) -> tuple[Unprotected, ...]:
         """Save the contents, then the record. An undo is saved whatever it takes."""
         cache = self._folder.cache_of(plan.workspace)
+        room = self.quota_bytes - self._used() if way is None else _NO_LIMIT
+        skip = tuple(map(os.fsencode, plan.spared))
         try:
-            with self._batch(self.quota_bytes - self._used() if way is None else _NO_LIMIT) as batch:
+            with self._batch(room) as batch:
                 limits = self._limits if way is None else None
-                skip = tuple(map(os.fsencode, plan.spared))
                 camera = self._camera(cache, batch=batch, limits=limits, skip=skip)
+                if plan.wide and not cache.complete and camera.measure(plan.scope) > room * _BEST_COMPRESSION:
+                    raise QuotaExceeded
                 manifest, unprotected = camera.take(plan.scope)
                 if way is not None:
                     states = way.with_real_modes(manifest.states)
@@ -229,30 +232,13 @@ class UndoStore:
 
     def _way_back(self, pair: OpenEntry) -> WayBack:
         if pair.ended is not None:
-            changes = _CHANGES.decode(self._blobs.read(bytes.fromhex(pair.ended.changes)))
+            changes = self._states.changes(pair.ended)
             return WayBack(changes, self._calls)
-        before = self._read_manifest(pair.begun)
+        before = self._states.before(pair.begun)
         camera = self._camera(HashCache(), skip=(*before.left_out, *before.skipped))
         scope = Scope(tuple(map(os.fsdecode, before.trees)), tuple(map(os.fsdecode, before.states)))
         changes = compare(before, camera.take(scope).manifest.states)
         return WayBack(changes, self._calls, certain=False)
-
-    def _needed_by(self, pair: OpenEntry) -> set[bytes]:
-        """The contents without which an entry could not be undone."""
-        own = bytes.fromhex(pair.begun.manifest if pair.ended is None else pair.ended.changes)
-        try:
-            data = self._blobs.read(own)
-        except StorageError:
-            return set()  # such an entry cannot be undone any more, whatever is kept for it
-        states: list[PathState | None]
-        if pair.ended is None:
-            states = [*_MANIFEST.decode(data).states.values()]
-        else:
-            states = [change.before for change in _CHANGES.decode(data)]
-        return {own, *(state.digest for state in states if state is not None and state.digest is not None)}
-
-    def _read_manifest(self, begun: Begun) -> Manifest:
-        return _MANIFEST.decode(self._blobs.read(bytes.fromhex(begun.manifest)))
 
     def _camera(
         self,
@@ -287,8 +273,5 @@ class UndoStore:
     def _explain(self, error: Exception, plan: Plan) -> Unprotected:
         what = "What the call may change" if plan.wide is None else "The workspace"
         if isinstance(error, TooMany):
-            reason = f"{what} has more than {self._limits.files:,} files, too many to be saved for undo."
-            return Unprotected("too_many_files", reason)
-        used, quota = self._used(), self.quota_bytes
-        reason = f"{what} does not fit into the undo store ({used:,} of {quota:,} bytes are used)."
-        return Unprotected("quota", reason)
+            return Unprotected("too_many_files", f"{what} {_TOO_MANY.format(self._limits.files)}")
+        return Unprotected("quota", f"{what} {_TOO_LARGE.format(self._used(), self.quota_bytes)}")

@@ -13,7 +13,7 @@ from robota.core.errors import StorageError
 from robota.tools.undo.calls import UndoCalls, write_all
 from robota.tools.undo.hash_cache import HashCache, decode_cache
 
-_PARTS = ("", "/blobs", "/caches", "/tmp")
+_PARTS = ("", "/blobs", "/caches", "/running", "/tmp")
 
 
 class StoreFolder:
@@ -42,6 +42,21 @@ class StoreFolder:
             yield
         finally:
             os.close(descriptor)
+
+    def mark_running(self, entry_id: str) -> int:
+        """A descriptor that stands for a running call: it closes with the process, whatever ends that."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        descriptor = os.open(self._running_path(entry_id), flags, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return descriptor
+
+    def unmark_running(self, entry_id: str, descriptor: int) -> None:
+        with suppress(OSError):
+            os.unlink(self._running_path(entry_id))
+        os.close(descriptor)
+
+    def is_running(self, entry_id: str) -> bool:
+        return _is_locked(self._running_path(entry_id))
 
     def cache_of(self, workspace: str) -> HashCache:
         if workspace not in self._caches:
@@ -76,6 +91,9 @@ class StoreFolder:
     def remove_leftovers(self) -> None:
         for file in os.scandir(self.temporary):
             self._calls.unlink(file.path)
+        for file in os.scandir(f"{self.path}/running"):
+            if not _is_locked(file.path):
+                self._calls.unlink(file.path)
 
     def _prepare(self) -> None:
         for part in _PARTS:
@@ -89,4 +107,25 @@ class StoreFolder:
                 os.chmod(path, 0o700)
 
     def _cache_path(self, workspace: str) -> str:
-        return f"{self.path}/caches/{sha256(os.fsencode(workspace)).hexdigest()[:32]}"
+        return f"{self.path}/caches/{_file_name(workspace)}"
+
+    def _running_path(self, entry_id: str) -> str:
+        return f"{self.path}/running/{_file_name(entry_id)}"
+
+
+def _file_name(text: str) -> str:
+    return sha256(os.fsencode(text)).hexdigest()[:32]
+
+
+def _is_locked(path: str) -> bool:
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
