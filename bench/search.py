@@ -2,8 +2,8 @@
 
 Every row runs in this process as a tool call would, page cache warm, by turns with its yardstick, so that a
 busy machine slows both; ratios are of the least times. On a busy machine the CPU column is the steadier.
-The yardstick of Grep is ripgrep with the same flags, its output read and thrown away; that of Glob is
-`rg --files` and a stat of what matched.
+The yardstick of Grep is ripgrep with the same flags, writing to a file; that of Glob is `rg --files` and a
+stat of what matched.
 """
 
 from __future__ import annotations
@@ -58,16 +58,17 @@ def _make_line(source: random.Random) -> str:
     return "    " * source.randint(0, 3) + " ".join(source.choices(WORDS, k=source.randint(3, 10))) + "\n"
 
 
-def run_ripgrep(root: str, search: Search) -> int:
+def run_ripgrep(root: str, search: Search) -> bytes:
+    """Into a file: a pipe would have to be emptied, which is not ripgrep's work."""
     command = write_command(find_engine(True), search)
-    answer = subprocess.run(command, cwd=root, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=False)
-    return len(answer.stdout)
+    with tempfile.TemporaryFile() as output:
+        subprocess.run(command, cwd=root, stdin=subprocess.DEVNULL, stdout=output, check=False)
+        output.seek(0)
+        return output.read()
 
 
 def list_and_stat(root: str, name: str) -> int:
-    command = write_command(find_engine(True), Search(report="files", names=(name,)))
-    answer = subprocess.run(command, cwd=root, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True)
-    paths = answer.stdout.split(b"\0")[:-1]
+    paths = run_ripgrep(root, Search(report="files", names=(name,))).split(b"\0")[:-1]
     base = os.fsencode(root)
     return sum(os.stat(os.path.join(base, path)).st_mtime_ns > 0 for path in paths)
 

@@ -18,7 +18,7 @@ from robota.tools.search.engine import find_engine
 
 pytestmark = pytest.mark.anyio
 
-MARK = "search-child-test"
+MARK = f"search-child-test-{os.getpid()}"
 
 
 @pytest.fixture(autouse=True)

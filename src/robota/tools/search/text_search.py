@@ -93,12 +93,16 @@ class TextSearch:
 
     def _print_lines(self, source: TextSource) -> bytes | None:
         page = _Page(self._before, self._after, self._columns)
+        passed = b""  # its lines are counted only when something follows
         for block in source.blocks():
+            page.pass_over(passed)
+            passed = b""
             if self._may_match(block):
                 text = _decode(block)
                 page.add(text, self._merged_spans(text) if self._spans_lines else self._spans(text))
             else:
-                page.pass_over(block)
+                passed = block
+        page.pay(passed)
         return b"".join(page.lines) if page.lines else None
 
     def _spans(self, text: str) -> Iterator[tuple[int, int]]:
@@ -165,6 +169,11 @@ class _Page:
             self._skip(_decode(block), 0, None)
         else:
             self._number += block.count(b"\n")
+
+    def pay(self, block: bytes) -> None:
+        """The last block, without a match: lines may still be owed."""
+        if self._owed:
+            self.pass_over(block)
 
     def add(self, text: str, spans: Iterator[tuple[int, int]]) -> None:
         position = 0
