@@ -109,6 +109,8 @@ def test_a_command_whose_words_say_it_all_is_saved_exactly(command, trees, work)
         "git reflog expire --all",
         "sort -o a.txt a.txt; tar x",
         "strace -o a.txt ls",
+        "let 'a[$(rm a.txt)]=1'",
+        "cd src; > x.py",
     ],
 )
 def test_a_command_that_may_do_anything_has_the_whole_workspace_saved(command, work):

@@ -39,6 +39,10 @@ _INTO_DIRECTORIES = frozenset({"cp", "ln", "mkdir", "mv", "touch"})
 """Of a directory they name they change the entry they make in it, not what else it holds."""
 
 
+_ARITHMETIC = frozenset({
+    "[", "declare", "export", "let", "local", "printf", "read", "readonly", "test", "unset", "wait",
+})  # fmt: skip
+"""Builtins that may run a substitution which stands in an array's subscript."""
 _RUNNERS = frozenset({
     "bash", "builtin", "command", "env", "eval", "nice", "nohup", "sh", "sudo", "time", "timeout",
 })  # fmt: skip
@@ -103,7 +107,7 @@ class _Reach:
         self._assigned = frozenset(script.assigned)
         self.named = Scope()
         self.directories: list[str] = []
-        self.wide = self._takes_all = script.evaluates_text or any(map(steering, names))
+        self.wide = self._takes_all = _is_doubtful(script) or any(map(steering, names))
         self._objects: list[str] = []
 
     @property
@@ -152,6 +156,16 @@ class _Reach:
                 self.named = self.named.join(cover(repository.folders))
                 self.directories.append(repository.top)
                 self._objects += [os.path.join(folder, "objects") for folder in repository.folders]
+
+
+def _is_doubtful(script: Script) -> bool:
+    """Whether there is more in a text than its commands show."""
+    programs = {command.words[0].text for command in script.commands}
+    computes = script.holds_code and not programs.isdisjoint(_ARITHMETIC)
+    moved = bool(script.redirections) and not programs.isdisjoint(
+        ("cd", "pushd", "popd", "builtin", "command")
+    )
+    return script.evaluates_text or computes or moved
 
 
 def _is_harmless(invocation: Invocation) -> bool:
