@@ -36,12 +36,12 @@ KEPT = table(r"""
     ls a # b \⏎ls c ¦ ls -l > /dev/nu\⏎ll
     cat <<EOF⏎rm\⏎ x⏎EOF ¦ cat <<'EOF'⏎$\⏎(rm x)⏎EOF ¦ cat <<EOF⏎a\⏎EOF⏎rm x⏎EOF
     ls '#1' \⏎ -l ¦ cat "# a \⏎ b"
-    cat "a # b\⏎c" ¦ cat <<EOF⏎# a \⏎b⏎EOF
+    ls "#1"\⏎a ¦ ls "x #1"\⏎ -l ¦ cat "a # b\⏎c" ¦ cat <<EOF⏎# a \⏎b⏎EOF
 """)
 UNTOLD = table(r"""
     ls ' #' ; el\⏎se ¦ ls ' # ' $\⏎(ls a) ¦ cat " # $\⏎(ls a)" ¦ cat " # ${x}\⏎y"
     ls `ls # a \⏎b` ¦ ls $'a\⏎b'
-    cat <<'A\'⏎A\⏎ls a
+    ls " #1"\⏎a ¦ cat <<'A\'⏎A\⏎ls a
 """)
 
 

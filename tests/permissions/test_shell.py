@@ -178,7 +178,7 @@ def test_an_argument_that_may_complete_a_denied_command_is_asked_about() -> None
 
 RULES = table("""
     Bash(ls *) ¦ Bash(ls) ¦ Bash(echo *) ¦ Bash(git status) ¦ Bash(git log *) ¦ Bash(npm test)
-    Bash(npm run *)
+    Bash(npm run *) ¦ Bash(read *)
 """)
 
 COVERED = table(r"""
@@ -186,7 +186,7 @@ COVERED = table(r"""
     gi"t" st\atus
     ls; echo a ¦ ls && echo b ¦ ls || echo b ¦ ls | echo c ¦ ls⏎echo d ¦ echo a & ls ¦ ls; ¦ ls & ¦ ! ls
     (ls) ¦ { ls; } ¦ if ls; then echo a; else ls; fi ¦ for i in a b; do echo $i; done
-    while ls; do echo x; done
+    while ls; do echo x; done ¦ while IFS= read -r l; do echo "$l"; done ¦ IFS=$'\n' read -r l
     case $X in a) ls;; *) echo x;; esac ¦ f() { ls; } ¦ ((i++)); ls ¦ [[ -f x ]] && ls ¦ [ -f x ] && ls
     test -d a && ls
     echo $(ls) ¦ echo "$(ls -l)" ¦ echo `ls` ¦ X=$(ls); echo "$X" ¦ X=1; echo $X ¦ echo "$(git status)"
@@ -214,6 +214,7 @@ UNCOVERED = table(r"""
     timeout 5 rm x
     ./ls ¦ /bin/ls ¦ "ls -l" ¦ ls\ -l ¦ git\ status ¦ 'npm test' ¦ l? x ¦ {ls,-l} ¦ $X ¦ echo 'x ¦ ls &&
     ls ) ls
+    IFS=x ls ¦ IFS=$X read -r l ¦ PATH=/x read -r l
     FOO=1 ls ¦ PATH=/x ls ¦ LD_PRELOAD=x ls ¦ NODE_OPTIONS=x ls ¦ LANG=$(rm) ls ¦ LANG=../x ls ¦ LANG=$X ls
     PATH=/x; ls ¦ IFS=x; ls ¦ BASH_ENV=x; ls ¦ PS4='$(rm x)'; ls ¦ for PATH in /x; do ls; done
     : ${PATH:=x}; ls

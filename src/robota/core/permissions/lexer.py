@@ -197,6 +197,8 @@ def _read_escape(reader: Reader, pieces: list[Piece]) -> None:
     if escapes is not None:
         pieces.append(("text", escapes.group()[1::2], True))
         reader.pos = escapes.end()
+    elif reader.peek(3) in (JOINT + " ", JOINT + "\t") and pieces and pieces[-1][2]:
+        reader.pos += 2  # after a quote and before a blank nothing can be torn
     elif reader.peek(2) == JOINT:
         raise ShellSyntaxError("a backslash at a line end tears a word or an operator apart")
     else:

@@ -69,7 +69,7 @@ class _Coverage:
     def rule_for(self, invocation: Invocation) -> str | None:
         """The text of a rule that covers the invocation and all that it runs."""
         command = invocation.command
-        inert = all(is_inert(assignment) for assignment in command.assignments)
+        inert = all(is_inert(assignment, command) for assignment in command.assignments)
         key = command_key(command.words)
         full = " ".join(command_words(command)) if command.assignments else key
         for text, pattern in self._patterns:
@@ -123,10 +123,14 @@ class _Coverage:
         )
 
 
-def is_inert(assignment: Assignment) -> bool:
+def is_inert(assignment: Assignment, command: Command) -> bool:
     """Whether a variable set for one command cannot change what it runs."""
     value = assignment.value
-    if assignment.name not in load_programs().inert_variables or value is None or not value.literal:
+    if value is None or not value.literal:
+        return False
+    if assignment.name == "IFS" and command.words[0].text == "read":
+        return True
+    if assignment.name not in load_programs().inert_variables:
         return False
     return ".." not in value.text and not value.text.startswith(("/", ":"))
 
