@@ -164,3 +164,25 @@ def test_a_write_deny_binds_programs_that_write_files(command: str) -> None:
 )
 def test_a_write_deny_leaves_other_commands_alone(command: str) -> None:
     assert decide(command, "Write(/etc/**)") == "auto"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["cd /etc && > passwd", "cd /etc; > passwd", "cd /etc; ls; 2> passwd", "cd /etc && { ls; } > passwd"],
+)
+def test_a_redirection_without_a_command_is_judged_where_cd_has_led(text: str) -> None:
+    rules = {"allow": ["Bash"], "deny": ["Write(/etc/**)"]}
+    assert evaluate_permission("Bash", {"command": text}, cwd="/w", **rules) == "deny"
+    assert (
+        evaluate_permission(
+            "Bash", {"command": text}, cwd="/w", mode="acceptEdits", allow=["Bash(cd *)", "Bash(ls)"]
+        )
+        == "approve"
+    )
+    inside = text.replace("/etc", "sub")
+    assert (
+        evaluate_permission(
+            "Bash", {"command": inside}, cwd="/w", mode="acceptEdits", allow=["Bash(cd *)", "Bash(ls)"]
+        )
+        == "auto"
+    )

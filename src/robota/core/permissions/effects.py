@@ -15,7 +15,7 @@ from robota.core.permissions.invocations import (
     Directories,
     Invocation,
     find_invocations,
-    track_directories,
+    visited_directories,
     walk,
 )
 from robota.core.permissions.paths import normalise
@@ -147,10 +147,7 @@ def find_touches(
 def _loose(script: Script, directories: Directories, home: str) -> Iterator[Touch]:
     if not script.redirections:
         return
-    tracked = track_directories(script, directories, home)
-    possible: Directories = tuple(
-        dict.fromkeys([*directories, *(each for group in tracked for each in group)])
-    )
+    possible = visited_directories(script, directories, home)
     for command in script.redirections:
         yield from _redirected(command, possible)
 

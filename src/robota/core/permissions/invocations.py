@@ -143,6 +143,18 @@ def track_directories(script: Script, directories: Directories, home: str) -> li
     return tracked
 
 
+def visited_directories(script: Script, directories: Directories, home: str) -> Directories:
+    """Every directory the text may be in at some point, also after its last `cd`."""
+    tracked = track_directories(script, directories, home)
+    searched = any(True for _ in values_of("CDPATH", script))
+    targets = [
+        _destinations(command, here, home, unknown=searched)
+        for command, here in zip(script.commands, tracked, strict=True)
+        if _moves(command)
+    ]
+    return _union(directories, *tracked, *targets)
+
+
 def _look_up(
     lasting: dict[tuple[int, ...], Directories], scope: tuple[int, ...], start: Directories
 ) -> Directories:
