@@ -32,7 +32,7 @@ test: $(VENV)/.dev ## Run the tests that need nothing but pip
 
 test-system: $(VENV)/.dev ## Install Debian packages and run the tests that need them
 	sh tests/system/install.sh
-	$(BIN)/python -m pytest -m system tests/system
+	$(BIN)/python -m pytest -m system
 
 format: $(VENV)/.dev ## Rewrite the code in the house format
 	$(BIN)/ruff format src tests bench fuzz

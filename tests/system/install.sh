@@ -2,7 +2,7 @@
 # Debian packages of the system tests. Fails loudly where they cannot be had.
 set -eu
 missing=""
-for pair in tmux:tmux bwrap:bubblewrap; do
+for pair in tmux:tmux bwrap:bubblewrap rsync:rsync sponge:moreutils; do
   command -v "${pair%%:*}" > /dev/null || missing="$missing ${pair##*:}"
 done
 [ -z "$missing" ] && exit 0
