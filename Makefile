@@ -7,7 +7,7 @@ CASES ?= 100000
 SEED ?= 1
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help run test test-system check format static fuzz soak bench stubs pins clean
+.PHONY: help run test test-system check format static fuzz soak bench bench-search stubs pins clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -51,6 +51,9 @@ fuzz: $(VENV)/.dev ## CASES generated inputs to the permission evaluator
 
 bench: $(VENV)/.dev ## Measure the engine beside a hand-written httpx2 loop
 	$(BIN)/python bench/run.py
+
+bench-search: $(VENV)/.dev ## Measure Grep and Glob beside ripgrep on 50,000 files
+	$(BIN)/python bench/search.py
 
 soak: $(VENV)/.dev ## Many turns in one process: memory and descriptors must stay flat
 	$(BIN)/python bench/soak.py

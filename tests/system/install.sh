@@ -2,7 +2,8 @@
 # Debian packages of the system tests. Fails loudly where they cannot be had.
 set -eu
 missing=""
-for pair in tmux:tmux bwrap:bubblewrap rsync:rsync sponge:moreutils; do
+for pair in tmux:tmux bwrap:bubblewrap rsync:rsync sponge:moreutils ed:ed ex:vim-tiny patch:patch \
+  sqlite3:sqlite3 unzip:unzip zip:zip make:make; do
   command -v "${pair%%:*}" > /dev/null || missing="$missing ${pair##*:}"
 done
 [ -z "$missing" ] && exit 0
