@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import sys
 from pathlib import Path
@@ -303,3 +304,12 @@ def test_shortening_keeps_both_ends_within_the_limit() -> None:
 def test_clipping_keeps_the_beginning() -> None:
     assert clip("abcdef", 4) == "abcd\n[... 2 more characters left out]"
     assert clip("abcd", 4) == "abcd"
+
+
+async def test_a_child_that_prints_a_gigabyte_costs_no_more_memory_than_the_cap() -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    result = await run_process(["head", "-c", str(1024 * MEGABYTE), "/dev/zero"])
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+
+    assert result.exit_code == 0
+    assert grown * 1024 < 16 * MEGABYTE

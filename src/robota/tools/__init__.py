@@ -16,6 +16,14 @@ _MODULES = {
     "robota.tools.builtins.grep": "grep_tool",
     "robota.tools.builtins.web_fetch": "web_fetch_tool",
     "robota.tools.builtins.web_search": "web_search_tool",
+    "robota.tools.builtins.bash_output": "bash_output_tool",
+    "robota.tools.builtins.kill_bash": "kill_bash_tool",
+    "robota.tools.builtins.todo": "TodoList todo_tool",
+    "robota.tools.builtins.ask_user": "ask_user_tool",
+    "robota.tools.builtins.plan": "PlanState plan_tools",
+    "robota.tools.processes": "ProcessTable",
+    "robota.tools.undo.store": "UndoStore",
+    "robota.tools.undo.guard": "guarded",
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
 
