@@ -102,7 +102,7 @@ def make_shell_case(rng: random.Random) -> Case:
     if spliced != text:
         kind += " (continued)"
         accepted |= {"approve", "deny"}
-    context = {"mode": mode, "allow": ALLOW, "deny": DENY, "cwd": "/work/project", "home": "/home/nobody"}
+    context = {"mode": mode, "allow": ALLOW, "deny": DENY, "cwd": "/srv/project", "home": "/home/nobody"}
     return Case(f"shell: {kind}", "Bash", {"command": spliced}, context, accepted)
 
 
@@ -207,7 +207,7 @@ def make_arbitrary_case(rng: random.Random) -> Case:
     direct = {key.get(tool, "file_path"): random_text(rng)}
     tool_input = direct if rng.random() < 0.6 else random_value(rng)
     mode = rng.choice(MODES) if rng.random() < 0.95 else random_text(rng)
-    context: dict[str, Any] = {"mode": mode, "cwd": "/work/project", "home": "/home/nobody"}
+    context: dict[str, Any] = {"mode": mode, "cwd": "/srv/project", "home": "/home/nobody"}
     context |= {name: random_rules(rng, tool) for name in ("allow", "deny", "ask") if rng.random() < 0.6}
     return Case("arbitrary input", tool, tool_input, context, frozenset(STRICTNESS))
 
@@ -366,7 +366,7 @@ def ratio_to_parse(text: str, allow: Sequence[str], deny: Sequence[str]) -> floa
     data, parser = text.encode(), bash_parser()
     parse = min(time_call(lambda: parser.parse(data)) for _ in range(5))
     judge = min(
-        time_call(lambda: evaluate_permission("Bash", {"command": text}, allow=allow, deny=deny, cwd="/work"))
+        time_call(lambda: evaluate_permission("Bash", {"command": text}, allow=allow, deny=deny, cwd="/srv"))
         for _ in range(3)
     )
     return judge / parse
