@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PROMPT ?=
+export PROMPT
 CASES ?= 100000
 SEED ?= 1
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
@@ -23,8 +23,8 @@ $(VENV)/.dev: pyproject.toml constraints.txt
 	@touch $@ $(VENV)/.run
 
 run: $(VENV)/.run ## Start robota; with PROMPT=… or without a terminal, run one turn
-	@if [ -n "$(PROMPT)" ] || [ ! -t 0 ]; then \
-	  $(BIN)/robota -p "$(or $(PROMPT),What is this project?)" < /dev/null; \
+	@if [ -n "$$PROMPT" ] || [ ! -t 0 ]; then \
+	  $(BIN)/robota -p "$${PROMPT:-What is this project?}" < /dev/null; \
 	else $(BIN)/robota; fi
 
 test: $(VENV)/.dev ## Run the tests that need nothing but pip

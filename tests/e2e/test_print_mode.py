@@ -93,6 +93,8 @@ def test_without_a_key_the_scripted_model_answers_and_says_what_it_is(tmp_path: 
         (("-p", "x", "--nonsense"), "No such option"),
         (("-p", "x", "--allow", "Bash("), "'Bash('"),
         (("-p", "x", "--deny", ""), "--deny"),
+        (("-p", "x", "--deny", "bash(rm *)"), "did you mean Bash?"),
+        (("-p", "x", "--deny", "rm"), "names no tool"),
         (("hello",), "no terminal"),
     ],
 )
@@ -177,3 +179,66 @@ def test_the_version_is_answered_without_loading_the_command_line() -> None:
 
     assert version.startswith("robota 0.")
     assert not {"click", "msgspec", "asyncio", "typing"} & set(modules.split())
+
+
+def test_a_model_without_a_service_is_an_error_and_not_the_offline_model(tmp_path: Path) -> None:
+    done = robota("-p", "x", "--model", "gpt-5.2", cwd=tmp_path)
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "--base-url" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("redirection", "said"), [("> /dev/full", "could not be written"), (">&-", ""), ("2>&-", "")]
+)
+def test_output_that_cannot_be_written_causes_no_traceback(
+    tmp_path: Path, redirection: str, said: str
+) -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m robota -p hi {redirection}"],
+        cwd=tmp_path,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert "Traceback" not in done.stdout + done.stderr
+    assert said in done.stderr
+    assert (done.returncode == 0) == (said == "")
+
+
+def test_a_terminal_that_knows_only_ascii_gets_the_whole_answer(tmp_path: Path) -> None:
+    with ModelServer(["snow: \u2603", " done"]).in_thread() as server:
+        done = subprocess.run(
+            [sys.executable, "-m", "robota", "-p", "x"],
+            cwd=tmp_path,
+            env=environment(
+                PYTHONIOENCODING="ascii", ROBOTA_BASE_URL=f"{server.url}/v1", ROBOTA_MODEL="scripted"
+            ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    assert (done.returncode, done.stdout) == (0, "snow: ? done\n")
+
+
+def test_a_working_directory_that_is_gone_is_one_sentence(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    done = subprocess.run(
+        ["bash", "-c", f"cd gone && rmdir ../gone && {sys.executable} -m robota -p hi"],
+        cwd=tmp_path,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 1
+    assert "working directory" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -129,3 +129,13 @@ async def test_the_user_may_refuse_a_command(project: Path) -> None:
     assert "Permission denied" in content
     assert not (project / "made").exists()
     assert person.asked[0].tool_input == {"command": "touch made"}
+
+
+async def test_a_rule_of_the_users_own_goes_before_the_question_about_elsewhere(
+    project: Path, elsewhere: Path
+) -> None:
+    rules = Rules(allow=(f"Read({elsewhere}/**)",))
+
+    [content] = await results(project, call("Read", file_path=str(elsewhere / "secret.txt")), rules=rules)
+
+    assert "the secret" in content

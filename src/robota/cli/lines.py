@@ -27,7 +27,9 @@ class LinePrinter:
         self.out = out
         self.err = err
         self.reader_is_gone = False
-        """Nobody reads the answer any more; there is nothing left to print it for."""
+        """The answer cannot be written any more; there is nothing left to print it for."""
+        self.failure: OSError | None = None
+        """Why, unless a reader simply left."""
         self._at_line_start = True
 
     def show(self, event: TurnEvent) -> None:
@@ -54,6 +56,8 @@ class LinePrinter:
             self.out.flush()
         except BrokenPipeError:
             self.reader_is_gone = True
+        except OSError as error:
+            self.reader_is_gone, self.failure = True, error
         self._at_line_start = text.endswith("\n")
 
     def remark(self, text: str) -> None:
@@ -82,6 +86,8 @@ async def take_turn(agent: Agent, prompt: str, printer: LinePrinter) -> int:
         finally:
             stop()
     if printer.reader_is_gone:
+        if printer.failure is not None:
+            print(f"robota: The answer could not be written: {printer.failure}.", file=printer.err)
         return 1
     if result.error is not None:
         printer.end()
@@ -97,18 +103,41 @@ async def take_turn(agent: Agent, prompt: str, printer: LinePrinter) -> int:
 
 
 async def ask_on_terminal(request: ApprovalRequest) -> bool:
-    """The question of the line prompt; anything but a clear yes is a no."""
-    from anyio import to_thread  # noqa: PLC0415 - loaded by the run that asks
-
+    """The question of the line prompt; anything but a clear yes is a no, and Ctrl-C ends the turn."""
     print(f"\n[Permission Required] Tool: {request.tool_name}", file=sys.stderr)
     for name, value in request.tool_input.items():
-        print(f"  {name}: {strip_controls(str(value))}", file=sys.stderr)
+        shown = "\n".join(f"    | {visible(line)}" for line in str(value).split("\n"))
+        print(f"  {name}:\n{shown}", file=sys.stderr)
     print(f"  {request.reason}", file=sys.stderr)
     try:
-        answer = await to_thread.run_sync(lambda: input("Allow once? [y/N] "), abandon_on_cancel=True)
-    except EOFError:
+        answer = read_line("Allow once? [y/N] ")
+    except KeyboardInterrupt:
+        signal.raise_signal(signal.SIGINT)
         return False
-    return answer.strip().lower() in ("y", "yes")
+    return answer is not None and answer.strip().lower() in ("y", "yes")
+
+
+def read_line(question: str) -> str | None:
+    """A line the user types, `None` at the end of the input; Ctrl-C raises.
+
+    It waits in the loop's own thread: nothing else goes on meanwhile, and a thread left behind in `input`
+    would take the next line away.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return input(question)
+    except EOFError:
+        print()
+        return None
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def visible(text: str) -> str:
+    """Text in which nothing is hidden: control and invisible characters are written out."""
+    return "".join(
+        letter if letter.isprintable() or letter == "\t" else ascii(letter)[1:-1] for letter in text
+    )
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from robota.core.errors import RobotaError
 from robota.core.permissions import MODE_POLICY, PermissionMode, check_rules
 
 LEAVE = ("/exit", "/quit")
+TOOLS = ("Bash", "Edit", "Glob", "Grep", "Read", "TodoWrite", "WebFetch", "WebSearch", "Write")
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -29,6 +30,7 @@ class Options(Struct, frozen=True, kw_only=True):
     allow: tuple[str, ...]
     deny: tuple[str, ...]
     max_turns: int
+    context_window: int | None
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -52,6 +54,9 @@ class Options(Struct, frozen=True, kw_only=True):
 )
 @click.option("--deny", multiple=True, metavar="RULE", help="Deny rule, e.g. 'Read(.env)'; repeatable.")
 @click.option("--max-turns", type=click.IntRange(min=0), default=0, help="Model calls at most; 0: no limit.")
+@click.option(
+    "--context-window", type=click.IntRange(min=1000), help="Tokens, for a model robota does not know."
+)
 @click.option("-V", "--version", is_flag=True, help="Show the version and exit.")
 def robota(version: bool, **values: Any) -> int:
     """A coding assistant in the terminal.
@@ -77,6 +82,12 @@ def _check_rules(option: str, rules: tuple[str, ...], kind: Literal["allow", "de
     """Rules the user typed are wrong or right before anything starts."""
     for problem in check_rules(rules, kind=kind):
         raise click.BadParameter(f"{problem.text!r}: {problem.reason}", param_hint=option)
+    for rule in rules:
+        name = rule.partition("(")[0]
+        if name not in TOOLS and not {"_", "*"} & set(name):
+            like = next((known for known in TOOLS if known.lower() == name.lower()), None)
+            hint = f"did you mean {like}?" if like else f"there are {', '.join(TOOLS)}"
+            raise click.BadParameter(f"{rule!r} names no tool; {hint}", param_hint=option)
 
 
 def _with_piped_input(prompt: str) -> str:
@@ -94,7 +105,7 @@ def _run(work: Coroutine[Any, Any, int]) -> int:
 
 
 async def _session(options: Options) -> int:
-    from robota.cli.lines import LinePrinter, ask_on_terminal, take_turn  # noqa: PLC0415 - after the arguments
+    from robota.cli.lines import LinePrinter, ask_on_terminal, read_line, take_turn  # noqa: PLC0415 - see _run
     from robota.cli.provider_choice import chosen_provider  # noqa: PLC0415
     from robota.sdk.assembly import Rules, create_agent  # noqa: PLC0415
 
@@ -110,33 +121,24 @@ async def _session(options: Options) -> int:
             rules=Rules(mode=options.mode, allow=options.allow, deny=options.deny),
             approve=None if options.print_mode else ask_on_terminal,
             max_rounds=options.max_turns,
-            context_window=chosen.context_window,
+            context_window=options.context_window or chosen.context_window,
         )
         if options.print_mode:
             return await take_turn(agent, options.prompt, printer)
+        printer.remark("Type a prompt, or /exit to leave.")
         prompt = options.prompt
         while True:
             if prompt.strip():
                 await take_turn(agent, prompt, printer)
-            words = await _next_prompt()
+            words = read_line("robota> ")
             if words is None or words.strip() in LEAVE:
                 return 0
             prompt = words
 
 
-async def _next_prompt() -> str | None:
-    """The next line the user types; `None` at the end of input or at Ctrl-C."""
-    from anyio import to_thread  # noqa: PLC0415 - loaded by the first turn
-
-    try:
-        return await to_thread.run_sync(lambda: input("robota> "), abandon_on_cancel=True)
-    except EOFError:
-        print()
-        return None
-
-
 def run() -> None:
     """The whole program, with every way it may end turned into an exit code."""
+    _prepare_output()
     try:
         code = robota(standalone_mode=False)
     except click.ClickException as error:
@@ -149,12 +151,26 @@ def run() -> None:
         code = 1
     except BrokenPipeError:
         code = 1  # the reader of our output is gone; there is nobody to tell
+    except OSError as error:
+        print(f"robota: {error.strerror}: {error.filename or 'the working directory'}", file=sys.stderr)
+        code = 1
     _leave(int(code or 0))
+
+
+def _prepare_output() -> None:
+    """Output that takes every character, and that exists: a closed stream is replaced by nowhere."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - lives with us
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
 
 
 def _leave(code: int) -> None:
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains at exit
+        code = code or 1
     sys.exit(code)

@@ -6,9 +6,9 @@ call and an answer without a key, a network or a download.
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 from robota.core.messages import Json
 from robota.core.provider import Chunk
@@ -35,7 +35,7 @@ def play(request: ReceivedRequest) -> list[str | Chunk]:
     results = [message["content"] for message in messages[asked:] if message["role"] == "tool"]
     if results:
         return _answer(str(messages[asked]["content"]), len(results[0].splitlines()))
-    found = next((name for name in LOOKED_AT if Path(name).is_file()), None)
+    found = next((name for name in LOOKED_AT if os.path.isfile(name)), None)
     if found is None:
         return _answer(str(messages[asked]["content"]), None)
     return [f"I will look at {found} ", "first.", call("Read", file_path=found, limit=20)]

@@ -34,8 +34,13 @@ async def chosen_provider(
     *, model: str | None, base_url: str | None, environment: Mapping[str, str]
 ) -> AsyncIterator[ChosenProvider]:
     """The provider for this call, open while the block runs."""
-    key = environment.get("OPENAI_API_KEY") or None
-    url = base_url or environment.get("OPENAI_BASE_URL") or (OPENAI_URL if key else None)
+    key = environment.get("OPENAI_API_KEY", "").strip() or None
+    named = (base_url or environment.get("OPENAI_BASE_URL") or "").strip()
+    url = named or (OPENAI_URL if key else None)
+    if url is None and model:
+        raise ConfigurationError(
+            f"There is no service to ask for the model {model!r}: set OPENAI_API_KEY or give --base-url."
+        )
     if url is None:
         from robota.cli.offline import CONTEXT_WINDOW, MODEL, offline_model  # noqa: PLC0415 - a server nobody else needs
 

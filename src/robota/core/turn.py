@@ -166,7 +166,7 @@ class Turn:
             execution_id=self.recorder.execution_id,
             interrupted=self.interrupted,
             error=loop.error,
-            stop_reason=loop.stop,
+            stop_reason="error" if loop.error is not None and loop.stop == "end_turn" else loop.stop,
             rounds=loop.rounds,
             usage=loop.usage,
             tools_executed=tuple(loop.tools_executed),

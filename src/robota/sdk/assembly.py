@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from robota.core.errors import ConfigurationError
 from robota.core.messages import JsonObject
 from robota.core.permissions import (
     PermissionExplanation,
@@ -35,6 +36,8 @@ SYSTEM_MESSAGE = (
     "answer, keep answers short, and say what you could not check. The working directory is {cwd}."
 )
 DENIED = "Permission denied. The user did not approve this action."
+NOBODY_TO_ASK = "Permission denied. Nobody can be asked here; an allow rule would let it run."
+FORBIDDEN = "Permission denied."
 
 
 class ApprovalRequest(Struct, frozen=True, kw_only=True):
@@ -70,7 +73,7 @@ def create_agent(
     context_window: int | None = None,
 ) -> Robota:
     """An agent with the built-in tools. Without `approve` nobody can be asked: what would ask is denied."""
-    where = os.getcwd() if cwd is None else cwd
+    where = working_directory() if cwd is None else cwd
     in_force = rules or Rules()
     run_tool = permitted(in_force, Workspace(where), approve)
     return Robota(
@@ -81,6 +84,15 @@ def create_agent(
         max_rounds=max_rounds,
         config=AgentConfig(cwd=where, run_tool=run_tool, context_window=context_window),
     )
+
+
+def working_directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError as error:
+        raise ConfigurationError(
+            f"The working directory cannot be used ({error.strerror}): change to another one."
+        ) from error
 
 
 def create_default_tools(rules: Rules, cwd: str) -> Sequence[Tool]:
@@ -129,7 +141,8 @@ def permitted(rules: Rules, workspace: Workspace, approve: Approve | None) -> Ru
         verdict = explain(call.request.name, call.arguments, rules, context.cwd, tool_class(call.tool))
         decision, reason = verdict.decision, verdict.reason
         outside = workspace.outside(call.request.name, call.arguments)
-        if decision == "auto" and outside is not None and rules.mode != "bypassPermissions":
+        by_mode = verdict.rule is None and rules.mode != "bypassPermissions"
+        if decision == "auto" and outside is not None and by_mode:  # a rule of the user's own goes before
             decision, reason = "approve", f"{outside} is outside the working directory."
         if decision == "approve" and approve is not None:
             request = ApprovalRequest(
@@ -141,6 +154,9 @@ def permitted(rules: Rules, workspace: Workspace, approve: Approve | None) -> Ru
                     workspace.remember(call.request.name, outside)
         if decision == "auto":
             return await invoke_tool(call, context)
-        return ToolResult(ok=False, denied=True, error=f"{DENIED} {reason}", error_code="denied")
+        said = NOBODY_TO_ASK if decision == "approve" and approve is None else DENIED
+        if decision == "deny":
+            said = FORBIDDEN
+        return ToolResult(ok=False, denied=True, error=f"{said} {reason}", error_code="denied")
 
     return run_tool

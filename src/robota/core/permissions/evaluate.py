@@ -127,7 +127,7 @@ def decide(call: Call) -> PermissionExplanation:
     by_mode = decide_by_mode(call.mode, call.tool_class)
     ruled = call.deny.rules or call.ask.rules or call.deny.problems or call.ask.problems
     guarded = call.mode == "acceptEdits" and call.tool_class == "modify"
-    if by_mode == "auto" and not ruled and not guarded:
+    if by_mode == "auto" and not ruled and not guarded and not call.allow.rules:
         return PermissionExplanation("auto", reason=explain_mode(call, "auto"))
     subject = open_subject(call)
     return (
