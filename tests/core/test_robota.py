@@ -367,3 +367,15 @@ def check_interrupted(agent: Robota, events: list[Event]) -> None:
     assert isinstance(events[-1], RunInterrupted)
     assert sum(isinstance(event, RunInterrupted | RunCompleted | RunFailed) for event in events) == 1
     assert_valid_for_a_request(agent.conversation.messages_for_api())
+
+
+async def test_a_stream_that_was_left_by_break_makes_way_for_the_next_run() -> None:
+    agent = Robota(ScriptedProvider(["Hel", Stall()], "Second."))
+    async for event in agent.stream("first"):
+        if isinstance(event, TextDelta):
+            break
+
+    result = await agent.run("second")
+
+    assert result.text == "Second."
+    assert [m.content for m in agent.messages] == ["first", "Hel", "second", "Second."]

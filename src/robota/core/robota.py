@@ -75,23 +75,9 @@ class Robota:
     """An agent. Construction does nothing but remember; the first run makes the rest."""
 
     __slots__ = (
-        "__weakref__",
-        "_chain",
-        "_config",
-        "_control",
-        "_conversation_id",
-        "_files",
-        "_max_rounds",
-        "_noticed",
-        "_schemas",
-        "_system_message",
-        "_tools",
-        "conversation",
-        "events",
-        "model",
-        "plugins",
-        "provider",
-        "settings",
+        "__weakref__", "_chain", "_config", "_control", "_conversation_id", "_files", "_max_rounds",
+        "_noticed", "_schemas", "_system_message", "_tools", "conversation", "events", "model", "plugins",
+        "provider", "settings", "streaming",
     )  # fmt: skip
 
     def __init__(
@@ -133,6 +119,8 @@ class Robota:
         self._conversation_id = ""
         self._files: FileVersions | None = None
         self._noticed = ""
+        self.streaming = False
+        """Whether a run is followed through `stream`."""
         self.tools = tools
 
     # --- what it is made of ----------------------------------------------------------------------------
@@ -201,6 +189,10 @@ class Robota:
         limit = self._max_rounds if max_rounds is None else check_count("max_rounds", max_rounds)
         retries = check_count("output_retries", output_retries)
         wanted = None if output is None else OutputRequest(output, retries)
+        if self.streaming:
+            from robota.core.stream import let_go  # noqa: PLC0415 - loaded by the stream
+
+            await let_go(self)
         self.require_idle()
         check_provider(self.provider)
         check_prompt(prompt)
@@ -248,6 +240,12 @@ class Robota:
         if control is not None:
             control.abort()
 
+    async def wait_for_abort(self) -> None:
+        """Wait until a run that was told to stop has ended."""
+        control = self._control
+        if control is not None and control.aborted:
+            await control.wait_until_ended()
+
     # --- the conversation ---------------------------------------------------------------------------------
 
     def inject(self, message: Message) -> None:
@@ -267,10 +265,8 @@ class Robota:
 
     async def aclose(self) -> None:
         """Stop what runs and let the plugins go. The provider may be shared and stays open."""
-        control = self._control
-        if control is not None:
-            control.abort()
-            await control.wait_until_ended()
+        self.abort()
+        await self.wait_for_abort()
         if self._chain is not None:
             await self._chain.dispose()
 

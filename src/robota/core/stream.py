@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from robota.core.robota import Robota
     from robota.core.turn import RunResult
 
+CLOSING_TURNS = 3
+"""A stream that is dropped is closed by a task that the loop starts: one turn to make it, one to run it."""
 LEAVE_SECONDS = 5.0
 """How long a reader who leaves a stream waits for the run to put its things away."""
 
@@ -24,6 +26,7 @@ async def stream_run(
     events = agent.events.open(TurnEvent)
     task = asyncio.create_task(agent.run(prompt, **options))
     task.add_done_callback(lambda _: events.close())
+    agent.streaming = True
     try:
         async for event in events:
             yield event
@@ -31,6 +34,17 @@ async def stream_run(
     finally:
         events.close()
         await _leave(agent, task)
+        agent.streaming = False
+
+
+async def let_go(agent: Robota) -> None:
+    """Wait for a run whose stream was left by `break`.
+
+    Python closes such a stream only some turns of the loop later; a run that follows must not trip over it.
+    """
+    for _ in range(CLOSING_TURNS):
+        await asyncio.sleep(0)
+    await agent.wait_for_abort()
 
 
 async def _leave(agent: Robota, task: asyncio.Task[RunResult]) -> None:
