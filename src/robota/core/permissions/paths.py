@@ -5,8 +5,10 @@ An allow rule must match both forms, a deny rule either. Containment is compared
 
 from __future__ import annotations
 
+import errno
 import os
 import posixpath
+import stat
 import sys
 from collections.abc import Sequence
 
@@ -17,6 +19,7 @@ from robota.core.permissions.protected import find_protection
 
 _CASE_INSENSITIVE = sys.platform in ("darwin", "win32")
 _MAXIMUM_OPTIONAL_DIRECTORIES = 3
+_NOTHING_SPELLED = frozenset("*./~")
 
 
 class Place(Struct, frozen=True):
@@ -30,7 +33,7 @@ class Place(Struct, frozen=True):
 
 def make_place(cwd: str | None, home: str | None, additional_dirs: Sequence[str]) -> Place:
     here = normalise(os.path.abspath(cwd or "."))
-    added = [additional_dirs] if isinstance(additional_dirs, str) else additional_dirs
+    added = [additional_dirs] if isinstance(additional_dirs, str) else additional_dirs or ()
     house = normalise(os.path.expanduser("~") if home is None else os.fspath(home))
     roots = [
         here,
@@ -80,7 +83,7 @@ class Resolver:
         expanded = posixpath.join(cwd, expand_home(path, self._home))
         real = self._follow(expanded)
         lexical = (normalise(expanded),) if written == expanded else (normalise(expanded), normalise(written))
-        return PathForms(lexical, None if os.path.islink(real) else real)
+        return PathForms(lexical, None if _is_circular(real) else real)
 
     def _follow(self, path: str) -> str:
         directory, name = posixpath.split(path)
@@ -91,6 +94,16 @@ class Resolver:
             real = self._directories[directory] = normalise(os.path.realpath(directory))
         joined = posixpath.join(real, name)
         return normalise(os.path.realpath(joined)) if os.path.islink(joined) else joined
+
+
+def _is_circular(real: str) -> bool:
+    """Whether a resolved path still holds a link, at its end or on the way: links in a circle."""
+    try:
+        return stat.S_ISLNK(os.lstat(real).st_mode)
+    except OSError as error:
+        return error.errno == errno.ELOOP
+    except ValueError:
+        return False
 
 
 def resolve(path: str, cwd: str, home: str) -> PathForms:
@@ -118,7 +131,9 @@ class PathPattern(Struct, frozen=True):
 
     @property
     def components(self) -> frozenset[str]:
-        """The components that the rule spells out, in lower case."""
+        """The components that the rule spells out, in lower case; none for a rule of wildcards alone."""
+        if set(self.written) <= _NOTHING_SPELLED:
+            return frozenset()
         whole = f"{self.base}/{self.rest}".casefold().split("/")
         return frozenset(component for component in whole if component and "*" not in component)
 
@@ -195,12 +210,13 @@ class DeniedPaths:
             if not pattern.rest.endswith("*"):
                 below += _globs(base, pattern.rest + "/*" if pattern.rest else "*")
         written = pattern.written.removeprefix("./")
-        if written.startswith("*"):
+        if pattern.written.startswith("*"):
             named += [compile_glob(_fold(written)), *_globs("/", written)]
         self._anchored = named + below
         if not written.startswith(("*", "~")) and "/" not in written:  # a bare name counts at any depth
-            named = named + _globs(place.cwd, "**/" + written)
-            below = below + _globs(place.cwd, "**/" + written + "/*")
+            for here in dict.fromkeys((place.cwd, normalise(os.path.realpath(place.cwd)))):
+                named = named + _globs(here, "**/" + written)
+                below = below + _globs(here, "**/" + written + "/*")
         self._below = named + below
         self._possible = self._below if os.path.isdir(pattern.base) else named
         self.hidden = (pattern.rest or pattern.base).rpartition("/")[2].startswith(".")

@@ -16,9 +16,16 @@ _FILES = frozenset({
     ".zlogin", ".zlogout", ".kshrc", ".mkshrc", ".cshrc", ".tcshrc", ".login", ".logout", ".inputrc",
     ".envrc", ".vimrc", ".gvimrc", ".nvimrc", ".exrc", ".emacs",
 })  # fmt: skip
-_DIRECTORIES = frozenset({".ssh", ".vscode", ".idea", ".zed", ".claude-plugin", ".emacs.d"})
+_DIRECTORIES = frozenset({".ssh", ".vscode", ".idea", ".zed", ".claude-plugin", ".emacs.d", ".fleet", ".vs"})
 _PAIRS = frozenset(
-    {(".config", "git"), (".config", "fish"), (".config", "nvim"), ("etc", "profile.d"), ("etc", "ssh")}
+    {
+        (".config", "git"),
+        (".config", "fish"),
+        (".config", "nvim"),
+        ("etc", "profile.d"),
+        ("etc", "ssh"),
+        ("etc", "zsh"),
+    }
 )
 _SYSTEM = frozenset(
     {"profile", "bash.bashrc", "bashrc", "zshrc", "zshenv", "zprofile", "environment", "csh.cshrc"}
@@ -42,7 +49,7 @@ def _protects(components: list[str], index: int, component: str) -> bool:
         return following in _CONFIGURATION or following.startswith(("settings", "hooks."))
     if component == ".git" and rest:
         return not _GIT.isdisjoint(rest)
-    if component in _FILES:
+    if component in _FILES or component.endswith(".code-workspace"):
         return not rest
     if component in _DIRECTORIES or (component, following) in _PAIRS:
         return bool(rest)
