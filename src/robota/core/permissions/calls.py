@@ -14,6 +14,7 @@ from robota.core.permissions.rules import PRIMARY_FIELDS, Rule, RuleSet, split_p
 READING_TOOLS = frozenset({"Read", "NotebookRead"})
 SEARCHING_TOOLS = frozenset({"Grep", "Glob", "LS"})
 WRITING_TOOLS = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
+PATH_ARGUMENTS = ("file_path", "filePath", "path", "notebook_path", "notebookPath")
 
 
 class Call(Struct, frozen=True):

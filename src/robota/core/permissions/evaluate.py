@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from robota.core.permissions.calls import SEARCHING_TOOLS, WRITING_TOOLS, Call, Gap, Subject, text_argument
+from robota.core.permissions.calls import PATH_ARGUMENTS, SEARCHING_TOOLS, WRITING_TOOLS, Call, Gap, Subject
 from robota.core.permissions.explain import (
     PermissionExplanation,
     explain_doubt,
@@ -159,7 +159,7 @@ def open_subject(call: Call) -> Subject:
 def _is_about_files(call: Call) -> bool:
     if call.tool in WRITING_TOOLS or call.tool in SEARCHING_TOOLS or call.tool in ("Read", "NotebookRead"):
         return True
-    named = text_argument(call.arguments, "file_path", "filePath", "notebook_path") is not None
+    named = any(call.arguments.get(name) is not None for name in PATH_ARGUMENTS)
     return named and call.tool_class in ("inspect", "modify")
 
 

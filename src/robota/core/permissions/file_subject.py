@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from robota.core.permissions.calls import (
+    PATH_ARGUMENTS,
     READING_TOOLS,
     SEARCHING_TOOLS,
     WRITING_TOOLS,
@@ -25,8 +26,6 @@ from robota.core.permissions.paths import (
 )
 from robota.core.permissions.rules import Rule, text_glob
 
-_PATH_ARGUMENTS = ("file_path", "filePath", "path", "notebook_path", "notebookPath")
-
 
 class FileSubject:
     def __init__(self, call: Call) -> None:
@@ -41,7 +40,7 @@ class FileSubject:
 
     def _written_paths(self) -> list[str]:
         arguments = self._call.arguments
-        given = [arguments[name] for name in _PATH_ARGUMENTS if arguments.get(name) is not None]
+        given = [arguments[name] for name in PATH_ARGUMENTS if arguments.get(name) is not None]
         if any(not isinstance(path, str) or not path for path in given):
             self.problem = "the path is not a text"
         paths = [path for path in given if isinstance(path, str) and path]
@@ -53,7 +52,9 @@ class FileSubject:
         if self._call.tool == "Grep" and file_glob and not set(file_glob) & set("*?[{!"):
             prefix = file_glob
         return [
-            root.rstrip("/") + "/" + prefix if prefix and not prefix.startswith("/") else prefix or root
+            root.rstrip("/") + "/" + prefix
+            if prefix and not prefix.startswith(("/", "~"))
+            else prefix or root
             for root in roots
         ]
 
@@ -101,9 +102,9 @@ class FileSubject:
         tool, writes = self._call.tool, self._call.tool_class == "modify" or self._call.tool in WRITING_TOOLS
         if rule.names(tool):
             return True
-        if rule.tool in READING_TOOLS:
+        if any(rule.names(each) for each in READING_TOOLS):
             return not writes or rule.pattern is not None
-        return rule.tool in WRITING_TOOLS and writes
+        return writes and any(rule.names(each) for each in WRITING_TOOLS)
 
     @property
     def _shown(self) -> str | None:

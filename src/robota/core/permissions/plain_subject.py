@@ -14,8 +14,10 @@ class PlainSubject:
 
     def hit(self, rule: Rule) -> Hit | None:
         pattern = rule.pattern
-        if not _is_same_tool(rule, self._call.tool) or pattern is None:
+        if not _is_same_tool(rule, self._call.tool):
             return None
+        if pattern is None:
+            return Hit(self.value)
         parameter = parameter_hit(self._call, pattern)
         if parameter is not None:
             return parameter

@@ -35,6 +35,15 @@ PRIMARY_FIELDS: dict[str, tuple[str, ...]] = {
 }
 """The argument that a pattern is compared with; a parameter rule (`Tool(name:value)`) cannot name it."""
 
+_WRITERS = ("Write", "Edit", "MultiEdit", "NotebookEdit")
+_BOUND_BY: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("Grep", "Glob", "LS", "NotebookRead"), ("Read",)),
+    **dict.fromkeys(_WRITERS, ("Read", *_WRITERS)),
+    "Agent": ("Task",),
+    "Task": ("Agent",),
+}
+"""The other names whose deny and ask rules reach a tool."""
+
 _WILDCARDS = frozenset("*")
 _NAME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.:/@*")
 
@@ -65,11 +74,10 @@ class RuleProblem(Struct, frozen=True):
     """The tool the rule was meant for; None when that cannot be told."""
 
     def concerns(self, tool: str) -> bool:
-        return (
-            self.tool is None
-            or self.tool == tool
-            or (self.tool.endswith("*") and tool.startswith(self.tool[:-1]))
-        )
+        if self.tool is None:
+            return True
+        meant = Rule(self.text, self.tool, None)
+        return any(meant.names(each) for each in (tool, *_BOUND_BY.get(tool, ())))
 
 
 class RuleSet(Struct, frozen=True):
@@ -126,7 +134,16 @@ def _check_parameter(tool: str, pattern: str) -> str | None:
     name, colon, value = pattern.partition(":")
     if colon and name in PRIMARY_FIELDS.get(tool, ()) and value != "*":
         return f"{name} is what a pattern is compared with anyway; write {tool}(pattern)"
+    if tool == "WebFetch" and colon and name == "domain":
+        return _check_domain(value.strip())
     return None
+
+
+def _check_domain(host: str) -> str | None:
+    if not host or set(host) & set("/\\@?#% \t\n"):
+        return "a domain rule names a host alone, such as domain:example.com"
+    port = host.rpartition(":")[2] if host.count(":") == 1 or "]:" in host else "0"
+    return None if port == "*" or port.isdecimal() else "the port of the host is not a number"
 
 
 def check_rules(rules: object, *, kind: RuleKind = "deny") -> tuple[RuleProblem, ...]:
