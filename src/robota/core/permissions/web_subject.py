@@ -7,12 +7,15 @@ from urllib.parse import urlsplit
 from robota.core.permissions.calls import Call, Cover, Gap, Hit, has_controls, parameter_hit, text_argument
 from robota.core.permissions.rules import Rule, text_glob
 
+_SCHEMES = frozenset({"http", "https", "ws", "wss", "ftp", "file"})
+
 
 class WebSubject:
     def __init__(self, call: Call) -> None:
         self._call = call
         self.url = text_argument(call.arguments, "url")
         self.host = None if self.url is None else canonical_host(self.url)
+        self.port = None if self.url is None or self.host is None else _port(self.url)
         self.problem = None
         if self.url is None:
             self.problem = "the address is missing or is not a text"
@@ -26,15 +29,12 @@ class WebSubject:
         if pattern.startswith("domain:"):
             if self.host is None:
                 return Hit(self.url, certain=False, reason=self.problem or "")
-            return (
-                Hit(self.host)
-                if host_matches(pattern.removeprefix("domain:"), self.host, below=True)
-                else None
-            )
+            return Hit(self.host) if self._is_at(pattern.removeprefix("domain:"), below=True) else None
         parameter = parameter_hit(self._call, pattern)
         if parameter is not None:
             return parameter
-        if self.url is not None and any(text_glob(pattern).matches(form) for form in self._forms()):
+        globs = (text_glob(pattern), text_glob(_lower_host(pattern)))
+        if self.url is not None and any(glob.matches(form) for glob in globs for form in self._forms()):
             return Hit(self.url)
         return None if self.problem is None else Hit(self.url, certain=False, reason=self.problem)
 
@@ -43,7 +43,7 @@ class WebSubject:
         url = (self.url or "").strip()
         forms = [self.url or "", url]
         if self.host is not None:
-            parts = urlsplit(url if "://" in url else "https://" + url.lstrip("/"))
+            parts = urlsplit(_with_scheme(url))
             rest = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
             forms.append(f"{parts.scheme}://{self.host}{rest}")
         return forms
@@ -60,8 +60,13 @@ class WebSubject:
         if pattern is None:
             return True
         if pattern.startswith("domain:"):
-            return host_matches(pattern.removeprefix("domain:"), self.host or "", below=False)
+            return self._is_at(pattern.removeprefix("domain:"), below=False)
         return text_glob(pattern).matches(self.url or "")
+
+    def _is_at(self, wanted: str, *, below: bool) -> bool:
+        """Whether the address is at a rule's host, and at its port when it names one."""
+        name, port = _split_port(wanted.strip())
+        return port in ("", "*", str(self.port)) and host_matches(name, self.host or "", below=below)
 
     def mode_gap(self) -> Gap | None:
         return None
@@ -72,23 +77,66 @@ def canonical_host(url: str) -> str | None:
     text = url.strip()
     if has_controls(text) or any(character in text for character in "\\ \t\n"):
         return None
+    if "://" not in text and text.partition(":")[0].lower() in _SCHEMES:
+        return None  # browsers read https:/host and https:host as https://host, others do not
     try:
-        host = urlsplit(text if "://" in text else "https://" + text.lstrip("/")).hostname
+        host = urlsplit(_with_scheme(text)).hostname
         return None if not host else _canonical(host)
     except ValueError:
         return None
+
+
+def _with_scheme(url: str) -> str:
+    return url if "://" in url else "https://" + url.lstrip("/")
+
+
+def _port(url: str) -> int | None:
+    try:
+        parts = urlsplit(_with_scheme(url.strip()))
+        return parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    except ValueError:
+        return None
+
+
+def _split_port(wanted: str) -> tuple[str, str]:
+    """`host:80` as host and port; the colons of a bare IPv6 address separate none."""
+    if wanted.startswith("["):
+        name, _, port = wanted[1:].partition("]")
+        return name, port.removeprefix(":")
+    name, colon, port = wanted.rpartition(":")
+    return (name, port) if colon and ":" not in name else (wanted, "")
+
+
+def _lower_host(pattern: str) -> str:
+    """A pattern for whole addresses with its scheme and host in lower case, as they are compared."""
+    scheme, separator, rest = pattern.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}://{host}".lower() + slash + path if separator else pattern
 
 
 def _canonical(host: str) -> str | None:
     name = host.rstrip(".")
     if "%" in name or not name:
         return None
+    if ":" in name:
+        return _canonical_ipv6(name)
     if not name.isascii():
         try:
             name = name.encode("idna").decode("ascii")
         except UnicodeError:
             return None
     return _numeric_address(name.lower()) or name.lower()
+
+
+def _canonical_ipv6(host: str) -> str | None:
+    """One spelling for an IPv6 address; one that stands for an IPv4 address becomes that."""
+    import ipaddress  # noqa: PLC0415 - such hosts are rare
+
+    try:
+        address = ipaddress.IPv6Address(host)
+    except ValueError:
+        return None
+    return str(address.ipv4_mapped or address)
 
 
 def _numeric_address(host: str) -> str | None:
@@ -109,13 +157,15 @@ def _numeric_address(host: str) -> str | None:
     return ".".join(str(value >> shift & 255) for shift in (24, 16, 8, 0)) if value < 2**32 else None
 
 
+def _canonical_labels(pattern: str) -> str | None:
+    """A host pattern with its plain labels in ASCII."""
+    labels = [label if "*" in label else _canonical(label) for label in pattern.rstrip(".").split(".")]
+    return None if None in labels else ".".join(label or "" for label in labels)
+
+
 def host_matches(pattern: str, host: str, *, below: bool) -> bool:
     """Compare by label: `*.h` is every subdomain of h, `*` every host; `below` adds those of a name."""
-    wanted = (
-        _canonical(pattern.strip().lower().replace("*", "\x00"))
-        if "*" not in pattern
-        else pattern.strip().lower().rstrip(".")
-    )
+    wanted = _canonical(pattern.lower()) if "*" not in pattern else _canonical_labels(pattern.lower())
     if wanted is None:
         return False
     if wanted == "*" or wanted == host:
