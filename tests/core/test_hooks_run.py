@@ -344,3 +344,17 @@ async def test_a_local_address_needs_the_users_consent() -> None:
     assert outcome.blocked
     assert "leads to this machine" in outcome.reason
     assert requests == []
+
+
+async def test_the_wrapped_form_of_a_hooks_file_runs_like_the_bare_one() -> None:
+    groups = [{"matcher": "", "hooks": [{"type": "command", "command": "echo no >&2; exit 2"}]}]
+    given = {"session_id": "s", "cwd": ".", "tool_name": "Bash", "tool_input": {}}
+
+    outcome = await run_hooks({"hooks": {"PreToolUse": groups}}, "PreToolUse", given)
+
+    assert (outcome.blocked, outcome.reason) == (True, "no")
+
+
+async def test_an_event_that_does_not_exist_is_named() -> None:
+    with pytest.raises(ConfigurationError, match="Nope"):
+        await run_hooks({}, "Nope", CALL)

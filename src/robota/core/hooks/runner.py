@@ -8,8 +8,8 @@ from typing import TypeAlias
 import anyio
 import msgspec
 
-from robota.core.errors import describe_exception
-from robota.core.hooks.definition import HookDefinition, HookGroup, HooksConfig, parse_hooks
+from robota.core.errors import ConfigurationError, describe_exception
+from robota.core.hooks.definition import HOOK_EVENTS, HookDefinition, HookGroup, HooksConfig, parse_hooks
 from robota.core.hooks.executors import CommandExecutor, HookExecutor, HttpExecutor, timed_out
 from robota.core.hooks.matching import MatchesRule, select_hooks
 from robota.core.hooks.outcome import HookOutcome, HookResult, fold, read_result, record_run
@@ -78,10 +78,12 @@ def complete_input(event: str, hook_input: Mapping[str, Json]) -> JsonObject:
 
 
 def _groups_of(config: HooksConfig | Mapping[str, Json] | None, event: str) -> tuple[HookGroup, ...]:
-    groups = (config or {}).get(event) or ()
-    if all(isinstance(group, HookGroup) for group in groups):
-        return tuple(groups)
-    return parse_hooks({event: groups})[event]
+    if event not in HOOK_EVENTS:
+        raise ConfigurationError(f"There is no hook event {event!r}; known: {', '.join(HOOK_EVENTS)}.")
+    if not config:
+        return ()
+    parsed = all(isinstance(group, HookGroup) for groups in config.values() for group in groups)
+    return tuple((config if parsed else parse_hooks(config)).get(event, ()))
 
 
 def _executor_table(extra: Executors) -> dict[str, HookExecutor]:
