@@ -178,7 +178,7 @@ def covers(pattern: PathPattern, forms: PathForms, place: Place) -> bool:
 
 
 def _allowed_bases(pattern: PathPattern, place: Place) -> list[str]:
-    """The rule's directory as written and as it really is.
+    """The rule's directory as written, as it really is, and as the workspace is written.
 
     Links above the workspace and links that stay in it are followed; a link in the workspace that leads out
     of it is not, or a repository could widen the rule.
@@ -187,6 +187,10 @@ def _allowed_bases(pattern: PathPattern, place: Place) -> list[str]:
     bases = [base]
     inside = [root for root in place.roots if is_inside(base, root)]
     bases += [os.path.realpath(root) + base[len(root.rstrip("/")) :] for root in inside]
+    for root in place.roots:  # a rule with the real path of a workspace that is reached through a link
+        behind = os.path.realpath(root)
+        if is_inside(base, behind):
+            bases.append(root.rstrip("/") + base[len(behind.rstrip("/")) :] or "/")
     real = (
         os.path.realpath(base)
         if pattern.rest

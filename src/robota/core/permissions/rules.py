@@ -134,6 +134,8 @@ def _check_parameter(tool: str, pattern: str) -> str | None:
     name, colon, value = pattern.partition(":")
     if colon and name in PRIMARY_FIELDS.get(tool, ()) and value != "*":
         return f"{name} is what a pattern is compared with anyway; write {tool}(pattern)"
+    if (tool == "Read" or tool in _WRITERS) and ".." in pattern.partition("*")[2].split("/")[1:]:
+        return "`..` behind a wildcard never matches; write the path without it"
     if tool == "WebFetch" and colon and name == "domain":
         return _check_domain(value.strip())
     return None
