@@ -83,7 +83,9 @@ class Resolver:
         expanded = posixpath.join(cwd, expand_home(path, self._home))
         real = self._follow(expanded)
         lexical = (normalise(expanded),) if written == expanded else (normalise(expanded), normalise(written))
-        return PathForms(lexical, None if _is_circular(real) else real)
+        if _is_circular(real):
+            return PathForms((*lexical, real), None)  # a deny rule sees how far the links led
+        return PathForms(lexical, real)
 
     def _follow(self, path: str) -> str:
         directory, name = posixpath.split(path)

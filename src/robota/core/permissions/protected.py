@@ -16,7 +16,7 @@ _FILES = frozenset({
     ".zlogin", ".zlogout", ".kshrc", ".mkshrc", ".cshrc", ".tcshrc", ".login", ".logout", ".inputrc",
     ".envrc", ".vimrc", ".gvimrc", ".nvimrc", ".exrc", ".emacs",
 })  # fmt: skip
-_DIRECTORIES = frozenset({".ssh", ".vscode", ".idea", ".zed", ".claude-plugin", ".emacs.d", ".fleet", ".vs"})
+_DIRECTORIES = frozenset({".ssh", ".vscode", ".idea", ".zed", ".claude-plugin", ".emacs.d"})
 _PAIRS = frozenset(
     {
         (".config", "git"),
