@@ -300,6 +300,7 @@ def _read_coprocess(reader: Reader) -> None:
 
 def _read_test(reader: Reader) -> None:
     """`[[ … ]]`: nothing runs but what its words expand to."""
+    in_regex = False
     while True:
         skip_blanks(reader, lines=True)
         if _TEST_END.match(reader.src, reader.pos):
@@ -309,12 +310,20 @@ def _read_test(reader: Reader) -> None:
             raise ShellSyntaxError("`[[` is not closed")
         if reader.peek(2) in ("&&", "||"):
             reader.pos += 2
-        elif reader.peek() in "()" or (reader.peek() in "<>" and reader.peek(2)[1:] != "("):
+        elif not in_regex and reader.peek() in "()<>" and reader.peek(2) not in ("<(", ">("):
             reader.pos += 1
         else:
-            word = read_word(reader, grouping=True)[0]
-            if word.text in _ARITHMETIC_TESTS:
-                reader.script.evaluates_text = True
+            in_regex = _read_test_word(reader, in_regex)
+
+
+def _read_test_word(reader: Reader, in_regex: bool) -> bool:
+    """One word of a test; whether a regular expression, which may begin with `(` and hold `|`, comes next."""
+    if in_regex and reader.peek() == "|":
+        reader.pos += 1
+    word = read_word(reader, grouping=True)[0]
+    if word.text in _ARITHMETIC_TESTS:
+        reader.script.evaluates_text = True
+    return word.raw == "=~" or (in_regex and reader.peek() == "|" and reader.peek(2) != "||")
 
 
 _COMPOUNDS = {
