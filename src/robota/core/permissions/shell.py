@@ -318,8 +318,7 @@ def _read_test(reader: Reader) -> None:
 
 def _read_test_word(reader: Reader, in_regex: bool) -> bool:
     """One word of a test; whether a regular expression, which may begin with `(` and hold `|`, comes next."""
-    if in_regex and reader.peek() == "|":
-        reader.pos += 1
+    reader.pos += in_regex and reader.peek() == "|"
     word = read_word(reader, grouping=True)[0]
     if word.text in _ARITHMETIC_TESTS:
         reader.script.evaluates_text = True
