@@ -399,3 +399,17 @@ async def test_a_refusal_counts_even_when_the_hook_forgot_to_be_async() -> None:
     result, agent = await run_with(Guard())
     assert result.tools_executed == ()
     assert agent.messages[2].content == "Error: Adding is not allowed."
+
+
+async def test_a_tool_does_not_run_when_its_guard_breaks() -> None:
+    class Guard(Plugin):
+        name = "guard"
+
+        async def before_tool_execution(self, call: ToolCall, arguments: JsonObject) -> None:
+            raise RuntimeError("out of order")
+
+    result, agent = await run_with(Guard())
+
+    assert (result.text, result.tools_executed) == ("Three.", ())
+    [message] = [m for m in agent.messages if isinstance(m, ToolMessage)]
+    assert "'guard' failed in before_tool_execution" in message.content

@@ -1,7 +1,8 @@
 """Plugins watch and shape a run by overriding hooks of `Plugin`.
 
 Hooks run in priority order, equal priorities in registration order. A hook that raises is logged and the run
-goes on; a hook that wants to stop something returns `Refusal`. Hooks nobody overrides cost nothing.
+goes on, but a tool whose guard (`before_tool_execution`) broke is not run; a hook that wants to stop something
+returns `Refusal`. Hooks nobody overrides cost nothing.
 """
 
 from __future__ import annotations
@@ -104,6 +105,8 @@ _REPLACEMENTS: dict[str, tuple[type, ...]] = {
     "after_tool_execution": (ToolResult,),
 }
 """What a hook may return in place of what it was given."""
+_TOOL_GUARD = "before_tool_execution"
+_FAILED = object()
 
 
 class PluginChain:
@@ -163,20 +166,27 @@ class PluginChain:
 
     async def fold(self, hook: str, value: Any, *before: Any) -> Any:
         """Pass `value` through each plugin's hook: a returned value replaces it, a `Refusal` ends it."""
+        refusal: Refusal | None = None
         for plugin in self.hooks[hook]:
             if not plugin.enabled:
                 continue
             answer = await _guarded(plugin, hook, *before, value)
+            if answer is _FAILED:
+                if hook == _TOOL_GUARD:  # a guard that broke may have meant no
+                    refusal = Refusal(
+                        f"Plugin {_name(plugin)!r} failed in {hook}, so the call was not executed."
+                    )
+                continue
             if isinstance(answer, Refusal) and hook.startswith("before_"):
                 return answer
             if isinstance(answer, _REPLACEMENTS[hook]):
                 value = answer
             elif answer is not None:
                 complaint = f"Plugin {_name(plugin)!r} returned {type(answer).__name__} from {hook}"
-                if hook == "before_tool_execution":  # a guard that misspoke may have meant no
+                if hook == _TOOL_GUARD:  # likewise one that misspoke
                     return Refusal(f"{complaint}, so the call was not executed.")
                 _log().warning("%s; it was ignored.", complaint)
-        return value
+        return value if refusal is None else refusal
 
 
 async def _guarded(plugin: Plugin, hook: str, *args: Any) -> Any:
@@ -185,7 +195,7 @@ async def _guarded(plugin: Plugin, hook: str, *args: Any) -> Any:
         return await answer if hasattr(answer, "__await__") else answer  # a guard may forget to be async
     except Exception:  # noqa: BLE001 - a plugin is a guest: its failure is logged, the run goes on
         _log().exception("Plugin %r failed in %s; the run goes on.", _name(plugin), hook)
-        return None
+        return _FAILED
 
 
 def _name(plugin: Plugin) -> str:
