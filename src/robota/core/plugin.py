@@ -1,8 +1,8 @@
 """Plugins watch and shape a run by overriding hooks of `Plugin`.
 
 Hooks run in priority order, equal priorities in registration order. A hook that raises is logged and the run
-goes on, but a tool whose guard (`before_tool_execution`) broke is not run; a hook that wants to stop something
-returns `Refusal`. Hooks nobody overrides cost nothing.
+goes on, but a tool whose guard (`before_tool_execution`) broke is not run; a hook that wants to stop
+something returns `Refusal`. Hooks nobody overrides cost nothing.
 """
 
 from __future__ import annotations
