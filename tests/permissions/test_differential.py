@@ -249,7 +249,8 @@ def generate_strings(rng: random.Random, shell_text: ModuleType) -> Iterator[str
 def test_what_bash_starts_agrees_with_the_decision(
     shell_text: ModuleType, stubs: Path, tmp_path: Path
 ) -> None:
-    assert BASH and ENV, "bash and env are needed"
+    assert BASH, "bash is needed"
+    assert ENV, "env is needed"
     rng = random.Random(4)
     decisions: dict[str, int] = {}
     for number, text in enumerate(generate_strings(rng, shell_text)):
