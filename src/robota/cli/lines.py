@@ -5,6 +5,8 @@ Everything a model, a tool or a file name says is stripped of terminal control b
 
 from __future__ import annotations
 
+import os
+import select
 import signal
 import sys
 from collections.abc import Iterator
@@ -121,16 +123,26 @@ def read_line(question: str) -> str | None:
     """A line the user types, `None` at the end of the input; Ctrl-C raises.
 
     It waits in the loop's own thread: nothing else goes on meanwhile, and a thread left behind in `input`
-    would take the next line away.
+    would take the next line away. Not `input`: a Ctrl-C just before it waits would be noticed only at the
+    next key; here a pipe remembers it.
     """
+    noticed, notice = os.pipe()
+    os.set_blocking(notice, False)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    earlier = signal.set_wakeup_fd(notice)
     try:
-        return input(question)
-    except EOFError:
+        print(question, end="", flush=True)
+        select.select([sys.stdin, noticed], [], [])
+        line = sys.stdin.readline()
+    finally:
+        signal.set_wakeup_fd(earlier)
+        signal.signal(signal.SIGINT, before)
+        os.close(noticed)
+        os.close(notice)
+    if not line:
         print()
         return None
-    finally:
-        signal.signal(signal.SIGINT, before)
+    return line.rstrip("\n")
 
 
 def visible(text: str) -> str:
