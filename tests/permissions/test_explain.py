@@ -144,3 +144,20 @@ def test_other_tools_get_the_narrowest_rule_they_have() -> None:
     assert offered("Write", {}) == ()
     assert offered("mcp__s__t", {"a": 1}) == ("mcp__s__t",)
     assert offered("Agent", {"subagent_type": "Explore"}) == ("Agent(Explore)",)
+
+
+@pytest.mark.parametrize(
+    ("command", "rule", "said"),
+    [
+        ("find . -name x -delete", "Bash(find *)", "-delete can start a program or write a file"),
+        ("LD_PRELOAD=x pytest -q", "Bash(pytest *)", "does not reach behind the assignment of LD_PRELOAD"),
+        ("env rm x", "Bash(env *)", "does not cover what this part runs"),
+        ("npm test", "Bash(make *)", "No rule allows this part"),
+    ],
+)
+def test_a_rule_that_seems_to_fit_is_named_with_what_it_does_not_cover(
+    command: str, rule: str, said: str
+) -> None:
+    why = explain_permission("Bash", {"command": command}, allow=[rule], cwd="/w")
+    assert why.decision == "approve"
+    assert said in why.reason

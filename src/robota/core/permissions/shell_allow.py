@@ -49,7 +49,7 @@ def cover_script(
             continue
         found = coverage.rule_for(invocation)
         if found is None:
-            return Gap(invocation.command.text, "no rule allows this part")
+            return Gap(invocation.command.text, coverage.why_not(invocation))
         used.append(found)
     gap = _steering_gap(script, invocations) or _redirection_gap(call, touches)
     if gap is not None:
@@ -84,6 +84,22 @@ class _Coverage:
         if inert and unwrapped is not None and unwrapped.inert and self._covers_inner(invocation):
             return self.rule_for(invocation.inner[0])
         return None
+
+    def why_not(self, invocation: Invocation) -> str:
+        """Why no rule covers the invocation, when one seems to."""
+        key = command_key(invocation.command.words)
+        near = next((text for text, pattern in self._patterns if pattern.allows(key)), None)
+        if near is None:
+            return "no rule allows this part"
+        for assignment in invocation.command.assignments:
+            if not is_inert(assignment, invocation.command):
+                return f"{near} does not reach behind the assignment of {assignment.name}"
+        words = invocation.words
+        for hazard in find_hazards(words, find_risky(words, invocation.script)):
+            return f"{hazard.word} can start a program or write a file, which {near} does not cover"
+        if invocation.inner or invocation.opaque:
+            return f"{near} does not cover what this part runs"
+        return "no rule allows this part"
 
     def _grants(self, pattern: ShellPattern, invocation: Invocation, spelled: int) -> bool:
         """A rule without wildcards grants what it spells out, but not what a shell reads from its input."""
