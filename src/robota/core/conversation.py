@@ -84,10 +84,6 @@ class ConversationStore:
         return self._system
 
     @property
-    def last_message(self) -> Message | None:
-        return self._messages[-1] if self._messages else None
-
-    @property
     def open_calls(self) -> Sequence[ToolCall]:
         """Calls of the last answer that have no result yet."""
         return tuple(self._open_calls.values())
