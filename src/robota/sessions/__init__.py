@@ -1,0 +1,1 @@
+"""Sessions: one agent with permissions, a bounded context, and a journal from which nothing is lost."""
