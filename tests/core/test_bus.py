@@ -26,6 +26,23 @@ def texts(events: list[Event]) -> list[str]:
     return [event.text if isinstance(event, TextDelta) else event.name for event in events]
 
 
+async def test_a_table_of_handlers_hears_exactly_the_types_it_names(bus: EventBus) -> None:
+    heard: list[str] = []
+    handlers = {
+        TextDelta: lambda owner, event: owner.append(f"text {event.text}"),
+        PreRun: lambda owner, event: owner.append("pre_run"),
+    }
+    stop = bus.on_each(handlers, heard)
+    for event in (TextDelta("a"), Noticed("n"), PreRun(data={})):
+        bus.emit(event)
+    assert heard == ["text a", "pre_run"]
+    assert (bus.wants(PreRun), bus.wants(Noticed)) == (True, False)
+    stop()
+    bus.emit(TextDelta("b"))
+    assert heard == ["text a", "pre_run"]
+    assert not bus.wants(TextDelta)
+
+
 async def test_a_listener_gets_the_type_it_asked_for_and_types_derived_from_it(bus: EventBus) -> None:
     deltas: list[Event] = []
     turns: list[Event] = []

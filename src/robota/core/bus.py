@@ -8,7 +8,8 @@ everybody. A listener that raises is logged and keeps its place; it can neither 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from robota.core.errors import ConfigurationError
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 E = TypeVar("E", bound=Event)
 Listener: TypeAlias = Callable[[Any], object]
 Unsubscribe: TypeAlias = Callable[[], None]
+HandlerTable: TypeAlias = Mapping[type[Event], Callable[[Any, Any], object]]
+"""Event type -> function of an owner and the event."""
 _COROUTINE = 0x80
 """The flag of an `async def` in its code object; `inspect` would cost 8 ms to read it."""
 
@@ -29,7 +32,7 @@ class EventBus:
     __slots__ = ("_busy", "_later", "_listeners", "_routes", "seq")
 
     def __init__(self) -> None:
-        self._listeners: list[tuple[type[Event], Listener]] = []
+        self._listeners: list[tuple[type[Event] | HandlerTable, Any]] = []
         self._routes: dict[type[Event], tuple[Listener, ...]] = {}
         self._later: deque[Event] | None = None
         self._busy = False
@@ -46,7 +49,17 @@ class EventBus:
                 f"Listener {listener!r} is asynchronous; listeners are plain functions. "
                 "To await, iterate over `events.open()`."
             )
-        entry = (kind, listener)
+        return self._add((kind, listener))
+
+    def on_each(self, handlers: HandlerTable, owner: object) -> Unsubscribe:
+        """Call `handlers[type(event)](owner, event)` for exactly the types in the table.
+
+        One entry however many types it names, so that an object with twenty handlers costs a session nothing
+        but the object.
+        """
+        return self._add((handlers, owner))
+
+    def _add(self, entry: tuple[type[Event] | HandlerTable, Any]) -> Unsubscribe:
         self._listeners.append(entry)
         self._routes = {}
 
@@ -100,8 +113,15 @@ class EventBus:
 
     def _route(self, kind: type[Event]) -> tuple[Listener, ...]:
         """Who gets events of this type; found out once per type after each change of the listeners."""
-        chosen = self._routes[kind] = tuple(call for base, call in self._listeners if issubclass(kind, base))
-        return chosen
+        chosen: list[Listener] = []
+        for wanted, listener in self._listeners:
+            if isinstance(wanted, type):
+                if issubclass(kind, wanted):
+                    chosen.append(listener)
+            elif kind in wanted:
+                chosen.append(partial(wanted[kind], listener))
+        route = self._routes[kind] = tuple(chosen)
+        return route
 
 
 def _deliver(event: Event, listeners: tuple[Listener, ...]) -> None:
