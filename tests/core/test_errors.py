@@ -17,6 +17,7 @@ from robota.core.errors import (
     ProviderError,
     RateLimitError,
     RobotaError,
+    SessionBusyError,
     StorageError,
     StructuredOutputError,
     ToolExecutionError,
@@ -43,6 +44,7 @@ TABLE: list[tuple[type[RobotaError], str, ErrorCategory, bool]] = [
     (StructuredOutputError, "STRUCTURED_OUTPUT_ERROR", "provider", True),
     (CacheIntegrityError, "CACHE_INTEGRITY_ERROR", "system", True),
     (AgentBusyError, "AGENT_BUSY", "user", True),
+    (SessionBusyError, "SESSION_BUSY", "user", True),
     (AbortError, "ABORTED", "user", True),
 ]
 

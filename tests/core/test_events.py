@@ -114,7 +114,7 @@ ONE_OF_EACH: list[Event] = [
     PermissionDecided(data={"decision": "auto"}, **IN),
     UserAnswered(data={"answer": True}, **IN),
     ContextLoaded(data={"files": []}, **IN),
-    CompactionMarked(summary="s", epoch=1, **IN),
+    CompactionMarked(message=AssistantMessage("s"), epoch=1, **IN),
 ]
 
 

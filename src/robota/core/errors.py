@@ -15,6 +15,7 @@
     ├── StructuredOutputError   STRUCTURED_OUTPUT_ERROR    provider   yes
     ├── CacheIntegrityError     CACHE_INTEGRITY_ERROR      system     yes
     ├── AgentBusyError          AGENT_BUSY                 user       yes
+    ├── SessionBusyError        SESSION_BUSY               user       yes
     └── AbortError              ABORTED                    user       yes
 
 Messages are whole sentences that tell the reader the next step; facts a program needs are attributes.
@@ -187,6 +188,14 @@ class AgentBusyError(RobotaError):
     """A second run was started while one is under way."""
 
     code = "AGENT_BUSY"
+    category = "user"
+    recoverable = True
+
+
+class SessionBusyError(RobotaError):
+    """A prompt came while the session works on another one."""
+
+    code = "SESSION_BUSY"
     category = "user"
     recoverable = True
 

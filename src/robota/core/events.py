@@ -238,6 +238,10 @@ class ProviderStreamRawDelta(ReplayEvent, frozen=True, kw_only=True, tag="provid
 class ProviderResponseRaw(ReplayEvent, frozen=True, kw_only=True, tag="provider_response_raw"):
     response: AssistantMessage
     response_kind: str = "provider-normalized-message"
+    kept: bool = True
+    """False for an answer without content, which is not recorded in the conversation."""
+    error: Mapping[str, Json] | None = None
+    """Code and message of the failure that ended the call."""
 
 
 class ProviderResponseNormalized(ReplayEvent, frozen=True, kw_only=True, tag="provider_response_normalized"):
@@ -314,7 +318,9 @@ class ContextLoaded(ReplayEvent, frozen=True, kw_only=True, tag="context_loaded"
 
 
 class CompactionMarked(ReplayEvent, frozen=True, kw_only=True, tag="compaction_marked"):
-    summary: str
+    """The model's view begins again with this message."""
+
+    message: AssistantMessage
     epoch: int
 
 

@@ -24,7 +24,14 @@ from robota.core.events import (
 )
 from robota.core.idle import IdleTimer
 from robota.core.jsontext import encode
-from robota.core.messages import MessageState, ReasoningBlock, StopReason, TokenUsage, ToolCall
+from robota.core.messages import (
+    AssistantMessage,
+    MessageState,
+    ReasoningBlock,
+    StopReason,
+    TokenUsage,
+    ToolCall,
+)
 from robota.core.provider import (
     ChatRequest,
     MetadataChunk,
@@ -209,14 +216,24 @@ class ModelCall:
             pending.text.append(f"The model declined to answer ({reply.stop_detail or reply.stop}).")
         if state == "complete" and not any(pending.text) and not pending.calls and reply.stop != "pause":
             store.discard_pending()
+            if self.engine.events.wants(ProviderResponseRaw):
+                nothing = AssistantMessage(
+                    "", metadata=reply.committed_metadata(), **self.recorder.identity()
+                )
+                self.log_response(nothing, kept=False)
             return
         message = reply.message = store.commit_assistant(state, reply.committed_metadata())
         if message is not None:
-            calls = len(message.tool_calls)
-            self.recorder.log(ProviderResponseRaw, response=message)
-            self.recorder.log(ProviderResponseNormalized, response=message, tool_calls_count=calls)
+            self.log_response(message, kept=True)
             self.recorder.log(AssistantMessageCommitted, message=message)
             self.recorder.announce(message)
+
+    def log_response(self, message: AssistantMessage, *, kept: bool) -> None:
+        error = self.reply.error
+        failure = None if error is None else {"code": error.code, "message": str(error)}
+        self.recorder.log(ProviderResponseRaw, response=message, kept=kept, error=failure)
+        calls = len(message.tool_calls)
+        self.recorder.log(ProviderResponseNormalized, response=message, tool_calls_count=calls)
 
 
 _TAKE: dict[type, Any] = {
