@@ -6,12 +6,18 @@ is the business of whoever knows what the file means.
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import stat
 
 PRIVATE_FILE = 0o600
 PRIVATE_DIRECTORY = 0o700
+
+_PRIVATE_TO_THIS_PROCESS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_AT_ONCE = getattr(os, "O_NONBLOCK", 0)
+"""Opening a pipe under a file's name must fail, not wait for somebody to write into it."""
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_NO_DIRECTORY_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.ENOSYS}
 
 
 class Files:
@@ -20,39 +26,53 @@ class Files:
     __slots__ = ()
 
     def make_directory(self, path: str) -> None:
-        """Create a directory and its parents; one that exists already is made private."""
-        if not os.path.isdir(path):
-            parent = os.path.dirname(path)
-            if parent and not os.path.isdir(parent):
-                os.makedirs(parent, exist_ok=True)
+        """Create a directory and its parents, durably; one that exists already is made private."""
+        missing = []
+        place = os.path.abspath(path)
+        while not os.path.isdir(place):
+            missing.append(place)
+            place = os.path.dirname(place)
+        for place in reversed(missing):
             try:
-                os.mkdir(path, PRIVATE_DIRECTORY)
+                os.mkdir(place, PRIVATE_DIRECTORY if place == missing[0] else 0o777)
             except FileExistsError:
-                if not os.path.isdir(path):
+                if not os.path.isdir(place):
                     raise
+            self.sync_directory(os.path.dirname(place))
         if os.stat(path).st_mode & 0o077:
             os.chmod(path, PRIVATE_DIRECTORY)
 
     def open_append(self, path: str) -> int:
         """A descriptor whose writes go to the end, for a file that is created when missing."""
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE_FILE)
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | _AT_ONCE | _PRIVATE_TO_THIS_PROCESS
+        fd = self._open_regular(path, flags)
         self._make_private(fd)
         return fd
 
     def create(self, path: str) -> int:
         """A descriptor for a file that must not exist yet."""
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_FILE)
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _PRIVATE_TO_THIS_PROCESS, PRIVATE_FILE)
         self._make_private(fd)
         return fd
 
     def open_read(self, path: str) -> int:
-        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        """A descriptor for reading a regular file; anything else under that name is refused."""
+        return self._open_regular(path, os.O_RDONLY | _AT_ONCE | _PRIVATE_TO_THIS_PROCESS)
+
+    def open_read_unlinked(self, path: str) -> int:
+        """Like `open_read`, but neither the file nor the directory it stands in may be a link."""
+        if os.path.islink(path) or os.path.islink(os.path.dirname(path)):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+        return self._open_regular(path, os.O_RDONLY | _NO_LINK | _AT_ONCE | _PRIVATE_TO_THIS_PROCESS)
 
     def read(self, fd: int, size: int) -> bytes:
         return os.read(fd, size)
 
     def read_at(self, fd: int, size: int, offset: int) -> bytes:
-        return os.pread(fd, size, offset)
+        if hasattr(os, "pread"):
+            return os.pread(fd, size, offset)
+        os.lseek(fd, offset, os.SEEK_SET)
+        return os.read(fd, size)
 
     def size(self, fd: int) -> int:
         return os.fstat(fd).st_size
@@ -60,6 +80,19 @@ class Files:
     def write(self, fd: int, data: bytes) -> int:
         """One `write`; how much of the data it took."""
         return os.write(fd, data)
+
+    def write_at(self, fd: int, data: bytes, offset: int) -> int:
+        """One `write` in the middle of a file, also through a descriptor of `open_append`."""
+        if not hasattr(os, "pwrite"):
+            raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+        import fcntl  # noqa: PLC0415 - only to repair what a failed `sync` may have dropped
+
+        flags = fcntl.fcntl(fd, fcntl.F_GETFL)
+        fcntl.fcntl(fd, fcntl.F_SETFL, flags & ~os.O_APPEND)  # with it Linux appends whatever the offset says
+        try:
+            return os.pwrite(fd, data, offset)
+        finally:
+            fcntl.fcntl(fd, fcntl.F_SETFL, flags)
 
     def truncate(self, fd: int, size: int) -> None:
         os.ftruncate(fd, size)
@@ -77,22 +110,59 @@ class Files:
     def unlink(self, path: str) -> None:
         os.unlink(path)
 
+    def names(self, path: str) -> list[str]:
+        """What a directory holds; nothing when it does not exist."""
+        try:
+            return os.listdir(path)
+        except FileNotFoundError:
+            return []
+
+    def size_of(self, path: str) -> int:
+        """The size of a file by its name; a link is not followed."""
+        return os.lstat(path).st_size
+
     def sync_directory(self, path: str) -> None:
         """Names created, replaced or removed in the directory are on the disk when this returns."""
-        with self._opened_directory(path) as fd:
-            os.fsync(fd)
-
-    def _make_private(self, fd: int) -> None:
-        if os.fstat(fd).st_mode & 0o077:
-            os.fchmod(fd, PRIVATE_FILE)
-
-    @contextmanager
-    def _opened_directory(self, path: str) -> Iterator[int]:
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        if not hasattr(os, "O_DIRECTORY"):
+            return
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | _PRIVATE_TO_THIS_PROCESS)
         try:
-            yield fd
+            os.fsync(fd)
+        except OSError as error:
+            if error.errno not in _NO_DIRECTORY_SYNC:  # a file system without it offers nothing better
+                raise
         finally:
             os.close(fd)
+
+    def lock(self, fd: int) -> bool:
+        """Take the exclusive lock of an open file without waiting; whether it was free."""
+        import fcntl  # noqa: PLC0415 - does not exist on every system
+
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def is_at(self, fd: int, path: str) -> bool:
+        """Whether the open file is still the one under that name."""
+        try:
+            return os.path.samestat(os.fstat(fd), os.stat(path))
+        except FileNotFoundError:
+            return False
+
+    def _open_regular(self, path: str, flags: int) -> int:
+        fd = os.open(path, flags, PRIVATE_FILE)
+        mode = os.fstat(fd).st_mode
+        if not stat.S_ISREG(mode):
+            os.close(fd)
+            code = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
+            raise OSError(code, "it is not a regular file", path)
+        return fd
+
+    def _make_private(self, fd: int) -> None:
+        if hasattr(os, "fchmod") and os.fstat(fd).st_mode & 0o077:
+            os.fchmod(fd, PRIVATE_FILE)
 
 
 REAL_FILES = Files()
