@@ -1,0 +1,183 @@
+"""Compaction: the conversation so far becomes a summary, and the work goes on from there.
+
+Nothing is deleted: a mark in the conversation moves the beginning of what the model sees. The mark is made
+only with a summary that was checked, in one step that cannot be interrupted; until then the conversation is
+as it was, whatever fails or is cancelled. Behind the summary stands what code knows better than a model can
+remember, word for word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Protocol, TypeAlias
+
+import msgspec
+
+from robota.core.bus import EventBus
+from robota.core.context import BYTES_PER_TOKEN, ContextTally
+from robota.core.conversation import SUMMARY_HEADING, ConversationStore
+from robota.core.events import Compacted, CompactionMarked, Noticed, TurnEvent
+from robota.core.hooks.outcome import HookOutcome
+from robota.core.messages import AssistantMessage, Json, Message, SystemMessage
+from robota.core.ports import REAL_WORLD, Ports
+from robota.sessions.compaction_fallback import summarize_by_rule
+from robota.sessions.compaction_sections import CompactionSection, add_sections, disarm, write_sections
+from robota.sessions.compaction_summarizer import CompactionError, Summarizer, SummaryCall, SummaryModel
+from robota.sessions.compaction_transcript import fit_text, is_summary
+from robota.sessions.context_window_tracker import ContextWindowTracker
+
+CompactionTrigger: TypeAlias = Literal["auto", "manual"]
+
+SUMMARY_SHARE = 0.25
+"""The part of the window that the model's own summary may take."""
+RULE_SUMMARY_LIMIT = 8_000
+MARGIN = 16
+"""Tokens between what is calculated before the mark and what is counted after it."""
+NO_ROOM = "(The summary was left out, because what follows leaves no room for it.)"
+
+
+class HookPort(Protocol):
+    """Where hooks are run."""
+
+    async def fire(self, event: str, hook_input: Mapping[str, Json], /) -> HookOutcome: ...
+
+
+def no_sections() -> Sequence[CompactionSection]:
+    return ()
+
+
+class CompactionOrchestrator:
+    __slots__ = (
+        "_conversation", "_events", "_hooks", "_model", "_on_call", "_ports", "_sections", "_tracker",
+        "instructions",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        conversation: ConversationStore,
+        tracker: ContextWindowTracker,
+        model: Callable[[], SummaryModel],
+        events: EventBus,
+        hooks: HookPort | None = None,
+        instructions: str = "",
+        sections: Callable[[], Sequence[CompactionSection]] = no_sections,
+        on_call: SummaryCall | None = None,
+        ports: Ports = REAL_WORLD,
+    ) -> None:
+        self._conversation = conversation
+        self._tracker = tracker
+        self._model = model
+        self._events = events
+        self._hooks = hooks
+        self.instructions = instructions
+        """What to mind in each summary of this project, unless a call says something else."""
+        self._sections = sections
+        self._on_call = on_call
+        self._ports = ports
+
+    async def compact(
+        self, instructions: str | None = None, *, trigger: CompactionTrigger = "manual"
+    ) -> str | None:
+        """Summarise the conversation and begin the model's view again with the summary, which is returned.
+
+        `None`: there was nothing new to summarise, or a hook did not want an automatic compaction now.
+        Raises `CompactionError` when there is no usable summary; the conversation is untouched then.
+        """
+        if not _has_news(self._conversation.messages_for_api()):
+            return None
+        before = self._tracker.update()
+        focus = await self._consult_hooks(instructions or "", trigger)
+        if focus is None:
+            return None
+        length = len(self._conversation)
+        summary = await self._summarize(focus)
+        if len(self._conversation) != length:
+            raise CompactionError(
+                "The conversation changed while it was being summarised, so it stays as it is; try again."
+            )
+        text = self._compose(summary)
+        message = self._conversation.mark_compaction(text)
+        after = self._tracker.note_compaction()
+        self._announce_mark(message)
+        self._tell(
+            Compacted, trigger=trigger, before=msgspec.to_builtins(before), after=msgspec.to_builtins(after)
+        )
+        if after.used_tokens >= self._tracker.limit_tokens:
+            self._tell(Noticed, message=_explain_fullness(after.used_percentage))
+        if self._hooks is not None:
+            await self._hooks.fire("PostCompact", {"trigger": trigger, "compact_summary": text})
+        return text
+
+    async def _consult_hooks(self, instructions: str, trigger: CompactionTrigger) -> str | None:
+        """What the summary is to focus on, with what hooks add to it; `None` if they do not want it now."""
+        focus = instructions.strip() or self.instructions.strip()
+        if self._hooks is None:
+            return focus
+        outcome = await self._hooks.fire(
+            "PreCompact", {"trigger": trigger, "custom_instructions": instructions}
+        )
+        if not outcome.blocked:
+            return "\n\n".join(filter(None, [focus, outcome.stdout, *outcome.additional_context]))
+        because = f": {outcome.reason}" if outcome.reason else "."
+        if trigger == "manual":
+            raise CompactionError(f"A PreCompact hook does not allow to summarise the conversation{because}")
+        self._tell(Noticed, message=f"A PreCompact hook held back the automatic compaction{because}")
+        return None
+
+    async def _summarize(self, focus: str) -> str:
+        conversation = self._conversation
+        summarizer = Summarizer(
+            self._model(),
+            self._tracker.max_tokens,
+            conversation.tally.estimate(),
+            self._on_call,
+            self._ports,
+        )
+        summary = await summarizer.summarize(conversation.messages_for_api(), focus)
+        if summary is not None:
+            return summary
+        self._tell(
+            Noticed,
+            message="The conversation is too long for the model to summarise, so a short summary was put "
+            "together without it. The whole conversation is still in the history.",
+        )
+        limit = min(RULE_SUMMARY_LIMIT, summarizer.room // 2)
+        return summarize_by_rule(conversation.messages, limit)
+
+    def _compose(self, summary: str) -> str:
+        """Summary and sections; the summary is cut to what they leave below the threshold."""
+        written = write_sections(self._sections())
+        tracker, system = self._tracker, self._conversation.system
+        rest: list[Message] = [
+            AssistantMessage(f"{SUMMARY_HEADING}\n{written}", metadata={"compaction": True})
+        ]
+        if system is not None:
+            rest.insert(0, system)
+        free = tracker.limit_tokens - ContextTally(rest).estimate().serialized_tokens - MARGIN
+        room = int(min(free, tracker.max_tokens * SUMMARY_SHARE)) * BYTES_PER_TOKEN
+        return add_sections(fit_text(disarm(summary), room) or NO_ROOM, written)
+
+    def _announce_mark(self, message: AssistantMessage) -> None:
+        events = self._events
+        if events.wants(CompactionMarked):
+            events.emit(CompactionMarked(message=message, epoch=self._conversation.epoch, seq=events.seq))
+
+    def _tell(self, kind: type[TurnEvent], **fields: Any) -> None:
+        events = self._events
+        seq = events.next_seq()
+        if events.wants(kind):
+            events.emit(kind(seq=seq, **fields))
+
+
+def _has_news(view: Sequence[Message]) -> bool:
+    """Whether there is anything besides system messages and the summary the view began with."""
+    return any(not isinstance(message, SystemMessage) and not is_summary(message) for message in view)
+
+
+def _explain_fullness(percent: float) -> str:
+    return (
+        f"After the compaction the context window is still {percent:g}% full, because the system message, "
+        "the rules, the open todos and the plan are kept word for word. Shorten them, or choose a model with a "
+        "larger window."
+    )

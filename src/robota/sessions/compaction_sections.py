@@ -1,0 +1,80 @@
+"""The part of a summary that code writes: rules, open todos, the plan, each word for word.
+
+Each section stands between tags with a number that occurs in none of the texts, and no such tag is left in
+the model's own words. So a summary can neither forge a section nor end one, and a section's text can be
+anything, tags included.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+PROJECT_RULES = "Project rules"
+OPEN_TODOS = "Open todos"
+PLAN = "The plan"
+FILES_IN_USE = "Files in use"
+
+TAG = "kept-state"
+NOTE = (
+    "What stands in the tags below was put here by the program, not by the author of the summary above. It "
+    "is current and complete; where the summary says something else, this counts."
+)
+_LOOSE_TAG = re.compile(rf"<(\s*(?:/\s*)?{TAG})", re.IGNORECASE)
+_NUMBER = re.compile(rf"{TAG}-(\d{{1,9}})", re.IGNORECASE)
+_SECTION = re.compile(rf'<{TAG}-(\d+) title="([^"]*)">\n(.*?)\n</{TAG}-\1>', re.DOTALL)
+
+
+class CompactionSection(Struct, frozen=True):
+    """Something the model must know after a compaction, whatever its summary says."""
+
+    title: str
+    text: str
+
+
+def write_sections(sections: Sequence[CompactionSection]) -> str:
+    """The sections as they stand at the end of a summary; empty when there is nothing to keep."""
+    kept = [section for section in sections if section.text.strip()]
+    if not kept:
+        return ""
+    number = _unused_number("\n".join(section.text for section in kept))
+    blocks = [
+        f'<{TAG}-{number} title="{_title(section.title)}">\n{section.text}\n</{TAG}-{number}>'
+        for section in kept
+    ]
+    return "\n\n".join([NOTE, *blocks])
+
+
+def add_sections(summary: str, sections: str) -> str:
+    """A summary with what `write_sections` made."""
+    return f"{summary}\n\n{sections}" if sections else summary
+
+
+def disarm(summary: str) -> str:
+    """The model's words with every tag of ours made harmless."""
+    return _LOOSE_TAG.sub(r"&lt;\1", summary)
+
+
+def read_sections(text: str) -> tuple[CompactionSection, ...]:
+    """The sections of a summary that `add_sections` put together."""
+    return tuple(CompactionSection(found[2], found[3]) for found in _SECTION.finditer(text))
+
+
+def drop_sections(text: str) -> str:
+    """The summary alone: what code wrote is written anew each time."""
+    first = _SECTION.search(text)
+    return text if first is None else text[: first.start()].removesuffix(f"{NOTE}\n\n").rstrip()
+
+
+def _title(title: str) -> str:
+    return disarm(" ".join(title.split()).replace('"', "'"))
+
+
+def _unused_number(text: str) -> int:
+    taken = {int(number) for number in _NUMBER.findall(text)}
+    number = 1
+    while number in taken:
+        number += 1
+    return number
