@@ -1,0 +1,201 @@
+"""Where questions are put: first to hooks, then to a person, one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from robota.core.messages import JsonObject
+from robota.core.tool import ToolResult
+from robota.sessions.approval import (
+    ApprovalRequest,
+    PermissionAnswer,
+    PermissionHandler,
+    RuleSaver,
+    answer_to_record,
+    read_answer,
+)
+from robota.sessions.consultation import Fault, consult
+from robota.sessions.permission_case import PermissionCase
+from robota.sessions.permission_judgement import DecidedBy, Judgement
+from robota.sessions.rule_book import RuleBook
+from robota.sessions.tool_hooks import CallHooks, blocked_result, copy_json, describe_call, suggest_updates
+from robota.sessions.truncation import truncate_text
+
+if TYPE_CHECKING:
+    import anyio
+
+    from robota.core.hooks.outcome import HookOutcome
+
+REFUSED = "Permission denied. The user did not approve this action."
+NOBODY_TO_ASK = "Permission denied. Nobody can be asked here; an allow rule would let it run."
+UNANSWERED = "Permission denied. The question about this action got no usable answer."
+
+
+class ApprovalDesk:
+    """Settles the cases that rules leave open."""
+
+    __slots__ = ("_agent_id", "_handler", "_hooks", "_lock", "_notice", "_rules", "_save_rule")
+
+    def __init__(
+        self,
+        rules: RuleBook,
+        hooks: CallHooks,
+        *,
+        handler: PermissionHandler | None,
+        save_rule: RuleSaver | None,
+        notice: Callable[[str], None] | None,
+        agent_id: str,
+    ) -> None:
+        self._rules = rules
+        self._hooks = hooks
+        self._handler = handler
+        self._save_rule = save_rule
+        self._notice = notice
+        self._agent_id = agent_id
+        self._lock: anyio.Lock | None = None
+
+    async def settle(self, case: PermissionCase, forced: str | None = None) -> ToolResult | None:
+        """The refusal, or `None` when the call may run. `forced`: why it is asked whatever the rules say."""
+        async with self._turn():
+            # Always judged anew: an answer given meanwhile may have settled this case too, and a replay must
+            # not depend on which of two calls came first.
+            judgement = await self._rules.judge(case)
+            if judgement.decision == "deny":
+                return case.forbid(judgement)
+            if judgement.decision == "auto" and forced is None:
+                case.by = judgement.by
+                return None
+            case.rules = await self._rules.offer(case)
+            outcome = await self._ask_hooks(case)
+            if outcome is not None:
+                return await self._follow_hook(case, outcome)
+            return await self._ask_handler(case, judgement, forced or judgement.reason)
+
+    def _turn(self) -> anyio.Lock:
+        if self._lock is None:
+            import anyio  # noqa: PLC0415 - loaded with the first question
+
+            self._lock = anyio.Lock()
+        return self._lock
+
+    async def _ask_hooks(self, case: PermissionCase) -> HookOutcome | None:
+        """What hooks decide, if they do."""
+        if not self._hooks.has("PermissionRequest"):
+            return None
+        told = describe_call(case.call, case.cwd)
+        if case.rules:
+            told["permission_suggestions"] = suggest_updates(case.rules)
+        outcome = await self._hooks.fire("PermissionRequest", told, case.call, self._rules.terms(case.cwd))
+        decided = outcome.stop or outcome.permission_decision in ("allow", "deny")
+        return outcome if decided else None
+
+    async def _follow_hook(self, case: PermissionCase, outcome: HookOutcome) -> ToolResult | None:
+        decision = outcome.specific.get("decision")
+        details = decision if isinstance(decision, dict) else {}
+        if outcome.stop or outcome.permission_decision == "deny":
+            if details.get("interrupt") is True:
+                self._hooks.request_stop(outcome.reason)
+            case.by = "hook"
+            return blocked_result(outcome.reason or outcome.stop_reason)
+        if "updatedPermissions" in details:
+            self._tell(
+                "A PermissionRequest hook gave updatedPermissions; they are ignored, its yes counts once."
+            )
+        case.by = "hook"
+        return await self._change_input(case, outcome.updated_input, "hook")
+
+    async def _ask_handler(
+        self, case: PermissionCase, judgement: Judgement, reason: str
+    ) -> ToolResult | None:
+        if self._handler is None:
+            return case.refuse("nobody", f"{NOBODY_TO_ASK} {reason}".rstrip())
+        await self._notify(case)
+        call = case.call
+        request = ApprovalRequest(
+            tool_name=call.request.name,
+            tool_input=copy_json(call.arguments),
+            cwd=case.cwd,
+            reason=reason,
+            part=judgement.part,
+            rule=", ".join(case.rules) or None,
+            diff=await self._preview(case),
+            agent_id=self._agent_id,
+            call_id=call.call_id,
+        )
+        given = await consult("The approval handler", self._handler, request)
+        if given is None:
+            return case.refuse("nobody", f"{NOBODY_TO_ASK} {reason}".rstrip())
+        answer = read_answer(given)
+        if answer is None:
+            said = given.text if isinstance(given, Fault) else f"it answered with {type(given).__name__}"
+            case.answer = {"error": said}
+            return case.refuse("fault", UNANSWERED)
+        case.answer = answer_to_record(answer)
+        return await self._follow_answer(case, answer)
+
+    async def _follow_answer(self, case: PermissionCase, answer: PermissionAnswer) -> ToolResult | None:
+        if not answer.allow:
+            said = f"Permission denied. The user says: {answer.message}" if answer.message else REFUSED
+            return case.refuse("user", said)
+        shown = case.call
+        refusal = await self._change_input(case, answer.updated_input, "user")
+        if refusal is not None:
+            return refusal
+        await self._rules.remember_directory(case)
+        if (
+            case.call is shown and answer.scope != "once"
+        ):  # the rules that were shown do not cover another input
+            self._rules.grant(case.rules)
+            if answer.scope == "project":
+                await self._save(case.rules)
+        case.by = "user"
+        return None
+
+    async def _change_input(
+        self, case: PermissionCase, arguments: JsonObject | None, by: DecidedBy
+    ) -> ToolResult | None:
+        """Take the input somebody put in the place of the one in question; rules may still forbid it."""
+        if arguments is None or arguments == case.call.arguments:
+            return None
+        problem = case.change_input(arguments, by)
+        if problem is not None:
+            return problem
+        judgement = await self._rules.judge(case)
+        return case.forbid(judgement) if judgement.decision == "deny" else None
+
+    async def _save(self, rules: Sequence[str]) -> None:
+        for rule in rules:
+            if self._save_rule is None:
+                fault: object = Fault("there is no place to save it in")
+            else:
+                fault = await consult("Saving a rule", self._save_rule, rule)
+            if isinstance(fault, Fault):
+                self._tell(
+                    f"The rule {rule} counts for this session only, it could not be saved: {fault.text}"
+                )
+
+    async def _notify(self, case: PermissionCase) -> None:
+        if self._hooks.has("Notification"):
+            told = {
+                "message": f"Permission is needed to use {case.call.request.name}",
+                "title": "Permission needed",
+                "notification_type": "permission_prompt",
+            }
+            await self._hooks.fire("Notification", told, case.call, self._rules.terms(case.cwd))
+
+    async def _preview(self, case: PermissionCase) -> str | None:
+        preview = getattr(case.call.tool, "preview", None)
+        if preview is None:
+            return None
+        from anyio import to_thread  # noqa: PLC0415 - few tools have one
+
+        arguments = copy_json(case.call.arguments)
+        shown = await consult(
+            "The preview", to_thread.run_sync, preview, arguments, case.cwd, abandon_on_cancel=True
+        )
+        return truncate_text(shown) if isinstance(shown, str) and shown else None
+
+    def _tell(self, text: str) -> None:
+        if self._notice is not None:
+            self._notice(text)

@@ -1,0 +1,44 @@
+"""Asking foreign code: handlers, hooks and other ports that may break in any way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from msgspec import Struct
+
+from robota.core.cancel import is_cancelled_from_outside
+from robota.core.errors import describe_exception
+
+
+class Fault(Struct, frozen=True):
+    """What went wrong, in one line; the log has the rest."""
+
+    text: str
+
+
+async def consult(who: str, function: Callable[..., object], *args: object, **named: object) -> object:
+    """What the function answers, awaited where it has to be; a `Fault` if it breaks.
+
+    Only cancellation from outside passes through.
+    """
+    try:
+        answer = function(*args, **named)
+        return await answer if isinstance(answer, Awaitable) else answer
+    except asyncio.CancelledError as error:
+        if is_cancelled_from_outside():
+            raise
+        return _log(who, error)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code; the caller decides what it means
+        return _log(who, error)
+
+
+def _log(who: str, error: BaseException) -> Fault:
+    import logging  # noqa: PLC0415 - only when something is wrong
+
+    try:
+        text = describe_exception(error)
+    except Exception:  # noqa: BLE001 - an exception that cannot even say what it is
+        text = type(error).__name__
+    logging.getLogger("robota.permissions").warning("%s failed: %s", who, text, exc_info=error)
+    return Fault(text)

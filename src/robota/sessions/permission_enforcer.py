@@ -1,0 +1,227 @@
+"""`PermissionEnforcer`: tools run only as hooks, rules and people allow, and results fit a conversation.
+
+Hooks, evaluation, approval, the tool, hooks again, truncation. Whatever breaks on the way, a call gets a
+result: before the tool it is a refusal, behind it the tool's own. Only cancellation passes through.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from robota.core.messages import JsonObject
+from robota.core.permissions.modes import PermissionMode, classify_tool
+from robota.core.tool import ToolContext, ToolResult, tool_class
+from robota.core.tool_batch import INVALID_ARGUMENTS, PreparedCall, RunTool, checked_result, invoke_tool
+from robota.sessions.approval import PermissionHandler, RuleSaver
+from robota.sessions.approval_desk import ApprovalDesk
+from robota.sessions.consultation import Fault, consult
+from robota.sessions.permission_case import PermissionCase
+from robota.sessions.permission_judgement import Judge, RuleJudge, WorkspaceGuard
+from robota.sessions.rule_book import BROKEN, PermissionRules, RuleBook
+from robota.sessions.tool_hooks import (
+    CallHooks,
+    HookPort,
+    add_context,
+    blocked_result,
+    describe_call,
+    describe_result,
+    frame_context,
+    replace_output,
+)
+from robota.sessions.truncation import MAX_TOOL_OUTPUT_CHARACTERS, truncate_result
+
+
+class PermissionEnforcer:
+    """Put `enforcer.run_tool` where an agent runs its tools."""
+
+    __slots__ = (
+        "_before_effects", "_book", "_cwd", "_desk", "_hooks", "_monotonic", "_output_limit", "_record",
+        "_record_original", "_run_tool",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        rules: PermissionRules | None = None,
+        *,
+        cwd: str,
+        handler: PermissionHandler | None = None,
+        hooks: HookPort | None = None,
+        guard: WorkspaceGuard | None = None,
+        judge: Judge | None = None,
+        save_rule: RuleSaver | None = None,
+        notice: Callable[[str], None] | None = None,
+        record: Callable[[JsonObject], None] | None = None,
+        record_original: Callable[[PreparedCall, ToolResult], None] | None = None,
+        before_effects: Callable[[PreparedCall], None] | None = None,
+        run_tool: RunTool = invoke_tool,
+        home: str | None = None,
+        additional_dirs: Sequence[str] = (),
+        agent_id: str = "",
+        output_limit: int = MAX_TOOL_OUTPUT_CHARACTERS,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Without a `handler` nobody can be asked: what would be a question is denied.
+
+        `judge` takes the place of evaluator and `guard`, for replays. `record` gets every decision before
+        the tool runs, `record_original` a result that hooks changed, as the tool gave it. `before_effects`
+        is called before a tool runs that does more than look; if it raises, the tool does not run.
+        """
+        self._book = RuleBook(rules or PermissionRules(), judge or RuleJudge(guard), home, additional_dirs)
+        self._hooks = CallHooks(hooks, agent_id)
+        self._desk = ApprovalDesk(
+            self._book, self._hooks, handler=handler, save_rule=save_rule, notice=notice, agent_id=agent_id
+        )
+        self._cwd = cwd
+        self._run_tool = run_tool
+        self._record = record
+        self._record_original = record_original
+        self._before_effects = before_effects
+        self._output_limit = output_limit
+        self._monotonic = monotonic
+
+    @property
+    def rules(self) -> PermissionRules:
+        return self._book.rules
+
+    @rules.setter
+    def rules(self, rules: PermissionRules) -> None:
+        self._book.rules = rules
+
+    @property
+    def permission_mode(self) -> PermissionMode:
+        return self._book.rules.mode
+
+    @permission_mode.setter
+    def permission_mode(self, mode: PermissionMode) -> None:
+        self._book.rules = msgspec.structs.replace(self._book.rules, mode=mode)
+
+    @property
+    def session_allowed_rules(self) -> tuple[str, ...]:
+        """What users allowed for the session."""
+        return self._book.granted
+
+    def clear_session_allowed(self) -> None:
+        self._book.granted = ()
+
+    @property
+    def stop_requested(self) -> str | None:
+        """Why a hook wants the run to end after the results that are there; whoever ends it clears this."""
+        return self._hooks.stop_requested
+
+    @stop_requested.setter
+    def stop_requested(self, reason: str | None) -> None:
+        self._hooks.stop_requested = reason
+
+    async def run_tool(self, call: PreparedCall, context: ToolContext) -> ToolResult:
+        """Carry a call out, or say why not."""
+        if call.tool is None or call.answer is not None:
+            return truncate_result(await self._carry_out(call, context), self._output_limit)
+        if not context.cwd:  # what was judged for one directory must not run in another
+            context = msgspec.structs.replace(context, cwd=self._cwd)
+        case = PermissionCase(call, context.cwd)
+        refusal = await self._decide(case)
+        if refusal is None:
+            return await self._execute(case, context)
+        return add_context(refusal, frame_context(case.outcomes, self._output_limit), self._output_limit)
+
+    async def _decide(self, case: PermissionCase) -> ToolResult | None:
+        """The refusal, or `None`; on record either way."""
+        try:
+            refusal = await consult("The permission check", self._deliberate, case)
+        except asyncio.CancelledError:
+            if case.judged and self._record is not None:
+                case.by, case.answer = "nobody", case.answer or {"interrupted": True}
+                await consult("Recording a decision", self._record, case.to_record(allowed=False))
+            raise
+        if refusal is not None and not isinstance(refusal, ToolResult):
+            refusal = case.forbid(BROKEN)
+        if self._record is not None:
+            fault = await consult(
+                "Recording a decision", self._record, case.to_record(allowed=refusal is None)
+            )
+            if isinstance(fault, Fault) and refusal is None:
+                return _not_run(case.call, fault)
+        return refusal
+
+    async def _deliberate(self, case: PermissionCase) -> ToolResult | None:
+        wish, why = None, ""
+        if self._hooks.has("PreToolUse"):
+            told = {**describe_call(case.call, case.cwd), "tool_use_id": case.call.request.id}
+            outcome = await self._hooks.fire("PreToolUse", told, case.call, self._book.terms(case.cwd))
+            case.outcomes.append(outcome)
+            wish, why = outcome.permission_decision, outcome.reason
+            if outcome.blocked or wish == "deny":
+                case.by = "hook"
+                return blocked_result(outcome.reason)
+            if outcome.updated_input is not None:
+                problem = case.change_input(outcome.updated_input, "hook")
+                if problem is not None:
+                    return problem
+        judgement = await self._book.judge(case)
+        if judgement.decision == "deny":
+            return case.forbid(judgement)
+        if wish == "ask":
+            return await self._desk.settle(
+                case, f"A hook asks about it: {why}" if why else "A hook asks about it."
+            )
+        if judgement.decision == "auto":
+            case.by = judgement.by
+            return None
+        if (
+            wish == "allow" and judgement.rule is None
+        ):  # a hook answers for the mode, not for a rule that asks
+            case.by = "hook"
+            return None
+        return await self._desk.settle(case)
+
+    async def _execute(self, case: PermissionCase, context: ToolContext) -> ToolResult:
+        call = case.call
+        if self._before_effects is not None and _has_effects(call):
+            fault = await consult("The preparation of a call", self._before_effects, call)
+            if isinstance(fault, Fault):
+                return _not_run(call, fault)
+        started = self._monotonic()
+        result = await self._carry_out(call, context)
+        duration = self._monotonic() - started
+        final = await consult("What hooks say about a result", self._hear_hooks, case, result, duration)
+        return final if isinstance(final, ToolResult) else truncate_result(result, self._output_limit)
+
+    async def _carry_out(self, call: PreparedCall, context: ToolContext) -> ToolResult:
+        result = await consult(call.request.name, self._run_tool, call, context)
+        if isinstance(result, Fault):
+            return ToolResult.failure(f"{call.request.name} failed: {result.text}")
+        return checked_result(call.request.name, result)
+
+    async def _hear_hooks(self, case: PermissionCase, result: ToolResult, duration: float) -> ToolResult:
+        call, limit = case.call, self._output_limit
+        failure = not result.ok and self._hooks.has("PostToolUseFailure")
+        event = "PostToolUseFailure" if failure else "PostToolUse"
+        final = result
+        if self._hooks.has(event) and not result.denied and result.error_code != INVALID_ARGUMENTS:
+            told = {
+                **describe_call(call, case.cwd),
+                "tool_use_id": call.request.id,
+                **describe_result(result, duration),
+            }
+            outcome = await self._hooks.fire(event, told, call, self._book.terms(case.cwd))
+            case.outcomes.append(outcome)
+            final = replace_output(result, outcome)
+        context = frame_context(case.outcomes, limit)
+        if self._record_original is not None and (context or final is not result):
+            await consult("Recording a result", self._record_original, call, result)
+        return add_context(final, context, limit)
+
+
+def _has_effects(call: PreparedCall) -> bool:
+    declared = None if call.tool is None else tool_class(call.tool)
+    return classify_tool(call.request.name, declared) != "inspect"
+
+
+def _not_run(call: PreparedCall, fault: Fault) -> ToolResult:
+    return ToolResult.failure(
+        f"{call.request.name} was not run: {fault.text}", "not_run", errorCode="not_run"
+    )

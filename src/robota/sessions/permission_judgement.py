@@ -1,0 +1,185 @@
+"""How a call is judged: by the rules in force, the directories of the workspace and the sandbox.
+
+Everything a decision depends on outside the session comes through a `Judge`, so a replay can put the recorded
+one in its place.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, Protocol, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from robota.core.errors import RobotaError, StorageError
+from robota.core.messages import Json, JsonObject
+from robota.core.permissions.modes import PermissionDecision
+from robota.core.tool import tool_class
+from robota.core.tool_batch import PreparedCall
+from robota.sessions.approval import ApprovalRequest, PermissionAnswer, PermissionHandler, answer_from_record
+
+DecidedBy: TypeAlias = Literal["rule", "mode", "guard", "sandbox", "hook", "user", "nobody", "fault"]
+"""Who had the last word. `nobody`: a question that nobody could answer; `fault`: something broke."""
+
+
+class Terms(Struct, frozen=True, kw_only=True):
+    """What a call is judged by at this moment."""
+
+    mode: str
+    allow: tuple[str, ...]
+    """Rules of the settings, and those that users allowed for the session."""
+    deny: tuple[str, ...]
+    ask: tuple[str, ...]
+    cwd: str
+    home: str | None = None
+    additional_dirs: tuple[str, ...] = ()
+
+
+class Judgement(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The answer of a judge. It goes into the journal as it is."""
+
+    decision: PermissionDecision
+    by: DecidedBy = "mode"
+    rule: str | None = None
+    part: str | None = None
+    reason: str = ""
+    outside: str | None = None
+    """The directory outside the workspace that the call would touch."""
+
+
+class Judge(Protocol):
+    async def judge(self, call: PreparedCall, terms: Terms) -> Judgement: ...
+
+    def offer(self, call: PreparedCall, terms: Terms) -> Sequence[str]:
+        """The narrowest rules that would make the question unnecessary; none if there are no safe ones."""
+        ...
+
+    def remember(self, call: PreparedCall, directory: str) -> None:
+        """A person let the call touch this directory outside the workspace."""
+        ...
+
+
+class WorkspaceGuard(Protocol):
+    """Knows which directories the session works in."""
+
+    def outside(self, tool_name: str, arguments: Mapping[str, Json]) -> str | None: ...
+    def remember(self, tool_name: str, directory: str) -> None: ...
+
+
+class RuleJudge:
+    """Judges by the permission evaluator and, where there is one, the guard of the workspace."""
+
+    __slots__ = ("_guard",)
+
+    def __init__(self, guard: WorkspaceGuard | None = None) -> None:
+        self._guard = guard
+
+    async def judge(self, call: PreparedCall, terms: Terms) -> Judgement:
+        from robota.core.permissions import explain_permission  # noqa: PLC0415 - loaded with the first call
+
+        name = call.request.name
+        verdict = explain_permission(name, call.arguments, **_as_arguments(call, terms))
+        outside = None if self._guard is None else self._guard.outside(name, call.arguments)
+        judgement = Judgement(
+            decision=verdict.decision,
+            by="mode" if verdict.rule is None else "rule",
+            rule=verdict.rule,
+            part=verdict.part,
+            reason=verdict.reason,
+            outside=outside,
+        )
+        if verdict.rule is not None:  # a rule of the user's own goes before
+            return judgement
+        if verdict.decision == "auto" and outside is not None and terms.mode != "bypassPermissions":
+            reason = f"{outside} is outside the working directory."
+            return msgspec.structs.replace(judgement, decision="approve", by="guard", reason=reason)
+        if verdict.decision == "approve" and await _runs_confined(call, terms):
+            reason = "The sandbox confines the command, and the settings let it run there without a question."
+            return msgspec.structs.replace(judgement, decision="auto", by="sandbox", reason=reason)
+        return judgement
+
+    def offer(self, call: PreparedCall, terms: Terms) -> Sequence[str]:
+        from robota.core.permissions import narrowest_rules  # noqa: PLC0415 - loaded with the first question
+
+        return narrowest_rules(call.request.name, call.arguments, **_as_arguments(call, terms))
+
+    def remember(self, call: PreparedCall, directory: str) -> None:
+        if self._guard is not None:
+            self._guard.remember(call.request.name, directory)
+
+
+def _as_arguments(call: PreparedCall, terms: Terms) -> dict[str, Any]:
+    declared = None if call.tool is None else tool_class(call.tool)
+    return {**msgspec.structs.asdict(terms), "tool_class": declared}
+
+
+async def _runs_confined(call: PreparedCall, terms: Terms) -> bool:
+    """Whether a sandbox holds this command in the workspace and the user said that this is enough."""
+    wished = call.request.name == "Bash" and getattr(call.tool, "auto_allow_bash_if_sandboxed", False)
+    if not wished:
+        return False
+    sandbox = getattr(call.tool, "sandbox", None)
+    if sandbox is None or sandbox.mode == "off" or not _starts_inside(call.arguments, terms):
+        return False
+    backend, _ = await sandbox.find_backend()
+    return backend is not None
+
+
+def _starts_inside(arguments: JsonObject, terms: Terms) -> bool:
+    """Where a command starts, its sandbox lets it write."""
+    roots = [os.path.realpath(root) for root in (terms.cwd, *terms.additional_dirs)]
+    for name in ("working_directory", "workingDirectory"):
+        given = arguments.get(name)
+        if given is not None and not isinstance(given, str):
+            return False
+        start = os.path.realpath(os.path.join(terms.cwd, given or ""))
+        if not any(start == root or start.startswith(os.path.join(root, "")) for root in roots):
+            return False
+    return True
+
+
+class RecordedDecisions:
+    """The judge and the handler of a replay: each call gets the verdicts and the answer it got then."""
+
+    def __init__(self, records: Iterable[Mapping[str, Json]]) -> None:
+        self._records = {str(record.get("callId")): record for record in records}
+        self._used: dict[str, int] = {}
+
+    async def judge(self, call: PreparedCall, terms: Terms) -> Judgement:
+        verdicts = self._find(call.call_id).get("judged")
+        if not isinstance(verdicts, list) or not verdicts:
+            raise StorageError(f"The journal has no verdict on the call {call.call_id}.")
+        used = self._used.get(call.call_id, 0)
+        self._used[call.call_id] = used + 1
+        return msgspec.convert(verdicts[min(used, len(verdicts) - 1)], Judgement)
+
+    def offer(self, call: PreparedCall, terms: Terms) -> Sequence[str]:
+        return msgspec.convert(self._find(call.call_id).get("rules", ()), tuple[str, ...])
+
+    def remember(self, call: PreparedCall, directory: str) -> None:
+        """What was learnt from it is in the verdicts that followed."""
+
+    @property
+    def handler(self) -> PermissionHandler | None:
+        """`None` when nobody could be asked in any of the calls."""
+        answered = any(record.get("answer") for record in self._records.values())
+        return self._answer if answered else None
+
+    async def _answer(self, request: ApprovalRequest) -> PermissionAnswer | None:
+        record = self._find(request.call_id).get("answer")
+        if not isinstance(record, dict):
+            return None
+        if "error" in record:
+            raise RobotaError(str(record["error"]))
+        if record.get("interrupted"):
+            import anyio  # noqa: PLC0415 - only an interrupted question waits
+
+            await anyio.sleep_forever()
+        return answer_from_record(record)
+
+    def _find(self, call_id: str) -> Mapping[str, Json]:
+        if call_id not in self._records:
+            raise StorageError(f"The journal has no decision on the call {call_id}.")
+        return self._records[call_id]

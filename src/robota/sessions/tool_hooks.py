@@ -1,0 +1,196 @@
+"""What hooks are told about a tool call, and what becomes of a result they had something to say about."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from robota.core.jsontext import encode
+from robota.core.messages import Json, JsonObject
+from robota.core.tool import ToolResult, tool_class
+from robota.core.tool_batch import PreparedCall
+from robota.sessions.consultation import consult
+from robota.sessions.permission_judgement import Terms
+from robota.sessions.truncation import truncate_result, truncate_text
+
+if TYPE_CHECKING:  # most sessions have no hooks
+    from robota.core.hooks.matching import MatchesRule
+    from robota.core.hooks.outcome import HookOutcome
+
+HOOK_BLOCKED = "hook_blocked"
+_PATHS = {"Read": "file_path", "Write": "file_path", "Edit": "file_path", "NotebookEdit": "notebook_path"}
+_OPENING, _CLOSING = "<system-reminder>\n", "\n</system-reminder>\n"
+
+
+class HookPort(Protocol):
+    """The hooks of a session."""
+
+    def has(self, event: str) -> bool:
+        """Whether anything is configured for the event."""
+        ...
+
+    async def fire(
+        self,
+        event: str,
+        hook_input: Mapping[str, Json],
+        *,
+        call_id: str = "",
+        matches_rule: MatchesRule | None = None,
+    ) -> HookOutcome: ...
+
+
+class CallHooks:
+    """Fires the hooks about calls. If their port breaks, a tool that has not run is blocked."""
+
+    __slots__ = ("_agent_id", "_port", "stop_requested")
+
+    def __init__(self, port: HookPort | None, agent_id: str) -> None:
+        self._port = port
+        self._agent_id = agent_id
+        self.stop_requested: str | None = None
+        """Why a hook wants the run to end after this result."""
+
+    def has(self, event: str) -> bool:
+        return self._port is not None and self._port.has(event)
+
+    async def fire(self, event: str, told: JsonObject, call: PreparedCall, terms: Terms) -> HookOutcome:
+        from robota.core.hooks.outcome import HookOutcome  # noqa: PLC0415 - see above
+
+        if self._port is None:
+            return HookOutcome(event=event)
+        common: JsonObject = {"permission_mode": terms.mode}
+        if self._agent_id:
+            common["agent_id"] = self._agent_id
+        outcome = await consult(
+            f"Firing {event} hooks",
+            self._port.fire,
+            event,
+            {**common, **told},
+            call_id=call.call_id,
+            matches_rule=partial(_covers, call, terms),
+        )
+        if not isinstance(outcome, HookOutcome):
+            blocked = event == "PreToolUse"
+            return HookOutcome(
+                event=event, blocked=blocked, reason="the hooks could not be run" if blocked else ""
+            )
+        if outcome.stop:
+            self.request_stop(outcome.stop_reason)
+        return outcome
+
+    def request_stop(self, reason: str) -> None:
+        if self.stop_requested is None:
+            self.stop_requested = reason or "A hook ended the run."
+
+
+def _covers(
+    call: PreparedCall, terms: Terms, rule: str, tool_name: str, tool_input: Mapping[str, Json]
+) -> bool:
+    """Whether the rule in a hook's `if` covers the call, or might: a guard rather runs once too often."""
+    from robota.core.permissions import evaluate_permission  # noqa: PLC0415 - few hooks have an `if`
+
+    decision = evaluate_permission(
+        tool_name,
+        tool_input,
+        mode="bypassPermissions",
+        ask=(rule,),
+        cwd=terms.cwd,
+        home=terms.home,
+        additional_dirs=terms.additional_dirs,
+        tool_class=None if call.tool is None else tool_class(call.tool),
+    )
+    return decision != "auto"
+
+
+def copy_json(value: Json) -> Json:
+    """A copy that shares nothing with the original, so that nobody changes what was judged."""
+    if isinstance(value, dict):
+        return {key: copy_json(item) for key, item in value.items()}
+    return [copy_json(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def describe_call(call: PreparedCall, cwd: str) -> JsonObject:
+    """A call as hooks know it: arguments by the names of the schema, the path of a file absolute.
+
+    A guard that looks for `file_path` must not be passed by a call that spells it `filePath`.
+    """
+    properties = {} if call.tool is None else call.tool.parameters.get("properties", {})
+    arguments: JsonObject = {}
+    for name, value in call.arguments.items():
+        own = name if name in properties else _to_snake_case(name)
+        known = own in properties and own not in call.arguments
+        arguments[own if known else name] = copy_json(value)
+    path = _PATHS.get(call.request.name, "")
+    if isinstance(arguments.get(path), str):
+        arguments[path] = os.path.join(cwd, arguments[path])
+    return {"tool_name": call.request.name, "tool_input": arguments}
+
+
+def _to_snake_case(name: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+
+
+def suggest_updates(rules: Sequence[str]) -> list[JsonObject]:
+    """Rules an answer would add, as hooks read them."""
+    entries = []
+    for rule in rules:
+        name, _, content = rule.partition("(")
+        entries.append({"toolName": name, "ruleContent": content[:-1]} if content else {"toolName": name})
+    return [{"type": "addRules", "rules": entries, "behavior": "allow", "destination": "session"}]
+
+
+def describe_result(result: ToolResult, duration: float) -> JsonObject:
+    """What a hook hears of a call that ran."""
+    told: JsonObject = {"tool_response": result.text, "duration_ms": round(duration * 1000)}
+    return told if result.ok else {**told, "error": result.error or "", "is_interrupt": False}
+
+
+def blocked_result(reason: str) -> ToolResult:
+    from robota.core.hooks.outcome import DEFAULT_REASON  # noqa: PLC0415 - see above
+
+    why = reason if reason and reason != DEFAULT_REASON else "it gave no reason"
+    return ToolResult(ok=False, denied=True, error=f"Blocked by hook: {why}", error_code=HOOK_BLOCKED)
+
+
+def replace_output(result: ToolResult, outcome: HookOutcome) -> ToolResult:
+    """The result with the output that a hook put in the place of everything the model would get."""
+    output = outcome.updated_output
+    if output is None:
+        return result
+    text = output if isinstance(output, str) else encode(output).decode()
+    if result.ok:
+        return msgspec.structs.replace(result, content=text, parts=())
+    return msgspec.structs.replace(result, content="", error=text, parts=())
+
+
+def frame_context(outcomes: Sequence[HookOutcome], limit: int) -> str:
+    """What the hooks have to say to the model, in a frame that marks it as theirs; at most half the limit."""
+    if not outcomes:
+        return ""
+    from robota.core.hooks.outcome import as_context  # noqa: PLC0415 - see above
+
+    told = [
+        msgspec.structs.replace(outcome, additional_context=(outcome.reason, *outcome.additional_context))
+        if outcome.event != "PreToolUse" and outcome.blocked and outcome.reason
+        else outcome
+        for outcome in outcomes
+    ]
+    context = as_context(*told)
+    if not context:
+        return ""
+    inner = context.removeprefix(_OPENING).removesuffix(_CLOSING)
+    return f"\n{_OPENING}{truncate_text(inner, limit // 2 - len(_OPENING) - len(_CLOSING))}{_CLOSING}"
+
+
+def add_context(result: ToolResult, context: str, limit: int) -> ToolResult:
+    """The result within the limit, and behind it the hooks' words: the result is cut, never their frame."""
+    result = truncate_result(result, limit - len(context))
+    if not context:
+        return result
+    if result.ok:
+        return msgspec.structs.replace(result, content=result.content + context)
+    return msgspec.structs.replace(result, error=(result.error or "") + context)
