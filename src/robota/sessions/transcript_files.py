@@ -1,0 +1,161 @@
+"""Where Claude Code keeps the transcripts of a project, and which of them belong to a directory.
+
+The directory's name is the project's path with everything but letters and digits as `-`, so two projects can
+share one; a long name is cut and ends in a hash. In both cases the path recorded in the file decides.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from robota.core.jsontext import decode
+from robota.core.messages import JsonObject
+from robota.sessions.files import REAL_FILES, Files
+
+NAME_LIMIT = 200
+HEAD = 64 << 10
+"""Bytes at either end of a file that are looked at to describe it."""
+TITLE_LIMIT = 200
+
+
+class SubagentTranscript(Struct, frozen=True):
+    agent_id: str
+    path: str
+
+
+class FoundTranscript(Struct, frozen=True, kw_only=True):
+    path: str
+    session_id: str
+    modified: float
+    """Seconds since the epoch."""
+    size: int
+    cwd: str
+    """As recorded in the file; empty when its beginning does not tell."""
+    title: str
+    """The name the user or the model gave it, else the first prompt."""
+
+
+def find_claude_transcripts(
+    cwd: str, *, config_dir: str | None = None, files: Files = REAL_FILES
+) -> list[FoundTranscript]:
+    """The transcripts of the sessions that ran in a directory, the latest first."""
+    root = config_dir or os.environ.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~/.claude")
+    projects = os.path.join(root, "projects")
+    wanted = {_plain(cwd), _plain(os.path.realpath(cwd))}
+    found = [
+        transcript
+        for name in _directories(projects, {_directory_name(path) for path in wanted})
+        for path in _transcripts(os.path.join(projects, name))
+        if (transcript := _describe(path, files)) is not None and _belongs(transcript.cwd, wanted, name)
+    ]
+    return sorted(found, key=lambda transcript: (-transcript.modified, transcript.path))
+
+
+def find_subagents(path: str) -> tuple[SubagentTranscript, ...]:
+    """The transcripts of the subagents that a session started."""
+    found = []
+    for directory, _, names in os.walk(os.path.join(path.removesuffix(".jsonl"), "subagents")):
+        for name in names:
+            if name.startswith("agent-") and name.endswith(".jsonl"):
+                agent = name.removeprefix("agent-").removesuffix(".jsonl")
+                found.append(SubagentTranscript(agent, os.path.join(directory, name)))
+    return tuple(sorted(found, key=lambda transcript: transcript.path))
+
+
+def _plain(path: str) -> str:
+    import unicodedata  # noqa: PLC0415 - rarely needed
+
+    return unicodedata.normalize("NFC", os.path.abspath(path))
+
+
+def _directory_name(path: str) -> str:
+    """The name without the cut; only ASCII letters and digits stay, each UTF-16 half of others counts."""
+    return "".join(
+        letter if letter.isascii() and letter.isalnum() else "-" * (1 + (letter > "\uffff"))
+        for letter in path
+    )
+
+
+def _directories(projects: str, wanted: set[str]) -> list[str]:
+    try:
+        names = sorted(os.listdir(projects))
+    except OSError:
+        return []
+    short = {name for name in wanted if len(name) <= NAME_LIMIT}
+    cut = tuple(f"{name[:NAME_LIMIT]}-" for name in wanted if len(name) > NAME_LIMIT)
+    return [name for name in names if name in short or (cut and name.startswith(cut))]
+
+
+def _belongs(recorded: str, wanted: set[str], directory: str) -> bool:
+    if not recorded:
+        return len(directory) <= NAME_LIMIT
+    path = _plain(recorded)
+    # A session that was moved here with its directory has another path, but one that also has another name.
+    return path in wanted or (len(directory) <= NAME_LIMIT and _directory_name(path) != directory)
+
+
+def _transcripts(directory: str) -> list[str]:
+    try:
+        names = sorted(os.listdir(directory))
+    except OSError:
+        return []
+    return [
+        os.path.join(directory, name)
+        for name in names
+        if name.endswith(".jsonl") and not name.startswith("agent-")
+    ]
+
+
+def _describe(path: str, files: Files) -> FoundTranscript | None:
+    try:
+        status = os.stat(path)
+        fd = files.open_read(path)
+        try:
+            head = files.read_at(fd, HEAD, 0)
+            tail = files.read_at(fd, HEAD, max(status.st_size - HEAD, 0))
+        finally:
+            files.close(fd)
+    except OSError:
+        return None
+    cwd = prompt = ""
+    titles = dict.fromkeys(("customTitle", "aiTitle"), "")
+    for record in _records(head, tail):
+        cwd = cwd or _text(record, "cwd")
+        prompt = prompt or _prompt(record)
+        titles |= {name: _text(record, name) for name in titles if _text(record, name)}
+    return FoundTranscript(
+        path=path,
+        session_id=os.path.basename(path).removesuffix(".jsonl"),
+        modified=status.st_mtime,
+        size=status.st_size,
+        cwd=cwd,
+        title=titles["customTitle"] or titles["aiTitle"] or prompt,
+    )
+
+
+def _records(*pieces: bytes) -> Iterator[JsonObject]:
+    """The records that lie whole within some pieces of a file."""
+    for piece in pieces:
+        for line in piece.split(b"\n"):
+            try:
+                record = decode(line)
+            except ValueError:
+                continue
+            if isinstance(record, dict):
+                yield record
+
+
+def _text(record: JsonObject, name: str) -> str:
+    value = record.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _prompt(record: JsonObject) -> str:
+    if record.get("type") != "user" or record.get("isMeta") or record.get("isSidechain"):
+        return ""
+    message = record.get("message")
+    content = message.get("content") if isinstance(message, dict) else None
+    return " ".join(content.split())[:TITLE_LIMIT] if isinstance(content, str) else ""

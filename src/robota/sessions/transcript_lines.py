@@ -1,0 +1,259 @@
+"""The lines of a Claude Code transcript: where each one lies in the file and how it hangs together.
+
+The file is read once in pieces and never held as a whole; what stays in memory is a small entry per line. A
+line that cannot be read is skipped and named with its number, and everything after it is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+from msgspec import Raw, Struct
+
+from robota.core.jsontext import decode, decode_leniently
+from robota.core.messages import Json, JsonObject
+from robota.sessions.files import Files
+
+CHUNK = 1 << 20
+LINE_LIMIT = 64 << 20
+"""Bytes; a longer line cannot be a message that anybody was sent."""
+PROBLEM_LIMIT = 100
+_BLANK = b" \t\r\0"
+
+
+class Problems:
+    """What was wrong with a file, in sentences; a file that is wrong everywhere stays within bounds."""
+
+    __slots__ = ("_count", "_sentences")
+
+    def __init__(self) -> None:
+        self._sentences: list[str] = []
+        self._count = 0
+
+    def add(self, sentence: str) -> None:
+        self._count += 1
+        if self._count <= PROBLEM_LIMIT:
+            self._sentences.append(sentence)
+
+    def sentences(self) -> tuple[str, ...]:
+        if self._count <= PROBLEM_LIMIT:
+            return tuple(self._sentences)
+        return (*self._sentences, f"{self._count - PROBLEM_LIMIT:,} more problems.")
+
+
+class TranscriptLine(Struct, frozen=True, kw_only=True):
+    """One entry of the tree that a transcript is."""
+
+    number: int
+    """As an editor counts: the first line is 1."""
+    offset: int
+    size: int
+    uuid: str
+    parent: str | None
+    """What it follows; for the first entry after a compaction the last one before it."""
+    kind: str
+    aside: bool
+    """Belongs to a subagent or a team mate, not to the conversation itself."""
+    meta: bool
+    response: str | None
+    """The provider's id of the reply that an assistant line is a piece of."""
+    kept_from: str | None = None
+    """On a compaction: the first of the earlier messages that the model went on seeing."""
+    kept_behind: str | None = None
+    """On a compaction: the entry (its summary) after which the model saw them."""
+
+
+class TranscriptIndex:
+    """All entries of a file in file order, the last one of each uuid."""
+
+    __slots__ = ("_summaries", "by_uuid", "line_count", "lines", "tag", "titles")
+
+    def __init__(self) -> None:
+        self.lines: list[TranscriptLine] = []
+        self.by_uuid: dict[str, int] = {}
+        """Place in `lines`."""
+        self.titles: dict[str, str] = {}
+        self.tag = ""
+        self.line_count = 0
+        self._summaries: list[tuple[str, Json]] = []
+
+    def find(self, uuid: str) -> TranscriptLine | None:
+        place = self.by_uuid.get(uuid)
+        return None if place is None else self.lines[place]
+
+    def take(self, entry: _Envelope, number: int, offset: int, size: int) -> None:
+        """Note one record; those without a uuid are about the session, not part of the conversation."""
+        if _text(entry.custom_title):
+            self.titles["custom"] = entry.custom_title
+        if _text(entry.ai_title):
+            self.titles["ai"] = entry.ai_title
+        if entry.type == "summary" and _text(entry.summary):
+            self._summaries.append((entry.summary, entry.leaf_uuid))
+        if entry.type == "tag" and _text(entry.tag):
+            self.tag = entry.tag
+        uuid = _text(entry.uuid)
+        if uuid is not None:
+            self.lines.append(_as_line(entry, uuid, number, offset, size))
+
+    def settle(self, problems: Problems) -> None:
+        """After the last record: drop repeated entries, decide which summary is this session's."""
+        last = {line.uuid: place for place, line in enumerate(self.lines)}
+        if len(last) < len(self.lines):
+            for place, line in enumerate(self.lines):
+                if last[line.uuid] != place:
+                    newer = self.lines[last[line.uuid]].number
+                    problems.add(f"Line {line.number} has the same uuid as line {newer}, which counts.")
+            self.lines = [line for place, line in enumerate(self.lines) if last[line.uuid] == place]
+            last = {line.uuid: place for place, line in enumerate(self.lines)}
+        self.by_uuid = last
+        for text, leaf in self._summaries:
+            # A file may begin with the summaries of other sessions of the project.
+            if leaf is None or leaf in last:
+                self.titles["summary"] = text
+
+
+class _Envelope(Struct, rename="camel"):
+    type: Json = None
+    uuid: Json = None
+    parent_uuid: Json = None
+    logical_parent_uuid: Json = None
+    is_sidechain: Json = None
+    is_meta: Json = None
+    team_name: Json = None
+    message: Raw = Raw(b"null")
+    compact_metadata: Json = None
+    custom_title: Json = None
+    ai_title: Json = None
+    summary: Json = None
+    leaf_uuid: Json = None
+    tag: Json = None
+
+
+class _MessageHead(Struct):
+    id: Json = None
+
+
+_decode_envelope = msgspec.json.Decoder(_Envelope).decode
+_decode_head = msgspec.json.Decoder(_MessageHead).decode
+
+
+def index_transcript(files: Files, fd: int, problems: Problems) -> TranscriptIndex:
+    """Read a whole transcript once."""
+    index = TranscriptIndex()
+    for number, offset, line in split_lines(files, fd):
+        index.line_count = number
+        if line is None:
+            problems.add(f"Line {number} is longer than {LINE_LIMIT >> 20} MiB and was skipped.")
+            continue
+        for start, size, entry in _records_on(line, number, problems):
+            index.take(entry, number, offset + start, size)
+    index.settle(problems)
+    return index
+
+
+def split_lines(files: Files, fd: int) -> Iterator[tuple[int, int, bytes | None]]:
+    """Number, offset and content of each line; a line beyond the limit comes without its content."""
+    number, offset, held, held_size = 1, 0, [b""], 0
+    while chunk := files.read(fd, CHUNK):
+        start = 0
+        while (end := chunk.find(b"\n", start)) >= 0:
+            size = held_size + end - start
+            held.append(chunk[start:end])
+            yield number, offset, b"".join(held) if size <= LINE_LIMIT else None
+            number, offset, held, held_size, start = number + 1, offset + size + 1, [], 0, end + 1
+        held_size += len(chunk) - start
+        held = [] if held_size > LINE_LIMIT else [*held, chunk[start:]]
+    if held_size:
+        yield number, offset, b"".join(held) if held_size <= LINE_LIMIT else None
+
+
+def read_line(files: Files, fd: int, line: TranscriptLine, problems: Problems) -> JsonObject | None:
+    """The whole record of an indexed line."""
+    data = b""
+    while len(data) < line.size:
+        piece = files.read_at(fd, line.size - len(data), line.offset + len(data))
+        if not piece:
+            break
+        data += piece
+    try:
+        record = decode(data)
+    except ValueError:
+        record = _mended(data)
+    if isinstance(record, dict):
+        return record
+    problems.add(f"Line {line.number} changed while it was read and was skipped.")
+    return None
+
+
+def _mended(data: bytes) -> Json:
+    try:
+        return decode_leniently(data)
+    except ValueError:
+        return None
+
+
+def _records_on(line: bytes, number: int, problems: Problems) -> Iterator[tuple[int, int, _Envelope]]:
+    """Place, size and envelope of the records of a line: one, or what two writers left of theirs."""
+    if not line.strip(_BLANK):
+        return
+    entry = _decoded(line)
+    if entry is not None:
+        yield 0, len(line), entry
+        return
+    found = list(_salvage(line))
+    yield from found
+    kept = f"{len(found)} whole record(s) on it were kept" if found else "it was skipped"
+    problems.add(f"Line {number} is not one JSON record; {kept}.")
+
+
+def _salvage(line: bytes) -> Iterator[tuple[int, int, _Envelope]]:
+    """The whole records on a line where writes ran together or one was torn."""
+    start = line.find(b"{")
+    while start >= 0:
+        end = line.find(b'}{"', start) + 1 or len(line)
+        again = line.rfind(b'{"parentUuid"', start + 1, end)
+        for begin in (start, again):
+            data = line[begin:end].rstrip(_BLANK) if begin >= 0 else b""
+            entry = _decoded(data)
+            if entry is not None:
+                yield begin, len(data), entry
+                break
+        start = end if end < len(line) else -1
+
+
+def _decoded(data: bytes) -> _Envelope | None:
+    try:
+        return _decode_envelope(data)
+    except (ValueError, RecursionError):  # msgspec's errors are ValueErrors
+        return None
+
+
+def _as_line(entry: _Envelope, uuid: str, number: int, offset: int, size: int) -> TranscriptLine:
+    boundary = entry.compact_metadata if entry.type == "system" else None
+    kept = boundary.get("preservedSegment") if isinstance(boundary, dict) else None
+    segment = kept if isinstance(kept, dict) else {}
+    return TranscriptLine(
+        number=number,
+        offset=offset,
+        size=size,
+        uuid=uuid,
+        parent=_text(entry.parent_uuid) or _text(entry.logical_parent_uuid),
+        kind=_text(entry.type) or "",
+        aside=bool(entry.is_sidechain) or bool(entry.team_name),
+        meta=bool(entry.is_meta),
+        response=_response_id(entry.message) if entry.type == "assistant" else None,
+        kept_from=_text(segment.get("headUuid")),
+        kept_behind=_text(segment.get("anchorUuid")),
+    )
+
+
+def _response_id(message: Raw) -> str | None:
+    try:
+        return _text(_decode_head(message).id)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _text(value: Json) -> str | None:
+    return value if isinstance(value, str) and value else None
