@@ -1,0 +1,147 @@
+"""One line of a journal: how it is built, checked and taken apart again.
+
+`{"crc":"1a2b3c4d","v":1,"seq":12,"timestamp":"…","sessionId":"…","event":"…",…}`: the checksum covers every
+byte after its own comma. Lines of the TypeScript original have neither checksum nor number.
+"""
+
+from __future__ import annotations
+
+import re
+from zlib import crc32
+
+from msgspec import Struct
+
+from robota.core.jsontext import decode, decode_leniently
+from robota.core.messages import Json, JsonObject
+from robota.sessions.journal_errors import JournalError
+
+VERSION = 1
+CHECKED_FROM = len('{"crc":"1a2b3c4d",')
+
+FRAME = re.compile(
+    rb'\{"crc":"([0-9a-f]{8})","v":([0-9]{1,9}),"seq":([0-9]{1,18}),"timestamp":"[^"\\]*",'
+    rb'"sessionId":("(?:[^"\\]|\\.)*"),"event":("(?:[^"\\]|\\.)*")'
+)
+"""Checksum, version, number, and the JSON strings of session and event."""
+_START = re.compile(rb'\{"(?:crc":"[0-9a-f]{8}","v":|timestamp":"[^"\\]{10,40}","sessionId":")')
+_FAILURES = 64
+"""Pieces of one damaged line that are tried in vain before the rest of it is given up."""
+
+
+class JournalRecord(Struct, frozen=True, kw_only=True):
+    """A record as it stands in the file."""
+
+    seq: int
+    """0 in a line of the TypeScript original."""
+    event: str
+    line: bytes
+    """Without the newline."""
+    offset: int
+    checked: bool
+    """Whether a checksum says that these are the bytes that were written."""
+    session_id: str = ""
+    version: int = VERSION
+
+    def fields(self) -> JsonObject:
+        """The whole record; raises `JournalError` when a foreign hand gave bad JSON a good checksum."""
+        try:
+            value = _decode_record(self.line)
+        except ValueError as error:
+            raise JournalError(
+                f"The record at byte {self.offset} of the journal is not valid JSON: {error}"
+            ) from error
+        return value
+
+
+def decode_text(encoded: bytes) -> str:
+    """A JSON string; bytes that are no UTF-8 become U+FFFD."""
+    try:
+        return str(decode(encoded))
+    except ValueError:
+        return str(decode_leniently(encoded))
+
+
+def checksum_of(line: bytes) -> int:
+    return crc32(memoryview(line)[CHECKED_FROM:])
+
+
+def parse_line(line: bytes, offset: int = 0) -> JournalRecord | None:
+    """The record that fills the line, or None when the line is damaged."""
+    frame = FRAME.match(line)
+    if frame is not None:
+        crc, version, seq, session_id, event = frame.groups()
+        good = int(crc, 16) == checksum_of(line)
+        if not good and int(version) <= VERSION:
+            return None
+        if good or _is_record(line):  # a later version may count its checksum differently
+            return JournalRecord(
+                seq=int(seq), event=decode_text(event), line=line, offset=offset, checked=good,
+                session_id=decode_text(session_id), version=int(version),
+            )  # fmt: skip
+        return None
+    return _parse_unframed(line, offset)
+
+
+def find_records(line: bytes, offset: int) -> list[JournalRecord]:
+    """The whole records inside a damaged line: fused, or before, after and between rubbish."""
+    from json import JSONDecoder  # noqa: PLC0415 - only damage needs a decoder that says where a value ends
+
+    text = line.decode("latin-1")  # one character per byte, so that positions are byte offsets
+    measure = JSONDecoder(strict=False).raw_decode
+    found: list[JournalRecord] = []
+    failures = position = 0
+    while failures < _FAILURES and (start := _START.search(line, position)) is not None:
+        try:
+            _, end = measure(text, start.start())
+        except (ValueError, RecursionError):
+            failures += 1
+            position = start.end()
+            continue
+        record = parse_line(line[start.start() : end], offset + start.start())
+        if record is None:
+            failures += 1
+        else:
+            found.append(record)
+        position = end
+    return found
+
+
+def _parse_unframed(line: bytes, offset: int) -> JournalRecord | None:
+    """A line of the original, or one whose later version has another order of fields."""
+    if not line.startswith(b"{"):
+        return None
+    try:
+        value = _decode_record(line)
+    except ValueError:
+        return None
+    event, session_id = value.get("event"), value.get("sessionId")
+    if not isinstance(event, str) or not isinstance(session_id, str):
+        return None
+    if "crc" not in value:
+        return JournalRecord(
+            seq=0, event=event, line=line, offset=offset, checked=False, session_id=session_id
+        )
+    version, seq = value.get("v"), value.get("seq")
+    if type(version) is not int or type(seq) is not int or version <= VERSION or seq < 0:
+        return None
+    return JournalRecord(
+        seq=seq, event=event, line=line, offset=offset, checked=False, session_id=session_id, version=version
+    )
+
+
+def _is_record(line: bytes) -> bool:
+    try:
+        _decode_record(line)
+    except ValueError:
+        return False
+    return True
+
+
+def _decode_record(line: bytes) -> JsonObject:
+    try:
+        value: Json = decode(line)
+    except ValueError:
+        value = decode_leniently(line)
+    if not isinstance(value, dict):
+        raise ValueError("it is not an object")
+    return value

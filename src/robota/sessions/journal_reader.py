@@ -1,0 +1,294 @@
+"""Reading a journal from its beginning: every record that can be trusted, and a name for everything else.
+
+Nothing is decoded before somebody asks for it, memory does not grow with the file, and the file is never
+changed. Damage anywhere costs the damaged bytes and nothing behind them. A file that cannot be read raises
+`JournalError`: it never looks like an empty session.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Container, Iterator
+from typing import TypeAlias
+from zlib import crc32
+
+from msgspec import Struct
+
+from robota.core.jsontext import encode
+from robota.sessions.files import REAL_FILES, Files
+from robota.sessions.journal_errors import JournalError, explain
+from robota.sessions.journal_line import (
+    CHECKED_FROM,
+    FRAME,
+    VERSION,
+    JournalRecord,
+    checksum_of,
+    decode_text,
+    find_records,
+    parse_line,
+)
+from robota.sessions.line_cutter import Cut, LineCutter
+
+__all__ = ["JournalError", "JournalItem", "JournalProblem", "JournalRecord", "read_journal"]
+
+_BLOCK = 256 * 1024
+_FORGET_AFTER = 1_000_000
+"""Numbers that one gap may leave out before the comparison with earlier records starts afresh."""
+
+
+class JournalProblem(Struct, frozen=True, kw_only=True):
+    """Something in the file that is not as it was written."""
+
+    offset: int
+    kind: str
+    """torn, bad-json, encoding, zero-filled, joined, checksum, oversized, gap, repeated, reordered, foreign,
+    version, unchecked."""
+    message: str
+    """What, where, and what was kept."""
+
+
+JournalItem: TypeAlias = JournalRecord | JournalProblem
+
+
+def read_journal(
+    path: str,
+    *,
+    session_id: str | None = None,
+    files: Files = REAL_FILES,
+    events: Container[str] | None = None,
+) -> Iterator[JournalItem]:
+    """Records and problems in file order; what is missing altogether is told at the end.
+
+    Without a `session_id` the first record says whose journal it is. With `events`, records of other names
+    are checked like all others, but not given out.
+    """
+    scan = _Scan(session_id, events)
+    cutter = LineCutter()
+    for block in _blocks(files, path):
+        for cut in cutter.feed(block):
+            yield from scan.take(cut)
+    for cut in cutter.finish():
+        yield from scan.take(cut)
+    yield from scan.numbers.missing()
+
+
+def _blocks(files: Files, path: str) -> Iterator[bytes]:
+    place = 0
+    try:
+        fd = files.open_read(path)
+        try:
+            while block := files.read(fd, _BLOCK):
+                place += len(block)
+                yield block
+        finally:
+            files.close(fd)
+    except OSError as error:
+        reason, advice = explain(error)
+        where = f"beyond byte {place}" if place else "at all"
+        raise JournalError(
+            f"The journal {path} cannot be read {where}: {reason}. The file was left as it is; {advice}."
+        ) from error
+
+
+class _Numbers:
+    """Which numbers came with which checksum: finds gaps, repetitions and a changed order."""
+
+    __slots__ = ("_base", "_gaps", "crcs", "next")
+
+    def __init__(self) -> None:
+        self.next = 1
+        self.crcs = array("I")
+        """By number from `_base` on; 0 for one that is missing."""
+        self._base = 1
+        self._gaps: list[tuple[int, int, int]] = []
+
+    def place(self, seq: int, crc: int, offset: int) -> tuple[bool, JournalProblem | None]:
+        """Whether to keep the record, and what is strange about its number."""
+        if seq >= self.next:
+            self._leave_gap(seq, offset)
+            self.crcs.append(crc)
+            self.next = seq + 1
+            return True, None
+        earlier = self.crcs[seq - self._base] if seq >= self._base else 0
+        if not earlier:
+            if seq >= self._base:
+                self.crcs[seq - self._base] = crc
+            return True, JournalProblem(
+                offset=offset,
+                kind="reordered",
+                message=f"Record {seq} at byte {offset} stands behind record {self.next - 1}; it was kept.",
+            )
+        same = earlier == crc
+        what = "is there twice; the copy was skipped" if same else "has a number used before; it was kept"
+        return not same, JournalProblem(
+            offset=offset, kind="repeated", message=f"Record {seq} at byte {offset} {what}."
+        )
+
+    def missing(self) -> Iterator[JournalProblem]:
+        """The gaps that no later record filled."""
+        for first, last, offset in self._gaps:
+            count = last - first + 1
+            if first >= self._base:
+                count = self.crcs[first - self._base : last + 1 - self._base].count(0)
+            if not count:
+                continue
+            which = f"Record {first} is" if first == last else f"{count} of the records {first} to {last} are"
+            yield JournalProblem(
+                offset=offset,
+                kind="gap",
+                message=f"{which} missing before byte {offset}; all others were kept.",
+            )
+
+    def _leave_gap(self, seq: int, offset: int) -> None:
+        count = seq - self.next
+        if not count:
+            return
+        self._gaps.append((self.next, seq - 1, offset))
+        if count > _FORGET_AFTER:
+            self._base = seq
+            self.crcs = array("I")
+        else:
+            self.crcs.frombytes(bytes(count * self.crcs.itemsize))
+
+
+class _Scan:
+    """What has been seen of one file so far."""
+
+    __slots__ = ("_events", "_names", "_owner", "_owner_json", "_told", "numbers")
+
+    def __init__(self, session_id: str | None, events: Container[str] | None) -> None:
+        self._owner = session_id
+        self._owner_json = encode(session_id) if session_id is not None else b""
+        self._events = events
+        self._names: dict[bytes, str | None] = {}
+        """Encoded event names, with None for those nobody asked for."""
+        self._told: set[str] = set()
+        self.numbers = _Numbers()
+
+    def take(self, cut: Cut) -> Iterator[JournalItem]:
+        kind, offset, line, size = cut
+        if kind == "zeros":
+            yield _problem(offset, "zero-filled", f"{size} bytes from byte {offset} on were lost: all zero")
+        elif kind == "oversized":
+            yield _problem(offset, "oversized", f"The line at byte {offset} is too long with {size} bytes")
+        elif line:
+            frame = FRAME.match(line)
+            if frame is None:
+                yield from self._take_slowly(cut)
+                return
+            crc_text, version, seq, session, event = frame.groups()
+            crc = crc32(memoryview(line)[CHECKED_FROM:])
+            numbers = self.numbers
+            if (
+                version != b"1"
+                or session != self._owner_json
+                or int(seq) != numbers.next
+                or crc != int(crc_text, 16)
+            ):
+                yield from self._take_slowly(cut)
+                return
+            numbers.next += 1
+            numbers.crcs.append(crc)
+            try:
+                name = self._names[event]
+            except KeyError:
+                name = self._learn_name(event)
+            if name is not None:
+                yield JournalRecord(
+                    seq=numbers.next - 1, event=name, line=line, offset=offset, checked=True,
+                    session_id=self._owner or "",
+                )  # fmt: skip
+
+    def _learn_name(self, encoded: bytes) -> str | None:
+        name = decode_text(encoded)
+        wanted = name if self._events is None or name in self._events else None
+        self._names[encoded] = wanted
+        return wanted
+
+    def _take_slowly(self, cut: Cut) -> Iterator[JournalItem]:
+        """A line that is not simply the next record."""
+        kind, offset, line, size = cut
+        record = parse_line(line.rstrip(b"\r"), offset)
+        if record is not None:
+            yield from self._admit(record)
+            return
+        if not line.strip():
+            return
+        records = find_records(line, offset)
+        if not records:
+            yield _describe_damage(kind, offset, line)
+            return
+        kept = f"{len(records)} whole records" if len(records) > 1 else "one whole record"
+        rest = size - sum(len(record.line) for record in records)
+        yield JournalProblem(
+            offset=offset,
+            kind="joined" if rest == 0 else "spliced",
+            message=f"The line at byte {offset} holds {kept}"
+            + (f" and {rest} bytes of something else, which were skipped; " if rest else "; ")
+            + ("the record was kept." if len(records) == 1 else "all of them were kept."),
+        )
+        for record in records:
+            yield from self._admit(record)
+
+    def _admit(self, record: JournalRecord) -> Iterator[JournalItem]:
+        """A whole record: is it of this session, this version, and in its place?"""
+        offset = record.offset
+        if self._owner is None:
+            self._owner = record.session_id
+            self._owner_json = encode(record.session_id)
+        if record.session_id != self._owner:
+            whose = f"session {record.session_id}, not to {self._owner}"
+            yield _problem(offset, "foreign", f"The record at byte {offset} belongs to {whose}")
+            return
+        if record.version > VERSION and "version" not in self._told:
+            self._told.add("version")
+            yield JournalProblem(
+                offset=offset,
+                kind="version",
+                message=f"The records from byte {offset} on were written by a newer robota (journal version "
+                f"{record.version}, known is {VERSION}); what can be understood was kept. Update robota.",
+            )
+        if record.seq:
+            keep, problem = self.numbers.place(record.seq, checksum_of(record.line), offset)
+            if problem is not None:
+                yield problem
+            if not keep:
+                return
+        elif self.numbers.next > 1 and "unchecked" not in self._told:
+            self._told.add("unchecked")
+            yield JournalProblem(
+                offset=offset,
+                kind="unchecked",
+                message=f"The record at byte {offset} has no checksum, unlike earlier ones; it was kept.",
+            )
+        if self._events is None or record.event in self._events:
+            yield record
+
+
+def _problem(offset: int, kind: str, what: str) -> JournalProblem:
+    return JournalProblem(offset=offset, kind=kind, message=f"{what}. It was skipped; all others were kept.")
+
+
+def _describe_damage(kind: str, offset: int, line: bytes) -> JournalProblem:
+    """Why a line without any whole record is none."""
+    size = len(line)
+    if kind == "last":
+        return JournalProblem(
+            offset=offset,
+            kind="torn",
+            message=f"The record being written when the session ended is incomplete ({size} bytes at byte "
+            f"{offset}). It was skipped; all before it were kept.",
+        )
+    if kind == "cut":
+        return _problem(offset, "bad-json", f"The record at byte {offset} breaks off in zero bytes")
+    frame = FRAME.match(line)
+    try:
+        line.decode()
+    except UnicodeDecodeError as error:
+        place = offset + error.start
+        return _problem(offset, "encoding", f"The line at byte {offset} is not UTF-8 at byte {place}")
+    if line.startswith(b'{"crc":"') and line.endswith(b"}"):
+        which = f"Record {int(frame[3])}" if frame else "The record"
+        what = f"{which} at byte {offset} is not what was written: its checksum does not match"
+        return _problem(offset, "checksum", what)
+    return _problem(offset, "bad-json", f"The line at byte {offset} ({size} bytes) is not a record")

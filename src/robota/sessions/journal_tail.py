@@ -1,0 +1,167 @@
+"""The end of a journal that is about to be written: made whole, and asked for the last number.
+
+The bytes of a record that a crash cut short move to `{file}.torn-<n>`; they are never thrown away, and what
+stands before them is not touched.
+"""
+
+from __future__ import annotations
+
+import os
+
+from msgspec import Struct
+
+from robota.sessions.files import Files, write_all
+from robota.sessions.journal_errors import JournalError
+from robota.sessions.journal_line import FRAME, VERSION, JournalRecord, find_records, parse_line
+from robota.sessions.journal_reader import read_journal
+from robota.sessions.line_cutter import LONGEST_LINE
+
+_BLOCK = 64 * 1024
+_WINDOWS = (_BLOCK, 16 * _BLOCK, 256 * _BLOCK)
+"""How much of the end is looked at before the whole file is read."""
+_PLAUSIBLE_STEP = 64
+"""How far a damaged record's number may lead: one that was tampered with must not use up all numbers."""
+
+
+class JournalEnd(Struct, frozen=True, kw_only=True):
+    """Where the next record goes."""
+
+    size: int
+    seq: int
+    """The highest number that is taken."""
+
+
+def prepare_end(files: Files, fd: int, path: str, session_id: str) -> JournalEnd:
+    """Make the file end with a whole line, and find the last number."""
+    seq = find_last_seq(files, fd, path, session_id)
+    size = files.size(fd)
+    end = _find_line_start(files, fd, size)
+    if end == size:
+        return JournalEnd(size=size, seq=seq)
+    if size - end <= LONGEST_LINE and find_records(tail := _read(files, fd, end, size), end):
+        if files.write(fd, b"\n") != 1:
+            raise JournalError(f"The last line of {path} ({len(tail)} bytes) cannot be ended.")
+        return JournalEnd(size=size + 1, seq=seq)
+    _set_aside(files, fd, path, end, size)
+    files.truncate(fd, end)
+    files.sync(fd)
+    return JournalEnd(size=end, seq=seq)
+
+
+def find_last_seq(files: Files, fd: int, path: str, session_id: str) -> int:
+    """The highest number near the end, counting unreadable lines behind it: none is ever given twice.
+
+    Raises `JournalError` when the file is another session's or was written by a newer version.
+    """
+    size = files.size(fd)
+    if size == 0:
+        return 0
+    for window in _WINDOWS:
+        start = max(0, size - window)
+        lines = _read(files, fd, start, size).split(b"\n")
+        if start:
+            del lines[0]  # its beginning lies before the window
+        if lines:
+            torn = lines.pop()
+            seq = _find_highest(lines, torn, path, session_id)
+            if seq is not None:
+                return seq
+        if start == 0:
+            break
+    return _count_all(files, path, session_id)
+
+
+def _find_highest(lines: list[bytes], torn: bytes, path: str, session_id: str) -> int | None:
+    """The last number according to some lines of the end, None when no record of ours is among them."""
+    highest: int | None = None
+    if find_records(torn, 0):
+        lines.append(torn)  # it will stay in the file
+    for line in lines:
+        whole = parse_line(line)
+        records = [whole] if whole is not None else find_records(line, 0)
+        for record in records:
+            _refuse_newer(record, path)
+            if record.session_id == session_id:
+                highest = max(highest or 0, record.seq)
+        if whole is None and highest is not None:
+            highest = _count_damaged(line, highest, readable=bool(records))
+    return highest
+
+
+def _count_damaged(line: bytes, highest: int, *, readable: bool) -> int:
+    """The highest number after a damaged line: what its frames say when that is plausible, else one more."""
+    if not line.strip(b"\0 \r\t"):
+        return highest
+    frames = [int(frame[3]) for frame in FRAME.finditer(line)]
+    plausible = [seq for seq in frames if highest < seq <= highest + _PLAUSIBLE_STEP]
+    if plausible:
+        return max(plausible)
+    return highest if frames or readable else highest + 1
+
+
+def _count_all(files: Files, path: str, session_id: str) -> int:
+    highest = damaged = 0
+    owner: str | None = None
+    for item in read_journal(path, files=files):
+        if isinstance(item, JournalRecord):
+            _refuse_newer(item, path)
+            owner = item.session_id
+            highest = max(highest, item.seq)
+        elif item.kind not in ("torn", "gap", "repeated", "reordered"):
+            damaged += 1
+    if owner is not None and owner != session_id:
+        raise JournalError(
+            f"{path} is the journal of session {owner}, so session {session_id} does not write to it. "
+            "Nothing was changed; give each session its own file."
+        )
+    return highest + damaged
+
+
+def _refuse_newer(record: JournalRecord, path: str) -> None:
+    if record.version > VERSION:
+        raise JournalError(
+            f"{path} was written by a newer robota (journal version {record.version}, known is {VERSION}). "
+            "It can be read here but not continued: update robota, or fork the session."
+        )
+
+
+def _find_line_start(files: Files, fd: int, size: int) -> int:
+    """The offset behind the last newline."""
+    end = size
+    while end > 0:
+        start = max(0, end - _BLOCK)
+        newline = _read(files, fd, start, end).rfind(b"\n")
+        if newline >= 0:
+            return start + newline + 1
+        end = start
+    return 0
+
+
+def _set_aside(files: Files, fd: int, path: str, start: int, end: int) -> None:
+    """Copy the torn end into a file of its own, durably."""
+    number = 1
+    while True:
+        try:
+            copy = files.create(f"{path}.torn-{number}")
+            break
+        except FileExistsError:
+            number += 1
+    try:
+        while start < end:
+            block = _read(files, fd, start, min(end, start + 16 * _BLOCK))
+            write_all(files, copy, block)
+            start += len(block)
+        files.sync(copy)
+    finally:
+        files.close(copy)
+    files.sync_directory(os.path.dirname(path) or ".")
+
+
+def _read(files: Files, fd: int, start: int, end: int) -> bytes:
+    pieces = []
+    while start < end and (piece := files.read_at(fd, end - start, start)):
+        pieces.append(piece)
+        start += len(piece)
+    if start < end:
+        raise OSError(f"{end - start} bytes at the end of the file are gone")
+    return b"".join(pieces)

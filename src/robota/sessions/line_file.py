@@ -1,0 +1,180 @@
+"""A file that one process holds and that grows by whole lines only.
+
+After a failed write the file ends with its last whole line again, or is known not to; nothing is written
+behind a torn line. A forked child has no part in it: there the file counts as closed.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from weakref import WeakSet
+
+from robota.sessions.files import Files
+from robota.sessions.journal_lock import JournalLock
+
+_KEEP_UNSYNCED = 8 * 1024 * 1024
+"""Bytes written but not yet synced that are also kept in memory, for the case that the sync fails."""
+
+_open_files: WeakSet[LineFile] = WeakSet()
+_watching_forks = False
+
+
+class LineFile:
+    """`{id}.jsonl` opened for writing, with the session's lock."""
+
+    __slots__ = (
+        "__weakref__", "_directory_synced", "_end", "_fd", "_files", "_lock", "_path", "_torn", "_unsynced",
+        "_write", "last_seq",
+    )  # fmt: skip
+
+    def __init__(self, path: str, session_id: str, files: Files, now: Callable[[], float]) -> None:
+        """Take the lock and make the end whole; raises `OSError`, `SessionLockedError` or `JournalError`."""
+        from robota.sessions.journal_tail import prepare_end  # noqa: PLC0415 - not before the first record
+
+        self._path = path
+        self._files = files
+        self._write = files.write
+        self._fd = -1
+        files.make_directory(os.path.dirname(path) or ".")
+        self._lock = JournalLock(f"{path.removesuffix('.jsonl')}.lock", session_id, files)
+        self._lock.acquire(now)
+        try:
+            self._fd = files.open_append(path)
+            end = prepare_end(files, self._fd, path, session_id)
+        except BaseException:
+            self.close()
+            raise
+        self._end = end.size
+        """Where the last whole line ends."""
+        self._torn = False
+        """Whether bytes of an unfinished line may follow."""
+        self._directory_synced = False
+        self._unsynced = Unsynced(end.size)
+        self.last_seq = end.seq
+        """The highest number in the file when it was opened."""
+        _watch_forks()
+        _open_files.add(self)
+
+    @property
+    def is_open(self) -> bool:
+        return self._fd >= 0
+
+    @property
+    def warning(self) -> str:
+        return self._lock.warning
+
+    def write(self, line: bytes) -> None:
+        """Append one line, newline included; when this raises, the line is not in the file."""
+        if self._torn:
+            self.repair()
+        try:
+            taken = self._write(self._fd, line)
+        except OSError:
+            self._torn = True
+            raise
+        if taken != len(line):
+            self._torn = True
+            raise OSError(errno.ENOSPC, f"only {taken} of {len(line)} bytes were taken")
+        self._end += taken
+        self._unsynced.add(line)
+
+    def repair(self) -> None:
+        """Remove what a failed write left behind the last whole line."""
+        if not self._torn:
+            return
+        size = self._files.size(self._fd)
+        if size > self._end and self._lock.held:
+            self._files.truncate(self._fd, self._end)
+        elif size != self._end:  # others write here too, or somebody cut the file: only end the line
+            self._files.write(self._fd, b"\n")
+            self._end = self._files.size(self._fd)
+        self._torn = False
+
+    def sync(self) -> None:
+        """Everything written is on the disk when this returns."""
+        try:
+            self._sync()
+        except OSError:
+            # Linux counts the pages as clean after a failed sync: the next one would succeed without writing
+            # anything. The same bytes at the same place make them dirty again, and none is ever missing.
+            if self._lock.held:  # else the places in the file may be other writers'
+                self.repair()
+                self._unsynced.write_again(self._files, self._fd)
+            self._sync()
+        self._unsynced = Unsynced(self._end)
+
+    def close(self) -> None:
+        """Free the session; nothing is written or synced here."""
+        self._close_file()
+        self._lock.release()
+
+    def abandon(self) -> None:
+        """Close the descriptors and leave the lock file alone: in a forked child it is the parent's."""
+        self._close_file()
+        self._lock.forget()
+
+    def __del__(self) -> None:
+        if self._fd >= 0:  # or a session that nobody closed would stay locked until the process ends
+            self.abandon()
+
+    def _sync(self) -> None:
+        self._files.sync(self._fd)
+        if not self._directory_synced:
+            self._files.sync_directory(os.path.dirname(self._path) or ".")
+            self._directory_synced = True
+
+    def _close_file(self) -> None:
+        fd, self._fd = self._fd, -1
+        if fd < 0:
+            return
+        try:
+            self._files.close(fd)
+        except OSError:
+            return  # what matters was synced before; the descriptor is gone in any case
+
+
+class Unsynced:
+    """The bytes behind the last good sync; those that are too many to keep are in the file alone."""
+
+    __slots__ = ("_kept_from", "_lines", "_size", "_start")
+
+    def __init__(self, start: int) -> None:
+        self._start = self._kept_from = start
+        self._lines: list[bytes] = []
+        self._size = 0
+
+    def add(self, line: bytes) -> None:
+        self._lines.append(line)
+        self._size += len(line)
+        if self._size > _KEEP_UNSYNCED:
+            self._kept_from += self._size
+            self._lines = []
+            self._size = 0
+
+    def write_again(self, files: Files, fd: int) -> None:
+        place = self._start
+        while place < self._kept_from:
+            block = files.read_at(fd, min(_KEEP_UNSYNCED, self._kept_from - place), place)
+            if not block:
+                raise OSError(errno.EIO, "the file lost its end")
+            place += files.write_at(fd, block, place)
+        rest = memoryview(b"".join(self._lines))
+        while rest:
+            taken = files.write_at(fd, bytes(rest), place)
+            place += taken
+            rest = rest[taken:]
+
+
+def _watch_forks() -> None:
+    """From now on a forked child lets go of all journals, so that they stay its parent's alone."""
+    global _watching_forks
+    if not _watching_forks and hasattr(os, "register_at_fork"):
+        _watching_forks = True
+        os.register_at_fork(after_in_child=_abandon_all)
+
+
+def _abandon_all() -> None:
+    for file in tuple(_open_files):
+        file.abandon()

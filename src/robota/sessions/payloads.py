@@ -1,0 +1,190 @@
+"""Values too large for a journal line, in files named by the hash of their content.
+
+A payload is on the disk before the line that refers to it is written. Reading believes nothing: neither the
+path in a reference, nor the size or content of the file it names.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from robota.core.errors import StorageError
+from robota.core.jsontext import decode, encode
+from robota.core.messages import Json
+from robota.sessions.files import REAL_FILES, Files, write_durably
+from robota.sessions.journal_errors import explain
+
+KIND = "external-payload"
+INLINE_LIMIT = 32 * 1024
+"""A field whose JSON has more bytes than this becomes a payload."""
+DEPTH_LIMIT = 32
+TOTAL_LIMIT = 64 * 1024 * 1024
+
+_HEX = frozenset("0123456789abcdef")
+_BLOCK = 1024 * 1024
+
+
+class PayloadError(StorageError):
+    """A payload that could not be written; its value is still in the caller's hands."""
+
+    code = "PAYLOAD_ERROR"
+
+
+class PayloadReferenceError(StorageError):
+    """A reference that does not lead to the content it promises."""
+
+    code = "PAYLOAD_REFERENCE_INVALID"
+
+
+class PayloadStore:
+    """The payloads beside the journals of one directory; `put` writes those of one session."""
+
+    __slots__ = ("_cleaned", "_directory", "_files", "_name", "_stored")
+
+    def __init__(self, directory: str, session_id: str, *, files: Files = REAL_FILES) -> None:
+        self._directory = directory
+        self._name = f"{session_id}.payloads"
+        self._files = files
+        self._stored: set[str] = set()
+        """Hashes known to be on the disk for good."""
+        self._cleaned = False
+
+    def put(self, encoded: bytes) -> bytes:
+        """Store encoded JSON durably and return the reference to write in its place, as JSON.
+
+        Raises `PayloadError` when the disk refuses: the value then belongs into the line itself.
+        """
+        from hashlib import sha256  # noqa: PLC0415 - most sessions have no payload
+
+        digest = sha256(encoded).hexdigest()
+        if digest not in self._stored:
+            try:
+                self._store(digest, encoded)
+            except OSError as error:
+                reason, advice = explain(error)
+                raise PayloadError(
+                    f"A value of {len(encoded)} bytes cannot be stored in "
+                    f"{os.path.join(self._directory, self._name)}: {reason}. To help, {advice}."
+                ) from error
+            self._stored.add(digest)
+        return encode(
+            {
+                "kind": KIND,
+                "encoding": "json",
+                "sha256": digest,
+                "byteLength": len(encoded),
+                "relativePath": f"{self._name}/{digest}.json",
+            }
+        )
+
+    def get(self, reference: Mapping[str, Json]) -> bytes:
+        """The encoded JSON a reference stands for; `PayloadReferenceError` unless it is exactly that."""
+        from hashlib import sha256  # noqa: PLC0415 - most sessions have no payload
+
+        digest, size, path = _check_reference(reference)
+        place = os.path.join(self._directory, path)
+        try:
+            content = self._read(place, size)
+        except OSError as error:
+            raise _invalid(f"{place} cannot be read: {explain(error)[0]}") from error
+        if len(content) != size:
+            raise _invalid(f"{place} does not have the {size} bytes that were written")
+        if sha256(content).hexdigest() != digest:
+            raise _invalid(f"{place} was changed: its hash does not match")
+        return content
+
+    def resolve(self, value: Json) -> Json:
+        """The value with every reference in it replaced by its content, references in contents included."""
+        return _Resolution(self).resolve(value, 0)
+
+    def _store(self, digest: str, encoded: bytes) -> None:
+        directory = os.path.join(self._directory, self._name)
+        self._files.make_directory(directory)
+        self._clean(directory)
+        path = os.path.join(directory, f"{digest}.json")
+        if self._has(path, len(encoded)):
+            self._files.sync_directory(directory)  # whoever made it may have died before its name was safe
+            return
+        temporary = os.path.join(directory, f".{digest}.{os.urandom(8).hex()}.tmp")
+        write_durably(self._files, path, encoded, temporary=temporary)
+
+    def _has(self, path: str, size: int) -> bool:
+        try:
+            return self._files.size_of(path) == size
+        except FileNotFoundError:
+            return False
+
+    def _clean(self, directory: str) -> None:
+        """Remove what a killed predecessor left half written; the session's lock says that we are alone."""
+        if not self._cleaned:
+            for name in self._files.names(directory):
+                if name.endswith(".tmp"):
+                    self._files.unlink(os.path.join(directory, name))
+            self._cleaned = True
+
+    def _read(self, path: str, size: int) -> bytes:
+        fd = self._files.open_read_unlinked(path)
+        try:
+            if self._files.size(fd) != size:
+                return b""
+            pieces = []
+            while piece := self._files.read(fd, _BLOCK):
+                pieces.append(piece)
+            return b"".join(pieces)
+        finally:
+            self._files.close(fd)
+
+
+class _Resolution:
+    """One walk through a value, with what it may still read."""
+
+    __slots__ = ("_left", "_store")
+
+    def __init__(self, store: PayloadStore) -> None:
+        self._store = store
+        self._left = TOTAL_LIMIT
+
+    def resolve(self, value: Json, depth: int) -> Json:
+        if isinstance(value, Mapping):
+            if value.get("kind") == KIND:
+                return self._fetch(value, depth)
+            return {key: self.resolve(item, depth) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.resolve(item, depth) for item in value]
+        return value
+
+    def _fetch(self, reference: Mapping[str, Json], depth: int) -> Json:
+        if depth >= DEPTH_LIMIT:
+            raise _invalid(f"references are nested more than {DEPTH_LIMIT} deep")
+        size = _check_reference(reference)[1]
+        self._left -= size
+        if self._left < 0:
+            raise _invalid(f"the payloads together have more than {TOTAL_LIMIT} bytes")
+        try:
+            content = decode(self._store.get(reference))
+        except ValueError as error:
+            raise _invalid(f"{reference['relativePath']} is not JSON: {error}") from error
+        return self.resolve(content, depth + 1)
+
+
+def _check_reference(reference: Mapping[str, Json]) -> tuple[str, int, str]:
+    """Hash, size and path, if the path is the only one such a reference can have."""
+    if reference.get("kind") != KIND or reference.get("encoding") != "json":
+        raise _invalid("it is not of the kind external-payload with encoding json")
+    digest, size, path = (reference.get(name) for name in ("sha256", "byteLength", "relativePath"))
+    if not isinstance(digest, str) or len(digest) != 64 or not _HEX.issuperset(digest):
+        raise _invalid("its sha256 is not a hash")
+    if type(size) is not int or size < 0:
+        raise _invalid("its byteLength is not a size")
+    if not isinstance(path, str):
+        raise _invalid("its relativePath is not a text")
+    folder, _, name = path.partition("/")
+    plain = not set(folder) & set("/\\:\0") and folder not in (".payloads", "..payloads")
+    if name != f"{digest}.json" or not folder.endswith(".payloads") or not plain:
+        raise _invalid(f"its path {path!r} does not lead to a payload beside the journal")
+    return digest, size, path
+
+
+def _invalid(reason: str) -> PayloadReferenceError:
+    return PayloadReferenceError(f"A payload reference cannot be followed: {reason}.")
