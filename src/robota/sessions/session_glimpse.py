@@ -1,0 +1,214 @@
+"""What a list of sessions says about one, taken from its files without reading more of them than needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+from msgspec import Raw, Struct
+
+from robota.core.jsontext import decode
+from robota.core.messages import Json, JsonObject
+from robota.sessions.files import Files
+from robota.sessions.session_rebuild import read_line_head, read_tail
+from robota.sessions.session_record import decode_record
+from robota.sessions.snapshot_file import SnapshotFile, reason_of
+
+HEAD = 256 * 1024
+TAIL = 64 * 1024
+PROMPT_LENGTH = 300
+_REMINDER = ("<system-reminder>", "</system-reminder>")
+_MESSAGE_EVENTS = ("message", "compaction_marked", "history_mutation")
+
+
+class SessionSummary(Struct, frozen=True, kw_only=True):
+    """A session as a picker shows it."""
+
+    id: str
+    cwd: str = ""
+    name: str | None = None
+    created_at: str = ""
+    updated_at: str = ""
+    message_count: int | None = None
+    """`None` when nobody counted: a long session that has only its journal."""
+    first_prompt: str = ""
+    """Its beginning."""
+    model: str | None = None
+    size: int = 0
+    """Bytes of snapshot and journal."""
+    has_journal: bool = False
+    problem: str = ""
+    """Why the snapshot, or the only file there is, cannot be read."""
+
+    @property
+    def damaged(self) -> bool:
+        return bool(self.problem)
+
+    @property
+    def preview(self) -> str:
+        """The first prompt in one short line."""
+        line = " ".join(self.first_prompt.split())
+        return line if len(line) <= 80 else f"{line[:79]}…"
+
+
+def glimpse_session(
+    files: Files, directory: str, id: str, *, snapshot_size: int | None, journal_size: int | None
+) -> tuple[SessionSummary, bool]:
+    """Look at a session, given the sizes of the files it has. False if the disk failed meanwhile."""
+    fields: JsonObject = {}
+    problem, lasting = "", True
+    if snapshot_size is not None:
+        try:
+            fields = _glimpse_snapshot(SnapshotFile(files, f"{directory}/{id}.json"), id)
+        except (OSError, ValueError) as error:
+            problem, lasting = (
+                f"{id}.json cannot be read: {reason_of(error)}.",
+                not isinstance(error, OSError),
+            )
+    if journal_size is not None:
+        try:
+            told = _glimpse_journal(files, f"{directory}/{id}.jsonl")
+            fields = _join(fields, told)
+            if not told and not fields:
+                problem += f"{id}.jsonl has no readable record at its beginning and end."
+        except OSError as error:
+            problem, lasting = f"{problem}{id}.jsonl cannot be read: {reason_of(error)}.", False
+    fields.pop("seq", None)
+    summary = SessionSummary(
+        id=id,
+        **fields,
+        size=(snapshot_size or 0) + (journal_size or 0),
+        has_journal=journal_size is not None,
+        problem=problem,
+    )
+    return summary, lasting
+
+
+def _join(known: JsonObject, told: JsonObject) -> JsonObject:
+    """What snapshot and journal say together: the journal heard the first prompt, and is never behind."""
+    joined = {**told, **{key: value for key, value in known.items() if value not in (None, "")}}
+    joined["first_prompt"] = told.get("first_prompt") or known.get("first_prompt", "")
+    joined["updated_at"] = max(told.get("updated_at", ""), known.get("updated_at", ""))
+    if told.get("seq", 0) > known.get("seq", 0) and told.get("name"):
+        joined["name"] = told["name"]
+    return joined
+
+
+# --- the snapshot ---------------------------------------------------------------------------------------
+
+
+class _Head(Struct, rename="camel"):
+    cwd: str = ""
+    name: str | None = None
+    model: str | None = None
+    created_at: str = ""
+    updated_at: str = ""
+    journal_seq: int | None = None
+    messages: list[Raw] = []
+
+
+class _Said(Struct):
+    role: str = ""
+    content: Json = None
+
+
+_read_snapshot_head = msgspec.json.Decoder(_Head).decode
+_read_said = msgspec.json.Decoder(_Said).decode
+
+
+def _glimpse_snapshot(file: SnapshotFile, id: str) -> JsonObject:
+    data = file.read()
+    data.decode()
+    try:
+        head = _read_snapshot_head(data)
+        prompt = _first_prompt(map(_read_said, head.messages))
+        count = len(head.messages)
+    except (msgspec.ValidationError, RecursionError):
+        count = 0
+    if not count:  # no ordinary record: look at it closely, and say what is wrong
+        record = decode_record(data, id)
+        head = _Head(record.cwd, record.name, record.model, record.created_at, record.updated_at)
+        head.journal_seq = record.journal_seq
+        said = [message for message in record.messages if isinstance(message, dict)]
+        prompt = _first_prompt(_Said(str(one.get("role")), one.get("content")) for one in said)
+        count = len(record.messages)
+    return {
+        "cwd": head.cwd,
+        "name": head.name,
+        "model": head.model,
+        "created_at": head.created_at,
+        "updated_at": head.updated_at,
+        "message_count": count,
+        "first_prompt": prompt,
+        "seq": head.journal_seq or 0,
+    }
+
+
+def _first_prompt(said: Iterable[_Said]) -> str:
+    return next((_beginning(text_of(one.content)) for one in said if one.role == "user"), "")
+
+
+def text_of(content: Json) -> str:
+    """The text of a message's content, however it is written."""
+    if isinstance(content, list):
+        pieces = (part.get("text") for part in content if isinstance(part, dict))
+        return "\n".join(piece for piece in pieces if isinstance(piece, str))
+    return content if isinstance(content, str) else ""
+
+
+def _beginning(prompt: str) -> str:
+    """The first characters of what the user wrote; what hooks put before it is left out."""
+    opening, closing = _REMINDER
+    while prompt.lstrip().startswith(opening) and closing in prompt:
+        prompt = prompt.partition(closing)[2]
+    return prompt.strip()[:PROMPT_LENGTH]
+
+
+# --- the journal ----------------------------------------------------------------------------------------
+
+
+def _glimpse_journal(files: Files, path: str) -> JsonObject:
+    """What beginning and end of a journal say; nothing if neither can be read."""
+    fields: JsonObject = {}
+    lines, whole = _read_beginning(files, path)
+    heads = [(head, line) for line in lines if (head := read_line_head(line)) is not None and head.event]
+    for head, line in heads:
+        fields.setdefault("created_at", head.timestamp)
+        _take_line(fields, head.event, line)
+    if whole and heads:
+        fields["message_count"] = sum(head.event in _MESSAGE_EVENTS for head, _ in heads)
+    if not whole:
+        heads = [(head, line) for line in read_tail(files, path, TAIL)[0] if (head := read_line_head(line))]
+        for head, line in heads:
+            _take_line(fields, head.event if head.event == "session_change" else "", line)
+    if heads:
+        fields["updated_at"] = heads[-1][0].timestamp
+        fields["seq"] = heads[-1][0].seq
+    return fields
+
+
+def _read_beginning(files: Files, path: str) -> tuple[list[bytes], bool]:
+    fd = files.open_read(path)
+    try:
+        data = files.read_at(fd, HEAD, 0)
+        whole = files.size(fd) <= len(data)
+    finally:
+        files.close(fd)
+    lines = data.split(b"\n")
+    return lines if whole else lines[:-1], whole
+
+
+def _take_line(fields: JsonObject, event: str, line: bytes) -> None:
+    asking = event == "user" and not fields.get("first_prompt")
+    if not asking and event not in ("session_init", "session_change"):
+        return
+    try:
+        data = decode(line)
+    except ValueError:  # its frame is whole, what it holds is not
+        return
+    if asking:
+        fields["first_prompt"] = _beginning(text_of(data.get("input", data.get("content"))))
+    elif event == "session_init":
+        fields |= {key: data[key] for key in ("cwd", "model", "name") if isinstance(data.get(key), str)}
+    elif data.get("change") in ("name", "model") and isinstance(data.get("value"), str):
+        fields[data["change"]] = data["value"]

@@ -1,0 +1,270 @@
+"""An index of a directory of sessions in SQLite, so that listing and searching read only what changed.
+
+The index is a cache: at every use the files are compared with it by time and size. One that is damaged is
+thrown away and made anew; one that is locked or cannot be written is done without.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
+from datetime import UTC, datetime
+from operator import itemgetter
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+from msgspec.structs import replace
+
+from robota.core.errors import StorageError, ValidationError
+from robota.core.messages import Json
+from robota.sessions.files import Files
+from robota.sessions.message_codec import read_time
+from robota.sessions.session_glimpse import SessionSummary, glimpse_session
+from robota.sessions.session_record import check_session_id
+from robota.sessions.session_search import SearchHit, SessionTexts
+from robota.sessions.snapshot_file import format_time
+
+if TYPE_CHECKING:
+    from robota.sessions.redaction import Redactor
+
+__all__ = ["SearchHit", "SessionIndex", "SessionSummary"]
+
+FILE_NAME = "index.sqlite3"
+Marks: TypeAlias = tuple[int, int, int, int, int]
+"""Time, size and inode of the snapshot, time and size of the journal; -1 for a file that is not there."""
+_Result = TypeVar("_Result")
+_NO_SNAPSHOT = (-1, -1, -1)
+_NO_JOURNAL = (-1, -1)
+_BUSY_SECONDS = 2.0
+_ABANDONED_SECONDS = 86400.0
+_SCHEMA = """
+CREATE TABLE sessions (
+    id TEXT PRIMARY KEY, snapshot_time INTEGER, snapshot_size INTEGER, snapshot_inode INTEGER,
+    journal_time INTEGER, journal_size INTEGER, updated REAL, cwd TEXT, name TEXT, created_at TEXT,
+    updated_at TEXT, message_count INTEGER, first_prompt TEXT, model TEXT, problem TEXT
+) WITHOUT ROWID;
+"""
+_INSERT = f"INSERT OR REPLACE INTO sessions VALUES ({', '.join('?' * 15)})"
+_UNUSABLE = {
+    sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL, sqlite3.SQLITE_PERM,
+}  # fmt: skip
+
+
+class SessionIndex:
+    """The index of one directory; a connection lives for one call."""
+
+    __slots__ = ("_directory", "_files", "_texts")
+
+    def __init__(self, directory: str, *, files: Files, redactor: Redactor, full_text: bool = True) -> None:
+        self._directory = directory
+        self._files = files
+        self._texts = SessionTexts(directory, files=files, redactor=redactor, full_text=full_text)
+
+    def summaries(self, *, cwd: str | None = None) -> Sequence[SessionSummary]:
+        """All sessions, the latest first."""
+        found = scan_sessions(self._directory)
+        if not found:
+            return []
+        summaries = self._use(lambda database: self._reconcile(database, found))
+        if cwd is None:
+            return summaries
+        wanted = spellings_of(cwd)
+        return [summary for summary in summaries if summary.cwd in wanted]
+
+    def search(self, text: str, *, cwd: str | None, limit: int) -> Sequence[SearchHit]:
+        """What was said that holds all words of `text`, the latest first."""
+        found = scan_sessions(self._directory)
+        if not found or not text.split() or limit <= 0:
+            return []
+        return self._use(lambda database: self._search(database, found, text, cwd, limit))
+
+    # --- the database -----------------------------------------------------------------------------------
+
+    def _use(self, work: Callable[[sqlite3.Connection], _Result]) -> _Result:
+        """Work with the stored index, else with a new one, else with one in memory."""
+        path = f"{self._directory}/{FILE_NAME}"
+        for _ in range(2):
+            try:
+                with closing(self._open(path)) as database:
+                    return work(database)
+            except (OSError, sqlite3.Error, TypeError, ValueError) as error:
+                if isinstance(error, OSError) or is_unusable(error):
+                    break
+                _discard(path)
+        with closing(self._open(":memory:")) as database:
+            return work(database)
+
+    def _open(self, path: str) -> sqlite3.Connection:
+        if path != ":memory:" and not os.path.exists(path):
+            self._files.close(self._files.open_append(path))  # SQLite gives its other files the same mode
+        database = sqlite3.connect(path, isolation_level=None, timeout=_BUSY_SECONDS)
+        try:
+            database.execute("PRAGMA journal_mode = WAL")
+            database.execute("PRAGMA synchronous = NORMAL")
+            _prepare(database, self._texts.schema)
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    def _search(
+        self, database: sqlite3.Connection, found: Mapping[str, Marks], text: str, cwd: str | None, limit: int
+    ) -> Sequence[SearchHit]:
+        valid = {summary.id: found[summary.id] for summary in self._reconcile(database, found)}
+        self._texts.refresh(database, valid)
+        return self._texts.find(database, text, cwds=None if cwd is None else spellings_of(cwd), limit=limit)
+
+    # --- reading what changed ---------------------------------------------------------------------------
+
+    def _reconcile(self, database: sqlite3.Connection, found: Mapping[str, Marks]) -> list[SessionSummary]:
+        listed: list[tuple[float, str, SessionSummary]] = []
+        gone, known = [], set()
+        for row in database.execute("SELECT * FROM sessions"):
+            marks = found.get(row[0])
+            if marks == row[1:6]:
+                known.add(row[0])
+                listed.append((row[6], row[0], _summary_of(row)))
+            elif marks is None:
+                gone.append(row[0])
+        rows = []
+        for id in found.keys() - known:
+            with suppress(ValidationError):  # some other file that ends in .json
+                summary, updated, lasting = self._look(check_session_id(id), found[id])
+                listed.append((updated, id, summary))
+                if lasting:
+                    rows.append(_row_of(summary, found[id], updated))
+        if rows or gone:
+            _store(database, rows, gone)
+        listed.sort(key=itemgetter(0, 1), reverse=True)
+        return [summary for _, _, summary in listed]
+
+    def _look(self, id: str, marks: Marks) -> tuple[SessionSummary, float, bool]:
+        """What to say of a session, when it was changed, and whether to remember that."""
+        summary, lasting = glimpse_session(
+            self._files,
+            self._directory,
+            id,
+            snapshot_size=None if marks[1] < 0 else marks[1],
+            journal_size=None if marks[4] < 0 else marks[4],
+        )
+        moment = read_time(summary.updated_at)
+        if moment is None:
+            moment = datetime.fromtimestamp(max(marks[0], marks[3]) / 1e9, UTC)
+            summary = replace(summary, updated_at=format_time(moment))
+        return summary, moment.timestamp(), lasting
+
+
+def scan_sessions(directory: str) -> dict[str, Marks]:
+    """The sessions of a directory as seen from outside. What killed saves left is removed on the way."""
+    snapshots: dict[str, tuple[int, int, int]] = {}
+    journals: dict[str, tuple[int, int]] = {}
+    try:
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                name = entry.name
+                if name.endswith(".jsonl"):
+                    status = _stat(entry)
+                    journals[name[:-6]] = (status.st_mtime_ns, status.st_size)
+                elif name.endswith(".json"):
+                    status = _stat(entry)
+                    snapshots[name[:-5]] = (status.st_mtime_ns, status.st_size, status.st_ino)
+                elif name.endswith(".tmp") and name[0] == ".":
+                    _remove_abandoned(entry)
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise StorageError(
+            f"The sessions in {directory} cannot be listed: {error.strerror or error}. Check its permissions."
+        ) from error
+    found: dict[str, Marks] = {
+        id: (*marks, *journals.get(id, _NO_JOURNAL)) for id, marks in snapshots.items()
+    }
+    for id, rest in journals.items():
+        if id not in found:
+            found[id] = (*_NO_SNAPSHOT, *rest)
+    return found
+
+
+def spellings_of(cwd: str) -> frozenset[str]:
+    """A directory as it may stand in a record."""
+    return frozenset((cwd, os.path.abspath(cwd), os.path.realpath(cwd)))
+
+
+def is_unusable(error: BaseException) -> bool:
+    """Whether nothing is wrong with the index, but it cannot be used or written now."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _UNUSABLE
+
+
+def _prepare(database: sqlite3.Connection, texts: str) -> None:
+    """Have our tables. An index of another version raises, so that it is made anew."""
+    version = zlib.crc32((_SCHEMA + texts).encode()) >> 1
+    if database.execute("PRAGMA user_version").fetchone()[0] == version:
+        return
+    database.execute("BEGIN IMMEDIATE")
+    found = database.execute("PRAGMA user_version").fetchone()[0]
+    if found == 0:
+        for statement in (_SCHEMA + texts).split(";"):
+            database.execute(statement)
+        database.execute(f"PRAGMA user_version = {version}")
+    elif found != version:
+        raise ValueError("The index is of another version.")
+    database.execute("COMMIT")
+
+
+def _discard(path: str) -> None:
+    for suffix in ("", "-wal", "-shm"):
+        with suppress(OSError):
+            os.unlink(path + suffix)
+
+
+def _store(database: sqlite3.Connection, rows: list[tuple[Json, ...]], gone: list[str]) -> None:
+    """Remember what was read, if that is possible."""
+    try:
+        database.execute("BEGIN IMMEDIATE")
+        database.executemany("DELETE FROM sessions WHERE id = ?", [(id,) for id in gone])
+        database.executemany(_INSERT, rows)
+        database.execute("COMMIT")
+    except sqlite3.Error as error:
+        if not is_unusable(error):
+            raise
+
+
+def _row_of(summary: SessionSummary, marks: Marks, updated: float) -> tuple[Json, ...]:
+    return (
+        summary.id, *marks, updated, summary.cwd, summary.name, summary.created_at, summary.updated_at,
+        summary.message_count, summary.first_prompt, summary.model, summary.problem,
+    )  # fmt: skip
+
+
+def _summary_of(row: tuple[Json, ...]) -> SessionSummary:
+    return SessionSummary(
+        id=row[0],
+        cwd=row[7],
+        name=row[8],
+        created_at=row[9],
+        updated_at=row[10],
+        message_count=row[11],
+        first_prompt=row[12],
+        model=row[13],
+        size=max(row[2], 0) + max(row[5], 0),
+        has_journal=row[5] >= 0,
+        problem=row[14],
+    )
+
+
+def _stat(entry: os.DirEntry[str]) -> os.stat_result:
+    try:
+        return entry.stat()
+    except FileNotFoundError:  # a link that leads nowhere, or a file that was removed meanwhile
+        return entry.stat(follow_symlinks=False)
+
+
+def _remove_abandoned(entry: os.DirEntry[str]) -> None:
+    """Remove what a save that was killed left behind."""
+    with suppress(OSError):
+        if entry.stat().st_mtime < time.time() - _ABANDONED_SECONDS:
+            os.unlink(entry.path)

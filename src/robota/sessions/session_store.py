@@ -1,0 +1,188 @@
+"""Sessions on disk: `{id}.json` beside its journal, replaced as a whole, found again through an index.
+
+A save leaves the old record or the new one, never a part. A record that cannot be read is never reported as
+missing and never overwritten without a copy. Deleting moves a session's files into `.trash/`, from where they
+are removed after thirty days.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
+
+from robota.core.errors import StorageError, ValidationError
+from robota.core.messages import Json
+from robota.sessions.files import REAL_FILES, Files
+from robota.sessions.session_record import (
+    SessionRecord,
+    check_session_id,
+    encode_record,
+    indent,
+    split_record,
+)
+from robota.sessions.snapshot_file import SnapshotFile, merge_fields, reason_of
+
+if TYPE_CHECKING:
+    from robota.sessions.redaction import Redactor
+    from robota.sessions.session_index import SearchHit, SessionIndex, SessionSummary
+
+
+class SessionStorePort(Protocol):
+    """Where a session keeps its record; `robota.testing.store_conformance` has the tests for one."""
+
+    def save(self, record: SessionRecord | Mapping[str, Json]) -> None:
+        """Keep the record, and the fields it does not set from the one that is there."""
+
+    def load(self, id: str) -> SessionRecord | None:
+        """The record, `None` if there is none. One that cannot be read raises `StorageError`."""
+
+    def list(self) -> Sequence[SessionSummary]:
+        """All sessions, the one that was changed last first."""
+
+    def delete(self, id: str) -> None:
+        """Forget a session; one that does not exist is forgotten already."""
+
+
+class Migration(Struct, frozen=True):
+    """What became of a directory of old records."""
+
+    migrated: tuple[str, ...]
+    unchanged: int
+    problems: tuple[str, ...]
+
+
+def default_directory() -> str:
+    """`$ROBOTA_HOME/sessions`, `~/.robota/sessions` without that variable."""
+    home = os.environ.get("ROBOTA_HOME") or os.path.join(os.path.expanduser("~"), ".robota")
+    return os.path.join(home, "sessions")
+
+
+def migrate_records(base_dir: str | os.PathLike[str]) -> Migration:
+    """Give every record of a directory that has none its `history`; can be repeated."""
+    return SessionStore(base_dir).migrate()
+
+
+class SessionStore:
+    """The sessions of one directory. Holds no state: any number may be at work, in any process."""
+
+    __slots__ = ("_base_dir", "_files", "_redactor")
+
+    def __init__(
+        self,
+        base_dir: str | os.PathLike[str] | None = None,
+        *,
+        files: Files = REAL_FILES,
+        redactor: Redactor | None = None,
+    ) -> None:
+        self._base_dir = None if base_dir is None else os.fspath(base_dir)
+        self._files = files
+        self._redactor = redactor
+
+    @property
+    def base_dir(self) -> str:
+        """The directory; without one given, the environment is asked each time."""
+        return default_directory() if self._base_dir is None else self._base_dir
+
+    def path_of(self, id: str) -> str:
+        return f"{self.base_dir}/{check_session_id(id)}.json"
+
+    def journal_path(self, id: str) -> str:
+        return f"{self.base_dir}/{check_session_id(id)}.jsonl"
+
+    # --- one session ------------------------------------------------------------------------------------
+
+    def save(self, record: SessionRecord | Mapping[str, Json]) -> None:
+        """Keep the record durably. Fields it does not set stay as the file has them.
+
+        A mapping is in the spelling on disk and may hold only what changes; `None` removes a field.
+        """
+        fields = record.to_mapping() if isinstance(record, SessionRecord) else dict(record)
+        self._save(fields, SnapshotFile(self._files, self.path_of(fields.get("id", ""))))
+
+    def load(self, id: str) -> SessionRecord | None:
+        """The session from its snapshot, or from its journal where that knows more; `None` without both."""
+        file, journal = SnapshotFile(self._files, self.path_of(id)), self.journal_path(id)
+        snapshot, damage = None, ""
+        try:
+            snapshot = file.load(id)
+        except (OSError, ValueError) as error:
+            damage = f"{file.path} cannot be read: {reason_of(error)}. "
+        if not os.path.lexists(journal):
+            if damage:
+                raise StorageError(
+                    f"{damage}There is no journal to rebuild the session from. The file is left as it is: "
+                    "put a backup in its place, or delete the session."
+                )
+            return snapshot
+        from robota.sessions.session_rebuild import load_with_journal  # noqa: PLC0415 - not every store has journals
+
+        return load_with_journal(self._files, journal, id, snapshot, damage)
+
+    def delete(self, id: str) -> None:
+        """Move everything of a session into the trash; silent when there is nothing."""
+        from robota.sessions.session_trash import discard_session  # noqa: PLC0415 - rare
+
+        discard_session(self._files, self.base_dir, check_session_id(id))
+
+    # --- all sessions -----------------------------------------------------------------------------------
+
+    def list(self, cwd: str | os.PathLike[str] | None = None) -> Sequence[SessionSummary]:
+        """All sessions, or those of a working directory, the one that was changed last first."""
+        return self._index().summaries(cwd=None if cwd is None else os.fspath(cwd))
+
+    def search(
+        self, text: str, *, cwd: str | os.PathLike[str] | None = None, limit: int = 20
+    ) -> Sequence[SearchHit]:
+        """What users and models said that holds every word of `text`, newest first; case does not matter."""
+        return self._index().search(text, cwd=None if cwd is None else os.fspath(cwd), limit=limit)
+
+    def migrate(self) -> Migration:
+        """Write the `history` into every record that has none; the old file is kept beside the new one."""
+        migrated, unchanged, problems = [], 0, []
+        for name in sorted(os.listdir(self.base_dir)) if os.path.isdir(self.base_dir) else ():
+            if not name.endswith(".json") or name.startswith("."):
+                continue
+            try:
+                if self._migrate(check_session_id(name.removesuffix(".json"))):
+                    migrated.append(name.removesuffix(".json"))
+                else:
+                    unchanged += 1
+            except (OSError, ValueError, StorageError, ValidationError) as error:
+                problems.append(f"{self.base_dir}/{name} was left as it is: {reason_of(error)}")
+        return Migration(tuple(migrated), unchanged, tuple(problems))
+
+    def empty_trash(self) -> None:
+        """Remove for good what was deleted."""
+        from robota.sessions.session_trash import empty_trash  # noqa: PLC0415 - rare
+
+        empty_trash(self.base_dir)
+
+    # --- details ----------------------------------------------------------------------------------------
+
+    def _save(self, fields: Mapping[str, Json], file: SnapshotFile) -> None:
+        merged = merge_fields(file.path, fields, file.fields())
+        file.replace(indent(self._trusted_redactor().json(encode_record(merged))))
+
+    def _migrate(self, id: str) -> bool:
+        file = SnapshotFile(self._files, self.path_of(id))
+        old = split_record(file.read())
+        if bytes(old.get("history", b""))[:1] == b"[":
+            return False
+        file.keep_copy("old", "it has no history yet")
+        self._save({"id": id, "updatedAt": old.get("updatedAt", "")}, file)
+        return True
+
+    def _index(self) -> SessionIndex:
+        from robota.sessions.session_index import SessionIndex  # noqa: PLC0415 - loads SQLite
+
+        return SessionIndex(self.base_dir, files=self._files, redactor=self._trusted_redactor())
+
+    def _trusted_redactor(self) -> Redactor:
+        if self._redactor is None:
+            from robota.sessions.redaction import Redactor  # noqa: PLC0415 - its tables are built on first use
+
+            self._redactor = Redactor()
+        return self._redactor

@@ -1,0 +1,159 @@
+"""One `{id}.json` on disk: replaced as a whole, and copied before anything in it could get lost."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from msgspec import Raw
+
+from robota.core.errors import StorageError, ValidationError
+from robota.core.jsontext import decode, encode
+from robota.core.messages import Json, JsonObject
+from robota.core.ports import utc_now
+from robota.sessions.files import Files, write_durably
+from robota.sessions.session_record import (
+    FIELD_ORDER,
+    RECORD_VERSION,
+    SessionRecord,
+    backfill_history,
+    decode_record,
+    is_newer,
+    split_record,
+)
+
+LARGEST = 512 * 1024 * 1024
+"""Bytes beyond which a file is not taken for a snapshot; its journal is read instead."""
+_COPIES = 1000
+
+
+class SnapshotFile:
+    __slots__ = ("_files", "path")
+
+    def __init__(self, files: Files, path: str) -> None:
+        self._files = files
+        self.path = path
+
+    def read(self) -> bytes:
+        """All of it. What is no file and might block, or is beyond reason, raises `ValueError`."""
+        found = os.stat(self.path)
+        if not stat.S_ISREG(found.st_mode):
+            raise ValueError("it is not a regular file")
+        if found.st_size > LARGEST:
+            raise ValueError(f"it has {found.st_size:,} bytes; a snapshot has at most {LARGEST:,}")
+        return read_file(self._files, self.path)
+
+    def load(self, id: str) -> SessionRecord | None:
+        """The record, `None` without a file. `OSError` and `ValueError` say why it cannot be read."""
+        try:
+            record = decode_record(self.read(), id)
+        except FileNotFoundError:
+            return None
+        if not record.updated_at:
+            record.updated_at = format_time(datetime.fromtimestamp(os.stat(self.path).st_mtime, UTC))
+        record.created_at = record.created_at or record.updated_at
+        return record
+
+    def fields(self) -> dict[str, Raw]:
+        """What is in the file, if there is one. A damaged file is copied: it is about to be replaced."""
+        try:
+            return split_record(self.read())
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise StorageError(
+                f"The session was not saved: {self.path} is there but cannot be read ({reason_of(error)}). "
+                "It is left as it is."
+            ) from error
+        except ValueError as error:
+            self.keep_copy("damaged", f"it is damaged ({reason_of(error)})")
+            return {}
+
+    def keep_copy(self, kind: str, because: str) -> None:
+        """Have `{id}.json.{kind}-{n}` with the present content."""
+        try:
+            data = self.read()
+            for number in range(1, _COPIES):
+                target = f"{self.path}.{kind}-{number}"
+                if not os.path.lexists(target):
+                    self._write(target, data)
+                    return
+                if read_file(self._files, target) == data:
+                    return
+        except (OSError, ValueError) as error:
+            raise self._uncopied(because, reason_of(error)) from error
+        raise self._uncopied(because, f"there are {_COPIES} copies already")
+
+    def replace(self, data: bytes) -> None:
+        """Exchange the file for one with this content; any failure leaves the old one."""
+        try:
+            self._files.make_directory(os.path.dirname(self.path))
+            self._write(self.path, data)
+        except OSError as error:
+            raise StorageError(
+                f"The session could not be saved to {self.path}: {reason_of(error)}. What was saved before "
+                "is as it was. Make room or allow writing there, and save again."
+            ) from error
+
+    def _write(self, path: str, data: bytes) -> None:
+        directory, name = os.path.split(path)
+        write_durably(self._files, path, data, temporary=f"{directory}/.{name}.{os.urandom(8).hex()}.tmp")
+
+    def _uncopied(self, because: str, reason: str) -> StorageError:
+        return StorageError(
+            f"{self.path} was not overwritten: {because}, and no copy of it could be kept: {reason}. "
+            "Move it away and save again."
+        )
+
+
+def read_file(files: Files, path: str) -> bytes:
+    fd = files.open_read(path)
+    try:
+        pieces = []
+        while piece := files.read(fd, 1 << 20):
+            pieces.append(piece)
+        return b"".join(pieces)
+    finally:
+        files.close(fd)
+
+
+def reason_of(error: BaseException) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return f"it is not UTF-8 at byte {error.start:,}"
+    return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+
+
+def format_time(moment: datetime) -> str:
+    """A moment as records and journals write it."""
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def merge_fields(path: str, new: Mapping[str, Json], old: Mapping[str, Raw]) -> JsonObject:
+    """What a file is to hold: the new fields, and of the old ones those that are not set anew."""
+    for version in (new.get("version"), decode(old["version"]) if "version" in old else None):
+        if is_newer(version):
+            raise StorageError(
+                f"The session was not saved: a newer robota wrote {path} (version {version}). "
+                "Update robota, or fork the session."
+            )
+    removed = {key for key, value in new.items() if value is None and key in FIELD_ORDER}
+    merged: JsonObject = {key: value for key, value in {**old, **new}.items() if key not in removed}
+    if not isinstance(merged.get("messages", merged.get("history")), list | tuple | Raw):
+        raise ValidationError(f"The session record for {path} has no list of messages.", field="messages")
+    now = format_time(utc_now())
+    if "updatedAt" not in new:
+        merged["updatedAt"] = now
+    for key, value in (("cwd", ""), ("createdAt", now), ("version", RECORD_VERSION)):
+        merged.setdefault(key, value)
+    outdated = new.get("messages") and not new.get("history")
+    if outdated or "history" not in merged:
+        messages = decode(encode(merged["messages"]))
+        merged["history"] = backfill_history(messages, id=new["id"], created_at=_text(merged["createdAt"]))
+    return merged
+
+
+def _text(value: Json) -> str:
+    read = decode(value) if isinstance(value, Raw) else value
+    return read if isinstance(read, str) else ""
