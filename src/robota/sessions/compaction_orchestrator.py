@@ -8,8 +8,8 @@ remember, word for word.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
 
@@ -17,14 +17,16 @@ from robota.core.bus import EventBus
 from robota.core.context import BYTES_PER_TOKEN, ContextTally
 from robota.core.conversation import SUMMARY_HEADING, ConversationStore
 from robota.core.events import Compacted, CompactionMarked, Noticed, TurnEvent
-from robota.core.hooks.outcome import HookOutcome
-from robota.core.messages import AssistantMessage, Json, Message, SystemMessage
+from robota.core.messages import AssistantMessage, Message, SystemMessage
 from robota.core.ports import REAL_WORLD, Ports
 from robota.sessions.compaction_fallback import summarize_by_rule
 from robota.sessions.compaction_sections import CompactionSection, add_sections, disarm, write_sections
 from robota.sessions.compaction_summarizer import CompactionError, Summarizer, SummaryCall, SummaryModel
 from robota.sessions.compaction_transcript import fit_text, is_summary
 from robota.sessions.context_window_tracker import ContextWindowTracker
+
+if TYPE_CHECKING:
+    from robota.sessions.session_hooks import HookPort
 
 CompactionTrigger: TypeAlias = Literal["auto", "manual"]
 
@@ -34,12 +36,6 @@ RULE_SUMMARY_LIMIT = 8_000
 MARGIN = 16
 """Tokens between what is calculated before the mark and what is counted after it."""
 NO_ROOM = "(The summary was left out, because what follows leaves no room for it.)"
-
-
-class HookPort(Protocol):
-    """Where hooks are run."""
-
-    async def fire(self, event: str, hook_input: Mapping[str, Json], /) -> HookOutcome: ...
 
 
 def no_sections() -> Sequence[CompactionSection]:
@@ -178,6 +174,6 @@ def _has_news(view: Sequence[Message]) -> bool:
 def _explain_fullness(percent: float) -> str:
     return (
         f"After the compaction the context window is still {percent:g}% full, because the system message, "
-        "the rules, the open todos and the plan are kept word for word. Shorten them, or choose a model with a "
-        "larger window."
+        "the rules, the open todos and the plan are kept word for word. Shorten them, or choose a model "
+        "with a larger window."
     )

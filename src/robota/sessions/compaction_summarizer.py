@@ -36,7 +36,7 @@ from robota.sessions.context_overflow import is_context_overflow
 if TYPE_CHECKING:
     from robota.core.idle import IdleTimer
 
-REQUEST_SHARE = 0.8
+REQUEST_SHARE = 0.9
 """The part of the window that a request and its answer may take."""
 ANSWER_SHARE = 0.1
 MAX_ANSWER_ROOM = 8_000
@@ -108,11 +108,11 @@ class Summarizer:
                 self.room //= 2
         return None
 
-    async def _read_through(self, entries: Sequence[Entry], focus: str) -> str:
+    async def _read_through(self, entries: Sequence[Entry], focus: str) -> str | None:
         focus = fit_text(focus, self.room // 4)
         size = self.room - ENVELOPE - text_size(build_prompt(focus, (), parts=MAX_PIECES))
         if size < SHORTEST_TRANSCRIPT:
-            raise _TooLong
+            return None
         shrunk = shrink_entries(entries, size)
         if sum(entry.size for entry in shrunk) <= size:
             return await self._ask(build_prompt(focus, shrunk))

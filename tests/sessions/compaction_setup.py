@@ -1,0 +1,97 @@
+"""An agent with everything a compaction needs, and a record of what it did."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from robota.core.events import Event, ReplayEvent, TurnEvent
+from robota.core.hooks import HookOutcome, parse_hooks, run_hooks
+from robota.core.messages import AssistantMessage, Json, Message, UserMessage
+from robota.core.provider import ChatRequest, ModelSettings
+from robota.core.robota import AgentConfig, Robota
+from robota.sessions.compaction_orchestrator import CompactionOrchestrator
+from robota.sessions.compaction_sections import CompactionSection
+from robota.sessions.compaction_summarizer import SummaryModel
+from robota.sessions.context_window_tracker import ContextWindowTracker
+from robota.testing import ScriptedProvider
+
+SYSTEM = "You are a careful shipwright."
+
+
+class CommandHooks:
+    """Real command hooks, and what each was fired with."""
+
+    def __init__(self, **commands: str) -> None:
+        self.config = parse_hooks(
+            {event: [{"hooks": [{"type": "command", "command": line}]}] for event, line in commands.items()}
+        )
+        self.fired: list[tuple[str, Mapping[str, Json]]] = []
+
+    def has(self, event: str) -> bool:
+        return event in self.config
+
+    async def fire(
+        self, event: str, hook_input: Mapping[str, Json], *, call_id: str = "", matches_rule: Any = None
+    ) -> HookOutcome:
+        self.fired.append((event, hook_input))
+        return await run_hooks(self.config, event, hook_input)
+
+
+class Workshop:
+    def __init__(
+        self,
+        *replies: Any,
+        provider: Any = None,
+        window: int = 20_000,
+        threshold: Any = 0.835,
+        sections: Sequence[CompactionSection] = (),
+        repeat: bool = False,
+        idle_timeout: float | None = None,
+        settings: ModelSettings | None = None,
+        **options: Any,
+    ) -> None:
+        self.provider = provider or ScriptedProvider(*replies, repeat=repeat)
+        self.agent = Robota(
+            self.provider, model="m", system_message=SYSTEM, config=AgentConfig(context_window=window)
+        )
+        self.store = self.agent.conversation
+        self.tracker = ContextWindowTracker(self.store, window, threshold)
+        self.sections = list(sections)
+        self.calls: list[tuple[ChatRequest, Any]] = []
+        model = SummaryModel(
+            provider=self.provider,
+            model="m",
+            settings=settings or ModelSettings(),
+            idle_timeout=idle_timeout,
+        )
+        self.compaction = CompactionOrchestrator(
+            conversation=self.store,
+            tracker=self.tracker,
+            model=lambda: model,
+            events=self.agent.events,
+            sections=lambda: self.sections,
+            on_call=lambda request, outcome: self.calls.append((request, outcome)),
+            **options,
+        )
+        self.events: list[Event] = []
+        self.agent.events.on(TurnEvent, self.events.append)
+        self.agent.events.on(ReplayEvent, self.events.append)
+
+    def say(self, *texts: str) -> None:
+        """A conversation that took place: user and assistant in turn."""
+        for at, text in enumerate(texts):
+            self.store.append(AssistantMessage(text) if at % 2 else UserMessage(text))
+
+    @property
+    def view(self) -> list[Message]:
+        """What the model sees."""
+        return list(self.store.messages_for_api())
+
+    @property
+    def prompts(self) -> list[str]:
+        """The text of each request for a summary."""
+        return [request.messages[0].content for request, _ in self.calls]
+
+    def told(self, kind: type[Event]) -> list[Any]:
+        return [event for event in self.events if isinstance(event, kind)]
