@@ -309,6 +309,18 @@ async def test_a_message_that_came_meanwhile_is_not_swallowed() -> None:
     assert await shop.compaction.compact() == "A blue boat."
 
 
+async def test_a_conversation_that_was_cleared_meanwhile_stays_cleared() -> None:
+    def clear(_: object) -> str:
+        shop.store.clear()
+        shop.say("a", "b", "c")
+        return "A red boat."
+
+    shop = talk(clear)
+    with pytest.raises(CompactionError, match="changed while it was being summarised"):
+        await shop.compaction.compact()
+    assert [message.content for message in shop.view] == [SYSTEM, "a", "b", "c"]
+
+
 async def test_a_broken_source_of_sections_leaves_the_conversation_untouched() -> None:
     shop = talk("ok")
     view = shop.view

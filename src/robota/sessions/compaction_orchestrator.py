@@ -86,9 +86,9 @@ class CompactionOrchestrator:
         focus = await self._consult_hooks(instructions or "", trigger)
         if focus is None:
             return None
-        length = len(self._conversation)
+        seen = self._conversation.epoch, len(self._conversation)
         summary = await self._summarize(focus)
-        if len(self._conversation) != length:
+        if seen != (self._conversation.epoch, len(self._conversation)):
             raise CompactionError(
                 "The conversation changed while it was being summarised, so it stays as it is; try again."
             )
