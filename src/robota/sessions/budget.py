@@ -1,0 +1,301 @@
+"""Limits on what a session may spend, kept by the provider itself: no request passes that they do not allow.
+
+`BudgetedProvider` enters every request in the usage ledger and asks the budget before it sends anything. It
+belongs outermost, around a retrying provider: a request is then one round, however many attempts it took.
+
+A request may start if what was used, its own input (by the shared estimator, nothing cached) and the worst
+case of every other request in flight stay within each limit. One that would fit alone waits for the others
+instead of failing. So a budget is exceeded by the output of one request at most, with any number of agents
+side by side. A budget covers the whole session, its earlier processes included.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+from msgspec import Struct
+
+from robota.core.errors import ConfigurationError, RobotaError
+from robota.core.models import get_model_max_output
+from robota.core.provider import ChatRequest, Chunk, MetadataChunk, Provider, TextChunk
+from robota.core.reply import open_stream
+from robota.core.wrapper import ProviderWrapper
+from robota.sessions.usage import UsageLedger, text_size
+from robota.sessions.usage_book import PICO
+from robota.sessions.usage_meter import InputSize, Meter, find_default_model
+from robota.sessions.usage_report import UsageTotals, format_usd
+
+if TYPE_CHECKING:
+    from anyio import Event as Signal
+
+WARN_AT = 0.8
+SIGN_OF_LIFE = 1.0
+"""Seconds between two empty chunks of a request that waits, so that no idle timer takes it for dead."""
+
+LimitKind: TypeAlias = Literal["cost", "tokens", "requests"]
+_UNIT = {"tokens": "tokens", "requests": "model requests"}
+_OPTION = {"cost": "max_cost_usd", "tokens": "max_tokens", "requests": "max_requests"}
+
+
+class Budget(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """What a session may use in all, its subagents included; `None` is no limit."""
+
+    max_cost_usd: float | None = None
+    max_tokens: int | None = None
+    """Input and output together; cached input counts like any other."""
+    max_requests: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, value, kinds in (
+            ("max_cost_usd", self.max_cost_usd, (int, float)),
+            ("max_tokens", self.max_tokens, (int,)),
+            ("max_requests", self.max_requests, (int,)),
+        ):
+            if value is None:
+                continue
+            number = isinstance(value, kinds) and not isinstance(value, bool)
+            if not number or not math.isfinite(value) or value < 0:
+                raise ConfigurationError(
+                    f"{name} must be a number that is not negative, or None, not {value!r}."
+                )
+
+
+UNLIMITED = Budget()
+
+
+class BudgetExceededError(RobotaError):
+    """The next request does not fit into the budget; nothing was sent."""
+
+    code = "BUDGET_EXCEEDED"
+    category = "user"
+
+    def __init__(self, message: str, *, limit: LimitKind, used: float, maximum: float) -> None:
+        super().__init__(message)
+        self.limit = limit
+        """Which limit it was; `used` and `maximum` are in its unit (US dollars for `cost`)."""
+        self.used = used
+        self.maximum = maximum
+
+
+class Need(NamedTuple):
+    """What one request may use: of each pair, its input first and then its output at most."""
+
+    tokens: tuple[int, int]
+    cost: tuple[int, int]
+    """Picodollars."""
+    requests: tuple[int, int] = (1, 0)
+
+
+class Limit(NamedTuple):
+    """One limit and where it stands; money in picodollars."""
+
+    kind: LimitKind
+    maximum: int
+    used: int
+
+    def show(self, amount: int) -> str:
+        return format_usd(amount / PICO) if self.kind == "cost" else f"{amount:,} {_UNIT[self.kind]}"
+
+    def in_unit(self, amount: int) -> float:
+        return amount / PICO if self.kind == "cost" else amount
+
+
+class BudgetGate:
+    """Lets requests pass that a budget can bear; one for a session and all its subagents."""
+
+    __slots__ = ("_budget", "_freed", "_in_flight", "_told", "ledger", "on_notice")
+
+    def __init__(
+        self, ledger: UsageLedger, budget: Budget, on_notice: Callable[[str], object] | None
+    ) -> None:
+        self.ledger = ledger.root
+        self.on_notice = on_notice
+        """Told once per budget and limit when most of it is used. It must not raise."""
+        self._budget = budget
+        self._in_flight: dict[int, Need] = {}
+        self._freed: Signal | None = None
+        self._told: set[str] = set()
+
+    @property
+    def budget(self) -> Budget:
+        return self._budget
+
+    @budget.setter
+    def budget(self, budget: Budget) -> None:
+        self._budget = budget
+        self._told = set()
+        self._wake()
+
+    def admit(self, need: Need) -> bool:
+        """Count the request as in flight. False: it must wait for another one; raises if it never fits."""
+        must_wait = False
+        for limit in self.limits():
+            own = getattr(need, limit.kind)[0]
+            if limit.used + own > limit.maximum:
+                raise _refuse(limit, own)
+            others = sum(sum(getattr(other, limit.kind)) for other in self._in_flight.values())
+            must_wait = must_wait or limit.used + others + own > limit.maximum
+        if must_wait:
+            self._tell_once(
+                "waiting",
+                "A request waits until others have ended: together they might use up the budget. "
+                "Raise the budget or set a smaller max_tokens for replies to let more run at once.",
+            )
+            return False
+        self._in_flight[id(need)] = need
+        return True
+
+    def release(self, need: Need) -> None:
+        """The request is over and entered in the ledger."""
+        self._in_flight.pop(id(need), None)
+        self._wake()
+
+    async def wait(self, seconds: float) -> bool:
+        """Wait for a change, at most so long; whether there was one."""
+        import anyio  # noqa: PLC0415 - few requests ever wait
+
+        freed = self._freed = self._freed or anyio.Event()
+        with anyio.move_on_after(seconds):
+            await freed.wait()
+        return freed.is_set()
+
+    def warn(self) -> None:
+        """Say so once when most of a limit is used."""
+        for limit in self.limits():
+            if limit.used >= limit.maximum * WARN_AT:
+                share = f"{limit.used / limit.maximum:.0%}" if limit.maximum else "All"
+                used, maximum = limit.show(limit.used), limit.show(limit.maximum)
+                self._tell_once(limit.kind, f"{share} of the session's budget is used: {used} of {maximum}.")
+
+    def limits(self) -> Iterator[Limit]:
+        budget, total = self._budget, self.ledger.book.total
+        if budget.max_cost_usd is not None:
+            yield Limit("cost", round(budget.max_cost_usd * PICO), total.cost)
+        if budget.max_tokens is not None:
+            yield Limit("tokens", budget.max_tokens, total.tokens)
+        if budget.max_requests is not None:
+            yield Limit("requests", budget.max_requests, total.requests)
+
+    def _tell_once(self, what: str, message: str) -> None:
+        if what not in self._told:
+            self._told.add(what)
+            if self.on_notice is not None:
+                self.on_notice(message)
+
+    def _wake(self) -> None:
+        freed, self._freed = self._freed, None
+        if freed is not None:
+            freed.set()
+
+
+class BudgetedProvider(ProviderWrapper):
+    """The wrapped provider, with every request counted and none beyond the budget."""
+
+    def __init__(
+        self,
+        inner: Provider,
+        ledger: UsageLedger,
+        budget: Budget = UNLIMITED,
+        *,
+        on_notice: Callable[[str], object] | None = None,
+        gate: BudgetGate | None = None,
+        sign_of_life: float = SIGN_OF_LIFE,
+    ) -> None:
+        super().__init__(inner)
+        self.ledger = ledger
+        self.gate = BudgetGate(ledger, budget, on_notice) if gate is None else gate
+        self._sign_of_life = sign_of_life
+        self._size = InputSize()
+
+    def share(self, ledger: UsageLedger, inner: Provider | None = None) -> BudgetedProvider:
+        """A provider for a subagent or another purpose: its own page of the ledger, the same budget."""
+        return BudgetedProvider(
+            self.inner if inner is None else inner, ledger, gate=self.gate, sign_of_life=self._sign_of_life
+        )
+
+    @property
+    def budget(self) -> Budget:
+        """May be replaced at any time; it counts from the next request on."""
+        return self.gate.budget
+
+    @budget.setter
+    def budget(self, budget: Budget) -> None:
+        self.gate.budget = budget
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk, None]:
+        gate = self.gate
+        meter = Meter()
+        need: Need | None = None
+        if gate.budget != UNLIMITED:
+            meter.sent = self._size.estimate(request)
+            need = self._need(request, meter.sent)
+            while not gate.admit(need):
+                if not await gate.wait(self._sign_of_life):
+                    yield MetadataChunk({})
+        try:
+            async with aclosing(open_stream(self.inner, request)) as chunks:
+                async for chunk in chunks:
+                    if type(chunk) is TextChunk and type(chunk.text) is str:
+                        meter.received += text_size(chunk.text)
+                    else:
+                        meter.note(chunk)
+                    yield chunk
+            meter.ended = True
+        except Exception:
+            meter.failed = True
+            raise
+        finally:
+            self._settle(request, meter)
+            if need is not None:
+                gate.release(need)
+                gate.warn()
+
+    def _need(self, request: ChatRequest, sent: int) -> Need:
+        model = request.model or find_default_model(self.inner)
+        rates, dollars = self.ledger.rates(model), self.gate.budget.max_cost_usd
+        if rates is None and dollars is not None:
+            raise ConfigurationError(
+                f"The budget of {format_usd(dollars)} cannot be kept: no price is known for the model "
+                f"{model!r}. Give its price, limit the tokens instead of the money, or use another model."
+            )
+        received = request.settings.max_tokens or get_model_max_output(model)
+        if rates is None:
+            return Need((sent, received), (0, 0))
+        return Need((sent, received), (sent * max(rates.input, rates.cache_write), received * rates.output))
+
+    def _settle(self, request: ChatRequest, meter: Meter) -> None:
+        """Enter the request in the ledger: what the service reported, else the best guess."""
+        usage, estimated = meter.read(lambda: self._size.estimate(request))
+        asked = request.model or find_default_model(self.inner)
+        name = asked if asked and self.ledger.rates(asked) is not None else meter.model or asked
+        self.ledger.record(name or self.inner.name, usage, estimated=estimated)
+
+
+def describe_budget(budget: Budget, totals: UsageTotals) -> str:
+    """One line for people: how much of each limit is used."""
+    parts = []
+    if budget.max_cost_usd is not None:
+        parts.append(f"{format_usd(totals.cost_usd or 0.0)} of {format_usd(budget.max_cost_usd)}")
+    if budget.max_tokens is not None:
+        parts.append(f"{totals.total_tokens:,} of {budget.max_tokens:,} tokens")
+    if budget.max_requests is not None:
+        parts.append(f"{totals.requests:,} of {budget.max_requests:,} requests")
+    return f"Budget: {', '.join(parts)}." if parts else "No budget is set."
+
+
+def _refuse(limit: Limit, own: int) -> BudgetExceededError:
+    about = (
+        ""
+        if limit.kind == "requests"
+        else f", and the next request needs up to {limit.show(own)} for its input"
+    )
+    return BudgetExceededError(
+        f"The session's budget of {limit.show(limit.maximum)} does not allow another request: "
+        f"{limit.show(limit.used)} used{about}. Nothing was sent; raise {_OPTION[limit.kind]} to go on.",
+        limit=limit.kind,
+        used=limit.in_unit(limit.used),
+        maximum=limit.in_unit(limit.maximum),
+    )
