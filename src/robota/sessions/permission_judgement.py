@@ -13,12 +13,13 @@ from typing import Any, Literal, Protocol, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from robota.core.errors import RobotaError, StorageError
+from robota.core.errors import StorageError
 from robota.core.messages import Json, JsonObject
 from robota.core.permissions.modes import PermissionDecision
 from robota.core.tool import tool_class
 from robota.core.tool_batch import PreparedCall
 from robota.sessions.approval import ApprovalRequest, PermissionAnswer, PermissionHandler, answer_from_record
+from robota.sessions.consultation import Fault
 
 DecidedBy: TypeAlias = Literal["rule", "mode", "guard", "sandbox", "hook", "user", "nobody", "fault"]
 """Who had the last word. `nobody`: a question that nobody could answer; `fault`: something broke."""
@@ -172,7 +173,7 @@ class RecordedDecisions:
         if not isinstance(record, dict):
             return None
         if "error" in record:
-            raise RobotaError(str(record["error"]))
+            return Fault(str(record["error"]))  # type: ignore[return-value] - broken as it was then
         if record.get("interrupted"):
             import anyio  # noqa: PLC0415 - only an interrupted question waits
 

@@ -74,10 +74,14 @@ class RuleBook:
         return judgement
 
     async def offer(self, case: PermissionCase) -> tuple[str, ...]:
+        """The rules an answer may add: never a whole tool, unless its calls have nothing to differ in."""
         offered = await consult("The rule offer", self._judge.offer, case.call, self.terms(case.cwd))
-        return (
-            tuple(rule for rule in offered if isinstance(rule, str)) if isinstance(offered, Sequence) else ()
-        )
+        if not isinstance(offered, Sequence):
+            return ()
+        tool = case.call.tool
+        exact = not case.call.arguments and tool is not None and not tool.parameters.get("properties")
+        narrow = all(isinstance(rule, str) and ("(" in rule or exact) for rule in offered)
+        return tuple(offered) if narrow else ()
 
     async def remember_directory(self, case: PermissionCase) -> None:
         """A person let the call go where the last verdict said it goes."""

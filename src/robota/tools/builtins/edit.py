@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from robota.core.messages import JsonObject
+from robota.core.schema import check
 from robota.core.tool import ToolContext, ToolResult
 from robota.tools.function_tool import FunctionTool, text_beside
 
@@ -39,7 +40,20 @@ ALIASES = {
 }
 
 
-def edit_tool(*, system: SystemCalls | None = None) -> FunctionTool:
+class EditTool(FunctionTool):
+    """The tool, and what an approval shows of a call."""
+
+    __slots__ = ()
+
+    def preview(self, arguments: JsonObject, cwd: str) -> str:
+        """A diff of what the call would change; empty for a call that would change nothing or fail."""
+        from robota.tools.files.preview import preview_edit  # noqa: PLC0415 - loaded with the first question
+
+        given = self._respell(arguments)
+        return "" if check(given, PARAMETERS) else preview_edit(given, cwd)
+
+
+def edit_tool(*, system: SystemCalls | None = None) -> EditTool:
     """`system` takes the place of the calls to the operating system."""
 
     async def edit(
@@ -61,4 +75,4 @@ def edit_tool(*, system: SystemCalls | None = None) -> FunctionTool:
         return await to_thread.run_sync(edit_file, ctx, file_path, change, system)
 
     text = text_beside(__file__)
-    return FunctionTool("Edit", text, PARAMETERS, edit, tool_class="modify", aliases=ALIASES)
+    return EditTool("Edit", text, PARAMETERS, edit, tool_class="modify", aliases=ALIASES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from robota.core.messages import JsonObject
+from robota.core.schema import check
 from robota.core.tool import ToolContext, ToolResult
 from robota.tools.function_tool import FunctionTool, text_beside
 
@@ -25,7 +26,20 @@ PARAMETERS: JsonObject = {
 }
 
 
-def write_tool(*, system: SystemCalls | None = None) -> FunctionTool:
+class WriteTool(FunctionTool):
+    """The tool, and what an approval shows of a call."""
+
+    __slots__ = ()
+
+    def preview(self, arguments: JsonObject, cwd: str) -> str:
+        """A diff of what the call would change; empty for a call that would change nothing or fail."""
+        from robota.tools.files.preview import preview_write  # noqa: PLC0415 - loaded with the first question
+
+        given = self._respell(arguments)
+        return "" if check(given, PARAMETERS) else preview_write(given["file_path"], given["content"], cwd)
+
+
+def write_tool(*, system: SystemCalls | None = None) -> WriteTool:
     """`system` takes the place of the calls to the operating system."""
 
     async def write_file(ctx: ToolContext, file_path: str, content: str) -> ToolResult:
@@ -38,4 +52,4 @@ def write_tool(*, system: SystemCalls | None = None) -> FunctionTool:
 
     aliases = {"filePath": "file_path"}
     text = text_beside(__file__)
-    return FunctionTool("Write", text, PARAMETERS, write_file, tool_class="modify", aliases=aliases)
+    return WriteTool("Write", text, PARAMETERS, write_file, tool_class="modify", aliases=aliases)

@@ -1,0 +1,128 @@
+"""What is on record is enough to decide every call again, with nobody there and another disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import msgspec
+import pytest
+from tests.sessions.enforced_agent import EnforcedAgent, Person
+
+from robota.core.errors import StorageError
+from robota.core.messages import JsonObject
+from robota.core.tool import ToolContext, ToolResult
+from robota.core.tool_batch import PreparedCall
+from robota.sessions.approval import ApprovalRequest, PermissionAnswer
+from robota.sessions.permission_enforcer import PermissionEnforcer, PermissionRules
+from robota.sessions.permission_judgement import Judgement, RecordedDecisions
+from robota.testing import call
+
+pytestmark = pytest.mark.anyio
+
+RULES = PermissionRules(deny=("Write(.env)",), ask=("Bash(date)",), allow=("Bash(echo ok)",))
+CALLS = {
+    "a": call("Bash", command="echo ok"),
+    "b": call("Write", file_path=".env", content=""),
+    "c": call("Bash", command="date"),
+    "d": call("Bash", command="echo a && pwd"),
+    "e": call("Bash", command="pwd"),
+    "f": call("Read", file_path="/elsewhere/x"),
+    "g": call("Write", file_path="x", content=""),
+}
+
+
+class Elsewhere:
+    def outside(self, tool_name: str, arguments: Any) -> str | None:
+        return "/elsewhere" if str(arguments.get("file_path")).startswith("/elsewhere") else None
+
+    def remember(self, tool_name: str, directory: str) -> None:
+        """Asked every time."""
+
+
+async def run_nothing(prepared: PreparedCall, context: ToolContext) -> ToolResult:
+    return ToolResult(content=f"ran {prepared.arguments}")
+
+
+async def decide(
+    cwd: Path, **ports: Any
+) -> tuple[dict[str, ToolResult], list[JsonObject], PermissionEnforcer]:
+    """All calls at once, as the calls of one answer are."""
+    results: dict[str, ToolResult] = {}
+    records: list[JsonObject] = []
+    enforcer = PermissionEnforcer(RULES, cwd=str(cwd), run_tool=run_nothing, record=records.append, **ports)
+    tools = {tool.name: tool for tool in EnforcedAgent(cwd).tools}
+
+    async def run_one(name: str) -> None:
+        request = CALLS[name]
+        prepared = PreparedCall(
+            index=0,
+            call_id=name,
+            request=request,
+            tool=tools[request.name],
+            arguments=msgspec.json.decode(request.arguments),
+        )
+        results[name] = await enforcer.run_tool(prepared, ToolContext())
+
+    async with anyio.create_task_group() as group:
+        for name in CALLS:
+            group.start_soon(run_one, name)
+    return results, sorted(records, key=lambda record: str(record["callId"])), enforcer
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        None,
+        Person(False),
+        Person(None),
+        Person("allow-session"),
+        Person("nonsense", True),
+        Person(PermissionAnswer(allow=False, message="no"), "allow-session"),
+        Person(
+            PermissionAnswer(allow=True, updated_input={"command": "ls", "file_path": ".env", "content": ""})
+        ),
+    ],
+)
+async def test_recorded_decisions_are_made_again(tmp_path: Path, handler: Any) -> None:
+    results, records, enforcer = await decide(tmp_path, handler=handler, guard=Elsewhere())
+    kept = msgspec.json.decode(msgspec.json.encode(records))
+
+    recorded = RecordedDecisions(kept)
+    again, records_again, replayed = await decide(
+        tmp_path / "another", judge=recorded, handler=recorded.handler
+    )
+
+    assert again == results
+    assert records_again == records
+    assert replayed.session_allowed_rules == enforcer.session_allowed_rules
+
+
+async def test_a_question_that_was_interrupted_waits_again(tmp_path: Path) -> None:
+    record = {
+        "callId": "g",
+        "judged": [{"decision": "approve"}],
+        "answer": {"interrupted": True},
+        "rules": [],
+    }
+    recorded = RecordedDecisions([record])
+    assert recorded.handler is not None
+    with anyio.move_on_after(0) as scope:
+        await recorded.handler(ApprovalRequest(tool_name="Write", tool_input={}, cwd="/", call_id="g"))
+    assert scope.cancelled_caught
+
+
+async def test_a_call_that_is_not_on_record_is_refused(tmp_path: Path) -> None:
+    results, _, _ = await decide(tmp_path, judge=RecordedDecisions([]))
+    assert {result.denied for result in results.values()} == {True}
+    prepared = PreparedCall(index=0, call_id="z", request=CALLS["a"])
+    with pytest.raises(StorageError, match="no decision on the call z"):
+        RecordedDecisions([]).offer(prepared, PermissionEnforcer(cwd="/")._book.terms("/"))
+
+
+def test_a_record_holds_everything_that_was_learnt() -> None:
+    judgement = Judgement(
+        decision="deny", by="rule", rule="Write(.env)", part=".env", reason="why", outside="/x"
+    )
+    assert msgspec.convert(msgspec.to_builtins(judgement), Judgement) == judgement
