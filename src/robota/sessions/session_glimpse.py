@@ -10,7 +10,7 @@ from msgspec import Raw, Struct
 from robota.core.jsontext import decode
 from robota.core.messages import Json, JsonObject
 from robota.sessions.files import Files
-from robota.sessions.session_rebuild import read_line_head, read_tail
+from robota.sessions.session_rebuild import LineHead, read_line_head, read_tail
 from robota.sessions.session_record import decode_record
 from robota.sessions.snapshot_file import SnapshotFile, reason_of
 
@@ -30,7 +30,7 @@ class SessionSummary(Struct, frozen=True, kw_only=True):
     created_at: str = ""
     updated_at: str = ""
     message_count: int | None = None
-    """`None` when nobody counted: a long session that has only its journal."""
+    """`None` when nobody counted: a long journal of the original without a snapshot."""
     first_prompt: str = ""
     """Its beginning."""
     model: str | None = None
@@ -89,8 +89,9 @@ def _join(known: JsonObject, told: JsonObject) -> JsonObject:
     joined = {**told, **{key: value for key, value in known.items() if value not in (None, "")}}
     joined["first_prompt"] = told.get("first_prompt") or known.get("first_prompt", "")
     joined["updated_at"] = max(told.get("updated_at", ""), known.get("updated_at", ""))
-    if told.get("seq", 0) > known.get("seq", 0) and told.get("name"):
-        joined["name"] = told["name"]
+    if told.get("seq", 0) > known.get("seq", 0):
+        news = {key: told.get(key) for key in ("name", "message_count")}
+        joined |= {key: value for key, value in news.items() if value}
     return joined
 
 
@@ -175,16 +176,28 @@ def _glimpse_journal(files: Files, path: str) -> JsonObject:
     for head, line in heads:
         fields.setdefault("created_at", head.timestamp)
         _take_line(fields, head.event, line)
-    if whole and heads:
-        fields["message_count"] = sum(head.event in _MESSAGE_EVENTS for head, _ in heads)
     if not whole:
         heads = [(head, line) for line in read_tail(files, path, TAIL)[0] if (head := read_line_head(line))]
         for head, line in heads:
             _take_line(fields, head.event if head.event == "session_change" else "", line)
     if heads:
+        fields["message_count"] = _count_messages([head for head, _ in heads], whole=whole)
         fields["updated_at"] = heads[-1][0].timestamp
         fields["seq"] = heads[-1][0].seq
     return fields
+
+
+def _count_messages(heads: list[LineHead], *, whole: bool) -> int | None:
+    """How long the conversation is: each message has its place in it written beside it."""
+    count = 0 if whole else None
+    for head in heads:
+        if head.event == "message" and head.index is not None:
+            count = head.index + 1
+        elif head.event == "history_cleared":
+            count = 0
+        elif head.event in _MESSAGE_EVENTS and count is not None:
+            count += 1
+    return count
 
 
 def _read_beginning(files: Files, path: str) -> tuple[list[bytes], bool]:

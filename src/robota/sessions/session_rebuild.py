@@ -33,6 +33,7 @@ class LineHead(Struct, rename="camel"):
 
     event: str = ""
     seq: int = 0
+    index: int | None = None
     timestamp: str = ""
 
 

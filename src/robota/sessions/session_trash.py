@@ -13,6 +13,7 @@ import time
 
 from robota.core.errors import StorageError
 from robota.sessions.files import Files
+from robota.sessions.journal_lock import JournalLock
 
 TRASH = ".trash"
 DAYS_KEPT = 30
@@ -21,7 +22,7 @@ _SECONDS_KEPT = DAYS_KEPT * 86400
 
 def names_of_session(names: list[str], id: str) -> list[str]:
     """Which of a directory's entries belong to a session, in the order in which they may go."""
-    first = [f"{id}.json", f"{id}.jsonl", f"{id}.payloads", id, f"{id}.lock"]
+    first = [f"{id}.json", f"{id}.jsonl", f"{id}.payloads", id]
     copies = (f"{id}.json.damaged-", f"{id}.json.old-", f"{id}.jsonl.torn-", f".{id}.json.")
     present = set(names)
     return [name for name in first if name in present] + sorted(
@@ -30,6 +31,7 @@ def names_of_session(names: list[str], id: str) -> list[str]:
 
 
 def discard_session(files: Files, directory: str, id: str) -> None:
+    """Move a session's files away; one that somebody has open raises `SessionLockedError`."""
     try:
         names = names_of_session(os.listdir(directory), id)
     except FileNotFoundError:
@@ -38,6 +40,18 @@ def discard_session(files: Files, directory: str, id: str) -> None:
         raise _not_deleted(directory, id, error) from error
     if not names:
         return
+    lock = JournalLock(f"{directory}/{id}.lock", id, files)
+    try:
+        lock.acquire()
+    except OSError as error:
+        raise _not_deleted(directory, id, error) from error
+    try:
+        _move_away(files, directory, id, names)
+    finally:
+        lock.release()
+
+
+def _move_away(files: Files, directory: str, id: str, names: list[str]) -> None:
     trash = f"{directory}/{TRASH}"
     target = f"{trash}/{id}~{os.urandom(6).hex()}"
     moved: list[str] = []
