@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from operator import itemgetter
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from msgspec.structs import replace
 
@@ -26,9 +26,6 @@ from robota.sessions.session_glimpse import SessionSummary, glimpse_session
 from robota.sessions.session_record import check_session_id
 from robota.sessions.session_search import SearchHit, SessionTexts
 from robota.sessions.snapshot_file import format_time
-
-if TYPE_CHECKING:
-    from robota.sessions.redaction import Redactor
 
 __all__ = ["SearchHit", "SessionIndex", "SessionSummary"]
 
@@ -59,10 +56,12 @@ class SessionIndex:
 
     __slots__ = ("_directory", "_files", "_texts")
 
-    def __init__(self, directory: str, *, files: Files, redactor: Redactor, full_text: bool = True) -> None:
+    def __init__(
+        self, directory: str, *, files: Files, redact: Callable[[str], str], full_text: bool = True
+    ) -> None:
         self._directory = directory
         self._files = files
-        self._texts = SessionTexts(directory, files=files, redactor=redactor, full_text=full_text)
+        self._texts = SessionTexts(directory, files=files, redact=redact, full_text=full_text)
 
     def summaries(self, *, cwd: str | None = None) -> Sequence[SessionSummary]:
         """All sessions, the latest first."""

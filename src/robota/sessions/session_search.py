@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -23,9 +23,6 @@ from robota.sessions.message_codec import read_time
 from robota.sessions.session_glimpse import text_of
 from robota.sessions.session_rebuild import is_journal_ahead
 from robota.sessions.snapshot_file import SnapshotFile
-
-if TYPE_CHECKING:
-    from robota.sessions.redaction import Redactor
 
 PIECE = 64 * 1024
 """Characters of a message that are searched as one."""
@@ -80,12 +77,14 @@ _read_spoken = msgspec.json.Decoder(_SpokenRecord).decode
 class SessionTexts:
     """The part of the index that knows what was said."""
 
-    __slots__ = ("_directory", "_files", "_full_text", "_redactor")
+    __slots__ = ("_directory", "_files", "_full_text", "_redact")
 
-    def __init__(self, directory: str, *, files: Files, redactor: Redactor, full_text: bool) -> None:
+    def __init__(
+        self, directory: str, *, files: Files, redact: Callable[[str], str], full_text: bool
+    ) -> None:
         self._directory = directory
         self._files = files
-        self._redactor = redactor
+        self._redact = redact
         self._full_text = full_text and has_full_text()
 
     @property
@@ -177,7 +176,7 @@ class SessionTexts:
             "INSERT INTO passages (session, message, role, timestamp, moment) VALUES (?, ?, ?, ?, ?)",
             (*passage, moment.timestamp() if moment is not None else 0.0),
         ).lastrowid
-        body = self._redactor.text(text)
+        body = self._redact(text)
         database.execute(
             "INSERT INTO words (rowid, body) VALUES (?, ?)",
             (number, _spaced(body) if self._full_text else body),

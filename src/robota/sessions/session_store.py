@@ -178,7 +178,9 @@ class SessionStore:
     def _index(self) -> SessionIndex:
         from robota.sessions.session_index import SessionIndex  # noqa: PLC0415 - loads SQLite
 
-        return SessionIndex(self.base_dir, files=self._files, redactor=self._trusted_redactor())
+        return SessionIndex(
+            self.base_dir, files=self._files, redact=lambda text: self._trusted_redactor().text(text)
+        )
 
     def _trusted_redactor(self) -> Redactor:
         if self._redactor is None:
