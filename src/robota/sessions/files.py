@@ -168,6 +168,14 @@ class Files:
 REAL_FILES = Files()
 
 
+def close_quietly(files: Files, fd: int) -> None:
+    """Close a file whose content is safe already or of no use; the descriptor is gone in any case."""
+    try:
+        files.close(fd)
+    except OSError:
+        return
+
+
 def write_all(files: Files, fd: int, data: bytes) -> None:
     """Write all of it to a file that nobody else sees yet; short writes are continued."""
     view = memoryview(data)

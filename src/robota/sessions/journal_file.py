@@ -13,7 +13,7 @@ from collections.abc import Callable
 from zlib import crc32
 
 from robota.core.jsontext import encode
-from robota.sessions.files import REAL_FILES, Files
+from robota.sessions.files import REAL_FILES, Files, close_quietly
 from robota.sessions.journal_errors import JournalError, SessionLockedError, explain
 from robota.sessions.line_file import LineFile
 
@@ -147,7 +147,7 @@ class JournalFile:
             try:
                 return find_last_seq(self._files, fd, self._path, self._session_id)
             finally:
-                self._files.close(fd)
+                close_quietly(self._files, fd)
         except OSError:
             return 0
 

@@ -28,7 +28,7 @@ _FAILURES = 64
 """Pieces of one damaged line that are tried in vain before the rest of it is given up."""
 
 
-class JournalRecord(Struct, frozen=True, kw_only=True):
+class JournalRecord(Struct, frozen=True):
     """A record as it stands in the file."""
 
     seq: int
@@ -54,11 +54,11 @@ class JournalRecord(Struct, frozen=True, kw_only=True):
 
 
 def decode_text(encoded: bytes) -> str:
-    """A JSON string; bytes that are no UTF-8 become U+FFFD."""
+    """What a JSON string says; an invalid one is taken literally."""
     try:
         return str(decode(encoded))
     except ValueError:
-        return str(decode_leniently(encoded))
+        return encoded[1:-1].decode("utf-8", "replace")
 
 
 def checksum_of(line: bytes) -> int:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, json
 
-from robota.sessions.files import Files
+from robota.sessions.files import Files, close_quietly
 from robota.sessions.journal_errors import SessionLockedError
 
 if TYPE_CHECKING:
@@ -60,13 +60,13 @@ class JournalLock:
                     self._fd = fd
                     return
             except ImportError:
-                self._files.close(fd)
+                close_quietly(self._files, fd)
                 self._acquire_portably()
                 return
             except BaseException:
-                self._files.close(fd)
+                close_quietly(self._files, fd)
                 raise
-            self._files.close(fd)
+            close_quietly(self._files, fd)
         raise self._refusal(None)
 
     def release(self) -> None:
@@ -77,19 +77,21 @@ class JournalLock:
         fd, self._fd = self._fd, -1
         if fd < 0:
             return
-        try:
-            if self._files.is_at(fd, self._path):
-                self._files.unlink(self._path)
-        except OSError:
-            self._files.close(fd)  # the file stays, without a lock on it
-        else:
-            self._files.close(fd)
+        self._remove_file(fd)
+        close_quietly(self._files, fd)
 
     def forget(self) -> None:
         """Close a copy of the descriptor that a fork made; the parent's lock stays as it is."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
-            self._files.close(fd)
+            close_quietly(self._files, fd)
+
+    def _remove_file(self, fd: int) -> None:
+        try:
+            if self._files.is_at(fd, self._path):
+                self._files.unlink(self._path)
+        except OSError:
+            return  # then it stays, without a lock on it
 
     def _take(self, fd: int, now: Callable[[], float]) -> bool:
         """Whether the lock is ours now; False means that the file was removed before we had it."""

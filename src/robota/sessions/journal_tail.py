@@ -10,7 +10,7 @@ import os
 
 from msgspec import Struct
 
-from robota.sessions.files import Files, write_all
+from robota.sessions.files import Files, close_quietly, write_all
 from robota.sessions.journal_errors import JournalError
 from robota.sessions.journal_line import FRAME, VERSION, JournalRecord, find_records, parse_line
 from robota.sessions.journal_reader import read_journal
@@ -153,7 +153,7 @@ def _set_aside(files: Files, fd: int, path: str, start: int, end: int) -> None:
             start += len(block)
         files.sync(copy)
     finally:
-        files.close(copy)
+        close_quietly(files, copy)
     files.sync_directory(os.path.dirname(path) or ".")
 
 

@@ -11,9 +11,9 @@ from typing import Literal, TypeAlias
 
 LONGEST_LINE = 64 * 1024 * 1024
 
-CutKind: TypeAlias = Literal["line", "cut", "last", "zeros", "oversized"]
-"""Ended by a newline, by zeros, by the end of the file; a run of zeros; a line beyond the limit."""
-Cut: TypeAlias = tuple[CutKind, int, bytes, int]
+CutKind: TypeAlias = Literal["lines", "cut", "last", "zeros", "oversized"]
+"""Ended by newlines, by zeros, by the end of the file; a run of zeros; a line beyond the limit."""
+Cut: TypeAlias = tuple[CutKind, int, list[bytes], int]
 """Kind, offset, content (empty for zeros and oversized lines), size."""
 
 
@@ -60,15 +60,14 @@ class LineCutter:
         yield from self._end_zeros()
         lines = text.split(b"\n")
         rest = lines.pop()
-        if lines:
-            first = lines[0]
+        if lines and self._size:
+            first = lines.pop(0)
             self._offset += len(first) + 1
-            yield from self._end_line("line", first)
-            offset = self._offset
-            for line in lines[1:]:
-                yield "line", offset, line, len(line)
-                offset += len(line) + 1
-            self._offset = offset
+            yield from self._end_line("lines", first)
+        if lines:
+            size = sum(map(len, lines)) + len(lines)
+            yield "lines", self._offset, lines, size
+            self._offset += size
         if rest:
             self._offset += len(rest)
             self._size += len(rest)
@@ -80,15 +79,15 @@ class LineCutter:
     def _end_line(self, kind: CutKind, last: bytes) -> Iterator[Cut]:
         """The line under way together with its last piece, which `_offset` already counts."""
         size = self._size + len(last)
-        start = self._offset - size - (kind == "line")
+        start = self._offset - size - (kind == "lines")
         if size > self._limit:
-            yield "oversized", start, b"", size
-        elif size or kind == "line":
-            yield kind, start, b"".join((*self._held, last)), size
+            yield "oversized", start, [], size
+        elif size:
+            yield kind, start, [b"".join((*self._held, last))], size
         self._held.clear()
         self._size = 0
 
     def _end_zeros(self) -> Iterator[Cut]:
         if self._zeros:
-            yield "zeros", self._offset - self._zeros, b"", self._zeros
+            yield "zeros", self._offset - self._zeros, [], self._zeros
             self._zeros = 0

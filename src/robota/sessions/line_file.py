@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from weakref import WeakSet
 
-from robota.sessions.files import Files
+from robota.sessions.files import Files, close_quietly
 from robota.sessions.journal_lock import JournalLock
 
 _KEEP_UNSYNCED = 8 * 1024 * 1024
@@ -127,12 +127,8 @@ class LineFile:
 
     def _close_file(self) -> None:
         fd, self._fd = self._fd, -1
-        if fd < 0:
-            return
-        try:
-            self._files.close(fd)
-        except OSError:
-            return  # what matters was synced before; the descriptor is gone in any case
+        if fd >= 0:
+            close_quietly(self._files, fd)
 
 
 class Unsynced:

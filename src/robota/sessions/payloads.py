@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from robota.core.errors import StorageError
 from robota.core.jsontext import decode, encode
 from robota.core.messages import Json
-from robota.sessions.files import REAL_FILES, Files, write_durably
+from robota.sessions.files import REAL_FILES, Files, close_quietly, write_durably
 from robota.sessions.journal_errors import explain
 
 KIND = "external-payload"
@@ -96,7 +96,7 @@ class PayloadStore:
 
     def resolve(self, value: Json) -> Json:
         """The value with every reference in it replaced by its content, references in contents included."""
-        return _Resolution(self).resolve(value, 0)
+        return _Resolution(self).resolve(value)
 
     def _store(self, digest: str, encoded: bytes) -> None:
         directory = os.path.join(self._directory, self._name)
@@ -133,11 +133,11 @@ class PayloadStore:
                 pieces.append(piece)
             return b"".join(pieces)
         finally:
-            self._files.close(fd)
+            close_quietly(self._files, fd)
 
 
 class _Resolution:
-    """One walk through a value, with what it may still read."""
+    """One walk through a value, with what it may still read; deep nesting costs no stack."""
 
     __slots__ = ("_left", "_store")
 
@@ -145,27 +145,35 @@ class _Resolution:
         self._store = store
         self._left = TOTAL_LIMIT
 
-    def resolve(self, value: Json, depth: int) -> Json:
-        if isinstance(value, Mapping):
-            if value.get("kind") == KIND:
-                return self._fetch(value, depth)
-            return {key: self.resolve(item, depth) for key, item in value.items()}
-        if isinstance(value, list | tuple):
-            return [self.resolve(item, depth) for item in value]
-        return value
+    def resolve(self, value: Json) -> Json:
+        root: list[Json] = [value]
+        waiting: list[tuple[Json, Json, int]] = [(root, 0, 0)]
+        while waiting:
+            parent, key, depth = waiting.pop()
+            item = parent[key]
+            while isinstance(item, Mapping) and item.get("kind") == KIND:
+                item = self._fetch(item, depth)
+                depth += 1
+            if isinstance(item, Mapping):
+                item = dict(item)
+                waiting.extend((item, name, depth) for name in item)
+            elif isinstance(item, list | tuple):
+                item = list(item)
+                waiting.extend((item, place, depth) for place in range(len(item)))
+            parent[key] = item
+        return root[0]
 
     def _fetch(self, reference: Mapping[str, Json], depth: int) -> Json:
         if depth >= DEPTH_LIMIT:
             raise _invalid(f"references are nested more than {DEPTH_LIMIT} deep")
-        size = _check_reference(reference)[1]
-        self._left -= size
+        self._left -= _check_reference(reference)[1]
         if self._left < 0:
             raise _invalid(f"the payloads together have more than {TOTAL_LIMIT} bytes")
+        content = self._store.get(reference)
         try:
-            content = decode(self._store.get(reference))
+            return decode(content)
         except ValueError as error:
             raise _invalid(f"{reference['relativePath']} is not JSON: {error}") from error
-        return self.resolve(content, depth + 1)
 
 
 def _check_reference(reference: Mapping[str, Json]) -> tuple[str, int, str]:
