@@ -18,9 +18,20 @@ def test_head_and_tail_remain_with_a_count_of_what_is_missing() -> None:
     cut = truncate_text(text)
     assert cut.startswith("headx")
     assert cut.endswith("xtail")
+    assert sum(count_missing(cut)) == len(text)
+
+
+def count_missing(cut: str) -> tuple[int, int]:
+    """What the note says is missing, and what is there."""
     [missing] = re.findall(r"\[\.\.\. ([\d,]+) characters left out \.\.\.\]", cut)
-    kept = len(cut) - len(f"\n[... {missing} characters left out ...]\n")
-    assert int(missing.replace(",", "")) + kept == len(text)
+    return int(missing.replace(",", "")), len(cut) - len(f"\n[... {missing} characters left out ...]\n")
+
+
+@given(st.integers(400, 3_000), st.integers(300, 399), st.integers(1, 300))
+def test_a_second_cut_counts_what_the_first_left_out(size: int, first: int, added: int) -> None:
+    once = truncate_text("x" * size, first)
+    twice = truncate_text(once + "y" * added, 300)
+    assert sum(count_missing(twice)) == size + added
 
 
 def test_what_fits_is_not_touched() -> None:

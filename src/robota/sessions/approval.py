@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
-from robota.core.messages import JsonObject
+from robota.core.messages import Json, JsonObject
 
 AnswerScope: TypeAlias = Literal["once", "session", "project"]
 _SCOPES = get_args(AnswerScope)
@@ -83,12 +83,12 @@ def answer_to_record(answer: PermissionAnswer) -> JsonObject:
     return record
 
 
-def answer_from_record(record: Mapping[str, object]) -> PermissionAnswer | None:
+def answer_from_record(record: Mapping[str, Json]) -> PermissionAnswer | None:
     """The answer again; `None` for a record that holds none."""
     given = PermissionAnswer(
-        allow=record.get("allow"),  # type: ignore[arg-type] - checked as any other answer
-        scope=record.get("scope", "once"),  # type: ignore[arg-type] - the same
-        message=record.get("message", ""),  # type: ignore[arg-type] - the same
-        updated_input=record.get("updatedInput"),  # type: ignore[arg-type] - the same
+        allow=record.get("allow"),
+        scope=record.get("scope", "once"),
+        message=record.get("message", ""),
+        updated_input=record.get("updatedInput"),
     )
     return read_answer(given)

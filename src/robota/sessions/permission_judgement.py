@@ -173,7 +173,7 @@ class RecordedDecisions:
         if not isinstance(record, dict):
             return None
         if "error" in record:
-            return Fault(str(record["error"]))  # type: ignore[return-value] - broken as it was then
+            return Fault(str(record["error"]))  # type: ignore[return-value]  # broken as it was then
         if record.get("interrupted"):
             import anyio  # noqa: PLC0415 - only an interrupted question waits
 

@@ -18,9 +18,20 @@ def truncate_text(text: str, limit: int = MAX_TOOL_OUTPUT_CHARACTERS) -> str:
     """Head and tail of a text longer than `limit`, and how many characters were left out between them."""
     if len(text) <= limit:
         return text
+    if limit < _NOTE_NEEDS:
+        return text[: max(limit, 0)]
     from robota.core.plain_text import shorten  # noqa: PLC0415 - most texts are short
 
-    return shorten(text, limit) if limit >= _NOTE_NEEDS else text[: max(limit, 0)]
+    return shorten(text, limit, dropped=_left_out_before(text, limit // 2))
+
+
+def _left_out_before(text: str, half: int) -> int:
+    """What a tool's own cut left out: its note lies in the middle, where this cut removes it."""
+    import re  # noqa: PLC0415 - see above
+
+    middle = text[half - _NOTE_NEEDS : len(text) - half + _NOTE_NEEDS]
+    note = re.search(r"\n\[\.\.\. (\d[\d,]{,19}) characters left out \.\.\.\]\n", middle)
+    return int(note[1].replace(",", "")) - len(note[0]) if note else 0
 
 
 def truncate_result(result: ToolResult, limit: int = MAX_TOOL_OUTPUT_CHARACTERS) -> ToolResult:
