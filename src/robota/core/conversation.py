@@ -71,6 +71,11 @@ class ConversationStore:
         return list(self._messages)
 
     @property
+    def timeline(self) -> Sequence[Message]:
+        """The same, as it is now, without a copy."""
+        return MessageView(self._messages)
+
+    @property
     def history(self) -> list[HistoryEntry]:
         """The whole timeline: chat entries and event entries in order."""
         return [
@@ -180,11 +185,15 @@ class ConversationStore:
             timestamp=timestamp(self._ports.now()),
             metadata={"compaction": True, "replaces": len(self._messages)},
         )
+        self.restore_mark(message)
+        return message
+
+    def restore_mark(self, message: AssistantMessage) -> None:
+        """Begin the model's view again with the message of an earlier mark."""
         self._entries.append(message)
         self._messages.append(message)
         self._open_calls = {}
         self._restart([message])
-        return message
 
     # --- the model's view -------------------------------------------------------------------------------
 

@@ -219,6 +219,8 @@ class ProviderRequest(ReplayEvent, frozen=True, kw_only=True, tag="provider_requ
     messages: Sequence[Message]
     """A view of the history as sent; it costs nothing until it is read."""
     tools: Sequence[Json] = ()
+    options: Json = None
+    """How the model was asked to answer, when that is not the ordinary way."""
 
 
 class ProviderNativeRawPayload(ReplayEvent, frozen=True, kw_only=True, tag="provider_native_raw_payload"):

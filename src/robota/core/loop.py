@@ -15,13 +15,14 @@ from robota.core.events import ProviderNativeRawPayload, ProviderRequest, TextDe
 from robota.core.messages import Json, Message, MessageState, StopReason, TokenUsage, UserMessage
 from robota.core.model_call import ModelCall
 from robota.core.plugin import Refusal
-from robota.core.provider import ChatRequest, ToolSchema
+from robota.core.provider import ChatRequest, ModelSettings, ToolSchema
 from robota.core.recorder import Recorder
 from robota.core.reply import Reply
 from robota.core.tool_round import RoundGuard, ToolRound
 
 FALLBACK_ANSWER = "Maximum rounds reached. Partial results available in conversation history."
 ROUND_SEPARATOR = "\n\n"
+ORDINARY = ModelSettings()
 ROUND_LIMIT_INSTRUCTION = (
     "You have used all rounds of this run, and no more tools can be called. Answer now from what you have so "
     "far, say what remains to be done, and mention that the user can follow up."
@@ -195,6 +196,7 @@ class Loop:
             model=request.model,
             messages=request.messages,
             tools=request.tools,
+            options=None if request.settings == ORDINARY else request.settings,
         )
 
     def account(self, reply: Reply) -> None:

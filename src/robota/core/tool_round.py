@@ -95,7 +95,7 @@ class ToolRound:
             result = ToolResult.failure(f"{call.request.name} failed: {describe_exception(error)}")
             self.results[call.index] = result
         finally:
-            self.report_end(call, result, self.engine.ports.monotonic() - started)
+            self.report_end(call, result, round(self.engine.ports.monotonic() - started, 6))
 
     async def carry_out(self, call: PreparedCall) -> ToolResult:
         """Plugins, then whoever runs tools here, then plugins again."""
