@@ -1,0 +1,371 @@
+"""Writes everything that happens in a session into its journal, so that it can be read back and repeated.
+
+The logger is an event listener. Nothing is written twice: a message stands in one record, from which
+`session_log` makes the events that tell of it; a request names the history it carries by length and running
+checksum; pieces of a stream are kept in runs.
+
+Durability: `sync` is called when a prompt is accepted, before a tool with effects starts, once its results
+are recorded, and at the end of a run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+from zlib import crc32
+
+from msgspec import to_builtins
+
+from robota.core.bus import EventBus, HandlerTable, Unsubscribe
+from robota.core.encoded import MessageView
+from robota.core.events import (
+    Compacted,
+    CompactionMarked,
+    ContextLoaded,
+    ContextUpdated,
+    Event,
+    HistoryMutation,
+    HookExecuted,
+    Noticed,
+    PermissionDecided,
+    PreRun,
+    ProviderNativeRawPayload,
+    ProviderRequest,
+    ProviderResponseRaw,
+    ProviderRetried,
+    ReasoningDelta,
+    RunCompleted,
+    RunFailed,
+    RunInterrupted,
+    RunStarted,
+    ServerToolUsed,
+    SessionInit,
+    SessionShutdown,
+    TextDelta,
+    ToolBatchStarted,
+    ToolEnded,
+    ToolExecutionRequest,
+    ToolInputDelta,
+    UserAnswered,
+)
+from robota.core.jsontext import decode
+from robota.core.messages import AssistantMessage, Json, JsonObject, Message, ToolMessage
+from robota.sessions.files import REAL_FILES, Files
+from robota.sessions.journal import Journal
+from robota.sessions.redaction import Redactor
+from robota.sessions.stream_run import StreamPiece, StreamRun
+from robota.sessions.tool_record import result_fields, tool_message_fields
+
+if TYPE_CHECKING:
+    from asyncio import TimerHandle
+
+RUN_SECONDS = 0.05
+RUN_CHARACTERS = 8 * 1024
+RESTARTS = ("history_cleared", "session_resumed")
+"""Records after which the running checksum of the history begins anew."""
+
+
+class FileSessionLogger:
+    """The pen of one journal. Give it the bus of an agent with `attach`."""
+
+    __slots__ = (
+        "_answer", "_batch_seq", "_calls", "_durable", "_effects", "_history_crc", "_response", "_results",
+        "_run", "_size", "_stream", "_timer", "_tools", "journal",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        directory: str,
+        session_id: str,
+        *,
+        redactor: Redactor | None = None,
+        files: Files = REAL_FILES,
+        durable: bool = True,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self.journal = Journal(directory, session_id, redactor=redactor, files=files, now=now)
+        self._durable = durable
+        self._stream = StreamRun(self.journal.redactor)
+        self._size = 0
+        self._timer: TimerHandle | None = None
+        self._run = 0
+        self._tools: Any = None
+        self._history_crc = 0
+        self._response: ProviderResponseRaw | None = None
+        self._answer = ""
+        self._calls: Mapping[int, str] = {}
+        self._results: dict[int, ToolEnded] = {}
+        self._batch_seq = 0
+        self._effects = False
+
+    # --- what a session calls -------------------------------------------------------------------------
+
+    def attach(self, events: EventBus) -> Unsubscribe:
+        return events.on_each(self.HANDLERS, self)
+
+    def log(self, event: str, data: Mapping[str, Json]) -> None:
+        """A record of its own kind."""
+        self.end_run()
+        if event in RESTARTS:
+            self._history_crc = 0
+        self.journal.write(event, b"", data)
+
+    def sync(self) -> bool:
+        """Have everything on the disk; false if that failed, which the journal's `trouble` explains."""
+        self.end_run()
+        self._effects = False
+        return self.journal.file.sync() if self._durable else not self.journal.file.unsaved
+
+    def before_effects(self) -> None:
+        """Some tool is about to change the world: the intent must outlive a power cut.
+
+        The record of the batch names all its calls, so that a hundred parallel tools wait for one sync.
+        """
+        self._effects = True
+        if self._durable and self.journal.file.synced_seq < self._batch_seq:
+            self.journal.file.sync()
+
+    def close(self) -> None:
+        self.end_run()
+        self.journal.file.close()
+
+    # --- a reply as it streams ------------------------------------------------------------------------
+
+    def take_piece(self, piece: StreamPiece) -> None:
+        if type(piece) is TextDelta:
+            if not piece.sequence:
+                return  # the separator before every later round, which the loader knows about
+            self._size += len(piece.text) + (len(piece.raw) if piece.raw is not None else 0)
+        self._stream.pieces.append(piece)
+        if self._size > RUN_CHARACTERS:
+            self.write_run(final=False)
+        elif self._timer is None:
+            self.start_timer()
+
+    def start_timer(self) -> None:
+        import asyncio  # noqa: PLC0415 - a run is under way, so this is a look-up
+
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:  # a piece from outside any loop: nothing would ever close the run
+            self.write_run(final=True)
+            return
+        self._timer = loop.call_later(RUN_SECONDS, self.on_time)
+
+    def on_time(self) -> None:
+        self._timer = None
+        self.write_run(final=False)
+
+    def write_run(self, *, final: bool) -> None:
+        self._size = 0
+        stream = self._stream
+        if not stream.pieces:
+            return
+        at = stream.pieces[0].round
+        fields = stream.take(final=final)
+        if fields is not None:
+            self.journal.write("stream", self.frame(at), fields)
+
+    def end_run(self) -> None:
+        """Another record follows: write what is left of the run."""
+        if self._stream.pieces:
+            self.write_run(final=True)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    # --- the events of a run --------------------------------------------------------------------------
+
+    def frame(self, round_number: int) -> bytes:
+        return b',"run":%d,"round":%d' % (self._run, round_number)
+
+    def take_start(self, event: RunStarted) -> None:
+        self.end_run()
+        self._run += 1
+        ids = {"executionId": event.execution_id, "conversationId": event.conversation_id}
+        self.journal.write(
+            "run_start", b',"run":%d' % self._run, {**ids, "agentName": event.agent_name or None}
+        )
+
+    def take_request(self, event: ProviderRequest) -> None:
+        self.end_run()
+        if self._effects:
+            self.sync()
+        self._stream.begin_reply()
+        view, extra = event.messages, None
+        if not isinstance(view, MessageView):  # a last word that belongs to this request alone
+            view, extra = view[:-1], view[-1]
+        same = event.tools is self._tools or event.tools == self._tools
+        fields = {
+            "provider": event.provider,
+            "model": event.model,
+            "history": [len(view), f"{self._history_crc:08x}"],
+            "extra": extra,
+            "tools": None if same else [to_builtins(tool) for tool in event.tools],
+            "options": event.options,
+        }
+        if extra is None:
+            self._tools = event.tools
+        self.journal.write("provider_request", self.frame(event.round), fields)
+
+    def take_response(self, event: ProviderResponseRaw) -> None:
+        self.end_run()
+        if event.kept:
+            self._response = event
+            return
+        fields = {"message": event.response, "error": event.error}
+        self.journal.write("empty_reply", self.frame(event.round), fields)
+
+    def take_message(self, event: HistoryMutation) -> None:
+        self.end_run()
+        message = event.message
+        if isinstance(message, ToolMessage):
+            self.take_tool_message(event, message)
+            return
+        response, self._response = self._response, None
+        answered = response is not None and response.response is message
+        if isinstance(message, AssistantMessage):
+            self._answer = message.content
+            self._calls = {at: call.arguments for at, call in enumerate(message.tool_calls)}
+            self._results = {}
+        frame = (
+            self.frame(event.round) + b',"index":%d' % event.index + (b',"reply":true' if answered else b"")
+        )
+        error = response.error if response is not None and answered else None
+        self.write_message("message", frame, message, {"error": error})
+
+    def take_tool_message(self, event: HistoryMutation, message: ToolMessage) -> None:
+        at = next((at for at, end in self._results.items() if end.tool_call_id == message.tool_call_id), None)
+        frame = self.frame(event.round) + b',"index":%d' % event.index
+        if at is None:
+            self.write_message("message", frame, message, {})
+            return
+        result = self._results.pop(at)
+        fields = tool_message_fields(message, result)
+        self.write_message("message", frame + b',"result":%d' % at, message, {}, short=fields)
+
+    def write_message(
+        self,
+        record: str,
+        frame: bytes,
+        message: Message,
+        fields: Mapping[str, Json],
+        short: JsonObject | None = None,
+    ) -> None:
+        encoded = self.journal.prepare("message", message if short is None else short)
+        self._history_crc = crc32(message.id.encode(), self._history_crc)
+        self.journal.write(record, b'%s,"message":%s' % (frame, encoded), fields)
+
+    def take_batch(self, event: ToolBatchStarted) -> None:
+        self.end_run()
+        limit = event.max_concurrency
+        frame = self.frame(event.round) + (b"" if limit is None else b',"maxConcurrency":%d' % limit)
+        fields = {"mode": None if event.mode == "parallel" else event.mode}
+        self._batch_seq = self.journal.write("tool_batch_started", frame, fields)
+
+    def take_tool_start(self, event: ToolExecutionRequest) -> None:
+        self.end_run()
+        at = event.index
+        frame = self.frame(event.round) + b',"index":%d' % at
+        asked = self._calls.get(at)
+        same = asked is not None and _parsed(asked) == event.parameters
+        self.journal.write("tool_start", frame, None if same else {"parameters": event.parameters})
+
+    def take_tool_end(self, event: ToolEnded) -> None:
+        self.end_run()
+        at = place_of(event.call_id)[1]
+        self._results[at] = event
+        frame = self.frame(event.round) + b',"index":%d' % at
+        self.journal.write("tool_result", frame, result_fields(event))
+
+    def take_decision(self, event: PermissionDecided) -> None:
+        self.end_run()
+        data = dict(event.data)
+        round_number, at = place_of(str(data.pop("callId")))
+        if data.get("decision") == "allow":
+            del data["decision"]
+        if not data.get("rules"):
+            data.pop("rules", None)
+        self.journal.write(event.name, self.frame(round_number) + b',"index":%d' % at, data)
+
+    def take_end(self, event: RunCompleted | RunInterrupted | RunFailed) -> None:
+        self.end_run()
+        fields: JsonObject = to_builtins(event)
+        for known in ("event", "executionId", "seq"):
+            fields.pop(known, None)
+        if fields.get("text") == self._answer:
+            del fields["text"]  # the last answer, which is in the journal
+        self.journal.write("run_end", b',"run":%d,"outcome":"%s"' % (self._run, event.name.encode()), fields)
+        self.sync()
+
+    # --- what else there is ---------------------------------------------------------------------------
+
+    def take_mark(self, event: CompactionMarked) -> None:
+        self.end_run()
+        self._history_crc = 0
+        self.write_message("compaction_marked", b',"epoch":%d' % event.epoch, event.message, {})
+
+    def take_data(self, event: Event) -> None:
+        """An event whose fields are one object made by the session."""
+        self.end_run()
+        if isinstance(event, SessionInit):
+            self._tools = event.data.get("toolSchemas")
+        self.journal.write(event.name, b"", getattr(event, "data"))  # noqa: B009 - several types have it
+
+    def take_any(self, event: Event) -> None:
+        """An event that is written as it is."""
+        self.end_run()
+        fields: JsonObject = to_builtins(event)
+        for known in ("event", "executionId", "seq", "conversationId", "round"):
+            fields.pop(known, None)
+        frame = self.frame(getattr(event, "round", 0)) if event.execution_id else b""
+        self.journal.write(RECORD_NAMES.get(type(event), event.name), frame, fields)
+
+    HANDLERS: ClassVar[HandlerTable]
+
+
+RECORD_NAMES: dict[type[Event], str] = {ContextUpdated: "context"}
+
+FileSessionLogger.HANDLERS = {
+    TextDelta: FileSessionLogger.take_piece,
+    ReasoningDelta: FileSessionLogger.take_piece,
+    ToolInputDelta: FileSessionLogger.take_piece,
+    ProviderNativeRawPayload: FileSessionLogger.take_piece,
+    RunStarted: FileSessionLogger.take_start,
+    ProviderRequest: FileSessionLogger.take_request,
+    ProviderResponseRaw: FileSessionLogger.take_response,
+    HistoryMutation: FileSessionLogger.take_message,
+    ToolBatchStarted: FileSessionLogger.take_batch,
+    ToolExecutionRequest: FileSessionLogger.take_tool_start,
+    ToolEnded: FileSessionLogger.take_tool_end,
+    RunCompleted: FileSessionLogger.take_end,
+    RunInterrupted: FileSessionLogger.take_end,
+    RunFailed: FileSessionLogger.take_end,
+    CompactionMarked: FileSessionLogger.take_mark,
+    SessionInit: FileSessionLogger.take_data,
+    PreRun: FileSessionLogger.take_data,
+    HookExecuted: FileSessionLogger.take_data,
+    PermissionDecided: FileSessionLogger.take_decision,
+    UserAnswered: FileSessionLogger.take_data,
+    ContextLoaded: FileSessionLogger.take_data,
+    SessionShutdown: FileSessionLogger.take_any,
+    ServerToolUsed: FileSessionLogger.take_any,
+    ProviderRetried: FileSessionLogger.take_any,
+    Noticed: FileSessionLogger.take_any,
+    ContextUpdated: FileSessionLogger.take_any,
+    Compacted: FileSessionLogger.take_any,
+}
+
+
+def place_of(call_id: str) -> tuple[int, int]:
+    """Round and index of a call, from its id `<execution>-r<round>-<index>`."""
+    batch, _, at = call_id.rpartition("-")
+    return int(batch.rpartition("-r")[2]), int(at)
+
+
+def _parsed(arguments: str) -> Json:
+    try:
+        return decode(arguments)
+    except ValueError:
+        return None

@@ -1,0 +1,156 @@
+"""A reply on its way into the journal: consecutive pieces of it become one record, a *run*.
+
+The record lists the pieces in the order they came. `kinds` has one letter per piece (left out when all are
+text that came with the provider's own bytes), `texts` the text of those that have one, `native` the
+provider's events. A run is closed after a moment, when it is long, and before any other record.
+
+Secrets may be cut anywhere by a stream, so each channel (the text, the thinking, the arguments of each call)
+goes through a redactor that holds the last pieces back until it is clear what they are part of. A provider
+reports its event after the pieces that came from it, so an event never runs ahead of its text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from robota.core.events import ProviderNativeRawPayload, ReasoningDelta, TextDelta, ToolInputDelta
+from robota.core.jsontext import decode, encode
+from robota.core.messages import Json
+from robota.sessions.redaction import Redactor, StreamRedactor
+
+TEXT_WITH_BYTES, TEXT, THOUGHT, INPUT, NATIVE_EVENT, NATIVE_RESPONSE, NATIVE_REQUEST = "tTrinNq"
+StreamPiece: TypeAlias = TextDelta | ReasoningDelta | ToolInputDelta | ProviderNativeRawPayload
+
+_SIZE_ONLY = b'{"byteLength":'
+_NATIVE_KINDS = {"stream_event": NATIVE_EVENT, "response": NATIVE_RESPONSE, "request": NATIVE_REQUEST}
+
+
+class StreamRun:
+    """The pieces of one reply that are not written yet."""
+
+    __slots__ = ("_channels", "_redactor", "_shown", "_surface", "pieces", "texts_written")
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._channels: dict[object, StreamRedactor] = {}
+        self._surface: str | None = None
+        self._shown: list[str | None] = []
+        """What may be written of the first pieces; `None` while that is not clear."""
+        self.pieces: list[StreamPiece] = []
+        self.texts_written = 0
+        """Text pieces of this reply that are in the journal."""
+
+    def begin_reply(self) -> None:
+        self._channels.clear()
+        self._surface = None
+        self.texts_written = 0
+
+    def take(self, *, final: bool) -> dict[str, Json] | None:
+        """The fields of the next record, with everything that may be written now; `None` for nothing."""
+        self._redact(final)
+        count = self._shown.index(None) if None in self._shown else len(self._shown)
+        if not count:
+            return None
+        written, self.pieces = self.pieces[:count], self.pieces[count:]
+        texts, self._shown = self._shown[:count], self._shown[count:]
+        return self._fields(written, [text or "" for text in texts])
+
+    def _redact(self, final: bool) -> None:
+        """Find out what may be written of the new pieces and of those that were held back."""
+        shown = self._shown
+        for piece in self.pieces[len(shown) :]:
+            if type(piece) is ProviderNativeRawPayload:
+                shown.append("")
+                continue
+            channel = _channel_of(piece)
+            redactor = self._channels.get(channel)
+            if redactor is None:
+                redactor = self._channels[channel] = StreamRedactor(self._redactor)
+            redactor.push(_text_of(piece))
+            shown.append(None)
+        waiting: dict[object, list[int]] = {}
+        for at, text in enumerate(shown):
+            if text is None:
+                waiting.setdefault(_channel_of(self.pieces[at]), []).append(at)
+        for channel, places in waiting.items():
+            for at, text in zip(places, self._channels[channel].take(final=final), strict=False):
+                shown[at] = text
+
+    def _fields(self, written: Sequence[StreamPiece], shown: Sequence[str]) -> dict[str, Json]:
+        first = self.texts_written + 1
+        kinds: list[str] = []
+        texts: list[str] = []
+        natives: list[bytes] = []
+        inputs: list[Json] = []
+        surface = self._surface
+        for piece, text in zip(written, shown, strict=True):
+            if type(piece) is TextDelta:
+                texts.append(text)
+                self.texts_written += 1
+                if piece.raw is None:
+                    kinds.append(TEXT)
+                else:
+                    kinds.append(TEXT_WITH_BYTES)
+                    natives.append(piece.raw)
+            elif type(piece) is ProviderNativeRawPayload:
+                kinds.append(_NATIVE_KINDS[piece.payload_kind])
+                natives.append(_native_bytes(piece))
+                surface = piece.api_surface or surface
+            elif type(piece) is ToolInputDelta:
+                kinds.append(INPUT)
+                texts.append(text)
+                inputs.append([piece.index, piece.tool_call_id, piece.tool_name])
+            else:
+                kinds.append(THOUGHT)
+                texts.append(text)
+        news = surface if surface != self._surface else None
+        self._surface = surface
+        changed = {_text_of(p): text for p, text in zip(written, shown, strict=True) if text != _text_of(p)}
+        return {
+            "first": first if self.texts_written >= first else None,
+            "kinds": "".join(kinds) if any(kind != TEXT_WITH_BYTES for kind in kinds) else None,
+            "texts": texts or None,
+            "inputs": inputs or None,
+            "surface": news,
+            "native": _native_list(natives, changed),
+        }
+
+
+def _native_list(natives: Sequence[bytes], changed: dict[str, str]) -> bytes | None:
+    """The provider's events as one list; where the text lost a secret, so do the events that carried it."""
+    if not natives:
+        return None
+    if changed:
+        natives = [encode(_exchange(decode(raw), changed)) for raw in natives]
+    return b"[%s]" % b",".join(natives)
+
+
+def _channel_of(piece: StreamPiece) -> object:
+    return piece.index if type(piece) is ToolInputDelta else type(piece)
+
+
+def _text_of(piece: StreamPiece) -> str:
+    if type(piece) is ToolInputDelta:
+        return piece.delta
+    return piece.text if isinstance(piece, TextDelta | ReasoningDelta) else ""
+
+
+def _native_bytes(piece: ProviderNativeRawPayload) -> bytes:
+    payload = piece.payload
+    if piece.payload_kind == "request":
+        # It repeats the whole history. What it was made of is in the journal; only its size is news.
+        encoded = payload if type(payload) is bytes else encode(payload)
+        return encoded if encoded.startswith(_SIZE_ONLY) else b"%s%d}" % (_SIZE_ONLY, len(encoded))
+    return payload if type(payload) is bytes else encode(payload)
+
+
+def _exchange(value: Json, changed: dict[str, str]) -> Json:
+    """The value with each text that is a key of `changed` replaced."""
+    if isinstance(value, str):
+        return changed.get(value, value)
+    if isinstance(value, list):
+        return [_exchange(item, changed) for item in value]
+    if isinstance(value, dict):
+        return {key: _exchange(item, changed) for key, item in value.items()}
+    return value
