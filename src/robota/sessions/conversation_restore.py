@@ -1,0 +1,146 @@
+"""What a journal says about its session: the conversation, and what is needed to go on with it.
+
+Memory follows the conversation, not the journal: everything else is checked and passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import ValidationError
+
+from robota.core.conversation import ConversationStore
+from robota.core.errors import StorageError
+from robota.core.messages import Json
+from robota.sessions.conversation_builder import CONVERSATION_EVENTS, ConversationBuilder
+from robota.sessions.files import REAL_FILES, Files
+from robota.sessions.journal_reader import JournalProblem, JournalRecord, read_journal
+from robota.sessions.payloads import PayloadStore
+
+_WANTED = CONVERSATION_EVENTS | {"session_init", "user", "session_change", "session_shutdown"}
+
+
+class RestoredConversation:
+    """A session as its journal tells it."""
+
+    __slots__ = (
+        "changes", "closed", "created_at", "first_prompt", "init", "last_seq", "problems", "prompts", "store",
+        "updated_at",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.store = ConversationStore()
+        self.init: Mapping[str, Json] = {}
+        """The fields of `session_init`."""
+        self.changes: dict[str, Json] = {}
+        """Latest value of what was changed since: name, model, permission mode …"""
+        self.created_at = ""
+        self.updated_at = ""
+        self.first_prompt = ""
+        self.prompts = 0
+        self.last_seq = 0
+        self.closed = False
+        """The session was shut down in good order."""
+        self.problems: tuple[str, ...] = ()
+        """What was damaged or cut, and what became of it."""
+
+    @property
+    def messages(self) -> list[Any]:
+        return self.store.messages
+
+    @property
+    def history(self) -> list[Any]:
+        return self.store.history
+
+    @property
+    def cwd(self) -> str:
+        return str(self.init.get("cwd") or "")
+
+    @property
+    def name(self) -> str | None:
+        return self.changes.get("name") or self.init.get("name")
+
+    @property
+    def model(self) -> str | None:
+        return self.changes.get("model") or self.init.get("model")
+
+    @property
+    def system_prompt(self) -> str | None:
+        system = self.store.system
+        return system.content if system is not None else self.init.get("systemPrompt")
+
+    @property
+    def tool_schemas(self) -> Json:
+        return self.init.get("toolSchemas")
+
+
+def restore_conversation(
+    path: str, *, files: Files = REAL_FILES, session_id: str | None = None, until: int | None = None
+) -> RestoredConversation:
+    """Read a journal to its end, or up to the record `until`. A file that cannot be read raises."""
+    restored, builder = RestoredConversation(), ConversationBuilder()
+    problems: list[str] = []
+    payloads: PayloadStore | None = None
+    for item in read_journal(path, session_id=session_id, files=files, events=_WANTED):
+        if isinstance(item, JournalProblem):
+            problems.append(item.message)
+            continue
+        if until is not None and item.seq > until:
+            break
+        restored.last_seq = max(restored.last_seq, item.seq)
+        try:
+            fields: Mapping[str, Json] = {} if item.event == "stream" else item.fields()
+            if b'"external-payload"' in item.line and fields:
+                payloads = payloads or payloads_of(path, files)
+                fields = resolve_payloads(item, fields, payloads, problems)
+            _take(restored, builder, item, fields)
+        except (StorageError, ValidationError, KeyError, TypeError, ValueError) as error:
+            problems.append(
+                f"{path}: record {item.seq} ({item.event}) is not usable and was left out: {error}."
+            )
+    builder.settle()
+    restored.store = builder.store
+    restored.problems = (*problems, *builder.repairs)
+    return restored
+
+
+def _take(
+    restored: RestoredConversation,
+    builder: ConversationBuilder,
+    record: JournalRecord,
+    fields: Mapping[str, Json],
+) -> None:
+    stamp = str(fields.get("timestamp") or "")
+    restored.updated_at = stamp or restored.updated_at
+    restored.created_at = restored.created_at or stamp
+    restored.closed = record.event == "session_shutdown"
+    if record.event in CONVERSATION_EVENTS:
+        builder.take(record, fields)
+    elif record.event == "session_init":
+        restored.init = fields
+    elif record.event == "session_change":
+        restored.changes[str(fields["change"])] = fields.get("value")
+    elif record.event == "user":
+        restored.prompts += 1
+        restored.first_prompt = restored.first_prompt or str(fields.get("input") or "")
+
+
+def payloads_of(path: str, files: Files) -> PayloadStore:
+    """The payload files that belong to a journal."""
+    directory, _, name = path.rpartition("/")
+    return PayloadStore(directory or ".", name.removesuffix(".jsonl"), files=files)
+
+
+def resolve_payloads(
+    record: JournalRecord, fields: Mapping[str, Json], payloads: PayloadStore, problems: list[str]
+) -> Mapping[str, Json]:
+    """The fields with their payloads; a payload that cannot be used stays a reference and is named."""
+    try:
+        resolved: Mapping[str, Json] = payloads.resolve(fields)
+    except StorageError as error:
+        problems.append(
+            f"Record {record.seq} ({record.event}) refers to a payload that cannot be used: {error}"
+        )
+        return fields
+    return resolved
