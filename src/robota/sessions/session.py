@@ -1,0 +1,312 @@
+"""`Session`: one agent with permissions, hooks, a bounded context and a memory that outlives the process.
+
+Construction does nothing but remember. The journal is opened, and `SessionStart` fires, when the session is
+first used. What happens to a prompt is told in `session_turn`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from robota.core.bus import EventBus
+from robota.core.context import ContextWindowState
+from robota.core.conversation import ConversationStore
+from robota.core.errors import AbortError, SessionBusyError, ValidationError
+from robota.core.events import ReplayEvent, TurnEvent
+from robota.core.history import HistoryEntry
+from robota.core.messages import AssistantMessage, Message, Prompt, SystemMessage, ToolMessage, UserMessage
+from robota.core.models import get_model_context_window
+from robota.core.permissions import PermissionMode
+from robota.core.provider import Provider
+from robota.core.robota import AgentConfig, Robota
+from robota.core.tool import Tool, ToolContext, ToolResult
+from robota.core.tool_batch import PreparedCall
+from robota.sessions.context_window_tracker import AutoCompactThreshold, ContextWindowTracker
+from robota.sessions.session_options import DEFAULT_OPTIONS, SessionOptions
+
+if TYPE_CHECKING:
+    from robota.sessions.approval import PermissionHandler
+    from robota.sessions.permission_enforcer import PermissionEnforcer
+    from robota.sessions.session_life import SessionLife
+    from robota.sessions.session_store import SessionStorePort
+
+InjectedRole = Literal["user", "assistant", "system", "tool"]
+
+
+class Session:
+    """A conversation that is permitted, measured and kept.
+
+    `run` takes one prompt to its answer. Everything that happens in between comes through `events`.
+    """
+
+    __slots__ = (
+        "__weakref__", "_life", "_running", "_shutdown", "agent", "cwd", "message_count", "options",
+        "permission_handler", "session_id", "store", "tracker",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        provider: Provider,
+        model: str = "",
+        tools: Iterable[Tool] = (),
+        system_message: str | None = None,
+        cwd: str | None = None,
+        store: SessionStorePort | None = None,
+        permission_handler: PermissionHandler | None = None,
+        session_id: str | None = None,
+        conversation: ConversationStore | None = None,
+        options: SessionOptions = DEFAULT_OPTIONS,
+    ) -> None:
+        ports = options.ports
+        self.options = options
+        self.session_id = ports.new_id() if session_id is None else session_id
+        self.cwd = os.getcwd() if cwd is None else cwd
+        self.store = store
+        self.permission_handler = permission_handler
+        self.message_count = 0
+        """Prompts that were answered."""
+        self._life: SessionLife | None = None
+        self._running = False
+        self._shutdown = False
+        window = options.context_window
+        self.agent = Robota(
+            provider,
+            model=model,
+            tools=tools,
+            system_message=system_message,
+            plugins=options.plugins,
+            max_rounds=options.max_turns,
+            settings=options.settings,
+            conversation=conversation,
+            config=AgentConfig(
+                session_id=self.session_id,
+                cwd=self.cwd,
+                deps=options.deps,
+                idle_timeout=options.idle_timeout,
+                context_window=window,
+                capacity_hint=options.capacity_hint,
+                max_parallel_tools=options.max_parallel_tools,
+                native_web_tools=options.native_web_tools,
+                run_tool=self._run_tool,
+                ask=None if options.ask is None else self._ask,
+                ports=ports,
+            ),
+        )
+        self.tracker = ContextWindowTracker(
+            self.agent.conversation,
+            get_model_context_window(model) if window is None else window,
+            options.auto_compact_threshold,
+        )
+
+    # --- what it is -----------------------------------------------------------------------------------
+
+    @property
+    def events(self) -> EventBus:
+        return self.agent.events
+
+    @property
+    def messages(self) -> list[Message]:
+        return self.agent.messages
+
+    @property
+    def history(self) -> list[HistoryEntry]:
+        """The whole timeline: messages and events."""
+        return self.agent.history
+
+    @property
+    def is_running(self) -> bool:
+        return self._running
+
+    @property
+    def enforcer(self) -> PermissionEnforcer:
+        return self.life.enforcer
+
+    @property
+    def permission_mode(self) -> PermissionMode:
+        return self.enforcer.permission_mode
+
+    @permission_mode.setter
+    def permission_mode(self, mode: PermissionMode) -> None:
+        self.enforcer.permission_mode = mode
+        self.life.note_change("permissionMode", mode)
+
+    @property
+    def session_allowed_tools(self) -> tuple[str, ...]:
+        """The rules the user allowed for this session."""
+        return self.enforcer.session_allowed_rules
+
+    def clear_session_allowed_tools(self) -> None:
+        self.enforcer.clear_session_allowed()
+
+    @property
+    def context_state(self) -> ContextWindowState:
+        return self.tracker.update()
+
+    @property
+    def auto_compact_threshold(self) -> AutoCompactThreshold:
+        return self.tracker.threshold
+
+    @auto_compact_threshold.setter
+    def auto_compact_threshold(self, threshold: AutoCompactThreshold) -> None:
+        self.tracker.threshold = threshold
+        self.life.note_change("autoCompactThreshold", threshold)
+
+    @property
+    def model(self) -> str:
+        return self.agent.model
+
+    @model.setter
+    def model(self, model: str) -> None:
+        self.agent.model = model
+        if self.options.context_window is None:
+            self.tracker.max_tokens = get_model_context_window(model)
+        self.life.note_change("model", model)
+
+    @property
+    def name(self) -> str | None:
+        return self.life.name
+
+    @name.setter
+    def name(self, name: str | None) -> None:
+        self.life.name = name
+        self.life.note_change("name", name)
+
+    @property
+    def trouble(self) -> str:
+        """Why not everything is on the disk, in one sentence; empty when all is well."""
+        return "" if self._life is None else self._life.trouble
+
+    @property
+    def life(self) -> SessionLife:
+        """The parts that come with the first use: journal, hooks, compaction, usage."""
+        if self._life is None:
+            from robota.sessions.session_life import SessionLife  # noqa: PLC0415 - constructing costs nothing
+
+            self._life = SessionLife(self)
+        return self._life
+
+    # --- running --------------------------------------------------------------------------------------
+
+    async def run(self, prompt: Prompt, *, raw_input: str | None = None) -> str:
+        """The answer to a prompt. An abort raises `AbortError`, a failing model its error; history stays.
+
+        `raw_input` is what the user typed, when the prompt was made from it.
+        """
+        from robota.sessions.session_turn import SessionTurn  # noqa: PLC0415 - constructing costs nothing
+
+        self._enter()
+        try:
+            return await SessionTurn(self, prompt, raw_input).take()
+        finally:
+            self._running = False
+
+    async def compact(self, instructions: str | None = None) -> str | None:
+        """Replace what the model sees of the conversation by a summary; the summary, `None` for no need."""
+        self._enter()
+        try:
+            with self.life.abortable() as scope:
+                self.life.log("compact", {"instructions": instructions})
+                await self.life.begin()
+                summary = await self.life.compaction.compact(instructions, trigger="manual")
+            if scope.cancelled_caught:
+                raise AbortError("The compaction was stopped; the conversation is as it was.")
+        finally:
+            self._running = False
+            self.life.save()
+        return summary
+
+    def abort(self) -> None:
+        """Stop what is under way, if something is. Safe from any thread and from signal handlers."""
+        if self._running:
+            self.life.abort()
+
+    def _enter(self) -> None:
+        if self._shutdown:
+            raise SessionBusyError(f"Session {self.session_id} was shut down: resume it or start a new one.")
+        if self._running:
+            raise SessionBusyError(
+                "This session is working on another prompt: wait for it, or abort() it first."
+            )
+        self._running = True
+
+    async def _ask(self, question: Any) -> Any:
+        """Ask the user, and write down what was answered."""
+        assert self.options.ask is not None
+        answer = await self.options.ask(question)
+        self.life.record_answer(question, answer)
+        return answer
+
+    async def _run_tool(self, call: PreparedCall, context: ToolContext) -> ToolResult:
+        result = await self.enforcer.run_tool(call, context)
+        if self.enforcer.stop_requested is not None:
+            self.agent.abort()  # a hook ends the run with this result
+        return result
+
+    # --- the conversation -----------------------------------------------------------------------------
+
+    def clear_history(self) -> None:
+        """Begin an empty conversation; the journal keeps the old one."""
+        self.agent.clear()
+        self.life.log("history_cleared", {})
+        self.tracker.update()
+
+    def add_history_entry(self, entry: HistoryEntry) -> None:
+        self.agent.conversation.add_entry(entry)
+        self.life.log("history_entry", {"entry": entry})
+
+    def inject_message(
+        self, role: InjectedRole, content: str, *, tool_call_id: str = "", name: str = ""
+    ) -> Message:
+        """Put a message into the conversation without asking the model."""
+        identity = self.life.identity()
+        message: Message
+        if role == "user":
+            message = UserMessage(content, **identity)
+        elif role == "assistant":
+            message = AssistantMessage(content, **identity)
+        elif role == "system":
+            message = SystemMessage(content, **identity)
+        elif role == "tool":
+            message = ToolMessage(content, tool_call_id, name, **identity)
+        else:
+            raise ValidationError(
+                f"A message has the role user, assistant, system or tool, not {role!r}.", field="role"
+            )
+        self.life.record(message)
+        return message
+
+    # --- the end --------------------------------------------------------------------------------------
+
+    async def shutdown(self, reason: str = "other") -> None:
+        """Stop what runs, save, and fire `SessionEnd` once; calling it again changes nothing."""
+        if self._shutdown:
+            return
+        self._shutdown = True
+        self.abort()
+        await self.agent.wait_for_abort()
+        await self.life.end(reason)
+        await self.agent.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.shutdown()
+
+    # --- telling --------------------------------------------------------------------------------------
+
+    def tell(self, kind: type[TurnEvent], **fields: Any) -> None:
+        events = self.agent.events
+        events.emit(kind(seq=events.next_seq(), **fields))
+
+    def report(self, kind: type[ReplayEvent], **fields: Any) -> None:
+        """An event for the journal."""
+        events = self.agent.events
+        if events.wants(kind):
+            events.emit(kind(seq=events.seq, **fields))

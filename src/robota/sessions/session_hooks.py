@@ -1,0 +1,99 @@
+"""The hooks of one session: fired with what every hook may know, reported to the journal and to the user."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from robota.core.hooks import HookOutcome, run_hooks
+from robota.core.messages import Json, JsonObject
+
+if TYPE_CHECKING:
+    from robota.core.hooks import HooksConfig
+    from robota.core.hooks.matching import MatchesRule
+    from robota.core.hooks.runner import Executors
+
+
+class HookPort(Protocol):
+    """Whoever runs hooks for the parts of a session."""
+
+    def has(self, event: str) -> bool:
+        """Whether anything is configured for the event."""
+        ...
+
+    async def fire(
+        self,
+        event: str,
+        hook_input: Mapping[str, Json],
+        *,
+        call_id: str = "",
+        matches_rule: MatchesRule | None = None,
+    ) -> HookOutcome: ...
+
+
+class SessionHooks:
+    """Runs configured hooks. `common` gives the input that all hooks share, `report` hears every outcome."""
+
+    __slots__ = ("_common", "_config", "_executors", "_report")
+
+    def __init__(
+        self,
+        config: HooksConfig | Mapping[str, Json],
+        *,
+        common: Callable[[], JsonObject],
+        report: Callable[[HookOutcome, str], None],
+        executors: Executors = (),
+    ) -> None:
+        from robota.core.hooks import HookGroup, parse_hooks  # noqa: PLC0415 - sessions without hooks are many
+
+        groups: Any = [group for listed in config.values() for group in listed]
+        parsed = all(isinstance(group, HookGroup) for group in groups)
+        self._config: Any = config if parsed else parse_hooks(config)
+        self._common = common
+        self._executors = executors
+        self._report = report
+
+    def has(self, event: str) -> bool:
+        return bool(self._config.get(event))
+
+    async def fire(
+        self,
+        event: str,
+        hook_input: Mapping[str, Json],
+        *,
+        call_id: str = "",
+        matches_rule: MatchesRule | None = None,
+    ) -> HookOutcome:
+        if not self.has(event):
+            return HookOutcome(event=event)
+        outcome = await run_hooks(
+            self._config,
+            event,
+            {**self._common(), **hook_input},
+            executors=self._executors,
+            matches_rule=matches_rule,
+        )
+        self._report(outcome, call_id)
+        return outcome
+
+
+class NoHooks:
+    """A session without hooks."""
+
+    __slots__ = ()
+
+    def has(self, event: str) -> bool:
+        return False
+
+    async def fire(
+        self,
+        event: str,
+        hook_input: Mapping[str, Json],
+        *,
+        call_id: str = "",
+        matches_rule: MatchesRule | None = None,
+    ) -> HookOutcome:
+        return HookOutcome(event=event)
+
+
+NO_HOOKS = NoHooks()

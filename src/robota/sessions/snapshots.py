@@ -1,0 +1,77 @@
+"""When the store's record of a session is written anew.
+
+The journal has everything, so a snapshot may lag behind it; `SessionStore.load` makes up the difference. It
+is written when a good part has been added since the last one, so that saving a long conversation does not
+cost more with every prompt. A store without a journal gets each one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import to_builtins
+
+from robota.core.errors import StorageError
+from robota.core.events import Noticed
+
+if TYPE_CHECKING:
+    from robota.sessions.session import Session
+    from robota.sessions.session_record import SessionRecord
+
+SMALL_JOURNAL = 64 * 1024
+"""Bytes up to which a snapshot is written after each prompt."""
+GROWTH = 0.1
+"""The part of a larger journal that must be new."""
+
+
+class Snapshots:
+    __slots__ = ("_saved_at", "_session", "trouble")
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._saved_at = 0
+        self.trouble = ""
+
+    def save(self, *, force: bool) -> None:
+        store = self._session.store
+        if store is None or not (force or self._is_due()):
+            return
+        try:
+            store.save(self._record())
+            self.trouble = ""
+        except (OSError, StorageError) as error:
+            if not self.trouble:
+                self._session.tell(Noticed, message=f"The session could not be saved: {error}")
+            self.trouble = f"The session could not be saved: {error}"
+        else:
+            self._saved_at = self._written()
+
+    def _is_due(self) -> bool:
+        logger = self._session.life.logger
+        if logger is None:
+            return True
+        written = self._written()
+        return written <= SMALL_JOURNAL or written - self._saved_at >= written * GROWTH
+
+    def _written(self) -> int:
+        logger = self._session.life.logger
+        return 0 if logger is None else logger.journal.file.bytes_written
+
+    def _record(self) -> SessionRecord:
+        from robota.core.tool import tool_schema  # noqa: PLC0415 - comes with the first save
+        from robota.sessions.message_codec import history_entry_to_record, message_to_record  # noqa: PLC0415
+        from robota.sessions.session_record import SessionRecord  # noqa: PLC0415
+
+        session = self._session
+        agent, logger = session.agent, session.life.logger
+        return SessionRecord(
+            id=session.session_id,
+            cwd=session.cwd,
+            name=session.name,
+            model=agent.model or None,
+            system_prompt=agent.system_message,
+            tool_schemas=[to_builtins(tool_schema(tool)) for tool in agent.tools],
+            journal_seq=None if logger is None else logger.journal.file.seq,
+            messages=[message_to_record(message) for message in agent.messages],
+            history=[history_entry_to_record(entry) for entry in agent.history],
+        )
