@@ -1,0 +1,1 @@
+"""Running a recorded session again: the same code, the recorded world."""

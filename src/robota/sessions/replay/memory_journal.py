@@ -1,0 +1,43 @@
+"""A journal that is kept in memory, to be compared with one on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from robota.core.jsontext import decode
+from robota.core.messages import JsonObject
+from robota.sessions.journal_reader import JournalRecord
+
+
+class MemoryJournalFile:
+    """Takes records as `JournalFile` does."""
+
+    def __init__(self, session_id: str, seq: int = 0) -> None:
+        self.session_id = session_id
+        self.seq = seq
+        self.records: list[tuple[JournalRecord, JsonObject]] = []
+        self.unsaved = 0
+        self.bytes_written = 0
+        self.trouble = ""
+        self.on_trouble: Callable[[str], None] | None = None
+
+    @property
+    def synced_seq(self) -> int:
+        return self.seq
+
+    def open(self) -> None:
+        """There is nothing to open."""
+
+    def append(self, body: bytes) -> int:
+        self.seq += 1
+        line = b'{"seq":%d,"timestamp":"","sessionId":"%s",%s' % (self.seq, self.session_id.encode(), body)
+        fields: JsonObject = decode(line)
+        record = JournalRecord(seq=self.seq, event=fields["event"], line=line, offset=0, checked=True)
+        self.records.append((record, fields))
+        return self.seq
+
+    def sync(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        """There is nothing to close."""
