@@ -10,16 +10,40 @@ import msgspec
 import pytest
 from tests.sessions.enforced_agent import EnforcedAgent, Person
 
-from robota.core.errors import StorageError
 from robota.core.messages import JsonObject
 from robota.core.tool import ToolContext, ToolResult
 from robota.core.tool_batch import PreparedCall
-from robota.sessions.approval import ApprovalRequest, PermissionAnswer
+from robota.sessions.approval import ApprovalRequest, PermissionAnswer, answer_from_record
+from robota.sessions.consultation import Fault
 from robota.sessions.permission_enforcer import PermissionEnforcer, PermissionRules
-from robota.sessions.permission_judgement import Judgement, RecordedDecisions
+from robota.sessions.permission_judgement import Judgement, Terms
 from robota.testing import call
 
 pytestmark = pytest.mark.anyio
+
+
+class Recorded:
+    """A judge and a handler that know nothing but the records."""
+
+    def __init__(self, records: list[JsonObject]) -> None:
+        self.records = {str(record["callId"]): record for record in records}
+
+    async def judge(self, call: PreparedCall, terms: Terms) -> Judgement:
+        return msgspec.convert(self.records[call.call_id]["judged"].pop(0), Judgement)
+
+    def offer(self, call: PreparedCall, terms: Terms) -> list[str]:
+        rules: list[str] = self.records[call.call_id]["rules"]
+        return rules
+
+    def remember(self, call: PreparedCall, directory: str) -> None:
+        """What followed from it is in the verdicts."""
+
+    async def answer(self, request: ApprovalRequest) -> Any:
+        answer = self.records[request.call_id]["answer"]
+        if answer is None:
+            return None
+        return Fault(answer["error"]) if "error" in answer else answer_from_record(answer)
+
 
 RULES = PermissionRules(deny=("Write(.env)",), ask=("Bash(date)",), allow=("Bash(echo ok)",))
 CALLS = {
@@ -89,36 +113,13 @@ async def test_recorded_decisions_are_made_again(tmp_path: Path, handler: Any) -
     results, records, enforcer = await decide(tmp_path, handler=handler, guard=Elsewhere())
     kept = msgspec.json.decode(msgspec.json.encode(records))
 
-    recorded = RecordedDecisions(kept)
-    again, records_again, replayed = await decide(
-        tmp_path / "another", judge=recorded, handler=recorded.handler
-    )
+    recorded = Recorded(kept)
+    asking = None if handler is None else recorded.answer
+    again, records_again, replayed = await decide(tmp_path / "another", judge=recorded, handler=asking)
 
     assert again == results
     assert records_again == records
     assert replayed.session_allowed_rules == enforcer.session_allowed_rules
-
-
-async def test_a_question_that_was_interrupted_waits_again(tmp_path: Path) -> None:
-    record = {
-        "callId": "g",
-        "judged": [{"decision": "approve"}],
-        "answer": {"interrupted": True},
-        "rules": [],
-    }
-    recorded = RecordedDecisions([record])
-    assert recorded.handler is not None
-    with anyio.move_on_after(0) as scope:
-        await recorded.handler(ApprovalRequest(tool_name="Write", tool_input={}, cwd="/", call_id="g"))
-    assert scope.cancelled_caught
-
-
-async def test_a_call_that_is_not_on_record_is_refused(tmp_path: Path) -> None:
-    results, _, _ = await decide(tmp_path, judge=RecordedDecisions([]))
-    assert {result.denied for result in results.values()} == {True}
-    prepared = PreparedCall(index=0, call_id="z", request=CALLS["a"])
-    with pytest.raises(StorageError, match="no decision on the call z"):
-        RecordedDecisions([]).offer(prepared, PermissionEnforcer(cwd="/")._book.terms("/"))
 
 
 def test_a_record_holds_everything_that_was_learnt() -> None:

@@ -85,8 +85,11 @@ def answer_to_record(answer: PermissionAnswer) -> JsonObject:
 
 def answer_from_record(record: Mapping[str, Json]) -> PermissionAnswer | None:
     """The answer again; `None` for a record that holds none."""
+    allow = record.get("allow")
+    if not isinstance(allow, bool):
+        return None
     given = PermissionAnswer(
-        allow=record.get("allow"),
+        allow=allow,
         scope=record.get("scope", "once"),
         message=record.get("message", ""),
         updated_input=record.get("updatedInput"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -24,7 +25,6 @@ from robota.sessions.permission_judgement import Judge, RuleJudge, WorkspaceGuar
 from robota.sessions.rule_book import BROKEN, PermissionRules, RuleBook
 from robota.sessions.tool_hooks import (
     CallHooks,
-    HookPort,
     add_context,
     blocked_result,
     describe_call,
@@ -33,6 +33,9 @@ from robota.sessions.tool_hooks import (
     replace_output,
 )
 from robota.sessions.truncation import MAX_TOOL_OUTPUT_CHARACTERS, truncate_result
+
+if TYPE_CHECKING:
+    from robota.sessions.session_hooks import HookPort
 
 
 class PermissionEnforcer:

@@ -7,19 +7,16 @@ one in its place.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
-from robota.core.errors import StorageError
 from robota.core.messages import Json, JsonObject
 from robota.core.permissions.modes import PermissionDecision
 from robota.core.tool import tool_class
 from robota.core.tool_batch import PreparedCall
-from robota.sessions.approval import ApprovalRequest, PermissionAnswer, PermissionHandler, answer_from_record
-from robota.sessions.consultation import Fault
 
 DecidedBy: TypeAlias = Literal["rule", "mode", "guard", "sandbox", "hook", "user", "nobody", "fault"]
 """Who had the last word. `nobody`: a question that nobody could answer; `fault`: something broke."""
@@ -139,48 +136,3 @@ def _starts_inside(arguments: JsonObject, terms: Terms) -> bool:
         if not any(start == root or start.startswith(os.path.join(root, "")) for root in roots):
             return False
     return True
-
-
-class RecordedDecisions:
-    """The judge and the handler of a replay: each call gets the verdicts and the answer it got then."""
-
-    def __init__(self, records: Iterable[Mapping[str, Json]]) -> None:
-        self._records = {str(record.get("callId")): record for record in records}
-        self._used: dict[str, int] = {}
-
-    async def judge(self, call: PreparedCall, terms: Terms) -> Judgement:
-        verdicts = self._find(call.call_id).get("judged")
-        if not isinstance(verdicts, list) or not verdicts:
-            raise StorageError(f"The journal has no verdict on the call {call.call_id}.")
-        used = self._used.get(call.call_id, 0)
-        self._used[call.call_id] = used + 1
-        return msgspec.convert(verdicts[min(used, len(verdicts) - 1)], Judgement)
-
-    def offer(self, call: PreparedCall, terms: Terms) -> Sequence[str]:
-        return msgspec.convert(self._find(call.call_id).get("rules", ()), tuple[str, ...])
-
-    def remember(self, call: PreparedCall, directory: str) -> None:
-        """What was learnt from it is in the verdicts that followed."""
-
-    @property
-    def handler(self) -> PermissionHandler | None:
-        """`None` when nobody could be asked in any of the calls."""
-        answered = any(record.get("answer") for record in self._records.values())
-        return self._answer if answered else None
-
-    async def _answer(self, request: ApprovalRequest) -> PermissionAnswer | None:
-        record = self._find(request.call_id).get("answer")
-        if not isinstance(record, dict):
-            return None
-        if "error" in record:
-            return Fault(str(record["error"]))  # type: ignore[return-value]  # broken as it was then
-        if record.get("interrupted"):
-            import anyio  # noqa: PLC0415 - only an interrupted question waits
-
-            await anyio.sleep_forever()
-        return answer_from_record(record)
-
-    def _find(self, call_id: str) -> Mapping[str, Json]:
-        if call_id not in self._records:
-            raise StorageError(f"The journal has no decision on the call {call_id}.")
-        return self._records[call_id]

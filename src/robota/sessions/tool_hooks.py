@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,29 +18,12 @@ from robota.sessions.permission_judgement import Terms
 from robota.sessions.truncation import truncate_result, truncate_text
 
 if TYPE_CHECKING:  # most sessions have no hooks
-    from robota.core.hooks.matching import MatchesRule
     from robota.core.hooks.outcome import HookOutcome
+    from robota.sessions.session_hooks import HookPort
 
 HOOK_BLOCKED = "hook_blocked"
 _PATHS = {"Read": "file_path", "Write": "file_path", "Edit": "file_path", "NotebookEdit": "notebook_path"}
 _OPENING, _CLOSING = "<system-reminder>\n", "\n</system-reminder>\n"
-
-
-class HookPort(Protocol):
-    """The hooks of a session."""
-
-    def has(self, event: str) -> bool:
-        """Whether anything is configured for the event."""
-        ...
-
-    async def fire(
-        self,
-        event: str,
-        hook_input: Mapping[str, Json],
-        *,
-        call_id: str = "",
-        matches_rule: MatchesRule | None = None,
-    ) -> HookOutcome: ...
 
 
 class CallHooks:
