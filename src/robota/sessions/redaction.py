@@ -1,0 +1,164 @@
+"""Redaction: the one door through which everything goes that is written or sent elsewhere.
+
+`redact` and `Redactor` are pure: they return the value itself when nothing in it is secret, otherwise a copy.
+Redacting twice changes nothing more. `Redactor.text` decides about a place from a bounded stretch of text around
+it, so `StreamRedactor` gives the same text for the same pieces however they were cut.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from robota.core.messages import Json
+from robota.sessions.redaction_assignments import ASSIGNMENTS
+from robota.sessions.redaction_commands import COMMANDS
+from robota.sessions.redaction_headers import SCHEMES
+from robota.sessions.redaction_pem import PRIVATE_KEYS
+from robota.sessions.redaction_scan import REDACTED, Rule, Scanner, apply_spans
+from robota.sessions.redaction_shapes import SHAPES
+from robota.sessions.redaction_stream import TextStream
+from robota.sessions.redaction_structure import Walk
+
+__all__ = ["REDACTED", "Redactor", "StreamRedactor", "redact"]
+
+RULES: tuple[Rule, ...] = (*SHAPES, *PRIVATE_KEYS, *SCHEMES, *ASSIGNMENTS, *COMMANDS)
+_SHORTEST = 8
+"""Own secrets shorter than this would hit ordinary words."""
+_PREFIX = 128
+
+
+def redact(value: Json, *, secrets: Sequence[str] = ()) -> Json:
+    """The value without its secrets, and without the given texts wherever they appear."""
+    return (Redactor(secrets) if secrets else _PLAIN).value(value)
+
+
+class Redactor:
+    """Redaction that also knows the secrets the process itself holds."""
+
+    __slots__ = ("_literals", "_rules")
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._literals: tuple[str, ...] = ()
+        self._rules = RULES
+        for secret in secrets:
+            self.add_secret(secret)
+
+    def add_secret(self, value: str) -> None:
+        """Replace this text from now on, also in its JSON-escaped and percent-encoded forms."""
+        value = value.strip()
+        if len(value) < _SHORTEST or value in self._literals:
+            return
+        for form in _forms(value):
+            self._literals += (form,)
+            self._rules = (_literal_rule(form), *self._rules)
+
+    def value(self, value: Json) -> Json:
+        """Any value of Python or JSON, redacted."""
+        return Walk(self._string).run(value)
+
+    def text(self, text: str) -> str:
+        """One text, redacted."""
+        if not text:
+            return text
+        spans = Scanner(self._rules).scan(text)
+        return apply_spans(text, spans) if spans else text
+
+    def json(self, encoded: bytes, key: str = "") -> bytes:
+        """Encoded JSON, redacted; the same object when nothing in it is secret."""
+        try:
+            value = msgspec.json.decode(encoded)
+        except (msgspec.DecodeError, RecursionError):
+            plain = encoded.decode("utf-8", "replace")
+            text = self.text(plain)
+            return encoded if text is plain else text.encode()
+        redacted = Walk(self._string).run(value, key)
+        return encoded if redacted is value else msgspec.json.encode(redacted)
+
+    def stream(self) -> TextStream:
+        """A text that arrives in pieces."""
+        return TextStream(self._rules)
+
+    def _string(self, text: str) -> str:
+        """A string of a value: its secrets, and those of the JSON it may carry."""
+        redacted = self.text(text)
+        if not _JSON.match(redacted):
+            return redacted
+        try:
+            carried = msgspec.json.decode(redacted)
+        except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+            return redacted
+        if not isinstance(carried, (dict, list)):
+            return redacted
+        inner = Walk(self._string).run(carried)
+        return redacted if inner is carried else msgspec.json.encode(inner).decode()
+
+
+_JSON = re.compile(r"\s*[\[{]")
+
+
+class StreamRedactor:
+    """One text stream (a reply, or the arguments of one tool call) that arrives in pieces.
+
+    For any way of cutting a text into pieces, what is taken joins to `redactor.text(whole)`.
+    """
+
+    __slots__ = ("_stream",)
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._stream = redactor.stream()
+
+    def push(self, piece: str) -> None:
+        """Add the next piece."""
+        self._stream.push(piece)
+
+    def take(self, *, final: bool = False) -> list[str]:
+        """The redacted pieces that are safe to write now, in order; all of them if the stream ended."""
+        return self._stream.take(final=final)
+
+    @property
+    def held(self) -> int:
+        """Pieces held back now."""
+        return self._stream.held
+
+
+class LiteralTail:
+    """The rest of a long secret of our own, as far as the text follows it."""
+
+    __slots__ = ("_rest", "_seen")
+
+    def __init__(self, rest: str) -> None:
+        self._rest = rest
+        self._seen = 0
+
+    def consume(self, text: str, position: int, *, final: bool) -> tuple[int, bool]:
+        while (
+            self._seen < len(self._rest) and position < len(text) and text[position] == self._rest[self._seen]
+        ):
+            position += 1
+            self._seen += 1
+        return position, not final and position == len(text) and self._seen < len(self._rest)
+
+
+def _literal_rule(form: str) -> Rule:
+    """Only the beginning decides, so that a stream can be written before a long secret has ended."""
+    prefix, rest = form[:_PREFIX], form[_PREFIX:]
+    length = len(prefix)
+    return Rule(
+        (prefix,),
+        f"(?={re.escape(prefix)})",
+        decide=lambda _before, _ahead, _ends: (0, length, LiteralTail(rest) if rest else None, REDACTED),
+        at_start=True,
+    )
+
+
+def _forms(value: str) -> list[str]:
+    from urllib.parse import quote  # noqa: PLC0415 - only where a secret is registered
+
+    escaped = msgspec.json.encode(value).decode()[1:-1]
+    return list(dict.fromkeys((value, escaped, quote(value, safe=""))))
+
+
+_PLAIN = Redactor()

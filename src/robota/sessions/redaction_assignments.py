@@ -1,0 +1,230 @@
+"""Secrets that stand after their name: JSON fields, variables, headers, query parameters, XML elements.
+
+The same name means different things in a program, a configuration file and a sentence, so the decision looks
+at how name and value are written. Programs compute secrets (`password = getpass()`), files state them.
+"""
+
+from __future__ import annotations
+
+import re
+
+from robota.sessions.redaction_headers import decide_authorization, decide_cookie
+from robota.sessions.redaction_names import Strength, name_strength
+from robota.sessions.redaction_quotes import BracketTail, StringTail, find_close
+from robota.sessions.redaction_scan import REDACTED, Decision, Rule, RunTail
+from robota.sessions.redaction_values import (
+    is_code,
+    is_number,
+    is_placeholder,
+    is_prose,
+    is_reference,
+    is_type,
+    looks_chosen,
+    looks_issued,
+    repeats_name,
+)
+
+_STEMS = (
+    "password",
+    "passwd",
+    "passphrase",
+    "passcode",
+    "pwd",
+    "pass",
+    "secret",
+    "token",
+    "key",
+    "credential",
+    "cookie",
+    "authorization",
+    "auth",
+    "bearer",
+)
+_TRIGGER = (
+    rf"(?:{'|'.join(_STEMS)})s?[0-9_]{{0,3}}(?:\\{{0,15}}[\"'`]\]?|\])?[ \t]{{0,8}}"
+    r"(?:=>|:=|\?=|=(?![=~>])|:(?![:/=])|(?<=[a-z]) is:? (?=\S)|>(?=[^<\s=]))(?:[ \t]{0,8}+|\s{0,40}+(?=\\{0,15}[\"\[{]))(?=\S)"
+)
+_HEAD = re.compile(
+    r"(?P<open>\\{0,15}[\"'`]?)(?P<name>[A-Za-z0-9_.$@-]{1,64})(?P<close>(?:\\{0,15}[\"'`])?\]?)(?P<space>[ \t]*)"
+    r"(?P<sign>=>|:=|\?=|=|:| is:?|>)(?P<gap>\s*)\Z"
+)
+_SPACED = re.compile(
+    r"(?i)\b(?:(?:api|access|secret|private|auth|client|bearer|refresh|signing|encryption|master) ){1,2}\Z"
+)
+_VALUE = re.compile(r"(?:[^\s\"'`\\<>&;,]|[&;,](?![\s\w.-]{0,40}=|\s|\Z|[\"'\\]))+")
+_PARAMETER = re.compile(r"[^\s\"'`\\<>&;#|)\]}]+")
+_VALUE_TAIL = RunTail(r"[^\s\"'`\\<>&;,]")
+_PARAMETER_TAIL = RunTail(r"[^\s\"'`\\<>&;#|)\]}]")
+_ELEMENT_TAIL = RunTail(r"[^<\n]")
+_SCHEMA = re.compile(
+    r"\{\s*\\*\"(?:type\\*\"\s*:\s*(?:\[\s*)?\\*\"(?:string|number|integer|object|array|boolean|null)\\*\""
+    r"|(?:description|title|\$ref|anyOf|oneOf|allOf|format|minLength|maxLength|enum|pattern|writeOnly|examples?)\\*\")"
+)
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?=\s*(?:[,}\]\\]|\Z))")
+_STRING = re.compile(r"[bBrRuUL]?(?P<slashes>\\{0,15})(?P<quote>[\"'`])")
+_EMPTY = re.compile(r"[\[{]\s*(?:\\+[nrt]\s*)*[\]}]|\[REDACTED\]")
+_REST = re.compile(r"[ \t]*(?:\r?\n|\\+[nr]|\Z|[\"'`]|\\+[\"']|[#;]|//|\*/|--+>|,?[ \t]*\})")
+_PAIR_BEFORE = re.compile(r"[\w.-]+=[^\s=;,&]*[\s;,&]+\Z")
+_PAIR_AFTER = re.compile(r"[ \t;,&]+[A-Za-z_][\w.-]*=")
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z_.:-]*")
+
+
+def _decide(before: str, ahead: str, ends: bool) -> Decision | None:
+    head = _HEAD.search(before, max(0, len(before) - 120))
+    if head is None:
+        return None
+    name, close = head["name"], head["close"].rstrip("]")
+    lead = before[: head.start("name")]
+    strength = name_strength(_spell(name, lead))
+    if strength is Strength.NONE:
+        return None
+    if close:
+        return _decide_field(head, ahead, strength) if head["open"] == close else None
+    if name[-13:].lower() == "authorization":
+        return decide_authorization(ahead, ends)
+    if name[-6:].lower() == "cookie":
+        return decide_cookie(ahead) if strength is Strength.FULL else None
+    if head["sign"] == ">":
+        return _decide_element(lead, ahead)
+    return _decide_variable(_Place(name, lead, head, strength), ahead, ends)
+
+
+def _spell(name: str, lead: str) -> str:
+    """The whole name, for those written with blanks (`API key: …`)."""
+    if lead.endswith(" ") and (words := _SPACED.search(lead[-40:])):
+        return words.group() + name
+    return name
+
+
+def _decide_field(head: re.Match[str], ahead: str, strength: Strength) -> Decision | None:
+    """`"name": value` of JSON or a literal of a program."""
+    if found := _STRING.match(ahead):
+        end = find_close(ahead, found.end(), found["quote"], len(found["slashes"]))
+        content = ahead[found.end() : end if end >= 0 else len(ahead)]
+        if not content or is_reference(content) or is_type(content):
+            return None
+        if strength is Strength.WEAK and not looks_issued(content):
+            return None
+        tail = StringTail(found["quote"], len(found["slashes"])) if end < 0 else None
+        return found.end(), found.end() + len(content), tail, REDACTED
+    quoted = f"{head['open']}{REDACTED}{head['open']}"
+    if strength is Strength.FULL and (number := _NUMBER.match(ahead)):
+        return 0, number.end(), None, quoted
+    if (
+        strength >= Strength.MANY
+        and ahead[0] in "[{"
+        and not _EMPTY.match(ahead)
+        and not _SCHEMA.match(ahead)
+    ):
+        return 0, 0, BracketTail(len(head["open"]) - 1), quoted
+    return None
+
+
+def _decide_element(lead: str, ahead: str) -> Decision | None:
+    """`<password>value</password>`"""
+    if not re.search(r"<[\w.:-]*\Z", lead):
+        return None
+    found = re.match(r"[^<\n]+", ahead)
+    if found is None or is_placeholder(found.group().strip()) or found.end() == len(found.group()) == 0:
+        return None
+    if ahead[found.end() : found.end() + 2] != "</" and found.end() < len(ahead):
+        return None
+    return 0, found.end(), _ELEMENT_TAIL, REDACTED
+
+
+class _Place:
+    """How the name of a variable is written, and where."""
+
+    __slots__ = (
+        "is_constant",
+        "is_option",
+        "is_parameter",
+        "lead",
+        "name",
+        "sign",
+        "starts_line",
+        "strength",
+        "tight",
+    )
+
+    def __init__(self, name: str, lead: str, head: re.Match[str], strength: Strength) -> None:
+        self.name = name
+        self.lead = lead
+        self.strength = strength
+        self.sign = head["sign"]
+        self.tight = not head["space"] and not head["gap"]
+        self.is_constant = name.isupper()
+        self.is_option = name.startswith("-")
+        self.is_parameter = lead.endswith(("?", "&", ";")) and self.tight and self.sign == "="
+        self.starts_line = (
+            not lead
+            or lead.endswith("\n")
+            or re.search(r"(?:\n|\A|\\n|[\"'`])(?:export |set |ENV |ARG |- )?\Z", lead) is not None
+        )
+
+
+def _decide_variable(place: _Place, ahead: str, ends: bool) -> Decision | None:
+    if found := _STRING.match(ahead):
+        return _decide_literal(place, ahead, found)
+    found = (_PARAMETER if place.is_parameter else _VALUE).match(ahead)
+    if found is None:
+        return None
+    value = found.group().rstrip(".,:!?)")
+    rest = ahead[found.start() + len(value) :]
+    if not value or is_placeholder(value) or value.startswith(REDACTED):
+        return None
+    if place.is_parameter:
+        if place.strength is Strength.WEAK and len(value) < 6:
+            return None
+        return 0, found.end(), _PARAMETER_TAIL, REDACTED
+    if not _states_secret(place, value, rest, ends):
+        return None
+    whole = len(found.group()) == len(ahead)
+    return 0, len(ahead) if whole else len(value), _VALUE_TAIL if whole else None, REDACTED
+
+
+def _decide_literal(place: _Place, ahead: str, found: re.Match[str]) -> Decision | None:
+    """`name = "value"`"""
+    end = find_close(ahead, found.end(), found["quote"], len(found["slashes"]))
+    content = ahead[found.end() : end if end >= 0 else len(ahead)]
+    if is_placeholder(content) or is_prose(content) or is_type(content):
+        return None
+    if place.strength is Strength.WEAK:
+        secret = looks_issued(content)
+    elif repeats_name(place.name, content):
+        secret = False
+    elif place.strength is Strength.TEXT and not (place.is_constant and place.tight):
+        secret = _PLAIN.fullmatch(content) is None
+    else:
+        secret = True
+    if not secret:
+        return None
+    tail = StringTail(found["quote"], len(found["slashes"])) if end < 0 else None
+    return found.end(), found.end() + len(content), tail, REDACTED
+
+
+def _states_secret(place: _Place, value: str, rest: str, ends: bool) -> bool:
+    """Whether a bare word after a name is the secret itself and not a word, a type or an expression."""
+    if is_code(value) or rest[:1] in "([{" and rest:
+        return False
+    if is_number(value) and (place.strength is not Strength.FULL or len(value) < 4):
+        return False
+    if place.strength is Strength.WEAK:
+        return looks_issued(value)
+    line_ends = _REST.match(rest) is not None
+    if place.sign == "=" and place.tight:
+        if place.is_constant and place.strength >= Strength.TEXT:
+            return not repeats_name(place.name, value) or bool(re.search(r"\d", value))
+        if rest[:1] in (",", ")") and not looks_chosen(value):
+            return False
+        in_row = bool(_PAIR_BEFORE.search(place.lead) or _PAIR_AFTER.match(rest))
+        if (place.starts_line and line_ends) or in_row or place.is_option:
+            return not repeats_name(place.name, value)
+    if repeats_name(place.name, value):
+        return False
+    if not line_ends and place.sign in ("=", ":="):
+        return looks_issued(value)
+    return looks_chosen(value)
+
+
+ASSIGNMENTS: tuple[Rule, ...] = (Rule(_STEMS, _TRIGGER, decide=_decide, folded=True),)

@@ -1,0 +1,138 @@
+"""Secrets in URLs and on command lines: user information, signatures, options, .netrc and .pgpass lines."""
+
+from __future__ import annotations
+
+import re
+
+from robota.sessions.redaction_names import Strength, name_strength
+from robota.sessions.redaction_scan import REDACTED, Decide, Decision, Rule, RunTail
+from robota.sessions.redaction_values import is_code, is_placeholder, looks_chosen, looks_issued
+
+_URL_PASSWORD = re.compile(
+    r"(?P<user>[^\s/:@\"'`<>\\?#]{0,80}):(?P<secret>[^\s/@\"'`<>\\?#]{1,120})@(?=[\w\[(${.*-])"
+)
+_URL_PASSWORD_SLASHED = re.compile(
+    r"(?P<user>[\w.%+-]{1,40}):(?P<secret>[^\s@\"'`<>\\]{1,100})@(?=[\w.-]{1,50}[:/]|tcp\()"
+)
+_URL_TOKEN = re.compile(r"(?P<secret>[A-Za-z0-9_-]{20,140})@(?![\w.-]*sentry\.io)(?=[\w.-]+)")
+_WORD_TAIL = RunTail(r"[^\s\"'`\\]")
+
+
+def _url(_before: str, ahead: str, _ends: bool) -> Decision | None:
+    found = _URL_PASSWORD.match(ahead)
+    if found is None:
+        found = _URL_TOKEN.match(ahead)
+        return (0, found.end("secret"), None, REDACTED) if found and looks_issued(found["secret"]) else None
+    secret = found["secret"]
+    if _is_template(secret) or secret.startswith(REDACTED):
+        return None
+    return found.start("secret"), found.end("secret"), None, REDACTED
+
+
+def _is_template(value: str) -> bool:
+    return bool(re.match(r"[$<{%*\[]|\.\.|x{3,}\Z|…|•", value)) and is_placeholder(value) or "{" in value
+
+
+def _signature(_before: str, ahead: str, _ends: bool) -> Decision | None:
+    found = re.match(r"[A-Za-z0-9%+/=_.-]{12,}", ahead)
+    if found is None or not (re.search(r"\d", found.group()) or "%" in found.group()):
+        return None
+    return 0, found.end(), RunTail(r"[A-Za-z0-9%+/=_.-]"), REDACTED
+
+
+def _option(before: str, ahead: str, _ends: bool) -> Decision | None:
+    """`--password value`"""
+    name = re.search(r"--?([A-Za-z][A-Za-z0-9_-]*)[\"',\]\s]*\Z", before[-80:])
+    strength = name_strength(name.group(1)) if name else Strength.NONE
+    found = re.match(r"[\"']?(?P<secret>[^\s\"'`\\]+)", ahead)
+    if strength is Strength.NONE or found is None:
+        return None
+    secret = found["secret"]
+    if secret.startswith(("-", "=", REDACTED)) or is_placeholder(secret) or is_code(secret):
+        return None
+    stated = looks_issued(secret) if strength is Strength.WEAK else looks_chosen(secret)
+    return (found.start("secret"), found.end(), _WORD_TAIL, REDACTED) if stated else None
+
+
+def _login(before: str, ahead: str, _ends: bool) -> Decision | None:
+    """`curl -u user:password`"""
+    line = before[max(before.rfind("\n"), before.rfind("\\n")) + 1 :]
+    found = re.match(r"[\"']?[\w.@+%-]+:(?P<secret>[^\s\"'`\\]+)", ahead)
+    if "curl" not in line and "http" not in line or found is None:
+        return None
+    secret = found["secret"]
+    if is_placeholder(secret) or is_code(secret) or secret.startswith("//"):
+        return None
+    return found.start("secret"), found.end(), _WORD_TAIL, REDACTED
+
+
+def _word(_before: str, ahead: str, _ends: bool) -> Decision | None:
+    """The next word, whatever it is."""
+    found = re.match(r"[\"']?(?P<secret>[^\s\"'`\\]+)", ahead)
+    if found is None or is_placeholder(found["secret"]) or found["secret"].startswith(("-", REDACTED, "(")):
+        return None
+    return found.start("secret"), found.end(), _WORD_TAIL, REDACTED
+
+
+def _chosen_word(before: str, ahead: str, ends: bool) -> Decision | None:
+    decision = _word(before, ahead, ends)
+    if decision and looks_chosen(ahead[decision[0] : decision[1]]):
+        return decision
+    return None
+
+
+def _rule(needle: str, pattern: str, decide: Decide = _word) -> Rule:
+    return Rule((needle,), pattern, decide=decide)
+
+
+_GAP = r"[^\n\\;|]{0,80}?"
+
+COMMANDS: tuple[Rule, ...] = (
+    Rule(("://",), r"://(?=[^\s/@]{1,200}@)", decide=_url),
+    Rule(
+        ("sig=", "signature="),
+        r"[?&;](?:sig|signature|x-(?:amz|goog)-signature)=(?=\S)",
+        decide=_signature,
+        folded=True,
+    ),
+    Rule(
+        ("-",),
+        r"(?<![\w-])--?[a-z][a-z0-9_-]{0,40}(?:(?<=password)|(?<=passwd)|(?<=pass)|(?<=pwd)|(?<=secret)|(?<=token)|(?<=key)"
+        r"|(?<=passphrase)|(?<=credentials)|(?<=bearer))(?:[ \t]{1,4}|[\"'],[ \t\n]{0,20}[\"'])(?=[^\s=-])",
+        decide=_option,
+        folded=True,
+    ),
+    Rule((" -u", " --user"), r"\s(?:-u|--user|--proxy-user|-U)(?: {1,3}|=|(?=[\"'\w]))", decide=_login),
+    _rule("sshpass", r"\bsshpass\s+-p ?"),
+    _rule("mysql", rf"\b(?:mysql|mysqldump|mysqladmin){_GAP}\s-p(?=[^\s-])"),
+    _rule("mariadb", rf"\bmariadb(?:-dump)?{_GAP}\s-p(?=[^\s-])"),
+    _rule(
+        "login",
+        rf"\b(?:docker|podman|helm|oras|crane|nerdctl|registry|az|ecr|acr){_GAP} login{_GAP}\s-p ",
+        _chosen_word,
+    ),
+    _rule("redis-cli", rf"\bredis-cli{_GAP}\s-a "),
+    _rule("ldap", rf"\bldap(?:search|modify|add|delete|whoami|passwd){_GAP}\s-w "),
+    _rule("pass:", r"\s-(?:pass|passin|passout) pass:"),
+    _rule("IDENTIFIED BY", r"IDENTIFIED (?:WITH \w+ )?BY (?=['\"])"),
+    _rule("password ", r"\blogin\s{1,4}\S{1,80}\s{1,8}password\s{1,4}"),
+    _rule("machine ", r"\bmachine\s{1,4}\S{1,80}\s{1,8}password\s{1,4}"),
+    _rule("PASSWORD '", r"\bPASSWORD (?=')"),
+    _rule(
+        "thin:",
+        r"jdbc:oracle:thin:\w{1,40}/(?=[^\s@]{1,60}@)",
+        lambda b, a, e: (0, a.index("@"), None, REDACTED) if "@" in a else None,
+    ),
+    _rule(
+        "@tcp(",
+        r"[\w.-]{1,40}:(?=[^\s:@/]{1,80}@tcp\()",
+        lambda b, a, e: (
+            (0, a.index("@"), None, REDACTED) if "@" in a and not a.startswith(REDACTED) else None
+        ),
+    ),
+    Rule(
+        (":",),
+        r"(?:(?<=\n)|\A|(?<=\\n))[\w.*-]{1,80}:(?:\*|\d{4,5}):(?:\*|[A-Za-z_][\w-]{0,60}):(?:\*|[A-Za-z_][\w-]{0,60}):(?=\S)",
+        decide=_word,
+    ),
+)

@@ -1,0 +1,105 @@
+"""Credentials in the text of HTTP headers: schemes such as Bearer and Basic, and cookies."""
+
+from __future__ import annotations
+
+import re
+
+from robota.sessions.redaction_scan import REDACTED, Decision, Rule, RunTail
+from robota.sessions.redaction_values import is_code, is_placeholder, looks_chosen, looks_issued
+
+_CREDENTIAL = r"[^\s\"'`\\<>,;]"
+_SCHEME = re.compile(
+    r"(?i)[\"'`]?(?P<scheme>bearer|basic|token|apikey|api-key|negotiate|ntlm|oauth|key|bot|splunk|jwt|ssws|genie-key)"
+    rf"(?::? +|=)(?P<secret>{_CREDENTIAL}+)"
+)
+_LIST_SCHEME = re.compile(
+    r"(?i)[\"'`]?(?:digest|aws4-hmac-sha256|signature|hawk|oauth|hmac) +(?=[A-Za-z_-]+=)"
+)
+_SINGLE = re.compile(rf"(?P<open>\\*[\"'`]?)(?P<secret>{_CREDENTIAL}+)")
+_LINE_END = re.compile(r"[ \t]*(?:\r?\n|\\+[nr]|\Z|\\*[\"'`]|[,;)}\]>|])")
+_COOKIE = re.compile(
+    r"\\*[\"'`]?(?P<secret>[^\s=;,\"'\\<>(){}]{1,80}=[^\s;,\"'\\<>]*(?:; ?[^\s=;\"'\\<>]+(?:=[^\s;\"'\\<>]*)?)*)"
+)
+_TAIL = RunTail(_CREDENTIAL)
+_LIST_TAIL = RunTail(r"[^\n\r\\'`]")
+_COOKIE_TAIL = RunTail(r"[^\s;,\"'\\<>]|; ?(?=[^\s;\"'\\<>])", look=3)
+
+
+def decide_authorization(ahead: str, _ends: bool) -> Decision | None:
+    """The value of an Authorization header; the scheme's name stays."""
+    if found := _LIST_SCHEME.match(ahead):
+        end = re.compile(r"[^\n\r\\'`]*").match(ahead, found.end())
+        return found.end(), end.end() if end else found.end(), _LIST_TAIL, REDACTED
+    found = _SCHEME.match(ahead) or _SINGLE.match(ahead)
+    if found is None:
+        return None
+    secret = found["secret"]
+    if is_placeholder(secret) or is_code(secret) or secret.startswith(REDACTED):
+        return None
+    alone = _LINE_END.match(ahead, found.end()) is not None
+    stated = looks_chosen(secret) or (alone and "scheme" in found.groupdict())
+    return (found.start("secret"), found.end(), _TAIL, REDACTED) if stated else None
+
+
+def decide_cookie(ahead: str) -> Decision | None:
+    """The value of a Cookie or Set-Cookie header."""
+    found = _COOKIE.match(ahead)
+    if found is None or is_placeholder(found["secret"].partition("=")[2]):
+        return None
+    return found.start("secret"), found.end(), _COOKIE_TAIL, REDACTED
+
+
+def _bearer(before: str, ahead: str, _ends: bool) -> Decision | None:
+    found = re.match(r"[A-Za-z0-9._~+/=:-]+", ahead)
+    if found is None or is_placeholder(found.group()) or is_code(found.group()):
+        return None
+    secret = found.group()
+    rest = ahead[found.end() : found.end() + 2]
+    if re.match(r"[{(\[<$%]", rest):
+        return None
+    quoted = re.search(r"(?i)[\"'`]bearer\s+\Z", before) and rest[:1] in ("'", '"', "`", "\\")
+    whole = before.strip().lower() == "bearer" and not ahead[found.end() :].strip()
+    known = bool(re.search(r"\d", secret)) and len(secret) >= 6 or looks_issued(secret) or len(secret) >= 24
+    if known or ((quoted or whole) and not _SCHEME_WORD.fullmatch(secret)):
+        return 0, found.end(), _BEARER_TAIL, REDACTED
+    return None
+
+
+_SCHEME_WORD = re.compile(
+    r"(?i)tokens?|auth\w*|schemes?|realm.*|headers?|credentials?|format|only|error.*|not|is|and|or|\.+"
+)
+_BEARER_TAIL = RunTail(r"[A-Za-z0-9._~+/=:-]")
+
+
+def _basic(_before: str, ahead: str, _ends: bool) -> Decision | None:
+    found = re.match(r"[A-Za-z0-9+/=_-]{6,}", ahead)
+    if found is None or not _is_login(found.group()):
+        return None
+    return 0, found.end(), _BASIC_TAIL, REDACTED
+
+
+_BASIC_TAIL = RunTail(r"[A-Za-z0-9+/=_-]")
+
+
+def _is_login(encoded: str) -> bool:
+    """Whether Base64 text holds `user:password`."""
+    import binascii  # noqa: PLC0415 - only for a text that says "Basic"
+
+    whole = encoded.rstrip("=").replace("-", "+").replace("_", "/")
+    whole = whole[: len(whole) // 4 * 4] if len(whole) % 4 == 1 else whole + "=" * (-len(whole) % 4)
+    try:
+        plain = binascii.a2b_base64(whole)
+    except binascii.Error:
+        return False
+    return b":" in plain and all(32 <= byte < 127 for byte in plain)
+
+
+SCHEMES: tuple[Rule, ...] = (
+    Rule(
+        ("bearer",),
+        r"(?<![a-z0-9_])bearer(?:\s{1,4}|%20|\+)(?=[A-Za-z0-9._~+/-])",
+        decide=_bearer,
+        folded=True,
+    ),
+    Rule(("basic",), r"(?<![a-z0-9_])basic(?:\s{1,4}|%20)(?=[A-Za-z0-9+/])", decide=_basic, folded=True),
+)

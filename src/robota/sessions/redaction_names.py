@@ -1,0 +1,167 @@
+"""Which field, header, variable or option names stand before a secret, and how surely.
+
+`name_strength` is pure and cached; it reads camelCase, snake_case, kebab-case and glued names alike.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import IntEnum
+from functools import lru_cache
+
+
+class Strength(IntEnum):
+    """How much a name says about its value."""
+
+    NONE = 0
+    WEAK = 1
+    """Only a text that itself looks like a credential is one (`token`: parsers have tokens too)."""
+    TEXT = 2
+    """Any text is a secret; numbers, lists and objects are not."""
+    MANY = 3
+    """Texts, lists and objects are secret; a number only counts them (`passwords`)."""
+    FULL = 4
+    """Whatever stands there is a secret."""
+
+
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+
+_QUESTIONS = frozenset(
+    "is has had no needs need requires require required allow allows with without use uses using "
+    "supports enable enabled disable disabled expects accept accepts skip ignore if valid".split()
+)
+_VERBS = frozenset(
+    "forgot forgotten reset change enter show hide toggle invalid wrong incorrect missing ask prompt "
+    "generate verify validate check compare hash type input label placeholder edit set get read update "
+    "empty weak strong expired bad confirm_label recover lost request".split()
+)
+_PASS_OWNERS = frozenset(
+    "db database smtp user mail email mysql pg postgres postgresql redis ftp sftp ssh root admin auth http "
+    "https proxy sudo keystore truststore key login rabbitmq mongo mongodb ldap imap pop vpn wifi wpa router "
+    "basic jenkins docker registry svn git sql mssql oracle account master my kafka amqp es elastic vnc rdp".split()
+)
+_OTHER_TOKENS = frozenset(
+    "page next prev previous continuation cursor pagination resume sync pad eos bos unk sep cls mask stop special "
+    "first last start end begin per max min num n input output prompt completion cached cache current lookahead "
+    "syntax design expected unexpected unknown invalid sub word byte image audio text reasoning thinking total "
+    "newline identifier keyword punctuation operator eof eol close open closing opening delimiter cancellation "
+    "cancel stopping ct erc reward lp nft governance native new old this each every other another one single "
+    "string number comment whitespace indent dedent literal template tag symbol color colour spacing theme "
+    "semantic parse parsed lexer lex sample sampled draft target top best likely response request count "
+    "left right peek consume consumed bad trailing leading extra separator quote bracket brace paren".split()
+)
+_LOGIN_TOKENS = frozenset(
+    "access refresh auth authentication authorization api bearer session id github gh gitlab gl slack bot npm "
+    "personal security oauth oauth2 jwt csrf xsrf registration deploy webhook verification device push user "
+    "service secret hf huggingface hugging vault discord telegram pypi cargo docker hub registry app "
+    "application client private admin root master login sso saml bitbucket jira atlassian notion linear "
+    "sentry fly vercel netlify heroku cloudflare cf digitalocean do azure aws google gcp openai anthropic "
+    "replicate sonar codecov snyk circleci circle ci travis buildkite jenkins grafana influx influxdb "
+    "databricks shopify square stripe twilio facebook fb instagram twitter x whatsapp mastodon pat job "
+    "runner gitea consul nomad kube kubernetes k8s sa account upload publish signing impersonation "
+    "identity federated mapbox figma asana trello airtable doppler supabase neon turso planetscale".split()
+)
+_FULL_KEYS = frozenset("api private secret".split())
+_SECRET_KEYS = frozenset(
+    "access signing sign encryption encrypt decryption decrypt master auth authentication account shared service "
+    "ssh hmac app application admin subscription cipher aes rsa pgp gpg jwt symmetric license licence client "
+    "deploy webhook root role fernet cookie session rails wg wireguard openai anthropic claude stripe sendgrid "
+    "mailgun twilio google gemini azure aws datadog dd algolia pinecone groq mistral cohere replicate deepseek "
+    "openrouter huggingface hf resend sentry supabase cloudflare cf tavily serper brave exa firecrawl "
+    "perplexity together fireworks xai elevenlabs deepgram assemblyai voyage jina langsmith langchain "
+    "wandb langfuse helicone newrelic pagerduty opsgenie mailchimp maps".split()
+)
+_OTHER_KEYS = frozenset(
+    "primary foreign public publishable sort partition cache hash range index row unique routing idempotency "
+    "storage lookup map dict object config setting settings meta ctrl alt shift hot arrow esc escape enter "
+    "delete del tab space return home end insert backspace function fn modifier query state pref preference "
+    "group order ordering site issue project event translation registry h hkey host name answer any some no "
+    "this that each every press pressed bound dedup dedupe deduplication message locale i18n label column field "
+    "json dictionary composite natural surrogate candidate super parent child id param parameter attr attribute "
+    "header env environment var variable option prop property path file section item first last next prev "
+    "lock job queue topic stream bucket s3 blob shard tenant search filter facet sorting compare comparison "
+    "default fallback unknown missing new old current left right up down volume media power mute low high music "
+    "piano musical minor major answer turn card legend map test extra verify verification anon".split()
+)
+_FIXED_SUFFIXES = (
+    "password",
+    "passwd",
+    "passphrase",
+    "passcode",
+    "secret",
+    "authorization",
+    "credentials",
+    "credential",
+)
+_PLURALS = frozenset(
+    "passwords passphrases apikeys accesstokens refreshtokens privatekeys secretkeys clientsecrets cookies".split()
+)
+
+
+@lru_cache(maxsize=4096)
+def name_strength(name: str) -> Strength:
+    """How surely the value named `name` is a secret."""
+    words = [word.lower() for word in _WORDS.findall(name[-96:])]
+    while words and words[-1].isdigit():
+        words.pop()
+    if not words:
+        return Strength.NONE
+    upper = name.isupper()
+    last = words[-1]
+    owner = words[-2] if len(words) > 1 else ""
+    for suffix in _FIXED_SUFFIXES:
+        if last.endswith(suffix):
+            return _fixed_strength(last.removesuffix(suffix) or owner, suffix)
+    if last.endswith("token"):
+        return _token_strength(last.removesuffix("token") or owner, upper=upper)
+    if last.endswith("key"):
+        return _key_strength(last.removesuffix("key"), words, upper=upper)
+    return _other_strength(last, owner, words)
+
+
+def _fixed_strength(owner: str, suffix: str) -> Strength:
+    if owner in _QUESTIONS and suffix not in ("authorization", "credentials"):
+        return Strength.NONE
+    if owner in _VERBS:
+        return Strength.WEAK
+    return Strength.FULL
+
+
+def _token_strength(owner: str, *, upper: bool) -> Strength:
+    if owner in ("access", "refresh"):
+        return Strength.FULL
+    if owner in _OTHER_TOKENS or owner in _QUESTIONS:
+        return Strength.NONE
+    if upper or owner in _LOGIN_TOKENS:
+        return Strength.TEXT
+    return Strength.WEAK
+
+
+def _key_strength(glued: str, words: list[str], *, upper: bool) -> Strength:
+    owner = glued or (words[-2] if len(words) > 1 else "")
+    if owner in _FULL_KEYS:
+        return Strength.FULL
+    if owner == "access" and len(words) > 2 and words[-3] == "secret":
+        return Strength.FULL
+    if not owner or owner in _OTHER_KEYS:
+        return Strength.NONE
+    if owner in _SECRET_KEYS:
+        return Strength.TEXT
+    if owner.endswith(("api", "secret", "private")):
+        return Strength.FULL
+    # An unknown variable of the environment is more likely a key than not; an unknown field is not.
+    return Strength.TEXT if upper and not glued else Strength.NONE
+
+
+def _other_strength(last: str, owner: str, words: list[str]) -> Strength:
+    if last in ("cookie", "setcookie"):
+        return Strength.FULL if owner in ("", "set", "session", "auth", "x") else Strength.WEAK
+    if last == "pwd" or (last.endswith("pwd") and last != "oldpwd"):
+        return Strength.TEXT
+    if last == "pass" and owner in _PASS_OWNERS:
+        return Strength.TEXT
+    if last == "bearer" or (last == "auth" and owner in ("", "http", "proxy", "basic")):
+        return Strength.WEAK
+    if last in _PLURALS or "".join(words[-2:]) in _PLURALS:
+        return Strength.MANY
+    return Strength.NONE

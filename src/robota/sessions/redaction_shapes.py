@@ -1,0 +1,109 @@
+"""Secrets that betray themselves by their shape: tokens of known issuers and JSON web tokens.
+
+Every row is bounded; what follows a match in the same alphabet belongs to the token.
+"""
+
+from __future__ import annotations
+
+import re
+
+from robota.sessions.redaction_scan import AHEAD, REDACTED, Decision, Rule, RunTail
+from robota.sessions.redaction_values import is_placeholder
+
+# Not inside a longer word, unless the word's end is an escape (\n, %20, \u0026) of the text around it.
+EDGE = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrtbf])|(?<=%[0-9A-Fa-f]{2})|(?<=\\u00[0-9a-fA-F]{2}))"
+# `hf_transformers_cache_folder` and `sk-ant-your-key` are words; a token has a digit among its letters.
+_MIXED = r"(?=[A-Za-z_.-]{0,40}[0-9])(?=[0-9_.-]{0,40}[A-Za-z])"
+_LIVELY = r"(?=[a-z_-]{0,40}[0-9A-Z])"
+_REAL = r"(?![xX*.]{4}|[A-Za-z0-9_-]{0,24}[xX]{6}|[Yy][Oo][Uu][Rr])"
+_HEX = "[0-9a-f]"
+_WORD = "[A-Za-z0-9]"
+_TOKEN = "[A-Za-z0-9_-]"
+
+_WORD_PREFIXES = (
+    "gh[pousr]_ gsk_ xai- pplx- r8_ hf_ api_org_ csk- fw_ tgp_v1_ d[ops]o?[pr]?_v1_ lin_(?:api|oauth)_ (?:sk|rk)_(?:live|test|prod)_ "
+    "whsec_ shp(?:at|ca|pa|ss|ua)_ sb[p]_ NRAK- ntn_ secret_ rubygems_ tfp_ oy2 CCIPRJ_ CCIPAT_ bk[up]a_ apify_api_ "
+    "e2b_ rpa_ nf[pco]_ vc[pkair]_ ATBB EAA[A-Za-z0-9] sq0(?:atp|csp|idp)- PMAK- dapi glc_ pat_ figu_ fly_ GR1348941 cio_ "
+    "duffel_(?:live|test)_ shippo_(?:live|test)_ hst[rv]_ sgp_ tskey-(?:auth|api|client)- kagi_ rdme_ ulp_ sntryu_ "
+).split()
+_TOKEN_PREFIXES = (
+    "github_pat_ xox[abeoprs]- xoxe\\.xox[bp]- xapp- glpat- gldt- glrt- glptt- glft- glsoat- glcbt- glimt- glagent- "
+    "gloas- glffct- dckr_(?:pat|oat)_ figd_ figo[hr]_ glsa_ pscale_(?:tkn|pw|oauth)_ fo1_ fm[12][ar]?_ FlyV1[ ]fm2_ "
+    "nvapi- lsv2_(?:pt|sk)_ tvly- pcsk_ pypi- pul- sbp_ sb_secret_ sntrys_ ops_ tskey- ATATT3 ATCTT3 "
+    "hv[sbr]\\. dp\\.(?:pt|st|ct|sa|scim|audit)\\. ya29\\. GOCSPX- AQ\\.Ab 1//0 AGE-SECRET-KEY-1 sl\\. mfa\\. re_ jina_ "
+    "pat-(?:na|eu)\\d- v1\\.0- cfut_ cfat_ ak_ napi_ dt0[a-z]01\\. PRIVATE-AI aio_ AIza"
+).split()
+_EXACT = (
+    r"(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])",
+    rf"key-{_HEX}{{32}}(?![A-Za-z0-9])",
+    rf"SK{_HEX}{{32}}(?![A-Za-z0-9])",
+    rf"SG\.{_TOKEN}{{16,24}}\.{_TOKEN}{{16}}",
+    rf"[MNO]{_TOKEN}{{23,27}}\.{_TOKEN}{{6}}\.{_TOKEN}{{27}}",
+    rf"{_WORD}{{14}}\.atlasv1\.{_TOKEN}{{20}}",
+    r"\d{8,10}:AA[A-Za-z0-9_-]{31}",
+    r"LS0tLS1CRUdJTi(?:BQUklWQVRF|BSU0EgUFJJVkFURS|BFQyBQUklWQVRF|BPUEVOU1NIIFBSSVZBVE|BFTkNSWVBURUQgUFJJVkFURS|BEU0EgUFJJVkFURS)",
+)
+_PATHS = (
+    r"hooks\.slack\.com/(?:services|workflows|triggers)/(?=T)[A-Za-z0-9_/]{20}",
+    r"discord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d{5,25}/[A-Za-z0-9_-]{16}",
+    r"\.webhook\.office\.com/webhookb2/[A-Za-z0-9@/-]{20}",
+)
+
+_SOURCE = (
+    "|".join(
+        (
+            rf"{EDGE}(?:sk-ant-{_REAL}{_LIVELY}{_TOKEN}{{8}}",
+            rf"sk-(?:proj|or-v1|or|svcacct|admin)-{_REAL}{_LIVELY}{_TOKEN}{{10}}",
+            rf"(?:{'|'.join(_WORD_PREFIXES)}){_REAL}{_MIXED}{_WORD}{{16}}",
+            rf"npm_{_REAL}{_MIXED}{_WORD}{{24}}",
+            rf"(?:{'|'.join(_TOKEN_PREFIXES)}){_REAL}{_MIXED}[A-Za-z0-9_.-]{{16}}",
+            *_EXACT,
+        )
+    )
+    + ")"
+)
+
+
+def _json_web_token(_before: str, ahead: str, _ends: bool) -> Decision | None:
+    found = _JWT.match(ahead)
+    return (0, found.end(), _DOTTED_TAIL, REDACTED) if found else None
+
+
+def _bare_key(_before: str, ahead: str, _ends: bool) -> Decision | None:
+    """Keys with nothing but `sk-` in front: the rest must be one long mix of letters and digits."""
+    found = _BARE_KEY.match(ahead)
+    if found is None or not _LONG_RUN.search(ahead[: found.end()]) or is_placeholder(ahead[3:30]):
+        return None
+    return 0, found.end(), _TOKEN_TAIL, REDACTED
+
+
+_BARE_KEY = re.compile(rf"sk-{_REAL}{_MIXED}[A-Za-z0-9_-]{{16,80}}")
+_LONG_RUN = re.compile(r"(?=[A-Za-z]{0,30}[0-9])(?=[0-9]{0,30}[A-Za-z])[A-Za-z0-9]{12}")
+_JWT = re.compile(
+    r"eyJ(?:(?:hbGci|0eXAi|raWQi|lbmMi|jdHki|6aXAi|qa3Ui|4NWMi|4NXQi|hcHUi|lcGsi)[A-Za-z0-9_-]{8}"
+    rf"|[A-Za-z0-9_-]{{8,{AHEAD - 20}}}\.[A-Za-z0-9_-]{{6}})"
+)
+_TOKEN_TAIL = RunTail(r"[A-Za-z0-9_+/=%-]|\.(?=[A-Za-z0-9_-]{6})", look=7)
+_DOTTED_TAIL = RunTail(r"[A-Za-z0-9_.=-]")
+_RUN = "a" * 16
+_RUN_TABLE = bytes(97 if chr(code).isalnum() or code in b"_-." else 32 for code in range(256))
+
+
+def has_long_run(text: str) -> bool:
+    """Whether any stretch is long enough to be an issued token; cheap, and false for plain prose."""
+    return _RUN in text.encode("utf-8", "replace").translate(_RUN_TABLE).decode("ascii")
+
+
+SHAPES: tuple[Rule, ...] = (
+    Rule((), _SOURCE, _TOKEN_TAIL, hint=has_long_run),
+    Rule(
+        ("hooks.slack.com", "/webhooks/", "webhook.office.com"), "|".join(_PATHS), RunTail(r"[A-Za-z0-9_/@-]")
+    ),
+    Rule(("sk-",), rf"{EDGE}(?=sk-[A-Za-z0-9])", decide=_bare_key, at_start=True),
+    Rule(
+        ("eyJ",),
+        r"(?:(?<![A-Za-z0-9_+/-])|(?<=\\[nrtbf])|(?<=%[0-9A-Fa-f]{2}))(?=eyJ)",
+        decide=_json_web_token,
+        at_start=True,
+    ),
+)

@@ -1,0 +1,124 @@
+"""Whether a value that stands after a telling name is a secret, a placeholder or an ordinary word.
+
+Everything here is pure and looks at one short text (the callers cut it to a bounded window).
+"""
+
+from __future__ import annotations
+
+import re
+
+_ORDINARY = frozenset(
+    "true false null none nil undefined void unknown any never string str text bytes int integer number float "
+    "bool boolean object array list dict map optional required mandatory hidden masked redacted password passwd "
+    "passphrase secret token key value values username user name email str[] string[] char varchar "
+    "enabled disabled yes no on off default empty blank missing invalid valid expired incorrect wrong "
+    "changeme change_me changeit example sample test dummy fake placeholder todo tbd n/a na unset same-origin include omit "
+    "sha1 sha256 sha384 sha512 md5 base64 base32 utf8 utf-8 utf16 ascii hex bcrypt argon2 argon2id argon2i scrypt "
+    "pbkdf2 x509 ed25519 rs256 hs256 es256 rsa2048 rsa4096 aes256 aes128 aes-256 aes-256-gcm aes-128-gcm "
+    "aes-256-cbc oauth oauth2 oauth1 oauth2.0 openid jwt bearer basic digest http https 2fa mfa totp sso saml saml2 "
+    "i18n l10n utf-16 latin1 iso-8859-1 http2 http1.1 h2 ipv4 ipv6 base58 p12 pkcs1 pkcs8 pkcs12 ecdsa "
+    "env stdin prompt keychain keyring vault file inherit self this".split()
+)
+_KNOWN_PASSWORDS = frozenset(
+    "letmein swordfish opensesame qwerty qwertyuiop monkey dragon iloveyou sunshine princess football welcome "
+    "shadow batman superman hunter topsecret supersecret mysecret sesame toor correcthorsebatterystaple asdfgh "
+    "asdfghjkl zxcvbn trustno mypassword secretpassword supersecretpassword verysecret s3cret p4ssword".split()
+)
+_PLACEHOLDER = re.compile(
+    r"""(?xi)
+      \$ (?: [a-z_] \w* | \{ | \( | \$ )  | %\( | %[a-z_]\w*% | %[sdvr]\b | \{\{ | \{ [\w.\ \[\]'"!:]* \} | \# \{
+    | < | \* {2} | \.{2} | … | • | x{3,} (?:-|_|\b|$) | -{3} | _{3}
+    | \[ (?:redacted|hidden|masked|removed|filtered|secret|your|omitted)
+    | (?:redacted|removed|masked|hidden|filtered|omitted) \b
+    | your (?:[-_ .]|[a-z]*(?:key|token|password|secret)) | insert | replace | change[-_]?(?:me|this|it) | put[-_ ]
+    | paste | enter[-_ ] | (?:my|the|a|some)[-_](?:api|secret|token|password|key|access)[-_a-z]*$
+    | (?:op|vault|env|keyring|ssm|secretsmanager|awssm|gcpsm|file):(?!\S*@) | \$?env: | arn:aws | enc\[ | !vault
+    | @@ | todo | fixme | dummy | placeholder | example[-_ ]
+    """
+)
+_ALL_SAME = re.compile(r"(.)\1*")
+_CODE = re.compile(r"[()\[\]{}]|->|=>|::|\|\||&&|\?\.")
+_DOTTED = re.compile(r"[A-Za-z_$][\w$]*(?:\??\.[A-Za-z_$][\w$]*)+[!;,]?")
+_PATH = re.compile(
+    r"(?:~|\.{1,2})?/[\w.@~-]*(?:/|$)|[A-Za-z]:[\\/]|\.{1,2}/|[\w.-]+/[\w./-]+\.\w{1,5}$|https?://"
+)
+_STEM = re.compile(r"(?i)pass|secret|token|key|pwd|cred|auth|cookie")
+_VERSION = re.compile(r"(?i)v?\d+(?:\.\d+)+\S*|\d{4}-\d\d-\d\d\S*|v\d+(?:alpha|beta)?\d*")
+_IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*")
+_LETTER = re.compile(r"[A-Za-z]")
+_DIGIT = re.compile(r"[0-9]")
+_SYMBOL = re.compile(r"[!@#$%^&*+=~?]")
+_INNER_CAPITAL = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]")
+
+
+def is_placeholder(value: str) -> bool:
+    """Whether the text only shows where a secret would stand."""
+    if not value or value.lower() in _ORDINARY or _PLACEHOLDER.match(value):
+        return True
+    return _ALL_SAME.fullmatch(value) is not None
+
+
+def is_reference(value: str) -> bool:
+    """Whether the text names the place of a secret (`${VAR}`, `<your key>`) or was redacted already."""
+    return _PLACEHOLDER.match(value) is not None
+
+
+def is_type(value: str) -> bool:
+    """Whether the text is the name of a type, as in a schema by example."""
+    return value in _TYPES
+
+
+_TYPES = frozenset(("string", "str", "number", "integer", "boolean", "String", "SecretStr"))
+
+
+def is_code(value: str) -> bool:
+    """Whether the bare text is a piece of a program or a path rather than a value."""
+    return bool(_CODE.search(value) or _DOTTED.fullmatch(value) or _PATH.match(value))
+
+
+def is_number(value: str) -> bool:
+    return value.replace("_", "").replace(",", "").replace(".", "").lstrip("+-").isdigit()
+
+
+def looks_chosen(value: str) -> bool:
+    """Whether a bare text is likely a password somebody chose: letters with digits or symbols, or a famous one."""
+    lowered = value.lower()
+    if lowered in _KNOWN_PASSWORDS:
+        return True
+    if len(value) < 5 or _VERSION.fullmatch(value):
+        return False
+    if not _LETTER.search(value):
+        return bool(_SYMBOL.search(value)) or (len(value) >= 6 and value.isdigit())
+    return bool(_DIGIT.search(value) or _SYMBOL.search(value[:-1]) or len(value) >= 24)
+
+
+def looks_issued(value: str) -> bool:
+    """Whether a text is likely a credential some machine issued: long, one word, letters mixed with digits."""
+    if len(value) < 12 or any(character.isspace() for character in value):
+        return False
+    if _VERSION.fullmatch(value) or is_code(value) or is_placeholder(value):
+        return False
+    if _DIGIT.search(value) and _LETTER.search(value):
+        return len(value) >= 16 or not _SEPARATED_WORDS.fullmatch(value)
+    return len(value) >= 20 and bool(_INNER_CAPITAL.search(value)) and not _IDENTIFIER_WORDS.fullmatch(value)
+
+
+_SEPARATED_WORDS = re.compile(r"[A-Za-z]{3,}(?:[-_.:/ ]?[A-Za-z]{2,})*[-_.:]?\d{1,4}")
+_IDENTIFIER_WORDS = re.compile(r"[A-Za-z]?[a-z]+(?:[A-Z][a-z]+){1,8}")
+
+
+def repeats_name(name: str, value: str) -> bool:
+    """Whether a text speaks of its own name: labels, enum members, other variables of the same kind."""
+    plain = re.sub(r"[^a-z]", "", value.lower())
+    return plain in re.sub(r"[^a-z]", "", name.lower()) or (
+        _IDENTIFIER.fullmatch(value) is not None
+        and _STEM.search(value) is not None
+        and not _DIGIT.search(value)
+    )
+
+
+def is_prose(value: str) -> bool:
+    """Whether a quoted text of several words is a sentence or a label, not a pass phrase."""
+    if " " not in value.strip():
+        return False
+    return _STEM.search(value) is not None or value.rstrip()[-1:] in ".?!:…" or value[:1].isupper()
