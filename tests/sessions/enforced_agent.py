@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from robota.core.events import ToolEnded
 from robota.core.hooks import HookOutcome, parse_hooks, run_hooks
 from robota.core.messages import Json, JsonObject, ToolCall, ToolMessage
 from robota.core.robota import AgentConfig, Robota
-from robota.core.tool import Tool
+from robota.core.tool import Tool, ToolContext, ToolResult
 from robota.sessions.approval import ApprovalRequest
 from robota.sessions.permission_enforcer import PermissionEnforcer, PermissionRules
 from robota.testing import ScriptedProvider
@@ -52,6 +52,21 @@ class ConfiguredHooks:
         outcome = await run_hooks(self.config, event, told, matches_rule=matches_rule)
         self.outcomes.append(outcome)
         return outcome
+
+
+class Strict:
+    """A tool that leaves it to others to check its arguments."""
+
+    name = "strict"
+    description = ""
+    parameters: ClassVar[JsonObject] = {
+        "type": "object",
+        "properties": {"n": {"type": "integer"}},
+        "required": ["n"],
+    }
+
+    async def run(self, arguments: JsonObject, context: ToolContext) -> ToolResult:
+        return ToolResult(content=f"got {arguments}")
 
 
 def hook(command: str, matcher: str = "", **more: Json) -> JsonObject:

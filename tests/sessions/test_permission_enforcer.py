@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import anyio
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.sessions.enforced_agent import EnforcedAgent, Person
+from tests.sessions.enforced_agent import EnforcedAgent, Person, Strict
 
 from robota.core.errors import ConfigurationError
 from robota.core.events import ToolEnded
@@ -100,6 +100,8 @@ async def test_the_mode_can_be_changed_and_is_checked(project: Path) -> None:
     await agent.run(write())
     assert (project / "made.txt").exists()
     assert agent.enforcer.rules == PermissionRules(mode="acceptEdits")
+    agent.enforcer.rules = PermissionRules(mode="plan", deny=("Read",))
+    assert agent.enforcer.permission_mode == "plan"
     with pytest.raises(ConfigurationError, match="no permission mode 'yolo'; use one of plan, default"):
         agent.enforcer.permission_mode = "yolo"  # type: ignore[assignment]
     with pytest.raises(ConfigurationError):
@@ -300,18 +302,6 @@ async def test_a_changed_input_may_still_be_forbidden(project: Path) -> None:
 
 
 async def test_a_changed_input_must_fit_the_schema(project: Path) -> None:
-    class Strict:
-        name = "strict"
-        description = ""
-        parameters: ClassVar[JsonObject] = {
-            "type": "object",
-            "properties": {"n": {"type": "integer"}},
-            "required": ["n"],
-        }
-
-        async def run(self, arguments: JsonObject, context: ToolContext) -> ToolResult:
-            return ToolResult(content=f"got {arguments}")
-
     answers = Person(
         PermissionAnswer(allow=True, updated_input={"n": "two"}),
         PermissionAnswer(allow=True, updated_input={"n": 2}),
@@ -393,9 +383,21 @@ async def test_a_question_does_not_hold_up_a_call_that_needs_none(project: Path)
     assert [event.tool_name for event in agent.ended] == ["Read", "Write"]
 
 
-async def test_an_abort_while_a_question_is_open_ends_it(project: Path) -> None:
+class Announcement:
+    """A hook that takes for ever to call somebody."""
+
+    def has(self, event: str) -> bool:
+        return event == "Notification"
+
+    async def fire(self, *args: object, **named: object) -> HookOutcome:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+
+@pytest.mark.parametrize("hooks", [None, Announcement()])
+async def test_an_abort_while_a_question_is_open_ends_it(project: Path, hooks: Announcement | None) -> None:
     closed: list[str] = []
-    agent = EnforcedAgent(project, handler=lambda request: hesitate(request))
+    agent = EnforcedAgent(project, handler=lambda request: hesitate(request), hooks=hooks)
 
     async def hesitate(request: ApprovalRequest) -> bool:
         try:
@@ -488,6 +490,7 @@ class WorkingSandbox(Sandbox):
         ("auto", True, PermissionRules(), {"working_directory": "sub"}, "sandbox"),
         ("auto", True, PermissionRules(), {"workingDirectory": "/"}, "nobody"),
         ("auto", True, PermissionRules(), {"working_directory": ".."}, "nobody"),
+        ("auto", True, PermissionRules(), {"working_directory": 1}, "nobody"),
         ("auto", False, PermissionRules(), {}, "nobody"),
         ("required", True, PermissionRules(), {}, "nobody"),
         ("auto", True, PermissionRules(ask=("Bash(true)",)), {}, "nobody"),
@@ -648,6 +651,25 @@ async def test_whatever_a_port_answers_a_call_gets_a_result(value: object, port:
     result = await enforcer.run_tool(prepared, ToolContext())
     assert isinstance(result, ToolResult)
     assert result.ok == (port == "handler" and value is True)
+
+
+async def test_whoever_runs_tools_may_break_and_the_model_is_told(project: Path) -> None:  # §20.89
+    agent = EnforcedAgent(project, run_tool=Broken(ConnectionError("no container")))
+    assert await agent.run(call("Read", file_path="notes.txt")) == [
+        "Error: Read failed: ConnectionError: no container"
+    ]
+
+
+async def test_a_permission_check_that_breaks_denies(project: Path) -> None:  # §20.89
+    class Hooks(Broken):
+        def has(self, event: str) -> bool:
+            raise self.error
+
+    agent = EnforcedAgent(project, hooks=Hooks(ValueError()), rules=PermissionRules(mode="bypassPermissions"))
+    assert await agent.run(write()) == [
+        "Error: Permission denied. The permission rules could not be evaluated; the fault is in the log."
+    ]
+    assert agent.records[0]["by"] == "fault"
 
 
 async def test_a_cancellation_from_outside_is_not_swallowed(project: Path) -> None:

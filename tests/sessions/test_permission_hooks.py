@@ -6,12 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.sessions.enforced_agent import ConfiguredHooks, EnforcedAgent, Person, hook
+from tests.sessions.enforced_agent import ConfiguredHooks, EnforcedAgent, Person, Strict, hook
 from tests.support.processes import mark
 
 from robota.core.messages import ImagePart, Json, JsonObject
 from robota.core.tool import ToolContext, ToolResult
 from robota.core.tool_batch import PreparedCall
+from robota.sessions.approval import ApprovalRequest
 from robota.sessions.permission_enforcer import PermissionRules
 from robota.testing import call
 
@@ -178,11 +179,12 @@ async def test_an_input_that_a_hook_changed_is_judged_again(project: Path, decis
 
 
 async def test_an_input_that_a_hook_spoiled_does_not_run(project: Path) -> None:
-    hooks = ConfiguredHooks(before(permissionDecision="allow", updatedInput={"content": 5}), project)
-    agent = EnforcedAgent(project, hooks=hooks)
-    [content] = await agent.run(WRITE)
-    assert "do not fit" in content
-    assert agent.ended[0].error_code == "invalid_arguments"
+    hooks = ConfiguredHooks(before(permissionDecision="allow", updatedInput={"n": "two"}), project)
+    agent = EnforcedAgent(project, hooks=hooks, tools=[Strict()])
+    written, strict = await agent.run(WRITE, call("strict", n=1))
+    assert written.startswith("Error: The arguments of 'Write' do not fit")
+    assert strict.startswith("Error: strict was not run: the hook changed its arguments, and they do not fit")
+    assert [event.error_code for event in agent.ended] == ["invalid_arguments"] * 2
 
 
 async def test_words_of_a_hook_reach_the_model_framed_as_theirs(project: Path) -> None:
@@ -284,6 +286,20 @@ async def test_a_question_to_a_person_is_announced(project: Path) -> None:
     assert len(hooks.outcomes[0].runs) == 1
 
 
+async def test_a_slow_announcement_does_not_keep_the_question_back(project: Path) -> None:
+    answered = project / "answered"
+    wait = f"until [ -e {answered} ]; do sleep 0.01; done"
+    hooks = ConfiguredHooks({"Notification": [hook(wait)]}, project)
+
+    async def handler(request: ApprovalRequest) -> bool:
+        answered.touch()
+        return True
+
+    [content] = await EnforcedAgent(project, hooks=hooks, handler=handler).run(WRITE)
+    assert content.startswith("Written")
+    assert hooks.outcomes[0].runs[0].result.failure is None
+
+
 # --- behind the tool -------------------------------------------------------------------------------
 
 
@@ -304,6 +320,13 @@ async def test_a_hook_puts_another_output_in_the_place(project: Path, output: Js
     assert call_id == agent.ended[0].call_id
     assert (original.content, len(original.parts)) == ("milk", 1)
     assert "milk" not in str(agent.ended[0].metadata)
+
+
+async def test_a_hook_rewords_a_failure_and_it_stays_one(project: Path) -> None:
+    hooks = ConfiguredHooks(after(updatedToolOutput="nothing here"), project)
+    agent = EnforcedAgent(project, hooks=hooks)
+    assert await agent.run(call("Read", file_path="absent")) == ["Error: nothing here"]
+    assert agent.ended[0].outcome == "error"
 
 
 async def test_an_output_that_no_hook_touched_is_not_recorded_twice(project: Path) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from robota.core.messages import JsonObject
@@ -110,7 +111,6 @@ class ApprovalDesk:
     ) -> ToolResult | None:
         if self._handler is None:
             return case.refuse("nobody", f"{NOBODY_TO_ASK} {reason}".rstrip())
-        await self._notify(case)
         call = case.call
         request = ApprovalRequest(
             tool_name=call.request.name,
@@ -123,7 +123,7 @@ class ApprovalDesk:
             agent_id=self._agent_id,
             call_id=call.call_id,
         )
-        given = await consult("The approval handler", self._handler, request)
+        given = await self._put(case, partial(consult, "The approval handler", self._handler, request))
         if given is None:
             return case.refuse("nobody", f"{NOBODY_TO_ASK} {reason}".rstrip())
         answer = read_answer(given)
@@ -175,14 +175,23 @@ class ApprovalDesk:
                     f"The rule {rule} counts for this session only, it could not be saved: {fault.text}"
                 )
 
-    async def _notify(self, case: PermissionCase) -> None:
-        if self._hooks.has("Notification"):
-            told = {
-                "message": f"Permission is needed to use {case.call.request.name}",
-                "title": "Permission needed",
-                "notification_type": "permission_prompt",
-            }
-            await self._hooks.fire("Notification", told, case.call, self._rules.terms(case.cwd))
+    async def _put(self, case: PermissionCase, ask: Callable[[], Awaitable[object]]) -> object:
+        """Put the question; hooks that call somebody to the screen run while it is open."""
+        if not self._hooks.has("Notification"):
+            return await ask()
+        import anyio  # noqa: PLC0415 - loaded with the first question
+
+        told = {
+            "message": f"Permission is needed to use {case.call.request.name}",
+            "title": "Permission needed",
+            "notification_type": "permission_prompt",
+        }
+        terms = self._rules.terms(case.cwd)
+        given = None
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._hooks.fire, "Notification", told, case.call, terms)
+            given = await ask()
+        return given
 
     async def _preview(self, case: PermissionCase) -> str | None:
         preview = getattr(case.call.tool, "preview", None)

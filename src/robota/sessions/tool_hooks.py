@@ -41,10 +41,10 @@ class CallHooks:
         return self._port is not None and self._port.has(event)
 
     async def fire(self, event: str, told: JsonObject, call: PreparedCall, terms: Terms) -> HookOutcome:
+        """Ask the hooks of an event that has some."""
         from robota.core.hooks.outcome import HookOutcome  # noqa: PLC0415 - see above
 
-        if self._port is None:
-            return HookOutcome(event=event)
+        assert self._port is not None
         common: JsonObject = {"permission_mode": terms.mode}
         if self._agent_id:
             common["agent_id"] = self._agent_id
@@ -101,7 +101,7 @@ def describe_call(call: PreparedCall, cwd: str) -> JsonObject:
 
     A guard that looks for `file_path` must not be passed by a call that spells it `filePath`.
     """
-    properties = {} if call.tool is None else call.tool.parameters.get("properties", {})
+    properties = {} if call.tool is None else call.tool.parameters.get("properties") or {}
     arguments: JsonObject = {}
     for name, value in call.arguments.items():
         own = name if name in properties else _to_snake_case(name)
