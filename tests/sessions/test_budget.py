@@ -10,21 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from robota.core.context import estimate_context_tokens_from_messages
 from robota.core.errors import ConfigurationError, NetworkError, ProviderError
-from robota.core.events import TextDelta
-from robota.core.messages import AssistantMessage, Message, TokenUsage, UserMessage
+from robota.core.messages import TokenUsage, UserMessage
 from robota.core.models import ModelPrice
 from robota.core.provider import (
     ChatRequest,
     MetadataChunk,
     ModelSettings,
-    ReasoningChunk,
     TextChunk,
-    ToolInputChunk,
-    ToolSchema,
 )
-from robota.core.retry import RetryingProvider, RetryPolicy
+from robota.core.retry import RetryingProvider
 from robota.core.robota import Robota
 from robota.providers.openai_compatible import OpenAICompatibleProvider
 from robota.providers.scripted import Reply
@@ -32,7 +27,7 @@ from robota.sessions.budget import Budget, BudgetedProvider, BudgetExceededError
 from robota.sessions.usage import UsageLedger
 from robota.sessions.usage_meter import InputSize
 from robota.sessions.usage_report import UsageTotals
-from robota.testing import Delay, Fail, Gate, ModelServer, ScriptedProvider, Stall, call, fixed_ports
+from robota.testing import Delay, Fail, Gate, ModelServer, ScriptedProvider, Stall, call
 from robota.tools.function_tool import tool
 
 pytestmark = pytest.mark.anyio
@@ -40,6 +35,10 @@ pytestmark = pytest.mark.anyio
 PRICES = {"m": ModelPrice(input=1.0, output=10.0)}
 REQUEST = ChatRequest(model="m", messages=[UserMessage("x" * 400, id="1")])
 SIZE = InputSize().estimate(REQUEST)
+
+
+class CachePrice(ModelPrice, frozen=True):
+    cache_write: float | None = None
 
 
 def used(ledger: UsageLedger) -> tuple[int, int, int]:
@@ -147,6 +146,31 @@ async def test_the_model_that_answered_gives_the_price_when_the_asked_one_has_no
     assert provider.ledger.total.cost_usd == 1.0
 
 
+async def test_a_request_without_any_model_is_listed_under_its_provider() -> None:
+    provider, _ = budgeted([MetadataChunk({"model": ["no"]}), "x"])
+    await drain(provider, ChatRequest(model="", messages=[]))
+    assert provider.ledger.snapshot().models[0].model == "scripted"
+
+
+async def test_input_that_may_have_to_be_written_to_a_cache_is_reserved_at_that_price() -> None:
+    prices = {"m": CachePrice(input=1.0, output=10.0, cache_write=2.0)}
+    provider = BudgetedProvider(
+        ScriptedProvider(), UsageLedger(prices=prices), Budget(max_cost_usd=SIZE * 1.5e-6)
+    )
+    assert (await refusal(provider)).limit == "cost"
+
+
+async def test_a_provider_that_does_not_stream_is_told_how_to() -> None:
+    class Wrong:
+        name = "wrong"
+
+        async def stream(self, request: ChatRequest) -> list[str]:
+            return []
+
+    with pytest.raises(ProviderError, match="must return an async generator"):
+        await drain(BudgetedProvider(Wrong(), UsageLedger()))  # type: ignore[arg-type]  # that is the point
+
+
 @pytest.mark.parametrize("value", [-1, float("nan"), float("inf"), True, "5"])
 def test_a_limit_that_is_no_amount_is_refused(value: float) -> None:
     with pytest.raises(ConfigurationError, match="max_cost_usd must be a number"):
@@ -168,107 +192,6 @@ async def test_earlier_processes_of_the_session_have_used_from_the_same_budget()
     assert inner.requests == []
 
 
-# --- what a request counts as -------------------------------------------------------------------------
-
-
-async def test_a_service_that_reports_nothing_is_counted_by_estimate() -> None:
-    provider, _ = budgeted(
-        [ReasoningChunk("y" * 40), "x" * 80, ToolInputChunk(0, "z" * 20), call("f", a="z")]
-    )
-    await drain(provider)
-    assert used(provider.ledger) == (1, SIZE, 35)
-    assert provider.ledger.total.estimated_tokens == SIZE + 35
-
-
-async def test_usage_in_metadata_counts_when_there_is_no_other() -> None:
-    provider, _ = budgeted([MetadataChunk({"usage": {"promptTokens": 7, "completionTokens": 3}}), "x"])
-    await drain(provider)
-    assert used(provider.ledger) == (1, 7, 3)
-
-
-async def test_the_last_report_of_a_reply_stands() -> None:
-    provider, _ = budgeted([TokenUsage(7, 1), "x" * 80, TokenUsage(7, 9)])
-    await drain(provider)
-    assert used(provider.ledger) == (1, 7, 9)
-
-
-@pytest.mark.parametrize("budget", [Budget(), Budget(max_tokens=10**9)])
-async def test_a_request_that_failed_before_the_first_word_counts_no_tokens(budget: Budget) -> None:
-    provider, _ = budgeted([Fail(NetworkError("refused"))], budget=budget)
-    with pytest.raises(NetworkError):
-        await drain(provider)
-    assert used(provider.ledger) == (1, 0, 0)
-
-
-async def test_a_reply_that_breaks_counts_what_was_sent_and_written_by_then() -> None:
-    provider, _ = budgeted(["x" * 80, Fail(NetworkError("broke"))])
-    with pytest.raises(NetworkError):
-        await drain(provider)
-    assert used(provider.ledger) == (1, SIZE, 20)
-
-
-async def test_a_reply_that_breaks_after_a_report_counts_what_was_written_since() -> None:
-    provider, _ = budgeted([TokenUsage(7, 1, 5), "x" * 80, Fail(NetworkError("broke"))])
-    with pytest.raises(NetworkError):
-        await drain(provider)
-    assert used(provider.ledger) == (1, 7, 20)
-    assert provider.ledger.total.estimated_tokens == 19
-    assert provider.ledger.total.cache_read_tokens == 5
-
-
-@pytest.mark.parametrize("words", [[], ["x" * 80]])
-async def test_a_reply_that_the_user_stopped_counts_its_input_and_what_was_written(words: list[str]) -> None:
-    provider, inner = budgeted([*words, Stall()])
-    with anyio.CancelScope() as scope:
-
-        async def stop() -> None:
-            while not inner.open_streams:
-                await anyio.lowlevel.checkpoint()
-            scope.cancel()
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(stop)
-            await drain(provider)
-    assert used(provider.ledger) == (1, SIZE, 20 * len(words))
-
-
-async def test_an_aborted_run_counts_for_its_turn() -> None:
-    provider, _ = budgeted(["Hello", Stall()])
-    agent = Robota(provider, model="m")
-    provider.ledger.attach(agent.events)
-    agent.events.on(TextDelta, lambda _: agent.abort())
-    assert (await agent.run("a")).interrupted
-    (turn,) = provider.ledger.snapshot().turns
-    assert (turn.requests, turn.output_tokens) == (1, 2)
-
-
-async def test_retries_inside_are_one_request_and_retries_outside_are_several() -> None:
-    failing: list[Reply] = [[Fail(ProviderError("no", status=529))], ["x", TokenUsage(7, 3)]]
-    policy, ports = RetryPolicy(), fixed_ports()
-    provider = BudgetedProvider(
-        RetryingProvider(ScriptedProvider(*failing), policy=policy, ports=ports), UsageLedger()
-    )
-    await drain(provider)
-    assert used(provider.ledger) == (1, 7, 3)
-    inside, _ = budgeted(*failing)
-    _ = [chunk async for chunk in RetryingProvider(inside, policy=policy, ports=ports).stream(REQUEST)]
-    assert used(inside.ledger) == (2, 7, 3)
-
-
-async def test_a_refusal_is_not_tried_again() -> None:
-    provider, _ = budgeted("x", budget=Budget(max_requests=0))
-    with pytest.raises(BudgetExceededError):
-        _ = [chunk async for chunk in RetryingProvider(provider, ports=fixed_ports()).stream(REQUEST)]
-    assert provider.ledger.total.requests == 0
-
-
-async def test_malformed_chunks_reach_the_engine_and_count_for_nothing() -> None:
-    odd: list[object] = [TextChunk(5), TokenUsage(1.5, 2), MetadataChunk("no")]  # type: ignore[arg-type]
-    provider, _ = budgeted([*odd, "x" * 4])  # type: ignore[list-item]
-    assert (await drain(provider))[:3] == odd
-    assert used(provider.ledger) == (1, SIZE, 1)
-
-
 # --- notices ------------------------------------------------------------------------------------------
 
 
@@ -281,10 +204,13 @@ async def test_most_of_a_budget_used_is_said_once_and_again_for_a_new_budget() -
     assert told == []
     await drain(provider)
     assert told == ["80% of the session's budget is used: 800 tokens of 1,000 tokens."]
-    provider.budget = Budget(max_cost_usd=0.01)
+    provider.budget = Budget(max_cost_usd=0.01, max_tokens=1_100)
     await drain(provider)
-    assert told[1:] == ["90% of the session's budget is used: $0.0090 of $0.0100."]
-    assert len(told) == 2
+    await drain(provider)
+    assert told[1:] == [
+        "90% of the session's budget is used: $0.0090 of $0.0100.",
+        "82% of the session's budget is used: 900 tokens of 1,100 tokens.",
+    ]
 
 
 def test_a_budget_is_described_with_what_is_used() -> None:
@@ -318,6 +244,22 @@ async def test_a_request_that_fits_only_alone_waits_for_the_others() -> None:
             gate.open()
         assert sorted(agent.messages[-1].content for agent in agents) == ["a", "b"]
         assert {row.agent_id: row.output_tokens for row in ledger.snapshot().agents} == {"one": 30, "two": 30}
+
+
+async def test_requests_that_fit_together_run_together() -> None:
+    both = [Gate(), Gate()]
+    async with ModelServer([both[0], "a"], [both[1], "b"]) as server:
+        inner = OpenAICompatibleProvider(base_url=f"{server.url}/v1", api_key="k")
+        parent = BudgetedProvider(inner, UsageLedger(), Budget(max_tokens=1_000))
+        async with inner, anyio.create_task_group() as tasks:
+            for id in ("one", "two"):
+                provider = parent.share(parent.ledger.child(id))
+                agent = Robota(provider, model="m", settings=ModelSettings(max_tokens=100))
+                tasks.start_soon(agent.run, "hello")
+            for gate in both:
+                await gate.reached.wait()
+            for gate in both:
+                gate.open()
 
 
 async def test_parallel_agents_together_exceed_a_budget_by_one_output_at_most() -> None:
@@ -401,7 +343,7 @@ def test_no_number_of_agents_exceeds_a_budget_by_more_than_one_output(
     agents: list[list[tuple[int, int, bool]]], limit: str, size: int
 ) -> None:
     maximum = size * (100 if limit == "max_tokens" else 0.0005 if limit == "max_cost_usd" else 1)
-    budget = Budget(**{limit: maximum})
+    budget = Budget(**{limit: maximum})  # type: ignore[arg-type]  # whole where it must be
     ledger = UsageLedger(prices=PRICES)
 
     async def live() -> None:
@@ -426,43 +368,3 @@ def test_no_number_of_agents_exceeds_a_budget_by_more_than_one_output(
         "max_cost_usd": total.cost_usd <= maximum + 50 * 10 / 1_000_000 + 1e-9,
         "max_requests": total.requests <= maximum,
     }[limit]
-
-
-# --- the size of a request ------------------------------------------------------------------------------
-
-
-class Watched(list[Message]):
-    """A list that counts how many of its messages were looked at."""
-
-    looks = 0
-
-    def __getitem__(self, at: int) -> Message:  # type: ignore[override]  # the estimator takes no slices
-        self.looks += 1
-        return super().__getitem__(at)
-
-
-def test_the_first_request_is_estimated_like_any_context_with_its_tools_added() -> None:
-    messages: list[Message] = [UserMessage("hello"), AssistantMessage("hi"), UserMessage("漢字" * 50)]
-    plain = ChatRequest(model="m", messages=messages)
-    estimate = InputSize().estimate(plain)
-    assert abs(estimate - estimate_context_tokens_from_messages(messages).tokens) <= 1
-    tools = (ToolSchema("read", "Read a file. " * 10, {"type": "object"}),)
-    assert InputSize().estimate(ChatRequest(model="m", messages=messages, tools=tools)) > estimate + 30
-
-
-def test_a_reply_that_was_counted_stands_for_everything_before_it() -> None:
-    counted = AssistantMessage("hi", metadata={"inputTokens": 5_000, "outputTokens": 100})
-    tail = UserMessage("x" * 400)
-    messages = Watched([*[UserMessage("old")] * 1_000, counted, tail])
-    alone = InputSize().estimate(ChatRequest(model="m", messages=[tail]))
-    assert InputSize().estimate(ChatRequest(model="m", messages=messages)) == 5_100 + alone
-    assert messages.looks <= 3
-
-
-def test_without_any_count_only_what_is_new_is_looked_at() -> None:
-    size, messages = InputSize(), Watched(UserMessage("old") for _ in range(1_000))
-    first = size.estimate(ChatRequest(model="m", messages=messages))
-    messages.looks = 0
-    messages.append(UserMessage("new"))
-    assert first < size.estimate(ChatRequest(model="m", messages=messages)) < first + 100
-    assert messages.looks <= 3

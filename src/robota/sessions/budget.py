@@ -235,11 +235,12 @@ class BudgetedProvider(ProviderWrapper):
             while not gate.admit(need):
                 if not await gate.wait(self._sign_of_life):
                     yield MetadataChunk({})
+        received = 0
         try:
             async with aclosing(open_stream(self.inner, request)) as chunks:
                 async for chunk in chunks:
-                    if type(chunk) is TextChunk and type(chunk.text) is str:
-                        meter.received += text_size(chunk.text)
+                    if type(chunk) is TextChunk and type(text := chunk.text) is str:
+                        received += len(text) if text.isascii() else text_size(text)
                     else:
                         meter.note(chunk)
                     yield chunk
@@ -248,6 +249,7 @@ class BudgetedProvider(ProviderWrapper):
             meter.failed = True
             raise
         finally:
+            meter.received += received
             self._settle(request, meter)
             if need is not None:
                 gate.release(need)

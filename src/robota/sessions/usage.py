@@ -29,6 +29,8 @@ class UsageLedger:
     __slots__ = ("_book", "_fresh", "_prices", "agent_id", "purpose", "root")
 
     def __init__(self, *, prices: Mapping[str, ModelPrice] | None = None) -> None:
+        for price in () if prices is None else prices.values():
+            Rates(price)  # refuses what is no price now, not in the middle of a run
         self._prices = prices
         self._book: Book | None = None
         self._fresh: dict[str, int] | None = None
