@@ -68,7 +68,7 @@ def texts(messages: Sequence[Message]) -> list[str]:
 
 
 def assert_can_go_on(imported: ImportedTranscript) -> None:
-    """What a conversation of ours would send is valid, both of all messages and from the last compaction on."""
+    """What a conversation of ours would send is valid: of all messages, and from the last compaction on."""
     for messages in (imported.messages, imported.view):
         store = ConversationStore()
         for message in messages:
@@ -480,7 +480,7 @@ def test_a_session_id_that_cannot_name_a_file_is_replaced(tmp_path: Path, theirs
 
 def test_the_caller_may_choose_the_id_but_not_an_unsafe_one() -> None:
     assert read_claude_transcript(str(SAMPLE), session_id="mine").id == "mine"
-    with pytest.raises(ValidationError, match="cannot name a file"):
+    with pytest.raises(ValidationError, match="cannot be a session id"):
         read_claude_transcript(str(SAMPLE), session_id="../mine")
 
 

@@ -8,7 +8,6 @@ wrong. Reading happens twice in pieces, so that a transcript may be far larger t
 from __future__ import annotations
 
 from datetime import datetime
-from re import fullmatch
 
 from msgspec import Struct, to_builtins
 
@@ -17,13 +16,12 @@ from robota.core.history import HistoryEntry
 from robota.core.messages import JsonObject, Message
 from robota.core.ports import new_uuid
 from robota.sessions.files import REAL_FILES, Files
+from robota.sessions.session_record import check_session_id
 from robota.sessions.transcript_content import text_of
 from robota.sessions.transcript_draft import TranscriptDraft
 from robota.sessions.transcript_files import SubagentTranscript, find_subagents
 from robota.sessions.transcript_lines import Problems, TranscriptIndex, index_transcript, read_line
 from robota.sessions.transcript_tree import conversation_lines
-
-_SAFE_ID = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
 
 
 class TranscriptError(StorageError):
@@ -84,11 +82,8 @@ def read_claude_transcript(
     `session_id` is the id of the imported session; without it the transcript's own is kept if it can name a
     file.
     """
-    if session_id is not None and not fullmatch(_SAFE_ID, session_id):
-        raise ValidationError(
-            f"The session id {session_id!r} cannot name a file; use letters, digits, '.', '_' and '-'.",
-            field="session_id",
-        )
+    if session_id is not None:
+        check_session_id(session_id)
     problems, draft = Problems(), TranscriptDraft()
     try:
         fd = files.open_read(path)
@@ -101,7 +96,7 @@ def read_claude_transcript(
         finally:
             files.close(fd)
     except OSError as error:
-        raise TranscriptError(f"The transcript {path} cannot be read: {error.strerror}.") from error
+        raise TranscriptError(f"The transcript {path} cannot be read: {error.strerror or error}.") from error
     return _finish(path, session_id, index, draft, problems)
 
 
@@ -117,7 +112,7 @@ def _finish(
         own_id = path.rpartition("/")[2].removesuffix(".jsonl")
     origin: JsonObject = {"format": "claude-code", "path": path, **draft.facts}
     return ImportedTranscript(
-        id=session_id or (own_id if fullmatch(_SAFE_ID, own_id) else new_uuid()),
+        id=session_id or _safe_id(own_id),
         cwd=draft.cwd,
         created_at=history[0].timestamp,
         updated_at=max(entry.timestamp for entry in history),
@@ -129,6 +124,13 @@ def _finish(
         subagents=find_subagents(path),
         problems=problems.sentences(),
     )
+
+
+def _safe_id(own_id: str) -> str:
+    try:
+        return check_session_id(own_id)
+    except ValidationError:
+        return new_uuid()
 
 
 def _without_conversation(path: str, lines: int, problems: Problems) -> str:

@@ -27,7 +27,7 @@ from robota.sessions.transcript_content import (
 )
 from robota.sessions.transcript_lines import Problems
 
-NO_RESULT = "Interrupted; effects unknown: the transcript has no result for this call."
+NO_RESULT = "Error: interrupted; effects unknown. The transcript has no result for this call."
 _ENVELOPE = frozenset(
     (
         "type", "subtype", "uuid", "parentUuid", "logicalParentUuid", "sessionId", "timestamp", "isSidechain",

@@ -1,0 +1,1 @@
+"""Sessions for people and for other machines: Markdown, one self-contained page, a shareable artifact."""

@@ -1,0 +1,238 @@
+"""A session as every export reads it: redacted, in turns, each call beside its result.
+
+Whatever the record holds, something readable comes out: an entry that no message can be made of is shown as
+the JSON that it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Protocol, TypeAlias
+
+from msgspec import Struct, field, to_builtins
+
+from robota.core.context import normalize_usage
+from robota.core.errors import ValidationError
+from robota.core.history import HistoryEntry, message_to_history_entry
+from robota.core.messages import (
+    AssistantMessage,
+    FilePart,
+    ImagePart,
+    Json,
+    JsonObject,
+    Message,
+    SystemMessage,
+    TokenUsage,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from robota.sessions.message_codec import history_entry_from_record, message_from_record, read_time
+
+START_OF_TIME = datetime.fromtimestamp(0, UTC)
+_MESSAGES = SystemMessage | UserMessage | AssistantMessage | ToolMessage
+
+
+class _Record(Protocol):
+    def to_mapping(self) -> JsonObject: ...
+
+
+class _Imported(Protocol):
+    @property
+    def record(self) -> JsonObject: ...
+
+
+Exportable: TypeAlias = Mapping[str, Json] | _Record | _Imported
+"""A session record, its mapping in the spelling used on disk, or an imported transcript."""
+
+
+class Step(Struct, frozen=True):
+    """One thing that happened: a message, with the results of its calls, or an event."""
+
+    entry: HistoryEntry
+    results: tuple[ToolMessage | None, ...] = ()
+    """One for each call of an assistant message."""
+
+    @property
+    def calls(self) -> Sequence[tuple[ToolCall, ToolMessage | None]]:
+        message = self.entry.data
+        return (
+            tuple(zip(message.tool_calls, self.results, strict=True))
+            if isinstance(message, AssistantMessage)
+            else ()
+        )
+
+
+class Turn(Struct):
+    """A prompt and everything that it led to; the first one may have no prompt."""
+
+    steps: list[Step] = field(default_factory=list)
+    usage: TokenUsage = TokenUsage()
+
+
+class ExportSource(Struct, frozen=True, kw_only=True):
+    id: str
+    name: str
+    cwd: str
+    model: str
+    created_at: str
+    updated_at: str
+    turns: list[Turn]
+
+    @property
+    def title(self) -> str:
+        return self.name or f"Session {self.id}"
+
+    @property
+    def usage(self) -> TokenUsage:
+        return sum((turn.usage for turn in self.turns), TokenUsage())
+
+
+def plain_record(record: Exportable, *, redact: bool, secrets: Sequence[str]) -> JsonObject:
+    """The record as JSON values; by default without anything that looks like a secret."""
+    if isinstance(record, Mapping):
+        mapping: Mapping[str, Json] = record
+    else:
+        mapping = record.to_mapping() if hasattr(record, "to_mapping") else record.record
+    plain = to_builtins(dict(mapping))
+    if redact:
+        from robota.sessions.redaction import redact as remove_secrets  # noqa: PLC0415 - its tables are large
+
+        plain = remove_secrets(plain, secrets=secrets)
+    return dict(plain)
+
+
+def read_source(record: Exportable, *, redact: bool, secrets: Sequence[str]) -> ExportSource:
+    plain = plain_record(record, redact=redact, secrets=secrets)
+    moment = read_time(plain.get("createdAt")) or START_OF_TIME
+    entries = _timeline(plain, moment)
+    return ExportSource(
+        id=_text(plain, "id"),
+        name=_text(plain, "name"),
+        cwd=_text(plain, "cwd"),
+        model=_text(plain, "model"),
+        created_at=_text(plain, "createdAt"),
+        updated_at=_text(plain, "updatedAt"),
+        turns=_turns(_steps(entries)),
+    )
+
+
+def _timeline(plain: JsonObject, moment: datetime) -> list[HistoryEntry]:
+    """The whole history; messages that it lacks are put in where their time says."""
+    stored = _objects(plain, "messages")
+    history = [_entry(data, moment) for data in _objects(plain, "history")]
+    known = {entry.id for entry in history if entry.category == "chat"}
+    if known and all(not _text(data, "id") or _text(data, "id") in known for data in stored):
+        return history
+    messages = [_message(data, moment, number) for number, data in enumerate(stored)]
+    own = {entry.id for entry in messages}
+    return _merge(messages, [entry for entry in history if entry.id not in own])
+
+
+def _merge(first: list[HistoryEntry], second: list[HistoryEntry]) -> list[HistoryEntry]:
+    """Both in their order; an entry of the second stands before the first one that is later."""
+    merged: list[HistoryEntry] = []
+    place = 0
+    for entry in first:
+        while place < len(second) and second[place].timestamp < entry.timestamp:
+            merged.append(second[place])
+            place += 1
+        merged.append(entry)
+    return merged + second[place:]
+
+
+def _entry(data: JsonObject, moment: datetime) -> HistoryEntry:
+    try:
+        return history_entry_from_record(data, timestamp=moment)
+    except ValidationError as error:
+        return _unreadable(data, moment, error)
+
+
+def _message(data: JsonObject, moment: datetime, number: int) -> HistoryEntry:
+    try:
+        return message_to_history_entry(message_from_record(data, id=f"message-{number}", timestamp=moment))
+    except ValidationError as error:
+        return _unreadable(data, moment, error)
+
+
+def _unreadable(data: JsonObject, moment: datetime, error: ValidationError) -> HistoryEntry:
+    return HistoryEntry(
+        category="event",
+        type="unreadable",
+        data={"reason": str(error), "entry": data},
+        id=_text(data, "id"),
+        timestamp=read_time(data.get("timestamp")) or moment,
+    )
+
+
+def _steps(entries: list[HistoryEntry]) -> list[Step]:
+    """Results move to their calls; one without a call stays where it is."""
+    results: dict[tuple[int, int], ToolMessage] = {}
+    waiting: dict[str, tuple[int, int]] = {}
+    taken: set[int] = set()
+    for place, entry in enumerate(entries):
+        message = entry.data
+        if isinstance(message, AssistantMessage):
+            waiting |= {call.id: (place, number) for number, call in enumerate(message.tool_calls)}
+        elif isinstance(message, ToolMessage) and message.tool_call_id in waiting:
+            results[waiting.pop(message.tool_call_id)] = message
+            taken.add(place)
+    return [
+        Step(
+            entry,
+            tuple(results.get((place, number)) for number in range(len(entry.data.tool_calls)))
+            if isinstance(entry.data, AssistantMessage)
+            else (),
+        )
+        for place, entry in enumerate(entries)
+        if place not in taken
+    ]
+
+
+def _turns(steps: list[Step]) -> list[Turn]:
+    turns: list[Turn] = []
+    for step in steps:
+        message = step.entry.data
+        prompt = isinstance(message, UserMessage) and not message.metadata.get("isMeta")
+        if prompt or not turns:
+            turns.append(Turn())
+        turns[-1].steps.append(step)
+        if isinstance(message, AssistantMessage):
+            turns[-1].usage += normalize_usage(message.metadata) or TokenUsage()
+    return turns
+
+
+def message_of(step: Step) -> Message | None:
+    return step.entry.data if isinstance(step.entry.data, _MESSAGES) else None
+
+
+def attached_size(part: ImagePart | FilePart) -> int:
+    """Bytes of what is attached, from the length of its base64 text."""
+    return (len(part.data) - part.data[-2:].count("=")) * 3 // 4
+
+
+def describe_usage(usage: TokenUsage) -> str:
+    """Token counts in one line; empty when nothing was counted."""
+    if not usage.total_tokens:
+        return ""
+    cached = f" ({usage.cache_read_tokens:,} from cache)" if usage.cache_read_tokens else ""
+    thinking = f" ({usage.reasoning_tokens:,} thinking)" if usage.reasoning_tokens else ""
+    return f"{usage.input_tokens:,} tokens in{cached}, {usage.output_tokens:,} out{thinking}"
+
+
+def describe_time(moment: datetime) -> str:
+    try:
+        return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except OverflowError:  # within hours of the first or last moment there is
+        return moment.isoformat()
+
+
+def _text(data: Mapping[str, Json], name: str) -> str:
+    value = data.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _objects(data: JsonObject, name: str) -> list[JsonObject]:
+    value = data.get(name)
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
