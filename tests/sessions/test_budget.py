@@ -50,7 +50,7 @@ def budgeted(
     *replies: Reply, budget: Budget | None = None, repeat: bool = False
 ) -> tuple[BudgetedProvider, ScriptedProvider]:
     inner = ScriptedProvider(*replies, repeat=repeat)
-    return BudgetedProvider(inner, UsageLedger(prices=PRICES), budget or Budget()), inner
+    return BudgetedProvider(inner, UsageLedger(prices=PRICES), budget), inner
 
 
 async def drain(provider: BudgetedProvider, request: ChatRequest = REQUEST) -> list[object]:
@@ -90,6 +90,9 @@ async def test_a_request_whose_input_does_not_fit_is_not_sent() -> None:
     assert f"1,000 tokens used, and the next request needs up to {SIZE} tokens for its input" in str(error)
     assert len(inner.requests) == 1
     provider.budget = Budget(max_tokens=1_000 + SIZE)
+    await drain(provider)
+    await refusal(provider)
+    provider.budget = None
     await drain(provider)
 
 

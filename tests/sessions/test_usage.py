@@ -119,6 +119,21 @@ async def test_an_empty_reply_counts_although_it_leaves_no_message() -> None:
     assert (ledger.total.requests, ledger.total.input_tokens) == (2, 110)
 
 
+async def test_without_a_counting_provider_events_tell_what_replies_report() -> None:
+    ledger = UsageLedger(prices=PRICES)
+    script = ScriptedProvider(
+        [call("read", size=4), TokenUsage(100, 10)], [TokenUsage(50, 1)], ["x", TokenUsage(60, 2)], ["unsaid"]
+    )
+    agent = Robota(script, model="m", tools=[read])
+    ledger.attach(agent.events)
+    await agent.run("a")
+    await agent.run("b")
+    report = ledger.snapshot()
+    assert (report.total.requests, report.total.input_tokens, report.total.output_tokens) == (4, 210, 13)
+    assert [(turn.requests, turn.tool_calls) for turn in report.turns] == [(3, 1), (1, 0)]
+    assert [row.model for row in report.models] == ["m"]
+
+
 async def test_listening_for_usage_switches_no_delta_and_no_raw_event_on() -> None:
     agent = make_agent(UsageLedger())
     wanted = (TextDelta, ProviderStreamRawDelta, ProviderNativeRawPayload)

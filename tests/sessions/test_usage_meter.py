@@ -42,7 +42,7 @@ def budgeted(
     *replies: Reply, budget: Budget | None = None, repeat: bool = False
 ) -> tuple[BudgetedProvider, ScriptedProvider]:
     inner = ScriptedProvider(*replies, repeat=repeat)
-    return BudgetedProvider(inner, UsageLedger(prices=PRICES), budget or Budget()), inner
+    return BudgetedProvider(inner, UsageLedger(prices=PRICES), budget), inner
 
 
 async def drain(provider: BudgetedProvider, request: ChatRequest = REQUEST) -> list[object]:

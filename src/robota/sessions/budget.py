@@ -198,7 +198,7 @@ class BudgetedProvider(ProviderWrapper):
         self,
         inner: Provider,
         ledger: UsageLedger,
-        budget: Budget = UNLIMITED,
+        budget: Budget | None = None,
         *,
         on_notice: Callable[[str], object] | None = None,
         gate: BudgetGate | None = None,
@@ -206,7 +206,8 @@ class BudgetedProvider(ProviderWrapper):
     ) -> None:
         super().__init__(inner)
         self.ledger = ledger
-        self.gate = BudgetGate(ledger, budget, on_notice) if gate is None else gate
+        ledger.root.metered = True
+        self.gate = BudgetGate(ledger, budget or UNLIMITED, on_notice) if gate is None else gate
         self._sign_of_life = sign_of_life
         self._size = InputSize()
 
@@ -222,8 +223,8 @@ class BudgetedProvider(ProviderWrapper):
         return self.gate.budget
 
     @budget.setter
-    def budget(self, budget: Budget) -> None:
-        self.gate.budget = budget
+    def budget(self, budget: Budget | None) -> None:
+        self.gate.budget = budget or UNLIMITED
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk, None]:
         gate = self.gate
@@ -272,8 +273,8 @@ class BudgetedProvider(ProviderWrapper):
         """Enter the request in the ledger: what the service reported, else the best guess."""
         usage, estimated = meter.read(lambda: self._size.estimate(request))
         asked = request.model or find_default_model(self.inner)
-        name = asked if asked and self.ledger.rates(asked) is not None else meter.model or asked
-        self.ledger.record(name or self.inner.name, usage, estimated=estimated)
+        name = self.ledger.choose_name(asked, meter.model) or self.inner.name
+        self.ledger.record(name, usage, estimated=estimated)
 
 
 def describe_budget(budget: Budget, totals: UsageTotals) -> str:

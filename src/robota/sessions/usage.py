@@ -2,8 +2,9 @@
 
 Requests are entered by the provider that made them (`robota.sessions.budget`), so compactions, subagents,
 stopped replies and whatever else goes through it are counted, and a reply from a cache above it is not.
-Tools and the borders of turns come from events. Only sums are kept: an entry costs the same however long the
-session is. A ledger belongs to one event loop.
+Tools and the borders of turns come from events. Where no such provider is in use, events tell about requests
+as well: what their replies report, and nothing is estimated. Only sums are kept: an entry costs the same
+however long the session is. A ledger belongs to one event loop.
 """
 
 from __future__ import annotations
@@ -13,8 +14,16 @@ from collections.abc import Iterable, Mapping
 
 from robota.core.bus import EventBus, HandlerTable, Unsubscribe
 from robota.core.context import BYTES_PER_TOKEN, read_token_usage
-from robota.core.events import RunCompleted, RunFailed, RunInterrupted, RunStarted, ToolEnded
-from robota.core.messages import AssistantMessage, Message, TokenUsage, UserMessage
+from robota.core.events import (
+    ProviderRequest,
+    ProviderResponseRaw,
+    RunCompleted,
+    RunFailed,
+    RunInterrupted,
+    RunStarted,
+    ToolEnded,
+)
+from robota.core.messages import AssistantMessage, Json, Message, TokenUsage, UserMessage
 from robota.core.models import ModelPrice, find_model_price
 from robota.sessions.usage_book import NAMES_KEPT, Book, Rates, Tally, ToolTally, keep
 from robota.sessions.usage_report import UsageReport, UsageTotals
@@ -26,7 +35,7 @@ class UsageLedger:
     `prices` (US dollars per million tokens, by model id) go before the shipped ones.
     """
 
-    __slots__ = ("_book", "_fresh", "_prices", "agent_id", "purpose", "root")
+    __slots__ = ("_asked", "_book", "_fresh", "_prices", "agent_id", "metered", "purpose", "root")
 
     def __init__(self, *, prices: Mapping[str, ModelPrice] | None = None) -> None:
         for price in () if prices is None else prices.values():
@@ -35,6 +44,10 @@ class UsageLedger:
         self._book: Book | None = None
         self._fresh: dict[str, int] | None = None
         """Estimated tokens of results, per tool, that no request has sent yet."""
+        self._asked = ""
+        """The model that the latest request named."""
+        self.metered = False
+        """On the root: a provider enters the requests, so events must not."""
         self.root: UsageLedger = self
         self.agent_id = ""
         """Empty for the session's own agent."""
@@ -51,7 +64,7 @@ class UsageLedger:
         return self.child(self.agent_id, purpose=purpose)
 
     def attach(self, events: EventBus) -> Unsubscribe:
-        """Learn turns and tools from an agent's events; none of them is a delta or a raw payload."""
+        """Learn from an agent's events; none of them comes per delta."""
         return events.on_each(USAGE_HANDLERS, self)
 
     # --- entering --------------------------------------------------------------------------------------
@@ -60,6 +73,14 @@ class UsageLedger:
         """Enter one model request. `estimated`: how many of its tokens nobody reported."""
         book = self.book
         self._enter(book.turn or book.between, model, usage, estimated)
+
+    def record_request(self, event: ProviderRequest) -> None:
+        self._asked = event.model
+
+    def record_response(self, event: ProviderResponseRaw) -> None:
+        if not self.root.metered:
+            usage = read_token_usage(event.response) or TokenUsage()
+            self.record(self.choose_name(self._asked, event.response.metadata.get("model")), usage)
 
     def record_tool(self, event: ToolEnded) -> None:
         book, name = self.book, event.tool_name
@@ -132,6 +153,12 @@ class UsageLedger:
             known[model] = None if price is None else Rates(price)
         return known[model]
 
+    def choose_name(self, asked: str, answered: Json) -> str:
+        """The model to enter a request under: the one that was asked, unless only the other has a price."""
+        if not isinstance(answered, str) or not answered or (asked and self.rates(asked) is not None):
+            return asked
+        return answered
+
     def snapshot(self) -> UsageReport:
         return self.book.report()
 
@@ -153,8 +180,7 @@ class UsageLedger:
                 book.earlier_count += 1
             usage = read_token_usage(message) if isinstance(message, AssistantMessage) else None
             if usage is not None:
-                said = message.metadata.get("model")
-                self._enter(book.earlier, said if isinstance(said, str) and said else model, usage)
+                self._enter(book.earlier, self.choose_name("", message.metadata.get("model")) or model, usage)
 
 
 def text_size(text: str) -> int:
@@ -176,6 +202,8 @@ USAGE_HANDLERS: HandlerTable = {
     RunCompleted: lambda ledger, _: ledger.close_turn(),
     RunInterrupted: lambda ledger, _: ledger.close_turn(),
     RunFailed: lambda ledger, _: ledger.close_turn(),
+    ProviderRequest: lambda ledger, event: ledger.record_request(event),
+    ProviderResponseRaw: lambda ledger, event: ledger.record_response(event),
     ToolEnded: lambda ledger, event: ledger.record_tool(event),
 }
 """For `EventBus.on_each`, with a ledger as the owner."""

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from robota.core.context import BYTES_PER_TOKEN, normalize_usage, read_token_usage, serialized_size
 from robota.core.jsontext import encode
-from robota.core.messages import AssistantMessage, Message, TokenUsage, ToolCall
+from robota.core.messages import AssistantMessage, Json, Message, TokenUsage, ToolCall
 from robota.core.provider import (
     ChatRequest,
     Chunk,
@@ -40,7 +40,7 @@ class Meter:
         """Estimated tokens of the request, if they were estimated before."""
         self.received = 0
         """Bytes of text, thinking and arguments so far."""
-        self.model = ""
+        self.model: Json = None
         """The model that says it answered."""
         self.ended = False
         self.failed = False
@@ -56,8 +56,7 @@ class Meter:
                     self._reported = chunk
             case MetadataChunk(values=Mapping() as values):
                 self._in_metadata = normalize_usage(values) or self._in_metadata
-                model = values.get("model")
-                self.model = model if isinstance(model, str) else self.model
+                self.model = values.get("model", self.model)
             case ReasoningChunk(text=str() as text):
                 self.received += text_size(text)
             case ToolInputChunk(delta=str() as delta):
