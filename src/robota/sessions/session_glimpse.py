@@ -9,7 +9,7 @@ from msgspec import Raw, Struct
 
 from robota.core.jsontext import decode
 from robota.core.messages import Json, JsonObject
-from robota.sessions.files import Files
+from robota.sessions.files import Files, close_quietly
 from robota.sessions.session_rebuild import LineHead, read_line_head, read_tail
 from robota.sessions.session_record import decode_record
 from robota.sessions.snapshot_file import SnapshotFile, reason_of
@@ -68,9 +68,9 @@ def glimpse_session(
     if journal_size is not None:
         try:
             told = _glimpse_journal(files, f"{directory}/{id}.jsonl")
-            fields = _join(fields, told)
             if not told and not fields:
-                problem += f"{id}.jsonl has no readable record at its beginning and end."
+                problem += f"{id}.jsonl has no readable record at its beginning or end."
+            fields = _join(fields, told)
         except OSError as error:
             problem, lasting = f"{problem}{id}.jsonl cannot be read: {reason_of(error)}.", False
     fields.pop("seq", None)
@@ -206,7 +206,7 @@ def _read_beginning(files: Files, path: str) -> tuple[list[bytes], bool]:
         data = files.read_at(fd, HEAD, 0)
         whole = files.size(fd) <= len(data)
     finally:
-        files.close(fd)
+        close_quietly(files, fd)
     lines = data.split(b"\n")
     return lines if whole else lines[:-1], whole
 

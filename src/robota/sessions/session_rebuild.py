@@ -14,7 +14,7 @@ from msgspec.json import Decoder
 from robota.core.errors import StorageError
 from robota.core.jsontext import decode, encode
 from robota.core.messages import Json
-from robota.sessions.files import Files
+from robota.sessions.files import Files, close_quietly
 from robota.sessions.session_record import SessionRecord
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def read_tail(files: Files, path: str, limit: int = TAIL) -> tuple[list[bytes], 
         start = max(0, size - limit)
         data = files.read_at(fd, size - start, start)
     finally:
-        files.close(fd)
+        close_quietly(files, fd)
     lines = data.split(b"\n")
     if start:
         del lines[0]
@@ -106,8 +106,8 @@ def rebuild_record(
 
     try:
         restored = restore_conversation(journal, files=files, session_id=id)
-    except OSError as error:
-        return _do_without(snapshot, damage, f"The journal {journal} cannot be read: {error}.")
+    except StorageError as error:
+        return _do_without(snapshot, damage, str(error))
     if not restored.messages and not restored.last_seq and not restored.init:
         reasons = " ".join(restored.problems) or "It is empty."
         return _do_without(snapshot, damage, f"The journal {journal} holds nothing readable. {reasons}")
@@ -133,8 +133,8 @@ def _take_over(record: SessionRecord, restored: RestoredConversation) -> None:
     record.cwd = record.cwd or restored.cwd
     record.created_at = record.created_at or restored.created_at
     record.updated_at = max(record.updated_at, restored.updated_at)
-    record.name = restored.name or record.name
-    record.model = restored.model or record.model
+    record.name = restored.changes.get("name") or record.name or restored.name
+    record.model = restored.changes.get("model") or record.model or restored.model
     record.system_prompt = restored.system_prompt or record.system_prompt
     if isinstance(restored.tool_schemas, list):
         record.tool_schemas = restored.tool_schemas

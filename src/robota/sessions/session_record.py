@@ -139,12 +139,24 @@ def split_record(data: bytes) -> dict[str, Raw]:
         raise ValueError("it is nested too deeply") from error
     except msgspec.ValidationError as error:
         raise ValueError("it is not a JSON object") from error
+    except ValueError:
+        fields = {key: Raw(encode(value)) for key, value in _decode_as_javascript(data).items()}
     if not any(bytes(fields.get(key, b""))[:1] == b"[" for key in ("messages", "history")):
         raise ValueError("it has no list of messages")
     return fields
 
 
 _SPLIT = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+def _decode_as_javascript(data: bytes) -> JsonObject:
+    """The object in a file with half characters, which cut texts of JavaScript may have at their end."""
+    if b"\\u" not in data:
+        raise ValueError("it is not valid JSON, and may have been cut")
+    value = decode_leniently(data)
+    if not isinstance(value, dict):
+        raise ValueError("it is not a JSON object")
+    return value
 
 
 def decode_record(data: bytes, id: str) -> SessionRecord:
@@ -154,8 +166,8 @@ def decode_record(data: bytes, id: str) -> SessionRecord:
     try:
         mapping = decode(data)
     except ValueError:
-        mapping = decode_leniently(data)
-        problems.append("Characters or numbers that JSON does not allow were replaced.")
+        mapping = _decode_as_javascript(data)
+        problems.append("Half characters, which JavaScript allows, were replaced.")
     record = _from_mapping(mapping, id, problems)
     if is_newer(record.version):
         problems.append(

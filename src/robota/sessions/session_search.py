@@ -103,7 +103,7 @@ class SessionTexts:
     def find(
         self, database: sqlite3.Connection, text: str, *, cwds: Iterable[str] | None, limit: int
     ) -> list[SearchHit]:
-        words = [word[:_LONGEST_WORD] for word in _as_unicode(text).split()[:_MOST_WORDS]]
+        words = [word[:_LONGEST_WORD] for word in _as_plain_text(text).split()[:_MOST_WORDS]]
         database.create_function("holds", 2, _holds, deterministic=True)
         conditions, values = self._conditions(words)
         if cwds is not None:
@@ -176,7 +176,7 @@ class SessionTexts:
             "INSERT INTO passages (session, message, role, timestamp, moment) VALUES (?, ?, ?, ?, ?)",
             (*passage, moment.timestamp() if moment is not None else 0.0),
         ).lastrowid
-        body = self._redact(text)
+        body = _as_plain_text(self._redact(text))
         database.execute(
             "INSERT INTO words (rowid, body) VALUES (?, ?)",
             (number, _spaced(body) if self._full_text else body),
@@ -254,6 +254,6 @@ def _holds(body: str, word: str) -> bool:
     return word in body.casefold()
 
 
-def _as_unicode(text: str) -> str:
-    """Half characters, as a terminal may send them, cannot be looked for."""
-    return text.encode("utf-8", "replace").decode()
+def _as_plain_text(text: str) -> str:
+    """Half characters, as a terminal may send them, and zeros, which end a text of SQLite, are no text."""
+    return text.encode("utf-8", "replace").decode().replace("\0", " ")

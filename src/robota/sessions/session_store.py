@@ -142,7 +142,7 @@ class SessionStore:
     def migrate(self) -> Migration:
         """Write the `history` into every record that has none; the old file is kept beside the new one."""
         migrated, unchanged, problems = [], 0, []
-        for name in sorted(os.listdir(self.base_dir)) if os.path.isdir(self.base_dir) else ():
+        for name in sorted(self._files.names(self.base_dir)):
             if not name.endswith(".json") or name.startswith("."):
                 continue
             try:

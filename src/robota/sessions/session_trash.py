@@ -32,16 +32,11 @@ def names_of_session(names: list[str], id: str) -> list[str]:
 
 def discard_session(files: Files, directory: str, id: str) -> None:
     """Move a session's files away; one that somebody has open raises `SessionLockedError`."""
-    try:
-        names = names_of_session(os.listdir(directory), id)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise _not_deleted(directory, id, error) from error
-    if not names:
-        return
     lock = JournalLock(f"{directory}/{id}.lock", id, files)
     try:
+        names = names_of_session(files.names(directory), id)
+        if not names:
+            return
         lock.acquire()
     except OSError as error:
         raise _not_deleted(directory, id, error) from error

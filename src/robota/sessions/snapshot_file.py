@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
@@ -13,7 +12,7 @@ from robota.core.errors import StorageError, ValidationError
 from robota.core.jsontext import decode, encode
 from robota.core.messages import Json, JsonObject
 from robota.core.ports import utc_now
-from robota.sessions.files import Files, write_durably
+from robota.sessions.files import Files, close_quietly, write_durably
 from robota.sessions.session_record import (
     FIELD_ORDER,
     RECORD_VERSION,
@@ -27,6 +26,7 @@ from robota.sessions.session_record import (
 LARGEST = 512 * 1024 * 1024
 """Bytes beyond which a file is not taken for a snapshot; its journal is read instead."""
 _COPIES = 1000
+_BLOCK = 1 << 20
 
 
 class SnapshotFile:
@@ -37,12 +37,7 @@ class SnapshotFile:
         self.path = path
 
     def read(self) -> bytes:
-        """All of it. What is no file and might block, or is beyond reason, raises `ValueError`."""
-        found = os.stat(self.path)
-        if not stat.S_ISREG(found.st_mode):
-            raise ValueError("it is not a regular file")
-        if found.st_size > LARGEST:
-            raise ValueError(f"it has {found.st_size:,} bytes; a snapshot has at most {LARGEST:,}")
+        """All of it; a file beyond reason raises `ValueError`."""
         return read_file(self._files, self.path)
 
     def load(self, id: str) -> SessionRecord | None:
@@ -111,12 +106,15 @@ class SnapshotFile:
 def read_file(files: Files, path: str) -> bytes:
     fd = files.open_read(path)
     try:
+        size = files.size(fd)
+        if size > LARGEST:
+            raise ValueError(f"it has {size:,} bytes; a snapshot has at most {LARGEST:,}")
         pieces = []
-        while piece := files.read(fd, 1 << 20):
+        while piece := files.read(fd, _BLOCK):
             pieces.append(piece)
         return b"".join(pieces)
     finally:
-        files.close(fd)
+        close_quietly(files, fd)
 
 
 def reason_of(error: BaseException) -> str:
@@ -132,7 +130,8 @@ def format_time(moment: datetime) -> str:
 
 def merge_fields(path: str, new: Mapping[str, Json], old: Mapping[str, Raw]) -> JsonObject:
     """What a file is to hold: the new fields, and of the old ones those that are not set anew."""
-    for version in (new.get("version"), decode(old["version"]) if "version" in old else None):
+    written = decode(old["version"]) if "version" in old else None
+    for version in (new.get("version"), written):
         if is_newer(version):
             raise StorageError(
                 f"The session was not saved: a newer robota wrote {path} (version {version}). "
@@ -145,7 +144,8 @@ def merge_fields(path: str, new: Mapping[str, Json], old: Mapping[str, Raw]) -> 
     now = format_time(utc_now())
     if "updatedAt" not in new:
         merged["updatedAt"] = now
-    for key, value in (("cwd", ""), ("createdAt", now), ("version", RECORD_VERSION)):
+    merged["version"] = RECORD_VERSION if written is None else written
+    for key, value in (("cwd", ""), ("createdAt", now)):
         merged.setdefault(key, value)
     outdated = new.get("messages") and not new.get("history")
     if outdated or "history" not in merged:
