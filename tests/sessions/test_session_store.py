@@ -326,6 +326,17 @@ def test_a_file_that_is_no_file_is_an_error(store: SessionStore, directory: Path
             store.save(make_record(id))
 
 
+def test_a_file_beyond_reason_is_not_read(store: SessionStore, directory: Path) -> None:
+    path = write_file(directory, "s1.json", json.dumps(make_record("s1")))
+    os.truncate(path, 10**9)
+    with pytest.raises(StorageError, match="1,000,000,000 bytes"):
+        store.load("s1")
+    with pytest.raises(StorageError, match=r"was not overwritten.*Move it away"):
+        store.save(make_record("s1"))
+    (summary,) = store.list()
+    assert (summary.damaged, summary.size) == (True, 10**9)
+
+
 def test_a_directory_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     store = SessionStore(tmp_path / "file" / "sessions")

@@ -222,6 +222,7 @@ def _take_line(fields: JsonObject, event: str, line: bytes) -> None:
     if asking:
         fields["first_prompt"] = _beginning(text_of(data.get("input", data.get("content"))))
     elif event == "session_init":
-        fields |= {key: data[key] for key in ("cwd", "model", "name") if isinstance(data.get(key), str)}
+        told = {key: data.get(key) for key in ("cwd", "model", "name")}
+        fields |= {key: value for key, value in told.items() if value and isinstance(value, str)}
     elif data.get("change") in ("name", "model") and isinstance(data.get("value"), str):
         fields[data["change"]] = data["value"]

@@ -93,7 +93,7 @@ class SessionIndex:
             except (OSError, sqlite3.Error, TypeError, ValueError) as error:
                 if isinstance(error, OSError) or is_unusable(error):
                     break
-                _discard(path)
+                discard_index(self._directory)
         with closing(self._open(":memory:")) as database:
             return work(database)
 
@@ -214,7 +214,9 @@ def _prepare(database: sqlite3.Connection, texts: str) -> None:
     database.execute("COMMIT")
 
 
-def _discard(path: str) -> None:
+def discard_index(directory: str) -> None:
+    """Remove the index; the next use makes a new one."""
+    path = f"{directory}/{FILE_NAME}"
     for suffix in ("", "-wal", "-shm"):
         with suppress(OSError):
             os.unlink(path + suffix)

@@ -134,7 +134,7 @@ def _take_over(record: SessionRecord, restored: RestoredConversation) -> None:
     record.created_at = record.created_at or restored.created_at
     record.updated_at = max(record.updated_at, restored.updated_at)
     record.name = restored.changes.get("name") or record.name or restored.name
-    record.model = restored.changes.get("model") or record.model or restored.model
+    record.model = restored.changes.get("model") or record.model or restored.model or None
     record.system_prompt = restored.system_prompt or record.system_prompt
     if isinstance(restored.tool_schemas, list):
         record.tool_schemas = restored.tool_schemas

@@ -6,7 +6,6 @@ SDK stores here about memory, background work and sandboxes is opaque: it is kep
 
 from __future__ import annotations
 
-import string
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -26,7 +25,7 @@ from robota.sessions.message_codec import (
 RECORD_VERSION = 1
 """The major version of the file; a file with a higher one is read but not written."""
 
-_SAFE = string.ascii_letters + string.digits
+_SAFE = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 _OWN_SUFFIXES = (".json", ".jsonl", ".lock", ".payloads")
 
 

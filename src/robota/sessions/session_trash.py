@@ -64,8 +64,11 @@ def _move_away(files: Files, directory: str, id: str, names: list[str]) -> None:
 
 
 def empty_trash(directory: str) -> None:
-    """Remove for good what was deleted from this directory."""
+    """Remove for good what was deleted from this directory, and the index, which may still hold its words."""
+    from robota.sessions.session_index import discard_index  # noqa: PLC0415 - loads SQLite
+
     shutil.rmtree(f"{directory}/{TRASH}", ignore_errors=True)
+    discard_index(directory)
 
 
 def _move(files: Files, source: str, target: str) -> None:
