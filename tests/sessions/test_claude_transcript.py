@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import tracemalloc
 from collections.abc import Sequence
@@ -28,6 +29,7 @@ from robota.core.messages import (
 )
 from robota.sessions import transcript_lines
 from robota.sessions.claude_transcript import ImportedTranscript, TranscriptError, read_claude_transcript
+from robota.sessions.files import Files
 from robota.sessions.transcript_draft import NO_RESULT
 from robota.sessions.transcript_files import SubagentTranscript
 
@@ -362,6 +364,8 @@ def test_result_blocks_of_every_kind_become_parts_or_words(tmp_path: Path) -> No
         {"type": "text", "text": "seen"},
         {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}},
         {"type": "tool_reference", "tool_name": "Grep"},
+        {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "as text"}},
+        {"type": "document", "source": {"type": "url", "url": "https://example.com/a.pdf"}},
         {"type": "hologram"},
     ]
     imported = read(
@@ -377,6 +381,8 @@ def test_result_blocks_of_every_kind_become_parts_or_words(tmp_path: Path) -> No
         TextPart("seen"),
         ImageUriPart("https://example.com/a.png"),
         TextPart("[Tool: Grep]"),
+        TextPart("as text"),
+        TextPart("[Document: https://example.com/a.pdf]"),
         TextPart("[Content of the kind 'hologram' was not imported]"),
     )
     assert imported.problems == ("Line 3 has content of the kind 'hologram', which is not imported.",)
@@ -557,6 +563,37 @@ def test_a_file_without_a_conversation_is_refused_with_what_was_wrong(tmp_path: 
 def test_a_file_that_is_not_there_is_said_to_be_unreadable(tmp_path: Path) -> None:
     with pytest.raises(TranscriptError, match=r"none\.jsonl cannot be read: No such file"):
         read_claude_transcript(str(tmp_path / "none.jsonl"))
+
+
+def test_a_disk_that_fails_is_named_and_the_file_closed_again() -> None:
+    class Failing(Files):
+        closed = 0
+
+        def read(self, fd: int, size: int) -> bytes:
+            raise OSError(errno.EIO, "Input/output error")
+
+        def close(self, fd: int) -> None:
+            super().close(fd)
+            self.closed += 1
+
+    files = Failing()
+    with pytest.raises(TranscriptError, match=r"cannot be read: Input/output error\."):
+        read_claude_transcript(str(SAMPLE), files=files)
+    assert files.closed == 1
+
+
+def test_a_line_that_changes_while_it_is_read_is_named(tmp_path: Path) -> None:
+    class Truncating(Files):
+        def read_at(self, fd: int, size: int, offset: int) -> bytes:
+            return b"" if offset == 0 else super().read_at(fd, size, offset)
+
+    path = write(
+        tmp_path / "t.jsonl", [line("user", "u1", None, "one"), line("assistant", "a1", "u1", "two")]
+    )
+    imported = read_claude_transcript(path, files=Truncating())
+
+    assert texts(imported.messages) == ["two"]
+    assert imported.problems == ("Line 1 changed while it was read and was skipped.",)
 
 
 def test_reading_changes_nothing() -> None:

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
 
 import pytest
 
+from robota.sessions.files import Files
 from robota.sessions.transcript_files import find_claude_transcripts
 
 CONFIG = Path(__file__).parent / "data" / "claude"
@@ -83,6 +85,17 @@ def test_the_environment_moves_the_place(tmp_path: Path, monkeypatch: pytest.Mon
     path = keep(tmp_path, "-p", "one", cwd="/p")
 
     assert [found.path for found in find_claude_transcripts("/p")] == [path]
+
+
+def test_a_transcript_that_cannot_be_read_is_listed_as_such(tmp_path: Path) -> None:
+    class Refused(Files):
+        def read_at(self, fd: int, size: int, offset: int) -> bytes:
+            raise OSError(errno.EIO, "Input/output error")
+
+    path = keep(tmp_path, "-p", "one", cwd="/p")
+    (found,) = find_claude_transcripts("/p", config_dir=str(tmp_path), files=Refused())
+
+    assert (found.path, found.title) == (path, "(cannot be read: Input/output error)")
 
 
 def test_where_nothing_is_nothing_is_found(tmp_path: Path) -> None:

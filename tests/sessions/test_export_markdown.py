@@ -159,6 +159,21 @@ def test_what_cannot_be_read_as_a_message_is_shown_as_it_is() -> None:
     assert "oracle" in document
 
 
+def test_any_moment_in_time_can_be_shown() -> None:
+    record = record_of()
+    record["messages"] = [
+        {"role": "user", "content": "early", "timestamp": "0001-01-01T00:00:00+14:00"},
+        {"role": "user", "content": "milliseconds", "timestamp": 1_772_366_400_000},
+        {"role": "user", "content": "unknown", "timestamp": "yesterday"},
+    ]
+
+    assert [heading.partition(" · ")[2] for heading in headings(export_markdown(record))[1:]] == [
+        "0001-01-01T00:00:00+14:00",
+        "2026-03-01 12:00:00 UTC",
+        "2026-03-01 12:00:00 UTC",
+    ]
+
+
 def test_secrets_are_removed_unless_asked_otherwise() -> None:
     key = "sk-ant-api03-" + "q" * 40
     record = record_of(UserMessage(f"my key is {key} and hunter2hunter2", timestamp=NOON))

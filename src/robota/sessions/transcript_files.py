@@ -112,20 +112,17 @@ def _transcripts(directory: str) -> list[str]:
 def _describe(path: str, files: Files) -> FoundTranscript | None:
     try:
         status = os.stat(path)
-        fd = files.open_read(path)
-        try:
-            head = files.read_at(fd, HEAD, 0)
-            tail = files.read_at(fd, HEAD, max(status.st_size - HEAD, 0))
-        finally:
-            files.close(fd)
-    except OSError:
+    except OSError:  # gone since the directory was listed
         return None
     cwd = prompt = ""
     titles = dict.fromkeys(("customTitle", "aiTitle"), "")
-    for record in _records(head, tail):
-        cwd = cwd or _text(record, "cwd")
-        prompt = prompt or _prompt(record)
-        titles |= {name: _text(record, name) for name in titles if _text(record, name)}
+    try:
+        for record in _records(*_ends(path, status.st_size, files)):
+            cwd = cwd or _text(record, "cwd")
+            prompt = prompt or _prompt(record)
+            titles |= {name: _text(record, name) for name in titles if _text(record, name)}
+    except OSError as error:
+        prompt = f"(cannot be read: {error.strerror or error})"
     return FoundTranscript(
         path=path,
         session_id=os.path.basename(path).removesuffix(".jsonl"),
@@ -134,6 +131,14 @@ def _describe(path: str, files: Files) -> FoundTranscript | None:
         cwd=cwd,
         title=titles["customTitle"] or titles["aiTitle"] or prompt,
     )
+
+
+def _ends(path: str, size: int, files: Files) -> tuple[bytes, bytes]:
+    fd = files.open_read(path)
+    try:
+        return files.read_at(fd, HEAD, 0), files.read_at(fd, HEAD, max(size - HEAD, 0))
+    finally:
+        files.close(fd)
 
 
 def _records(*pieces: bytes) -> Iterator[JsonObject]:

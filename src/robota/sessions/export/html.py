@@ -24,10 +24,12 @@ from robota.core.messages import (
 from robota.sessions.export.call_view import show_json, view_call
 from robota.sessions.export.html_text import block, escape, escape_line, link, prose
 from robota.sessions.export.source import (
+    SPEAKERS,
     Exportable,
     ExportSource,
     Step,
     attached_size,
+    describe_kind,
     describe_time,
     describe_usage,
     message_of,
@@ -35,7 +37,6 @@ from robota.sessions.export.source import (
 )
 
 PROMPT_PREVIEW = 80
-_SPEAKERS = {"user": "User", "assistant": "Assistant", "system": "System", "tool": "Tool result"}
 _PICTURES = frozenset(("image/png", "image/jpeg", "image/gif", "image/webp"))
 _BASE64 = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=")
 
@@ -76,17 +77,8 @@ def _digest(text: str) -> str:
 
 def _head(source: ExportSource) -> Iterator[str]:
     yield f"<header>\n<h1>{escape_line(source.title)}</h1>\n<dl>"
-    facts = [
-        ("Session", source.id),
-        ("Directory", source.cwd),
-        ("Model", source.model),
-        ("Started", source.created_at),
-        ("Last changed", source.updated_at),
-        ("Usage", describe_usage(source.usage)),
-    ]
-    for name, value in facts:
-        if value:
-            yield f"<div><dt>{name}</dt><dd>{escape_line(value)}</dd></div>"
+    for name, value in source.facts:
+        yield f"<div><dt>{name}</dt><dd>{escape_line(value)}</dd></div>"
     yield "</dl>\n"
     prompts = list(_prompts(source))
     if len(prompts) > 1:
@@ -125,7 +117,7 @@ def _turns(source: ExportSource) -> Iterator[str]:
 
 def _step(step: Step, number: int) -> Iterator[str]:
     message, entry = message_of(step), step.entry
-    speaker = "Event" if message is None else _SPEAKERS[message.role]
+    speaker = "Event" if message is None else SPEAKERS[message.role]
     note = escape_line(entry.type) if message is None else _note(message)
     when = f'<time datetime="{entry.timestamp.isoformat()}">{describe_time(entry.timestamp)}</time>'
     yield f'<article id="m{number}" class="{speaker.lower().replace(" ", "-")}">\n'
@@ -154,19 +146,12 @@ def _said(message: Message) -> Iterator[str]:
 
 
 def _note(message: Message) -> str:
-    if message.metadata.get("compaction"):
-        return "summary of everything before"
-    if message.metadata.get("isMeta"):
-        return "added without the user"
-    if not isinstance(message, AssistantMessage):
-        return ""
-    usage = normalize_usage(message.metadata)
-    model = message.metadata.get("model")
-    notes = [
+    usage, model = normalize_usage(message.metadata), message.metadata.get("model")
+    notes = (
         escape_line(model) if isinstance(model, str) else "",
-        "interrupted" if message.state == "interrupted" else "",
+        describe_kind(message),
         describe_usage(usage) if usage is not None else "",
-    ]
+    )
     return " · ".join(note for note in notes if note)
 
 

@@ -21,17 +21,17 @@ from robota.core.messages import (
 from robota.sessions.export.call_view import is_difference, show_json, view_call
 from robota.sessions.export.markdown_text import code, fence, plain, quote
 from robota.sessions.export.source import (
+    SPEAKERS,
     Exportable,
     ExportSource,
     Step,
     attached_size,
+    describe_kind,
     describe_time,
     describe_usage,
     message_of,
     read_source,
 )
-
-_SPEAKERS = {"user": "User", "assistant": "Assistant", "system": "System", "tool": "Tool result"}
 
 
 def export_markdown(record: Exportable, *, redact: bool = True, secrets: Sequence[str] = ()) -> str:
@@ -51,15 +51,7 @@ def export_markdown(record: Exportable, *, redact: bool = True, secrets: Sequenc
 
 def _head(source: ExportSource) -> Iterator[str]:
     yield f"# {plain(source.title)}"
-    facts = [
-        ("Session", code(source.id)),
-        ("Directory", code(source.cwd)),
-        ("Model", code(source.model)),
-        ("Started", plain(source.created_at)),
-        ("Last changed", plain(source.updated_at)),
-        ("Usage", describe_usage(source.usage)),
-    ]
-    yield "\n".join(f"- {name}: {value}" for name, value in facts if value)
+    yield "\n".join(f"- {name}: {plain(value)}" for name, value in source.facts)
 
 
 def _step(step: Step, number: int) -> Iterator[str]:
@@ -85,15 +77,14 @@ def _step(step: Step, number: int) -> Iterator[str]:
 
 
 def _speaker(message: Message) -> str:
-    name = _SPEAKERS[message.role]
-    if message.metadata.get("compaction"):
-        return f"{name} (summary of everything before)"
-    if message.metadata.get("isMeta"):
-        return f"{name} (added without the user)"
-    if isinstance(message, AssistantMessage) and message.state == "interrupted":
-        return f"{name} (interrupted)"
-    model = message.metadata.get("model")
-    return f"{name} {code(model)}" if isinstance(model, str) and message.role == "assistant" else name
+    kind, model = describe_kind(message), message.metadata.get("model")
+    return " ".join(
+        (
+            SPEAKERS[message.role],
+            *([code(model)] if isinstance(model, str) and model else []),
+            *([f"({kind})"] if kind else []),
+        )
+    )
 
 
 def _call(call: ToolCall, result: ToolMessage | None) -> Iterator[str]:

@@ -31,6 +31,7 @@ from robota.core.messages import (
 from robota.sessions.message_codec import history_entry_from_record, message_from_record, read_time
 
 START_OF_TIME = datetime.fromtimestamp(0, UTC)
+SPEAKERS = {"user": "User", "assistant": "Assistant", "system": "System", "tool": "Tool result"}
 _MESSAGES = SystemMessage | UserMessage | AssistantMessage | ToolMessage
 
 
@@ -87,6 +88,19 @@ class ExportSource(Struct, frozen=True, kw_only=True):
     @property
     def usage(self) -> TokenUsage:
         return sum((turn.usage for turn in self.turns), TokenUsage())
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """What is known about the session as a whole, for the head of a document."""
+        known = [
+            ("Session", self.id),
+            ("Directory", self.cwd),
+            ("Model", self.model),
+            ("Started", self.created_at),
+            ("Last changed", self.updated_at),
+            ("Usage", describe_usage(self.usage)),
+        ]
+        return [(name, value) for name, value in known if value]
 
 
 def plain_record(record: Exportable, *, redact: bool, secrets: Sequence[str]) -> JsonObject:
@@ -205,6 +219,15 @@ def _turns(steps: list[Step]) -> list[Turn]:
 
 def message_of(step: Step) -> Message | None:
     return step.entry.data if isinstance(step.entry.data, _MESSAGES) else None
+
+
+def describe_kind(message: Message) -> str:
+    """What sets a message apart from others of its speaker; empty for an ordinary one."""
+    if message.metadata.get("compaction"):
+        return "summary of everything before"
+    if message.metadata.get("isMeta"):
+        return "added without the user"
+    return "interrupted" if message.state == "interrupted" else ""
 
 
 def attached_size(part: ImagePart | FilePart) -> int:
