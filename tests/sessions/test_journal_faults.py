@@ -15,8 +15,9 @@ from robota.sessions.journal_reader import JournalProblem, JournalRecord, read_j
 from robota.sessions.payloads import PayloadError, PayloadStore
 from robota.testing.faulty_files import Fault, FaultyFiles, SimulatedCrash
 
-ERRORS = (errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EINTR, errno.EROFS, errno.EACCES)
+ERRORS = (errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EINTR)
 SEEDS = 12
+TORN = b'{"crc":"00000000","v":1,"seq":25,"timest'
 
 
 class Work:
@@ -75,8 +76,11 @@ class Work:
         """Begin with a journal whose last record was being written when the power went."""
         self.do(FaultyFiles(str(self.directory.parent)))
         with open(self.path, "ab") as file:
-            file.write(b'{"crc":"00000000","v":1,"seq":25,"timest')
+            file.write(TORN)
         self.safe = self.appended
+
+    def keeps_torn_bytes(self) -> bool:
+        return any(TORN in path.read_bytes() for path in self.directory.glob("s1.jsonl*"))
 
 
 def run_until_nothing_fails(tmp_path: Path, fault: Fault, error: int, torn: bool) -> int:
@@ -133,6 +137,7 @@ def test_what_was_safe_survives_a_power_cut_at_every_operation(
         for seed in range(SEEDS):
             files.after_crash(seed)
             check_after_crash(work, f"operation {points - 1}, seed {seed}")
+            assert not torn or work.keeps_torn_bytes()
             states += 1
         if not files.fired:
             break

@@ -23,6 +23,8 @@ FRAME = re.compile(
     rb'"sessionId":("(?:[^"\\]|\\.)*"),"event":("(?:[^"\\]|\\.)*")'
 )
 """Checksum, version, number, and the JSON strings of session and event."""
+NUMBER = re.compile(rb'\{"crc":"[0-9a-f]{8}","v":[0-9]{1,9},"seq":([0-9]{1,18}),')
+"""As much of a frame as a broken record needs to tell its number."""
 _START = re.compile(rb'\{"(?:crc":"[0-9a-f]{8}","v":|timestamp":"[^"\\]{10,40}","sessionId":")')
 _FAILURES = 64
 """Pieces of one damaged line that are tried in vain before the rest of it is given up."""

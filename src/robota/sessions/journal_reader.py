@@ -119,7 +119,7 @@ class _Numbers:
                 message=f"Record {seq} at byte {offset} stands behind record {self.next - 1}; it was kept.",
             )
         same = earlier == crc
-        what = "is there twice; the copy was skipped" if same else "has a number used before; it was kept"
+        what = "is there twice; the first was kept" if same else "has a number used before; it was kept"
         return not same, JournalProblem(
             offset=offset, kind="repeated", message=f"Record {seq} at byte {offset} {what}."
         )

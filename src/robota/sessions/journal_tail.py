@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from robota.sessions.files import Files, close_quietly, write_all
 from robota.sessions.journal_errors import JournalError
-from robota.sessions.journal_line import FRAME, VERSION, JournalRecord, find_records, parse_line
+from robota.sessions.journal_line import NUMBER, VERSION, JournalRecord, find_records, parse_line
 from robota.sessions.journal_reader import read_journal
 from robota.sessions.line_cutter import LONGEST_LINE
 
@@ -44,7 +44,6 @@ def prepare_end(files: Files, fd: int, path: str, session_id: str) -> JournalEnd
         return JournalEnd(size=size + 1, seq=seq)
     _set_aside(files, fd, path, end, size)
     files.truncate(fd, end)
-    files.sync(fd)
     return JournalEnd(size=end, seq=seq)
 
 
@@ -89,14 +88,14 @@ def _find_highest(lines: list[bytes], torn: bytes, path: str, session_id: str) -
 
 
 def _count_damaged(line: bytes, highest: int, *, readable: bool) -> int:
-    """The highest number after a damaged line: what its frames say when that is plausible, else one more."""
+    """The highest number after a damaged line: what it says itself when that is plausible, else one more."""
     if not line.strip(b"\0 \r\t"):
         return highest
-    frames = [int(frame[3]) for frame in FRAME.finditer(line)]
-    plausible = [seq for seq in frames if highest < seq <= highest + _PLAUSIBLE_STEP]
+    named = [int(match[1]) for match in NUMBER.finditer(line)]
+    plausible = [seq for seq in named if highest < seq <= highest + _PLAUSIBLE_STEP]
     if plausible:
         return max(plausible)
-    return highest if frames or readable else highest + 1
+    return highest if named or readable else highest + 1
 
 
 def _count_all(files: Files, path: str, session_id: str) -> int:

@@ -1,0 +1,208 @@
+"""Processes that write a session and are killed at random moments: nothing they acknowledged may be missing.
+
+    python fuzz/kills.py --runs 500 --seed 1
+
+Every run starts a real process that goes on with a session where the last one was killed. It numbers what it
+writes and acknowledges each number over a pipe when it is written. What the process does is a `Program`; to
+torture something larger than the journal, add another one to `PROGRAMS`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from robota.core.jsontext import encode
+from robota.sessions.journal_file import JournalFile
+from robota.sessions.journal_reader import JournalProblem, read_journal
+from robota.sessions.payloads import INLINE_LIMIT, PayloadStore
+
+RUNS_PER_SESSION = 10
+
+
+class Found(NamedTuple):
+    """What is left of a session after a kill."""
+
+    numbers: list[int]
+    problems: list[str]
+    """Everything that a reader complains about, except for one record that was being written."""
+    torn: bool
+    payloads: int
+
+
+class Program(NamedTuple):
+    """What a process does until it is killed, and how its work is looked at afterwards."""
+
+    write: Callable[[Path, str, int, random.Random, Callable[[int], None]], None]
+    """In the process: go on with this session at this number, for ever; acknowledge every number."""
+    read: Callable[[Path, str], Found]
+    """After the kill: find everything, without and with repairing it."""
+
+
+class Counts(NamedTuple):
+    """The outcome of many runs."""
+
+    runs: int
+    sessions: int
+    acknowledged: int
+    found: int
+    torn: int
+    payloads: int
+    failures: list[str]
+
+
+def write_journal(
+    directory: Path, session_id: str, first: int, rng: random.Random, acknowledge: Callable[[int], None]
+) -> None:
+    """Append records of all sizes, the large ones as payloads or in the line."""
+    journal = JournalFile(str(directory / f"{session_id}.jsonl"), session_id)
+    payloads = PayloadStore(str(directory), session_id)
+    journal.open()
+    number = first
+    while True:
+        value = encode(make_text(number, rng.choice((10, 200, 2000, 50_000, 3_000_000))))
+        if len(value) > INLINE_LIMIT and rng.random() < 0.5:
+            value = payloads.put(value)
+        journal.append(b'"event":"message","n":%d,"text":%b}' % (number, value))
+        acknowledge(number)
+        if rng.random() < 0.1:
+            journal.sync()
+        number += 1
+
+
+def read_back(directory: Path, session_id: str) -> Found:
+    """Read the journal as it is, then let a writer repair it and read it again."""
+    path = str(directory / f"{session_id}.jsonl")
+    if not os.path.exists(path):
+        return Found([], [], False, 0)
+    before, problems, payloads = collect(directory, session_id)
+    torn = [problem for problem in problems if problem.kind == "torn"]
+    journal = JournalFile(path, session_id)
+    journal.open()
+    complaints = [problem.message for problem in problems if problem.kind != "torn"] + [journal.trouble]
+    journal.close()
+    after, problems, _ = collect(directory, session_id)
+    complaints += [problem.message for problem in problems]
+    if before != after:
+        complaints.append(f"repairing changed the records: {len(before)} became {len(after)}")
+    return Found(after, [complaint for complaint in complaints if complaint], bool(torn), payloads)
+
+
+def collect(directory: Path, session_id: str) -> tuple[list[int], list[JournalProblem], int]:
+    store = PayloadStore(str(directory), session_id)
+    numbers: list[int] = []
+    problems: list[JournalProblem] = []
+    payloads = 0
+    for item in read_journal(str(directory / f"{session_id}.jsonl"), session_id=session_id):
+        if isinstance(item, JournalProblem):
+            problems.append(item)
+            continue
+        fields = item.fields()
+        text = store.resolve(fields["text"])
+        payloads += text is not fields["text"]
+        if text != make_text(fields["n"], len(text)):
+            raise AssertionError(f"record {fields['n']} has another text")
+        numbers.append(fields["n"])
+    return numbers, problems, payloads
+
+
+def make_text(number: int, length: int) -> str:
+    mark = f"{number:x} "
+    return (mark * (length // len(mark) + 1))[:length]
+
+
+PROGRAMS = {"journal": Program(write_journal, read_back)}
+
+
+def run_kills(directory: Path, *, program: str = "journal", runs: int, seed: int) -> Counts:
+    """Kill `runs` processes and compare what they acknowledged with what is there."""
+    rng = random.Random(seed)
+    found = Found([], [], False, 0)
+    acknowledged = records = torn = payloads = 0
+    failures = []
+    for run in range(runs):
+        if run % RUNS_PER_SESSION == 0:
+            found = Found([], [], False, 0)
+        session_id = f"session-{seed}-{run // RUNS_PER_SESSION}"
+        before = found
+        first = before.numbers[-1] + 1 if before.numbers else 0
+        new = kill_one(directory, program, session_id, first, rng)
+        found = PROGRAMS[program].read(directory, session_id)
+        expected = [*before.numbers, *new]
+        more = len(found.numbers) - len(
+            expected
+        )  # the last one may be there without having been acknowledged
+        if found.numbers[: len(expected)] != expected or more not in (0, 1) or found.problems:
+            failures.append(f"run {run}: {more} more than acknowledged; {' '.join(found.problems)}")
+        acknowledged += len(new)
+        records += len(found.numbers) - len(before.numbers)
+        torn += found.torn
+        payloads += found.payloads - before.payloads
+    sessions = -(-runs // RUNS_PER_SESSION)
+    return Counts(runs, sessions, acknowledged, records, torn, payloads, failures)
+
+
+def kill_one(directory: Path, program: str, session_id: str, first: int, rng: random.Random) -> list[int]:
+    """Start a process, kill it at a random moment, and return the numbers it acknowledged."""
+    arguments = [program, str(directory), session_id, str(first), str(rng.randrange(1 << 30))]
+    wanted = rng.choice((0, 1, 3, 10, 30))
+    with subprocess.Popen(
+        [sys.executable, __file__, "--child", *arguments], stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()  # it has started
+        lines = [process.stdout.readline() for _ in range(wanted)]
+        time.sleep(rng.random() ** 2 * 0.01)
+        process.send_signal(signal.SIGKILL)
+        lines += process.stdout.read().splitlines(keepends=True)
+        process.wait()
+        if process.returncode != -signal.SIGKILL:
+            raise AssertionError(f"the process ended by itself with {process.returncode}")
+    return [int(line) for line in lines if line.endswith(b"\n")]
+
+
+def be_child(program: str, directory: str, session_id: str, first: str, seed: str) -> None:
+    os.write(1, b"started\n")
+    rng = random.Random(int(seed))
+    PROGRAMS[program].write(
+        Path(directory), session_id, int(first), rng, lambda number: os.write(1, b"%d\n" % number) and None
+    )
+
+
+def describe(counts: Counts, seed: int) -> str:
+    return (
+        f"{counts.runs} kills in {counts.sessions} sessions (seed {seed}): {counts.acknowledged} records "
+        f"acknowledged, {counts.found} found, {counts.torn} torn ends, {counts.payloads} payloads compared, "
+        f"{len(counts.failures)} failures"
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--runs", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--program", choices=sorted(PROGRAMS), default="journal")
+    parser.add_argument("--child", nargs=5, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        be_child(*options.child)
+        return 1
+    with tempfile.TemporaryDirectory() as directory:
+        counts = run_kills(Path(directory), program=options.program, runs=options.runs, seed=options.seed)
+    for failure in counts.failures:
+        print(failure)
+    print(describe(counts, options.seed))
+    return 1 if counts.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
