@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 
 from robota.sessions.redaction_headers import decide_authorization, decide_cookie
-from robota.sessions.redaction_names import Strength, name_strength
+from robota.sessions.redaction_names import TRAILERS, Strength, clean_name, name_strength
 from robota.sessions.redaction_quotes import BracketTail, StringTail, find_close
 from robota.sessions.redaction_scan import REDACTED, Decision, Rule, RunTail
 from robota.sessions.redaction_values import (
     is_code,
+    is_dashed,
     is_number,
     is_placeholder,
     is_prose,
@@ -39,9 +40,10 @@ _STEMS = (
     "authorization",
     "auth",
     "bearer",
+    "psk",
 )
 _TRIGGER = (
-    rf"(?:{'|'.join(_STEMS)})s?[0-9_]{{0,3}}(?:\\{{0,15}}[\"'`]\]?|\])?[ \t]{{0,8}}"
+    rf"(?:{'|'.join(_STEMS)})s?[0-9_]{{0,3}}(?:[_-]?(?:{TRAILERS})[0-9]?)?(?:\\{{0,15}}[\"'`]\]?|\])?[ \t]{{0,8}}"
     r"(?:=>|:=|\?=|=(?![=~>])|:(?![:/=])|(?<=[a-z]) is:? (?=\S)|>(?=[^<\s=]))(?:[ \t]{0,8}+|\s{0,40}+(?=\\{0,15}[\"\[{]))(?=\S)"
 )
 _HEAD = re.compile(
@@ -51,9 +53,9 @@ _HEAD = re.compile(
 _SPACED = re.compile(
     r"(?i)\b(?:(?:api|access|secret|private|auth|client|bearer|refresh|signing|encryption|master) ){1,2}\Z"
 )
-_VALUE = re.compile(r"(?:[^\s\"'`\\<>&;,]|[&;,](?![\s\w.-]{0,40}=|\s|\Z|[\"'\\]))+")
-_PARAMETER = re.compile(r"[^\s\"'`\\<>&;#|)\]}]+")
-_VALUE_TAIL = RunTail(r"[^\s\"'`\\<>&;,]")
+_VALUE = re.compile(r"(?:[^\s\"'`\\<>&;,|\x00\x1b]|[&;,](?![\s\w.-]{0,40}=|\s|\Z|[\"'\\&;,]))+")
+_PARAMETER = re.compile(r"[^\s\"'`\\<>&;#|)\]}\x00]+")
+_VALUE_TAIL = RunTail(r"[^\s\"'`\\<>&;,|\x00\x1b]")
 _PARAMETER_TAIL = RunTail(r"[^\s\"'`\\<>&;#|)\]}]")
 _ELEMENT_TAIL = RunTail(r"[^<\n]")
 _SCHEMA = re.compile(
@@ -61,11 +63,14 @@ _SCHEMA = re.compile(
     r"|(?:description|title|\$ref|anyOf|oneOf|allOf|format|minLength|maxLength|enum|pattern|writeOnly|examples?)\\*\")"
 )
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?=\s*(?:[,}\]\\]|\Z))")
-_STRING = re.compile(r"[bBrRuUL]?(?P<slashes>\\{0,15})(?P<quote>[\"'`])")
+_STRING = re.compile(r"[bBrRuUL@]?(?P<slashes>\\{0,15})(?P<quote>[\"'`])")
 _EMPTY = re.compile(r"[\[{]\s*(?:\\+[nrt]\s*)*[\]}]|\[REDACTED\]")
 _REST = re.compile(r"[ \t]*(?:\r?\n|\\+[nr]|\Z|[\"'`]|\\+[\"']|[#;]|//|\*/|--+>|,?[ \t]*\})")
 _PAIR_BEFORE = re.compile(r"[\w.-]+=[^\s=;,&]*[\s;,&]+\Z")
 _PAIR_AFTER = re.compile(r"[ \t;,&]+[A-Za-z_][\w.-]*=")
+_MATRIX = re.compile(r"/[\w.-]*;\Z")
+_YAML_NEXT = re.compile(r"\r?\n[ \t-]*[a-z][\w-]*:(?:[ \t]+[\w./:@-]+)?[ \t]*(?:\r?\n|\Z)")
+_PASSWORD = re.compile(r"(?i)pass(?:word|wd|phrase)s?\d*\Z")
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z_.:-]*")
 
 
@@ -73,8 +78,10 @@ def _decide(before: str, ahead: str, ends: bool) -> Decision | None:
     head = _HEAD.search(before, max(0, len(before) - 120))
     if head is None:
         return None
-    name, close = head["name"], head["close"].rstrip("]")
     lead = before[: head.start("name")]
+    name, close = clean_name(head["name"], lead), head["close"].rstrip("]")
+    if lead.endswith("//"):  # a user's name in a URL
+        return None
     strength = name_strength(_spell(name, lead))
     if strength is Strength.NONE:
         return None
@@ -101,12 +108,17 @@ def _decide_field(head: re.Match[str], ahead: str, strength: Strength) -> Decisi
     if found := _STRING.match(ahead):
         end = find_close(ahead, found.end(), found["quote"], len(found["slashes"]))
         content = ahead[found.end() : end if end >= 0 else len(ahead)]
-        if not content or is_reference(content) or is_type(content):
+        bare = _SCHEME.sub("", content)
+        if not bare or is_reference(bare) or is_type(bare) or (_is_cookie(head) and _VERSION.match(bare)):
             return None
         if strength is Strength.WEAK and not looks_issued(content):
             return None
         tail = StringTail(found["quote"], len(found["slashes"])) if end < 0 else None
         return found.end(), found.end() + len(content), tail, REDACTED
+    if _NEWLINE.search(ahead) and (value := _LINE_VALUE.match(ahead)) and looks_chosen(value["secret"]):
+        return 0, value.end("secret"), None, REDACTED
+    if head["sign"] != ":" or "'" in head["open"]:
+        return None
     quoted = f"{head['open']}{REDACTED}{head['open']}"
     if strength is Strength.FULL and (number := _NUMBER.match(ahead)):
         return 0, number.end(), None, quoted
@@ -118,6 +130,16 @@ def _decide_field(head: re.Match[str], ahead: str, strength: Strength) -> Decisi
     ):
         return 0, 0, BracketTail(len(head["open"]) - 1), quoted
     return None
+
+
+def _is_cookie(head: re.Match[str]) -> bool:
+    return head["name"].lower() == "cookie"
+
+
+_SCHEME = re.compile(r"(?i)^(?:bearer|basic|token)\s*(?=\W|\Z)")
+_VERSION = re.compile(r"[\^~<>=v]*\d+\.\d+|\*|latest\b|workspace:")
+_LINE_VALUE = re.compile(r"(?P<secret>[A-Za-z0-9][^\s\"'`\\<>&;,|(){}\[\]]+)[ \t]*(?:\n|\Z)")
+_NEWLINE = re.compile(r"\A[A-Za-z0-9]")
 
 
 def _decide_element(lead: str, ahead: str) -> Decision | None:
@@ -171,11 +193,13 @@ def _decide_variable(place: _Place, ahead: str, ends: bool) -> Decision | None:
         return None
     value = found.group().rstrip(".,:!?)")
     rest = ahead[found.start() + len(value) :]
-    if not value or is_placeholder(value) or value.startswith(REDACTED):
+    if not value or is_placeholder(value) or is_placeholder(found.group()) or value.startswith(REDACTED):
         return None
     if place.is_parameter:
-        if place.strength is Strength.WEAK and len(value) < 6:
+        if (place.strength is Strength.WEAK and len(value) < 6) or value[0] in "{<$":
             return None
+        if _MATRIX.search(place.lead) and "/" in value:
+            return 0, value.index("/"), None, REDACTED
         return 0, found.end(), _PARAMETER_TAIL, REDACTED
     if not _states_secret(place, value, rest, ends):
         return None
@@ -187,7 +211,11 @@ def _decide_literal(place: _Place, ahead: str, found: re.Match[str]) -> Decision
     """`name = "value"`"""
     end = find_close(ahead, found.end(), found["quote"], len(found["slashes"]))
     content = ahead[found.end() : end if end >= 0 else len(ahead)]
-    if is_placeholder(content) or is_prose(content) or is_type(content):
+    if found["quote"] == "`" and place.is_constant:  # a command of a shell
+        return None
+    if is_placeholder(content) or is_type(content):
+        return None
+    if is_prose(content) and not (place.is_constant and place.tight):
         return None
     if place.strength is Strength.WEAK:
         secret = looks_issued(content)
@@ -213,18 +241,28 @@ def _states_secret(place: _Place, value: str, rest: str, ends: bool) -> bool:
         return looks_issued(value)
     line_ends = _REST.match(rest) is not None
     if place.sign == "=" and place.tight:
-        if place.is_constant and place.strength >= Strength.TEXT:
-            return not repeats_name(place.name, value) or bool(re.search(r"\d", value))
-        if rest[:1] in (",", ")") and not looks_chosen(value):
-            return False
-        in_row = bool(_PAIR_BEFORE.search(place.lead) or _PAIR_AFTER.match(rest))
-        if (place.starts_line and line_ends) or in_row or place.is_option:
-            return not repeats_name(place.name, value)
+        return _states_tightly(place, value, rest, line_ends=line_ends)
     if repeats_name(place.name, value):
         return False
-    if not line_ends and place.sign in ("=", ":="):
+    if place.sign == "=" and not line_ends:
         return looks_issued(value)
-    return looks_chosen(value)
+    if looks_chosen(value):
+        return True
+    if not _PASSWORD.search(place.name) or place.sign != ":" or not line_ends:
+        return False
+    return is_dashed(value) or (value.isalpha() and value.islower() and _YAML_NEXT.match(rest) is not None)
+
+
+def _states_tightly(place: _Place, value: str, rest: str, *, line_ends: bool) -> bool:
+    """`NAME=value` without blanks: a shell, a file, a connection string, or the argument of a call."""
+    if place.is_constant and place.strength >= Strength.TEXT:
+        return not repeats_name(place.name, value) or bool(re.search(r"\d", value))
+    if repeats_name(place.name, value):
+        return False
+    if rest[:1] in (",", ")"):
+        return looks_chosen(value)
+    in_row = bool(_PAIR_BEFORE.search(place.lead) or _PAIR_AFTER.match(rest))
+    return (place.starts_line and line_ends) or in_row or place.is_option or looks_chosen(value)
 
 
 ASSIGNMENTS: tuple[Rule, ...] = (Rule(_STEMS, _TRIGGER, decide=_decide, folded=True),)

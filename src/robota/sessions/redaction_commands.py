@@ -6,7 +6,7 @@ import re
 
 from robota.sessions.redaction_names import Strength, name_strength
 from robota.sessions.redaction_scan import REDACTED, Decide, Decision, Rule, RunTail
-from robota.sessions.redaction_values import is_code, is_placeholder, looks_chosen, looks_issued
+from robota.sessions.redaction_values import is_code, is_dashed, is_placeholder, looks_chosen, looks_issued
 
 _URL_PASSWORD = re.compile(
     r"(?P<user>[^\s/:@\"'`<>\\?#]{0,80}):(?P<secret>[^\s/@\"'`<>\\?#]{1,120})@(?=[\w\[(${.*-])"
@@ -26,7 +26,8 @@ def _url(_before: str, ahead: str, _ends: bool) -> Decision | None:
     secret = found["secret"]
     if _is_template(secret) or secret.startswith(REDACTED):
         return None
-    return found.start("secret"), found.end("secret"), None, REDACTED
+    start = found.start("user") if looks_issued(found["user"]) else found.start("secret")
+    return start, found.end("secret"), None, REDACTED
 
 
 def _is_template(value: str) -> bool:
@@ -42,6 +43,10 @@ def _signature(_before: str, ahead: str, _ends: bool) -> Decision | None:
 
 def _option(before: str, ahead: str, _ends: bool) -> Decision | None:
     """`--password value`"""
+    if quoted := re.match(r"([\"'])(?=\S* )(?P<secret>[^\"'\n]+)\1", ahead):
+        return (
+            (quoted.start("secret"), quoted.end("secret"), None, REDACTED) if _names_secret(before) else None
+        )
     name = re.search(r"--?([A-Za-z][A-Za-z0-9_-]*)[\"',\]\s]*\Z", before[-80:])
     strength = name_strength(name.group(1)) if name else Strength.NONE
     found = re.match(r"[\"']?(?P<secret>[^\s\"'`\\]+)", ahead)
@@ -50,15 +55,26 @@ def _option(before: str, ahead: str, _ends: bool) -> Decision | None:
     secret = found["secret"]
     if secret.startswith(("-", "=", REDACTED)) or is_placeholder(secret) or is_code(secret):
         return None
-    stated = looks_issued(secret) if strength is Strength.WEAK else looks_chosen(secret)
+    if strength is Strength.WEAK and name and not name.group(1).endswith("pass"):
+        stated = looks_issued(secret)
+    else:
+        stated = looks_chosen(secret) or (is_dashed(secret) and _AFTER.match(ahead, found.end()) is not None)
     return (found.start("secret"), found.end(), _WORD_TAIL, REDACTED) if stated else None
+
+
+_AFTER = re.compile(r"[\"']?[ \t]*(?:\Z|\r?\n|\\|-|[|;&])")
+
+
+def _names_secret(before: str) -> bool:
+    name = re.search(r"--?([A-Za-z][A-Za-z0-9_-]*)[\s=]*\Z", before[-80:])
+    return name is not None and name_strength(name.group(1)) >= Strength.TEXT
 
 
 def _login(before: str, ahead: str, _ends: bool) -> Decision | None:
     """`curl -u user:password`"""
     line = before[max(before.rfind("\n"), before.rfind("\\n")) + 1 :]
     found = re.match(r"[\"']?[\w.@+%-]+:(?P<secret>[^\s\"'`\\]+)", ahead)
-    if "curl" not in line and "http" not in line or found is None:
+    if found is None or not re.search(r"\b(?:curl|https?|xh|wget)\b", line):
         return None
     secret = found["secret"]
     if is_placeholder(secret) or is_code(secret) or secret.startswith("//"):
@@ -88,7 +104,7 @@ def _rule(needle: str, pattern: str, decide: Decide = _word) -> Rule:
 _GAP = r"[^\n\\;|]{0,80}?"
 
 COMMANDS: tuple[Rule, ...] = (
-    Rule(("://",), r"://(?=[^\s/@]{1,200}@)", decide=_url),
+    Rule(("//", "\\/"), r":(?:\\?/){2}(?=[^\s/@]{1,200}@)", decide=_url),
     Rule(
         ("sig=", "signature="),
         r"[?&;](?:sig|signature|x-(?:amz|goog)-signature)=(?=\S)",
@@ -102,7 +118,23 @@ COMMANDS: tuple[Rule, ...] = (
         decide=_option,
         folded=True,
     ),
-    Rule((" -u", " --user"), r"\s(?:-u|--user|--proxy-user|-U)(?: {1,3}|=|(?=[\"'\w]))", decide=_login),
+    Rule(
+        (" -u", "-user ", "-user=", " -a"),
+        r"\s(?:-u|--user|--proxy-user|-U|-a|--auth)(?: {1,3}|=|(?=[\"'\w]))",
+        decide=_login,
+    ),
+    _rule("mongo", rf"\bmongo(?:sh|dump|restore|import|export)?{_GAP}\s-p "),
+    _rule("sqlcmd", rf"\bsqlcmd{_GAP}\s-P "),
+    _rule("zip", r"\b(?:un)?zip\s(?:-\w+ )?-P "),
+    _rule("ssh-keygen", rf"\bssh-keygen{_GAP}\s-N (?=['\"]?[^\s'\"])"),
+    _rule("htpasswd", r"\bhtpasswd -\w*b\w* \S{1,80} \S{1,40} "),
+    _rule("smbclient", rf"\bsmbclient{_GAP}\s-U ['\"]?[\w.-]{{1,40}}%"),
+    _rule("SecureString", r"ConvertTo-SecureString (?:-String )?(?=[\"'])"),
+    _rule("PASSWORD FOR", r"PASSWORD FOR \S{1,80} = (?=['\"])"),
+    _rule('"AUTH"', r"\"AUTH\" (?=\")"),
+    _rule("AUTH ", r"\bAUTH (?:PLAIN|LOGIN) (?=[A-Za-z0-9+/]{8})"),
+    _rule("PASS ", r"(?:> |\n|\A)PASS (?=\S)", _chosen_word),
+    _rule("password ", r"(?:\n|\A)[ \t]{0,8}password (?=\S{5,80}[ \t]{0,4}(?:\n|\Z))", _chosen_word),
     _rule("sshpass", r"\bsshpass\s+-p ?"),
     _rule("mysql", rf"\b(?:mysql|mysqldump|mysqladmin){_GAP}\s-p(?=[^\s-])"),
     _rule("mariadb", rf"\bmariadb(?:-dump)?{_GAP}\s-p(?=[^\s-])"),

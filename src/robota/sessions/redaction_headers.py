@@ -7,14 +7,15 @@ import re
 from robota.sessions.redaction_scan import REDACTED, Decision, Rule, RunTail
 from robota.sessions.redaction_values import is_code, is_placeholder, looks_chosen, looks_issued
 
-_CREDENTIAL = r"[^\s\"'`\\<>,;]"
+_CREDENTIAL = r"[^\s\"'`\\<>,;&]"
 _SCHEME = re.compile(
     r"(?i)[\"'`]?(?P<scheme>bearer|basic|token|apikey|api-key|negotiate|ntlm|oauth|key|bot|splunk|jwt|ssws|genie-key)"
-    rf"(?::? +|=)(?P<secret>{_CREDENTIAL}+)"
+    rf"(?::? +|=|%20|\+)(?P<secret>{_CREDENTIAL}+)"
 )
 _LIST_SCHEME = re.compile(
     r"(?i)[\"'`]?(?:digest|aws4-hmac-sha256|signature|hawk|oauth|hmac) +(?=[A-Za-z_-]+=)"
 )
+_LIST_NAME = re.compile(r"(?i)[\"'`]?(?:digest|aws4-hmac-sha256|signature|hawk|oauth|hmac)\b")
 _SINGLE = re.compile(rf"(?P<open>\\*[\"'`]?)(?P<secret>{_CREDENTIAL}+)")
 _LINE_END = re.compile(r"[ \t]*(?:\r?\n|\\+[nr]|\Z|\\*[\"'`]|[,;)}\]>|])")
 _COOKIE = re.compile(
@@ -31,7 +32,7 @@ def decide_authorization(ahead: str, _ends: bool) -> Decision | None:
         end = re.compile(r"[^\n\r\\'`]*").match(ahead, found.end())
         return found.end(), end.end() if end else found.end(), _LIST_TAIL, REDACTED
     found = _SCHEME.match(ahead) or _SINGLE.match(ahead)
-    if found is None:
+    if found is None or _LIST_NAME.match(ahead):
         return None
     secret = found["secret"]
     if is_placeholder(secret) or is_code(secret) or secret.startswith(REDACTED):
@@ -51,9 +52,11 @@ def decide_cookie(ahead: str) -> Decision | None:
 
 def _bearer(before: str, ahead: str, _ends: bool) -> Decision | None:
     found = re.match(r"[A-Za-z0-9._~+/=:-]+", ahead)
-    if found is None or is_placeholder(found.group()) or is_code(found.group()):
+    if found is None or is_placeholder(found.group()):
         return None
     secret = found.group()
+    if is_code(secret) and not re.search(r"\d", secret):
+        return None
     rest = ahead[found.end() : found.end() + 2]
     if re.match(r"[{(\[<$%]", rest):
         return None

@@ -64,7 +64,7 @@ _LOGIN_TOKENS = frozenset(
 _FULL_KEYS = frozenset("api private secret".split())
 _SECRET_KEYS = frozenset(
     "access signing sign encryption encrypt decryption decrypt master auth authentication account shared service "
-    "ssh hmac app application admin subscription cipher aes rsa pgp gpg jwt symmetric license licence client "
+    "ssh hmac app application admin subscription preshared psk cipher aes rsa pgp gpg jwt symmetric license licence client "
     "deploy webhook root role fernet cookie session rails wg wireguard openai anthropic claude stripe sendgrid "
     "mailgun twilio google gemini azure aws datadog dd algolia pinecone groq mistral cohere replicate deepseek "
     "openrouter huggingface hf resend sentry supabase cloudflare cf tavily serper brave exa firecrawl "
@@ -93,6 +93,13 @@ _FIXED_SUFFIXES = (
     "credentials",
     "credential",
 )
+_GLUED = ("password", "apikey", "accesstoken", "refreshtoken", "privatekey", "secretkey")
+TRAILERS = (
+    "confirmation|confirm|again|repeat|base|prod|production|staging|dev|live|plaintext|old|new|current|value|b64|base64"
+    "|primary|secondary|backup"
+)
+"""What may follow a secret's name without changing what it names."""
+_TRAILERS = frozenset(TRAILERS.split("|"))
 _PLURALS = frozenset(
     "passwords passphrases apikeys accesstokens refreshtokens privatekeys secretkeys clientsecrets cookies".split()
 )
@@ -106,7 +113,16 @@ def name_strength(name: str) -> Strength:
         words.pop()
     if not words:
         return Strength.NONE
+    if (
+        len(words) > 1
+        and words[-1] in _TRAILERS
+        and (whole := name_strength("_".join(words[:-1]))) > Strength.WEAK
+    ):
+        return whole
     upper = name.isupper()
+    joined = "".join(words)
+    if joined.endswith(_GLUED) and (len(words) < 2 or words[-2] not in _QUESTIONS | _VERBS):
+        return Strength.FULL
     last = words[-1]
     owner = words[-2] if len(words) > 1 else ""
     for suffix in _FIXED_SUFFIXES:
@@ -117,6 +133,16 @@ def name_strength(name: str) -> Strength:
     if last.endswith("key"):
         return _key_strength(last.removesuffix("key"), words, upper=upper)
     return _other_strength(last, owner, words)
+
+
+def clean_name(name: str, lead: str) -> str:
+    """The name without what an escape or a colour left before it."""
+    if lead.endswith("\\") and name[:1] in "nrt":
+        return name[1:]
+    return _COLOUR.sub("", name) if lead.endswith("\x1b[") else name
+
+
+_COLOUR = re.compile(r"^[0-9;]*m")
 
 
 def _fixed_strength(owner: str, suffix: str) -> Strength:
@@ -158,8 +184,10 @@ def _other_strength(last: str, owner: str, words: list[str]) -> Strength:
         return Strength.FULL if owner in ("", "set", "session", "auth", "x") else Strength.WEAK
     if last == "pwd" or (last.endswith("pwd") and last != "oldpwd"):
         return Strength.TEXT
-    if last == "pass" and owner in _PASS_OWNERS:
+    if last == "psk" or last in ("storepass", "keypass", "userpass", "dbpass"):
         return Strength.TEXT
+    if last == "pass":
+        return Strength.TEXT if owner in _PASS_OWNERS else Strength.WEAK
     if last == "bearer" or (last == "auth" and owner in ("", "http", "proxy", "basic")):
         return Strength.WEAK
     if last in _PLURALS or "".join(words[-2:]) in _PLURALS:

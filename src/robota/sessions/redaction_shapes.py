@@ -11,7 +11,7 @@ from robota.sessions.redaction_scan import AHEAD, REDACTED, Decision, Rule, RunT
 from robota.sessions.redaction_values import is_placeholder
 
 # Not inside a longer word, unless the word's end is an escape (\n, %20, \u0026) of the text around it.
-EDGE = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrtbf])|(?<=%[0-9A-Fa-f]{2})|(?<=\\u00[0-9a-fA-F]{2}))"
+EDGE = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=%[0-9A-Fa-f]{2})|(?<=\\u00[0-9a-fA-F]{2})|(?<=/bot))"
 # `hf_transformers_cache_folder` and `sk-ant-your-key` are words; a token has a digit among its letters.
 _MIXED = r"(?=[A-Za-z_.-]{0,40}[0-9])(?=[0-9_.-]{0,40}[A-Za-z])"
 _LIVELY = r"(?=[a-z_-]{0,40}[0-9A-Z])"
@@ -20,48 +20,61 @@ _HEX = "[0-9a-f]"
 _WORD = "[A-Za-z0-9]"
 _TOKEN = "[A-Za-z0-9_-]"
 
-_WORD_PREFIXES = (
-    "gh[pousr]_ gsk_ xai- pplx- r8_ hf_ api_org_ csk- fw_ tgp_v1_ d[ops]o?[pr]?_v1_ lin_(?:api|oauth)_ (?:sk|rk)_(?:live|test|prod)_ "
-    "whsec_ shp(?:at|ca|pa|ss|ua)_ sb[p]_ NRAK- ntn_ secret_ rubygems_ tfp_ oy2 CCIPRJ_ CCIPAT_ bk[up]a_ apify_api_ "
-    "e2b_ rpa_ nf[pco]_ vc[pkair]_ ATBB EAA[A-Za-z0-9] sq0(?:atp|csp|idp)- PMAK- dapi glc_ pat_ figu_ fly_ GR1348941 cio_ "
-    "duffel_(?:live|test)_ shippo_(?:live|test)_ hst[rv]_ sgp_ tskey-(?:auth|api|client)- kagi_ rdme_ ulp_ sntryu_ "
-).split()
-_TOKEN_PREFIXES = (
-    "github_pat_ xox[abeoprs]- xoxe\\.xox[bp]- xapp- glpat- gldt- glrt- glptt- glft- glsoat- glcbt- glimt- glagent- "
-    "gloas- glffct- dckr_(?:pat|oat)_ figd_ figo[hr]_ glsa_ pscale_(?:tkn|pw|oauth)_ fo1_ fm[12][ar]?_ FlyV1[ ]fm2_ "
-    "nvapi- lsv2_(?:pt|sk)_ tvly- pcsk_ pypi- pul- sbp_ sb_secret_ sntrys_ ops_ tskey- ATATT3 ATCTT3 "
-    "hv[sbr]\\. dp\\.(?:pt|st|ct|sa|scim|audit)\\. ya29\\. GOCSPX- AQ\\.Ab 1//0 AGE-SECRET-KEY-1 sl\\. mfa\\. re_ jina_ "
-    "pat-(?:na|eu)\\d- v1\\.0- cfut_ cfat_ ak_ napi_ dt0[a-z]01\\. PRIVATE-AI aio_ AIza"
-).split()
+# Prefixes before one unbroken run of letters and digits.
+_WORD_PREFIXES = """
+    gh[pousr]_ gsk_ xai- pplx- r8_ hf_ api_org_ csk- fw_ tgp_v1_ d(?:op|oo|or)_v1_ lin_(?:api|oauth)_
+    (?:sk|rk)_(?:live|test|prod)_ whsec_ shp(?:at|ca|pa|ss|ua)_ sbp_ NRAK- ntn_ secret_ rubygems_ tfp_ CCIPRJ_
+    CCIPAT_ bk[up]a_ apify_api_ e2b_ rpa_ nf[pco]_ vc[pkair]_ PMAK- glc_ figu_ fly_ cio_ duffel_(?:live|test)_
+    shippo_(?:live|test)_ hst[rv]_ sgp_ kagi_ rdme_ ulp_ sntryu_ sq[upa]_ FLWSECK- FLWSECK_TEST- CLOJARS_ pul-
+    napi_ jina_ ak_ aio_ pat_ tskey-(?:auth|api|client)-
+""".split()
+# Prefixes before a run in which dashes, underscores and dots may stand.
+_TOKEN_PREFIXES = r"""
+    github_pat_ xox[abeoprs]- xoxe\.xox[bp]- xapp- glpat- gldt- glrt- glptt- glft- glsoat- glcbt- glimt- glagent-
+    gloas- glffct- dckr_(?:pat|oat)_ figd_ figo[hr]_ glsa_ pscale_(?:tkn|pw|oauth)_ fo1_ nvapi- lsv2_(?:pt|sk)_
+    tvly- pcsk_ pypi-AgE sb_secret_ ops_eyJ tskey- ATATT3 ATCTT3 hv[sbr]\. dp\.(?:pt|st|ct|sa|scim|audit)\. ya29\.
+    GOCSPX- AQ\.Ab 1//0 AGE-SECRET-KEY-1 sq0(?:atp|csp|idp)- xkeysib- CFPAT- HRKU- pat-(?:na|eu)\d- cfut_ cfat_
+    dt0[a-z]01\. AIza
+""".split()
 _EXACT = (
-    r"(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])",
+    rf"{_HEX}{{32}}-us\d{{1,2}}(?![A-Za-z0-9])",
+    rf"pat{_WORD}{{14}}\.{_HEX}{{32}}",
+    rf"re_{_WORD}{{8}}_{_WORD}{{16}}",
+    rf"(?:sl|mfa)\.{_TOKEN}{{60}}",
+    rf"v1\.0-{_HEX}{{24}}-{_HEX}{{40}}",
     rf"key-{_HEX}{{32}}(?![A-Za-z0-9])",
-    rf"SK{_HEX}{{32}}(?![A-Za-z0-9])",
     rf"SG\.{_TOKEN}{{16,24}}\.{_TOKEN}{{16}}",
     rf"[MNO]{_TOKEN}{{23,27}}\.{_TOKEN}{{6}}\.{_TOKEN}{{27}}",
     rf"{_WORD}{{14}}\.atlasv1\.{_TOKEN}{{20}}",
     r"\d{8,10}:AA[A-Za-z0-9_-]{31}",
-    r"LS0tLS1CRUdJTi(?:BQUklWQVRF|BSU0EgUFJJVkFURS|BFQyBQUklWQVRF|BPUEVOU1NIIFBSSVZBVE|BFTkNSWVBURUQgUFJJVkFURS|BEU0EgUFJJVkFURS)",
+    # These could stand in the middle of Base64, which has + and / between its letters.
+    r"(?<![+/])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])",
+    rf"(?<![+/])(?:SK|dapi){_HEX}{{32}}(?![A-Za-z0-9])",
+    rf"(?<![+/])(?:EAA[A-Z]|EZ[AT]K|ATBB){_MIXED}{_WORD}{{28}}",
+    rf"(?<![+/])(?:LTAI{_MIXED}{_WORD}{{12,26}}|oy2[a-z0-9]{{43}}|GR1348941{_TOKEN}{{20}})(?![A-Za-z0-9+/])",
+    r"LS0tLS1CRUdJTi(?:BQUklWQVRF|BSU0EgUFJJVkFURS|BFQyBQUklWQVRF|BPUEVOU1NIIFBSSVZBVE"
+    r"|BFTkNSWVBURUQgUFJJVkFURS|BEU0EgUFJJVkFURS)",
 )
-_PATHS = (
-    r"hooks\.slack\.com/(?:services|workflows|triggers)/(?=T)[A-Za-z0-9_/]{20}",
-    r"discord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d{5,25}/[A-Za-z0-9_-]{16}",
-    r"\.webhook\.office\.com/webhookb2/[A-Za-z0-9@/-]{20}",
+_HOOKS = (
+    r"hooks\.slack\.com/(?:services|workflows|triggers)/(?=T[A-Za-z0-9_/]{19})"
+    r"|discord(?:app)?\.com/api/(?:v\d{1,2}/)?webhooks/(?=\d{5,25}/[A-Za-z0-9_-]{16})"
+    r"|\.webhook\.office\.com/webhookb2/(?=[A-Za-z0-9@/-]{20})"
+)
+_SOURCE = "|".join(
+    (
+        rf"sk-ant-{_REAL}{_LIVELY}{_TOKEN}{{8}}",
+        rf"sk-(?:proj|or-v1|or|svcacct|admin)-{_REAL}{_LIVELY}{_TOKEN}{{10}}",
+        rf"(?:{'|'.join(_WORD_PREFIXES)}){_REAL}{_MIXED}{_WORD}{{16}}",
+        rf"npm_{_REAL}{_MIXED}{_WORD}{{24}}",
+        rf"(?:{'|'.join(_TOKEN_PREFIXES)}){_REAL}{_MIXED}[A-Za-z0-9_.-]{{16}}",
+        *_EXACT,
+    )
 )
 
-_SOURCE = (
-    "|".join(
-        (
-            rf"{EDGE}(?:sk-ant-{_REAL}{_LIVELY}{_TOKEN}{{8}}",
-            rf"sk-(?:proj|or-v1|or|svcacct|admin)-{_REAL}{_LIVELY}{_TOKEN}{{10}}",
-            rf"(?:{'|'.join(_WORD_PREFIXES)}){_REAL}{_MIXED}{_WORD}{{16}}",
-            rf"npm_{_REAL}{_MIXED}{_WORD}{{24}}",
-            rf"(?:{'|'.join(_TOKEN_PREFIXES)}){_REAL}{_MIXED}[A-Za-z0-9_.-]{{16}}",
-            *_EXACT,
-        )
-    )
-    + ")"
-)
+
+def _hook(_before: str, ahead: str, _ends: bool) -> Decision | None:
+    found = _HOOK.match(ahead)
+    return (0, found.end(), _HOOK_TAIL, REDACTED) if found else None
 
 
 def _json_web_token(_before: str, ahead: str, _ends: bool) -> Decision | None:
@@ -83,7 +96,10 @@ _JWT = re.compile(
     r"eyJ(?:(?:hbGci|0eXAi|raWQi|lbmMi|jdHki|6aXAi|qa3Ui|4NWMi|4NXQi|hcHUi|lcGsi)[A-Za-z0-9_-]{8}"
     rf"|[A-Za-z0-9_-]{{8,{AHEAD - 20}}}\.[A-Za-z0-9_-]{{6}})"
 )
-_TOKEN_TAIL = RunTail(r"[A-Za-z0-9_+/=%-]|\.(?=[A-Za-z0-9_-]{6})", look=7)
+_HOOK = re.compile(r"[A-Za-z0-9_/@-]+")
+_HOOK_TAIL = RunTail(r"[A-Za-z0-9_/@-]")
+_BASE64_TAIL = RunTail(r"[A-Za-z0-9+/=_,-]")
+_TOKEN_TAIL = RunTail(r"[A-Za-z0-9_=-]|\.(?=[A-Za-z0-9_-]{6})", look=7)
 _DOTTED_TAIL = RunTail(r"[A-Za-z0-9_.=-]")
 _RUN = "a" * 16
 _RUN_TABLE = bytes(97 if chr(code).isalnum() or code in b"_-." else 32 for code in range(256))
@@ -95,9 +111,12 @@ def has_long_run(text: str) -> bool:
 
 
 SHAPES: tuple[Rule, ...] = (
-    Rule((), _SOURCE, _TOKEN_TAIL, hint=has_long_run),
+    Rule((), f"{EDGE}(?:{_SOURCE})", _TOKEN_TAIL, hint=has_long_run),
+    Rule(("hooks.slack.com", "/webhooks/", "webhook.office.com"), _HOOKS, decide=_hook),
     Rule(
-        ("hooks.slack.com", "/webhooks/", "webhook.office.com"), "|".join(_PATHS), RunTail(r"[A-Za-z0-9_/@-]")
+        ("fm1", "fm2", "sntrys_"),
+        rf"{EDGE}(?:(?:FlyV1 )?fm[12][ar]?_|sntrys_)[A-Za-z0-9+/=_-]{{16}}",
+        _BASE64_TAIL,
     ),
     Rule(("sk-",), rf"{EDGE}(?=sk-[A-Za-z0-9])", decide=_bare_key, at_start=True),
     Rule(

@@ -6,13 +6,14 @@ keeps its type, its place and its identity.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 from robota.core.messages import Json
 from robota.sessions.redaction_names import Strength, name_strength
 from robota.sessions.redaction_scan import REDACTED
-from robota.sessions.redaction_values import is_placeholder, looks_issued
+from robota.sessions.redaction_values import is_placeholder, looks_chosen, looks_issued, repeats_name
 
 _NAME_FIELDS = ("name", "key", "header", "field", "variable", "Name", "Key", "k")
 _VALUE_FIELDS = ("value", "values", "val", "Value", "v", "defaultValue")
@@ -131,16 +132,20 @@ class Walk:
         strength = name_strength(name)
         if strength is not Strength.NONE and hides(strength, value) and not _is_exempt(name, value, context):
             return self._replace(value)
-        return self._copy(value, parent, slot, name if name in _PROPERTY_FIELDS or name in _CONTEXTS else "")
+        inner = name if name in _CONTEXTS else ""
+        if strength >= Strength.TEXT and context not in _PROPERTY_FIELDS and not is_schema(value):
+            inner = _HOLDER
+        return self._copy(value, parent, slot, inner)
 
     def _fill_dict(self, source: dict[Json, Json], target: dict[Json, Json], context: str) -> None:
         hidden = _named_value(source)
-        secrets = context in ("data", "stringData") and False
+        if context == _HOLDER:
+            hidden |= {field: Strength.TEXT for field in ("value", "default") if field in source}
         for key, value in source.items():
             name = self._key(key, target)
             if not isinstance(key, str):
                 target[name] = self._copy(value, target, name, "")
-            elif key in hidden and hides(hidden[key], value) or secrets:
+            elif key in hidden and hides(hidden[key], value):
                 target[name] = self._replace(value)
             else:
                 target[name] = self._field(key, value, target, name, context)
@@ -184,8 +189,11 @@ class Walk:
         return hides(name_strength(option), value)
 
 
+_VERSION = re.compile(r"[\^~<>=v]*\d+(?:\.\w+)+\S*")
 _FLAT = frozenset(("rawHeaders", "raw_headers"))
-_CONTEXTS = _FLAT
+_CONTEXTS = _FLAT | _PROPERTY_FIELDS
+_HOLDER = "="
+"""The context of an object that stands under a secret's name and was not replaced as a whole."""
 
 
 def _is_pair(item: Json) -> bool:
@@ -199,7 +207,14 @@ def _is_exempt(name: str, value: Json, context: str) -> bool:
     lowered = name.lower()
     if lowered.endswith("pwd"):
         return isinstance(value, str) and (value[:1] in "/~." or value[1:3] in (":\\", ":/"))
+    if lowered == "cookie":
+        return isinstance(value, str) and _VERSION.fullmatch(value) is not None
     return lowered.endswith("credentials") and value in ("include", "omit", "same-origin")
+
+
+def _is_label(name: str, value: Json) -> bool:
+    """`{"name": "Password", "value": "password"}`: the options of a menu."""
+    return isinstance(value, str) and repeats_name(name, value) and value.isascii()
 
 
 def _named_value(source: dict[Json, Json]) -> dict[str, Strength]:
@@ -212,7 +227,17 @@ def _named_value(source: dict[Json, Json]) -> dict[str, Strength]:
             and len(name) <= 96
             and (strength := name_strength(name)) is not Strength.NONE
         ):
-            hidden |= {value: strength for value in _VALUE_FIELDS if value in source and value != field}
+            for held in _VALUE_FIELDS:
+                if held in source and held != field and not _is_label(name, source[held]):
+                    hidden[held] = strength
+    for field in ("id", "label"):
+        name = source.get(field)
+        if (
+            isinstance(name, str)
+            and name_strength(name[-96:]) >= Strength.TEXT
+            and looks_chosen(str(source.get("value")))
+        ):
+            hidden["value"] = Strength.TEXT
     if "pass" in source and any(field in source for field in ("user", "username", "login", "email")):
         hidden["pass"] = Strength.TEXT
     if source.get("kind") == "Secret" and "apiVersion" in source:

@@ -26,7 +26,7 @@ _KNOWN_PASSWORDS = frozenset(
 )
 _PLACEHOLDER = re.compile(
     r"""(?xi)
-      \$ (?: [a-z_] \w* | \{ | \( | \$ )  | %\( | %[a-z_]\w*% | %[sdvr]\b | \{\{ | \{ [\w.\ \[\]'"!:]* \} | \# \{
+      \$ (?: [a-z_] \w* | \{ | \( | \$ )  | %\( | %[a-z_]\w*% | %[sdvr]\b | \{\{ | \{ [\w.\ ]* \}? $ | \# \{
     | < | \* {2} | \.{2} | … | • | x{3,} (?:-|_|\b|$) | -{3} | _{3}
     | \[ (?:redacted|hidden|masked|removed|filtered|secret|your|omitted)
     | (?:redacted|removed|masked|hidden|filtered|omitted) \b
@@ -36,9 +36,11 @@ _PLACEHOLDER = re.compile(
     | @@ | todo | fixme | dummy | placeholder | example[-_ ]
     """
 )
+_BLANKED = re.compile(r"(?i)x{6,}|\*{4,}|[-_](?:\.{3}|…|x{4,}|\*{3,})|\.\.\.$|…$")
 _ALL_SAME = re.compile(r"(.)\1*")
 _CODE = re.compile(r"[()\[\]{}]|->|=>|::|\|\||&&|\?\.")
-_DOTTED = re.compile(r"[A-Za-z_$][\w$]*(?:\??\.[A-Za-z_$][\w$]*)+[!;,]?")
+_WORD = r"[A-Za-z_$]+[0-9]{0,2}[A-Za-z_$]*[0-9]{0,2}"
+_DOTTED = re.compile(rf"{_WORD}(?:\??\.{_WORD})+[!;,]?")
 _PATH = re.compile(
     r"(?:~|\.{1,2})?/[\w.@~-]*(?:/|$)|[A-Za-z]:[\\/]|\.{1,2}/|[\w.-]+/[\w./-]+\.\w{1,5}$|https?://"
 )
@@ -55,7 +57,7 @@ def is_placeholder(value: str) -> bool:
     """Whether the text only shows where a secret would stand."""
     if not value or value.lower() in _ORDINARY or _PLACEHOLDER.match(value):
         return True
-    return _ALL_SAME.fullmatch(value) is not None
+    return _ALL_SAME.fullmatch(value) is not None or _BLANKED.search(value) is not None
 
 
 def is_reference(value: str) -> bool:
@@ -90,6 +92,33 @@ def looks_chosen(value: str) -> bool:
     if not _LETTER.search(value):
         return bool(_SYMBOL.search(value)) or (len(value) >= 6 and value.isdigit())
     return bool(_DIGIT.search(value) or _SYMBOL.search(value[:-1]) or len(value) >= 24)
+
+
+def is_dashed(value: str) -> bool:
+    """Whether a text is lower-case words tied by dashes, as made-up passwords are, and some settings too."""
+    return (
+        _DASHED.fullmatch(value) is not None
+        and _STEM.search(value) is None
+        and not value.startswith(_SETTINGS)
+    )
+
+
+_DASHED = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+){2,}")
+_SETTINGS = (
+    "auto-",
+    "write-",
+    "read-",
+    "not-",
+    "non-",
+    "self-",
+    "min-",
+    "max-",
+    "one-",
+    "two-",
+    "at-",
+    "in-",
+    "see-",
+)
 
 
 def looks_issued(value: str) -> bool:

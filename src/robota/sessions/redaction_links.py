@@ -1,0 +1,126 @@
+"""Names and values tied by something other than `=` or `:`: calls, tables, tags, declarations, directives.
+
+`define('DB_PASSWORD', '…')`, `| API_KEY | … |`, `<key>API_KEY</key><string>…`, `API_KEY: &str = "…"`,
+`{"name": "x-api-key", "value": "…"}`, `ENV DB_PASSWORD …`. The value must look like one.
+"""
+
+from __future__ import annotations
+
+import re
+
+from robota.sessions.redaction_names import Strength, clean_name, name_strength
+from robota.sessions.redaction_scan import REDACTED, Decision, Rule, RunTail
+from robota.sessions.redaction_values import is_code, is_placeholder, looks_chosen, looks_issued, repeats_name
+
+_STEMS = "password|passwd|passphrase|pwd|pass|secret|token|key|credentials?|cookie|authorization"
+_QUOTE = r"(?:\\{0,15}[\"'`]|&quot;|\\{1,8}u0022|%22)"
+_LINKS = (
+    # ("name", "value")   ['name', b'value']   define('NAME', 'value')   getenv("NAME", "default")
+    rf"{_QUOTE}[ \t]{{0,4}},\s{{0,40}}b?{_QUOTE}",
+    # {"name": "NAME", "value": "value"}   <add key="NAME" value="value"/>   <input name="NAME" value="value">
+    rf"{_QUOTE}(?:[ \t,]|\s)[^{{}}<>\n]{{0,80}}?\b(?:value|content|default){_QUOTE}?\s{{0,8}}[=:]\s{{0,8}}{_QUOTE}",
+    # &quot;name&quot;:&quot;value&quot;   \u0022name\u0022:\u0022value\u0022
+    r"(?:&quot;|\\{1,8}u0022|%22)\s{0,4}(?::|%3a)\s{0,4}(?:&quot;|\\{1,8}u0022|%22)",
+    # - name: NAME\n  value: value      NAME:\n  value: value      variable "NAME" {\n default = "value"
+    r"[\"']?\s{0,4}(?::|\{)?\s{0,40}(?:\n[ \t]{0,40}type\s{0,4}[:=][^\n]{0,40})?\n[ \t]{0,40}(?:value|default)\s{0,4}[:=][ \t]{1,4}[\"']?",
+    # <key>NAME</key><string>value      <string name="NAME">value      <x:Password Type="…">value
+    r"</key>\s{0,40}<string>|[\"']>|[ \t]{1,3}[a-z:]{2,20}=[\"'][^\"'<>\n]{0,60}[\"']>",
+    # | NAME | value |
+    r"`?[ \t]{0,20}\|[ \t]{0,20}`?",
+    # NAME: type = "value"      Name { get; set; } = "value"      NAME=old -> new
+    r"[ \t]{0,4}:[ \t]{0,4}[&\w\[\]<>.?| ]{1,30}?[ \t]{0,4}=[ \t]{0,4}(?=[\"'])|[ \t]\{ get;[^}\n]{0,24}\}[ \t]{0,4}=[ \t]{0,4}(?=[\"'])",
+    r"[ \t]{0,4}[:=][ \t]{0,4}[\"']?[^\s\"']{1,80}[\"']?[ \t]{1,4}->[ \t]{1,4}",
+    # setPassword("value")
+    r"\((?=[\"'])",
+    # #define NAME "value"      :name "value"      ENV NAME value      %3Fname%3Dvalue
+    r"[ \t]{1,8}(?=[\"'])|[ \t]{1,4}(?=[^\s=:|&])|%3d",
+    # \x1b[32mNAME\x1b[0m=value, NAME=\x1b[31mvalue
+    r"\x1b\[[0-9;]{0,8}m[=:][ \t]?(?:\x1b\[[0-9;]{0,8}m)?|[=:][ \t]?\x1b\[[0-9;]{0,8}m",
+    # **Password:** value
+    r"(?::\*\*|\*\*:)[ \t]{1,3}`?",
+    # password: >-\n  value      password: &anchor value
+    r"[ \t]{0,2}:[ \t]{1,4}(?:[|>][+-]?\n[ \t]{1,20}|&\w{1,20}[ \t]|!!?\w{1,20}[ \t])",
+    r"[\"']?\]?=>\s{0,20}string\(\d{1,6}\) (?=\")|><!\[cdata\[|>\n[ \t]{0,20}",
+)
+_TRIGGER = rf"(?:{_STEMS})[0-9_]{{0,3}}(?:{'|'.join(_LINKS)})(?=[^\s])"
+_HEAD = re.compile(  # what the links look ahead to is not in the text before the value
+    rf"(?is)(?P<name>[a-z0-9_.$@-]*(?:{_STEMS})[0-9_]{{0,3}})(?P<link>{re.sub(r'[(][?]=.*?[]][)]', '', '|'.join(_LINKS))})\Z"
+)
+_DIRECTIVE = re.compile(
+    r"(?:^|\n|\\n|[\s;])(?:#\s*define|ENV|ARG|setx|set -\w+|configure set|header_up|header|proxy_set_header|add_header"
+    r"|requestHeader set|RequestHeader set|config set|secret set)[ \t]+[\"']?\Z"
+)
+_VALUE = re.compile(r"(?P<open>\\{0,15}[\"'`]?)(?P<secret>[^\s\"'`\\<>|&\x00\x1b]+)")
+_TAIL = RunTail(r"[^\s\"'`\\<>|&\x00\x1b]")
+_BLOCK = re.compile(r"[|>][+-]?\n")
+_SETTER = re.compile(r"^(?:[\w.]*\.)?(?:set|with|use|add)_?(?=[A-Z])|^[\w.]*\.")
+
+
+def _decide(before: str, ahead: str, _ends: bool) -> Decision | None:
+    head = _HEAD.search(before, max(0, len(before) - 190))
+    found = _VALUE.match(ahead)
+    if head is None or found is None:
+        return None
+    name, link, secret = head["name"], head["link"], found["secret"].rstrip(";,)]}")
+    if link.lower() == "%3d":
+        secret = secret.partition("%")[0]
+    lead = before[: head.start("name")]
+    if not _links(link, name, lead, ahead[found.start("secret") + len(secret) :]):
+        return None
+    strength = name_strength(_SETTER.sub("", name) if link == "(" else clean_name(name, lead))
+    if strength is Strength.NONE or is_placeholder(secret) or is_code(secret) or repeats_name(name, secret):
+        return None
+    stated = looks_issued(secret) if strength is Strength.WEAK else _is_stated(name, link, secret)
+    if not stated:
+        return None
+    whole = found.end() == len(ahead)
+    end = found.end() if whole else found.start("secret") + len(secret)
+    return found.start("secret"), end, _TAIL if whole else None, REDACTED
+
+
+def _is_stated(name: str, link: str, secret: str) -> bool:
+    if _BLOCK.search(link):
+        return not secret.isalpha()
+    return looks_chosen(secret) or (name.isupper() and not secret.isalpha())
+
+
+def _links(link: str, name: str, lead: str, rest: str) -> bool:
+    """Whether this link, between these neighbours, ties a name to its value."""
+    if link.strip(" \t") == "":
+        return bool(_DIRECTIVE.search(lead)) or (lead.endswith(" :") or lead.endswith("{:"))
+    if re.match(rf"{_QUOTE}[ \t]*,", link):
+        return (
+            re.search(rf"[(\[]\s*b?{_QUOTE}\Z", lead) is not None
+            and re.match(r"\\*[\"'`]\s*[)\]]", rest) is not None
+        )
+    if "|" in link and "\n" not in link and "->" not in link:
+        return re.search(r"\|[ \t]*`?\Z", lead) is not None and re.match(r"`?[ \t]*\|", rest) is not None
+    if link.endswith(">") and "</" not in link:
+        return re.search(r"<[^<>\n]*\Z", lead) is not None
+    return True
+
+
+def _value_first(_before: str, ahead: str, _ends: bool) -> Decision | None:
+    """`value="…" name="password"`: the name comes after its value."""
+    found = _REVERSED.match(ahead)
+    if found is None or name_strength(found["name"]) < Strength.TEXT:
+        return None
+    secret = found["secret"]
+    if is_placeholder(secret) or repeats_name(found["name"], secret):
+        return None
+    return found.start("secret"), found.end("secret"), None, REDACTED
+
+
+_REVERSED = re.compile(
+    rf"(?P<secret>[^\"'\\\n]{{1,80}}){_QUOTE}[ \t,]\s{{0,8}}{_QUOTE}?(?:name|key){_QUOTE}?\s{{0,4}}[=:]\s{{0,4}}{_QUOTE}(?P<name>[\w.-]{{1,40}}){_QUOTE}"
+)
+
+LINKS: tuple[Rule, ...] = (
+    Rule(_STEMS.replace("credentials?", "credential").split("|"), _TRIGGER, decide=_decide, folded=True),
+    Rule(
+        ("value",),
+        rf"\bvalue{_QUOTE}?\s{{0,4}}[=:]\s{{0,4}}{_QUOTE}(?=[^\"'\s])",
+        decide=_value_first,
+        folded=True,
+    ),
+)
