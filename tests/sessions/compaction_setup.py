@@ -10,9 +10,9 @@ from robota.core.hooks import HookOutcome, parse_hooks, run_hooks
 from robota.core.messages import AssistantMessage, Json, Message, UserMessage
 from robota.core.provider import ChatRequest, ModelSettings
 from robota.core.robota import AgentConfig, Robota
-from robota.sessions.compaction_orchestrator import CompactionOrchestrator
-from robota.sessions.compaction_sections import CompactionSection
-from robota.sessions.compaction_summarizer import SummaryModel
+from robota.sessions.compaction.compaction_orchestrator import CompactionOrchestrator
+from robota.sessions.compaction.sections import CompactionSection
+from robota.sessions.compaction.summarizer import SummaryModel
 from robota.sessions.context_window_tracker import ContextWindowTracker
 from robota.testing import ScriptedProvider
 

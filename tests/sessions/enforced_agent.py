@@ -11,8 +11,8 @@ from robota.core.hooks import HookOutcome, parse_hooks, run_hooks
 from robota.core.messages import Json, JsonObject, ToolCall, ToolMessage
 from robota.core.robota import AgentConfig, Robota
 from robota.core.tool import Tool, ToolContext, ToolResult
-from robota.sessions.approval import ApprovalRequest
-from robota.sessions.permission_enforcer import PermissionEnforcer, PermissionRules
+from robota.sessions.permissions.approval import ApprovalRequest
+from robota.sessions.permissions.permission_enforcer import PermissionEnforcer, PermissionRules
 from robota.testing import ScriptedProvider
 from robota.tools.builtins.bash import bash_tool
 from robota.tools.builtins.edit import edit_tool

@@ -19,7 +19,7 @@ from robota.core.messages import (
     ToolMessage,
     UserMessage,
 )
-from robota.sessions.message_codec import history_entry_to_record, message_to_record
+from robota.sessions.store.message_codec import history_entry_to_record, message_to_record
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOSTILE = [

@@ -8,7 +8,7 @@ from pathlib import Path
 from robota.core.jsontext import encode
 from robota.core.messages import AssistantMessage, Json, JsonObject, Message, UserMessage
 from robota.sessions.journal_file import JournalFile
-from robota.sessions.message_codec import message_to_record
+from robota.sessions.store.message_codec import message_to_record
 
 QUESTION = UserMessage("Where is the parser?", id="m1")
 ANSWER = AssistantMessage("In parser.py.", id="m2")

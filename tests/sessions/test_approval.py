@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robota.sessions.approval import (
+from robota.sessions.permissions.approval import (
     PermissionAnswer,
     answer_from_record,
     answer_to_record,

@@ -23,10 +23,10 @@ from robota.core.retry import RetryingProvider
 from robota.core.robota import Robota
 from robota.providers.openai_compatible import OpenAICompatibleProvider
 from robota.providers.scripted import Reply
-from robota.sessions.budget import Budget, BudgetedProvider, BudgetExceededError, describe_budget
-from robota.sessions.usage import UsageLedger
-from robota.sessions.usage_meter import InputSize
-from robota.sessions.usage_report import UsageTotals
+from robota.sessions.usage.budget import Budget, BudgetedProvider, BudgetExceededError, describe_budget
+from robota.sessions.usage.ledger import UsageLedger
+from robota.sessions.usage.meter import InputSize
+from robota.sessions.usage.report import UsageTotals
 from robota.testing import Delay, Fail, Gate, ModelServer, ScriptedProvider, Stall, call
 from robota.tools.function_tool import tool
 

@@ -27,11 +27,15 @@ from robota.core.messages import (
     ToolMessage,
     UserMessage,
 )
-from robota.sessions import transcript_lines
-from robota.sessions.claude_transcript import ImportedTranscript, TranscriptError, read_claude_transcript
+from robota.sessions.transcripts import lines as transcript_lines
 from robota.sessions.files import Files
-from robota.sessions.transcript_draft import NO_RESULT
-from robota.sessions.transcript_files import SubagentTranscript
+from robota.sessions.transcripts.claude_transcript import (
+    ImportedTranscript,
+    TranscriptError,
+    read_claude_transcript,
+)
+from robota.sessions.transcripts.draft import NO_RESULT
+from robota.sessions.transcripts.files import SubagentTranscript
 
 PROJECT = Path(__file__).parent / "data" / "claude" / "projects" / "-home-ada-shop"
 SESSION = "5f0c1d2e-0000-4000-8000-00000000c0de"
@@ -188,7 +192,7 @@ def test_subagents_are_listed_and_can_be_imported_themselves() -> None:
 
 
 def test_the_record_is_in_the_spelling_used_on_disk() -> None:
-    from robota.sessions.message_codec import history_entry_from_record, message_from_record
+    from robota.sessions.store.message_codec import history_entry_from_record, message_from_record
 
     imported = read_claude_transcript(str(SAMPLE))
     record = json.loads(json.dumps(imported.record))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from robota.sessions.files import Files
-from robota.sessions.transcript_files import find_claude_transcripts
+from robota.sessions.transcripts.files import find_claude_transcripts
 
 CONFIG = Path(__file__).parent / "data" / "claude"
 

@@ -10,8 +10,8 @@ from robota.core.errors import AuthenticationError, ProviderError
 from robota.core.events import Compacted, CompactionMarked, Noticed, TextDelta, TurnEvent
 from robota.core.messages import AssistantMessage, SystemMessage, TokenUsage, ToolCall, UserMessage
 from robota.core.provider import ModelSettings, StopChunk
-from robota.sessions.compaction_sections import CompactionSection, read_sections
-from robota.sessions.compaction_summarizer import CompactionError
+from robota.sessions.compaction.sections import CompactionSection, read_sections
+from robota.sessions.compaction.summarizer import CompactionError
 from robota.testing import Fail, Stall, call
 
 pytestmark = pytest.mark.anyio

@@ -14,7 +14,7 @@ from robota.core.errors import ProviderError
 from robota.core.events import Compacted
 from robota.core.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, UserMessage
 from robota.core.provider import ChatRequest, StopChunk
-from robota.sessions.compaction_sections import (
+from robota.sessions.compaction.sections import (
     NOTE,
     OPEN_TODOS,
     PLAN,
@@ -22,7 +22,7 @@ from robota.sessions.compaction_sections import (
     CompactionSection,
     read_sections,
 )
-from robota.sessions.compaction_summarizer import MAX_ATTEMPTS, MAX_PIECES, CompactionError
+from robota.sessions.compaction.summarizer import MAX_ATTEMPTS, MAX_PIECES, CompactionError
 from robota.testing import Fail
 
 WINDOW = 6_000

@@ -16,9 +16,9 @@ from robota.core.messages import (
     ToolMessage,
     UserMessage,
 )
-from robota.sessions.compaction_fallback import NOTE, find_files, summarize_by_rule
-from robota.sessions.compaction_sections import CompactionSection, add_sections, write_sections
-from robota.sessions.compaction_transcript import (
+from robota.sessions.compaction.fallback import NOTE, find_files, summarize_by_rule
+from robota.sessions.compaction.sections import CompactionSection, add_sections, write_sections
+from robota.sessions.compaction.transcript import (
     Entry,
     fit_text,
     list_entries,

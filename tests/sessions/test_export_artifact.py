@@ -9,10 +9,10 @@ from tests.sessions.exported import HOSTILE, NOON, record_full_of, record_of
 
 from robota.core.errors import ValidationError
 from robota.core.messages import UserMessage
-from robota.sessions.claude_transcript import read_claude_transcript
 from robota.sessions.export.artifact import export_json, import_json
 from robota.sessions.export.markdown import export_markdown
-from robota.sessions.session_record import SessionRecord
+from robota.sessions.store.session_record import SessionRecord
+from robota.sessions.transcripts.claude_transcript import read_claude_transcript
 
 DATA = Path(__file__).parent / "data"
 SESSION = json.loads((DATA / "export" / "session.json").read_text())

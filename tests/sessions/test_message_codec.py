@@ -22,7 +22,7 @@ from robota.core.messages import (
     ToolMessage,
     UserMessage,
 )
-from robota.sessions.message_codec import (
+from robota.sessions.store.message_codec import (
     history_entry_from_record,
     history_entry_to_record,
     message_from_record,

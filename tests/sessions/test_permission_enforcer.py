@@ -20,9 +20,9 @@ from robota.core.hooks import HookOutcome
 from robota.core.messages import Json, JsonObject, ToolCall
 from robota.core.tool import ToolContext, ToolResult
 from robota.core.tool_batch import PreparedCall, invoke_tool
-from robota.sessions.approval import ApprovalRequest, PermissionAnswer
-from robota.sessions.permission_enforcer import PermissionEnforcer, PermissionRules
-from robota.sessions.permission_judgement import Judgement
+from robota.sessions.permissions.approval import ApprovalRequest, PermissionAnswer
+from robota.sessions.permissions.judgement import Judgement
+from robota.sessions.permissions.permission_enforcer import PermissionEnforcer, PermissionRules
 from robota.testing import call
 from robota.tools.builtins.bash import bash_tool
 from robota.tools.function_tool import tool

@@ -12,8 +12,8 @@ from tests.support.processes import mark
 from robota.core.messages import ImagePart, Json, JsonObject
 from robota.core.tool import ToolContext, ToolResult
 from robota.core.tool_batch import PreparedCall
-from robota.sessions.approval import ApprovalRequest
-from robota.sessions.permission_enforcer import PermissionRules
+from robota.sessions.permissions.approval import ApprovalRequest
+from robota.sessions.permissions.permission_enforcer import PermissionRules
 from robota.testing import call
 
 __all__ = ["mark"]

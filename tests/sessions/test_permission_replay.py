@@ -13,10 +13,10 @@ from tests.sessions.enforced_agent import EnforcedAgent, Person
 from robota.core.messages import JsonObject
 from robota.core.tool import ToolContext, ToolResult
 from robota.core.tool_batch import PreparedCall
-from robota.sessions.approval import ApprovalRequest, PermissionAnswer, answer_from_record
-from robota.sessions.consultation import Fault
-from robota.sessions.permission_enforcer import PermissionEnforcer, PermissionRules
-from robota.sessions.permission_judgement import Judgement, Terms
+from robota.sessions.permissions.approval import ApprovalRequest, PermissionAnswer, answer_from_record
+from robota.sessions.permissions.consultation import Fault
+from robota.sessions.permissions.judgement import Judgement, Terms
+from robota.sessions.permissions.permission_enforcer import PermissionEnforcer, PermissionRules
 from robota.testing import call
 
 pytestmark = pytest.mark.anyio

@@ -20,7 +20,7 @@ from tests.sessions.stored_sessions import (
 from robota.core.errors import StorageError
 from robota.core.jsontext import encode
 from robota.sessions.files import Files
-from robota.sessions.session_store import SessionStore
+from robota.sessions.store.session_store import SessionStore
 from robota.testing.store_conformance import make_record
 
 USER = {"event": "user", "input": "Where is the parser?"}
@@ -260,7 +260,7 @@ def test_an_index_of_another_version_is_made_anew(store: SessionStore, directory
 def test_a_locked_index_is_done_without(
     store: SessionStore, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("robota.sessions.session_index._BUSY_SECONDS", 0.01)
+    monkeypatch.setattr("robota.sessions.store.index._BUSY_SECONDS", 0.01)
     store.save(make_record("s1"))
     store.list()
     with closing(sqlite3.connect(directory / "index.sqlite3", isolation_level=None)) as database:

@@ -18,8 +18,8 @@ from tests.sessions.stored_sessions import (
 from robota.core.errors import StorageError
 from robota.core.jsontext import decode, encode
 from robota.core.messages import AssistantMessage, ToolCall
-from robota.sessions.session_record import SessionRecord
-from robota.sessions.session_store import SessionStore
+from robota.sessions.store.session_record import SessionRecord
+from robota.sessions.store.session_store import SessionStore
 from robota.testing.store_conformance import make_record
 
 FIRST = message_event(0, QUESTION)

@@ -9,10 +9,10 @@ from tests.sessions.stored_sessions import QUESTION, SESSION_INIT, message_event
 
 from robota.core.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
 from robota.sessions.files import REAL_FILES
-from robota.sessions.session_index import SearchHit, SessionIndex
-from robota.sessions.session_record import SessionRecord
-from robota.sessions.session_search import cut_snippet
-from robota.sessions.session_store import SessionStore
+from robota.sessions.store.index import SearchHit, SessionIndex
+from robota.sessions.store.search import cut_snippet
+from robota.sessions.store.session_record import SessionRecord
+from robota.sessions.store.session_store import SessionStore
 
 
 class Shelf:

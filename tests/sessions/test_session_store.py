@@ -12,8 +12,8 @@ from tests.sessions.stored_sessions import ANSWER, QUESTION, records_of
 
 from robota.core.errors import StorageError, ValidationError
 from robota.sessions.redaction import Redactor
-from robota.sessions.session_record import RECORD_VERSION, SessionRecord
-from robota.sessions.session_store import SessionStore, migrate_records
+from robota.sessions.store.session_record import RECORD_VERSION, SessionRecord
+from robota.sessions.store.session_store import SessionStore, migrate_records
 from robota.testing.store_conformance import make_record
 
 EVERY_OPTIONAL_LIST = (
@@ -348,7 +348,7 @@ def test_a_directory_that_cannot_be_made_is_told(tmp_path: Path) -> None:
 
 WORKER = """
 import sys
-from robota.sessions.session_store import SessionStore
+from robota.sessions.store.session_store import SessionStore
 from robota.testing.store_conformance import make_record
 store = SessionStore(sys.argv[1])
 for turn in range(20):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from robota.sessions.session_store import SessionStore, SessionStorePort
+from robota.sessions.store.session_store import SessionStore, SessionStorePort
 from robota.testing.store_conformance import StoreConformance
 
 

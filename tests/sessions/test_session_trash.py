@@ -10,7 +10,7 @@ from tests.sessions.stored_sessions import QUESTION, SESSION_INIT, message_event
 from robota.core.errors import StorageError
 from robota.sessions.journal_errors import SessionLockedError
 from robota.sessions.journal_file import JournalFile
-from robota.sessions.session_store import SessionStore
+from robota.sessions.store.session_store import SessionStore
 from robota.testing.faulty_files import FaultyFiles
 from robota.testing.store_conformance import make_record
 

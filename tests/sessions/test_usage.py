@@ -25,10 +25,10 @@ from robota.core.models import ModelPrice
 from robota.core.provider import ChatRequest
 from robota.core.reply import chat
 from robota.core.robota import Robota
-from robota.sessions.budget import BudgetedProvider
-from robota.sessions.usage import UsageLedger
-from robota.sessions.usage_book import NAMES_KEPT, OTHERS, TURNS_KEPT
-from robota.sessions.usage_report import (
+from robota.sessions.usage.book import NAMES_KEPT, OTHERS, TURNS_KEPT
+from robota.sessions.usage.budget import BudgetedProvider
+from robota.sessions.usage.ledger import UsageLedger
+from robota.sessions.usage.report import (
     AgentUsage,
     ToolUsage,
     UsageReport,

@@ -21,9 +21,9 @@ from robota.core.provider import (
 from robota.core.retry import RetryingProvider, RetryPolicy
 from robota.core.robota import Robota
 from robota.providers.scripted import Reply
-from robota.sessions.budget import Budget, BudgetedProvider, BudgetExceededError
-from robota.sessions.usage import UsageLedger
-from robota.sessions.usage_meter import InputSize
+from robota.sessions.usage.budget import Budget, BudgetedProvider, BudgetExceededError
+from robota.sessions.usage.ledger import UsageLedger
+from robota.sessions.usage.meter import InputSize
 from robota.testing import Fail, ScriptedProvider, Stall, call, fixed_ports
 
 pytestmark = pytest.mark.anyio

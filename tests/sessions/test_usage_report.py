@@ -8,8 +8,8 @@ import pytest
 from robota.core.events import ToolEnded
 from robota.core.messages import TokenUsage
 from robota.core.models import ModelPrice
-from robota.sessions.usage import UsageLedger
-from robota.sessions.usage_report import ModelUsage, format_usage, format_usd
+from robota.sessions.usage.ledger import UsageLedger
+from robota.sessions.usage.report import ModelUsage, format_usage, format_usd
 
 PRICES = {"m": ModelPrice(input=1.0, output=10.0)}
 

@@ -145,7 +145,7 @@ class ConversationBuilder:
 
     def _take_original(self, data: Mapping[str, Json]) -> Message | None:
         """The record in which the original keeps a message."""
-        from robota.sessions.message_codec import message_from_record  # noqa: PLC0415 - old logs only
+        from robota.sessions.store.message_codec import message_from_record  # noqa: PLC0415 - old logs only
 
         return self._add(message_from_record(data["message"]))
 

@@ -28,10 +28,10 @@ from robota.sessions.context_window_tracker import AutoCompactThreshold, Context
 from robota.sessions.session_options import DEFAULT_OPTIONS, SessionOptions
 
 if TYPE_CHECKING:
-    from robota.sessions.approval import PermissionHandler
-    from robota.sessions.permission_enforcer import PermissionEnforcer
+    from robota.sessions.permissions.approval import PermissionHandler
+    from robota.sessions.permissions.permission_enforcer import PermissionEnforcer
     from robota.sessions.session_life import SessionLife
-    from robota.sessions.session_store import SessionStorePort
+    from robota.sessions.store.session_store import SessionStorePort
 
 InjectedRole = Literal["user", "assistant", "system", "tool"]
 

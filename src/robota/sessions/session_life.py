@@ -23,7 +23,7 @@ from robota.core.messages import AssistantMessage, Json, JsonObject, Message
 from robota.core.ports import timestamp
 from robota.core.provider import get_provider_capabilities
 from robota.core.tool import tool_schema
-from robota.sessions.permission_enforcer import PermissionEnforcer
+from robota.sessions.permissions.permission_enforcer import PermissionEnforcer
 from robota.sessions.session_hooks import NO_HOOKS, HookPort
 from robota.sessions.session_logger import FileSessionLogger
 from robota.sessions.snapshots import Snapshots
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from robota.core.provider import ChatRequest
     from robota.core.tool import ToolResult
     from robota.core.tool_batch import PreparedCall
-    from robota.sessions.compaction_orchestrator import CompactionOrchestrator
+    from robota.sessions.compaction.compaction_orchestrator import CompactionOrchestrator
     from robota.sessions.session import Session
-    from robota.sessions.usage import UsageLedger
+    from robota.sessions.usage.ledger import UsageLedger
 
 
 class SessionLife:
@@ -210,7 +210,7 @@ class SessionLife:
     @property
     def usage(self) -> UsageLedger:
         if self.ledger is None:
-            from robota.sessions.usage import UsageLedger  # noqa: PLC0415 - comes with the first use
+            from robota.sessions.usage.ledger import UsageLedger  # noqa: PLC0415 - comes with the first use
 
             self.ledger = UsageLedger()
         return self.ledger
@@ -218,11 +218,11 @@ class SessionLife:
     @property
     def compaction(self) -> CompactionOrchestrator:
         if self._compaction is None:
-            from robota.sessions.compaction_orchestrator import (  # noqa: PLC0415 - for long conversations
+            from robota.sessions.compaction.compaction_orchestrator import (  # noqa: PLC0415 - for long conversations
                 CompactionOrchestrator,
                 no_sections,
             )
-            from robota.sessions.compaction_summarizer import SummaryModel  # noqa: PLC0415
+            from robota.sessions.compaction.summarizer import SummaryModel  # noqa: PLC0415
 
             session, options = self._session, self._session.options
 

@@ -15,20 +15,20 @@ from robota.core.robota import DEFAULT_SETTINGS
 from robota.core.tool import Ask
 from robota.core.tool_batch import RunTool, invoke_tool
 from robota.sessions.context_window_tracker import DEFAULT_AUTO_COMPACT_THRESHOLD, AutoCompactThreshold
-from robota.sessions.rule_book import PermissionRules
+from robota.sessions.permissions.rule_book import PermissionRules
 
 if TYPE_CHECKING:
     from robota.core.hooks import HooksConfig
     from robota.core.hooks.runner import Executors
     from robota.core.plugin import Plugin
-    from robota.sessions.approval import RuleSaver
-    from robota.sessions.budget import Budget
-    from robota.sessions.compaction_sections import CompactionSection
-    from robota.sessions.permission_judgement import Judge, WorkspaceGuard
+    from robota.sessions.compaction.sections import CompactionSection
+    from robota.sessions.permissions.approval import RuleSaver
+    from robota.sessions.permissions.judgement import Judge, WorkspaceGuard
     from robota.sessions.redaction import Redactor
     from robota.sessions.session_hooks import HookPort
     from robota.sessions.session_logger import FileSessionLogger
-    from robota.sessions.usage import UsageLedger
+    from robota.sessions.usage.budget import Budget
+    from robota.sessions.usage.ledger import UsageLedger
 
 Sections: TypeAlias = "Callable[[], Sequence[CompactionSection]]"
 

@@ -11,8 +11,8 @@ from robota.core.events import ContextUpdated, Noticed, PreRun
 from robota.core.hooks import HookOutcome, as_context
 from robota.core.messages import JsonObject, Prompt, TextPart, UserMessage, user_message
 from robota.core.ports import timestamp
-from robota.sessions.compaction_summarizer import CompactionError
-from robota.sessions.context_overflow import is_context_overflow
+from robota.sessions.compaction.overflow import is_context_overflow
+from robota.sessions.compaction.summarizer import CompactionError
 
 if TYPE_CHECKING:
     from robota.core.turn import RunResult
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 MAX_CONTINUATIONS = 8
 """How often in a row Stop hooks may send the model on."""
-CONTINUE_AFTER_COMPACTION = "The conversation was summarised because it no longer fitted. Go on with the task where the summary leaves off."
+CONTINUE_AFTER_COMPACTION = (
+    "The conversation was summarised because it no longer fitted. "
+    "Go on with the task where the summary leaves off."
+)
 ABORTED = "The run was stopped by the user."
 
 

@@ -16,7 +16,7 @@ from robota.core.events import Noticed
 
 if TYPE_CHECKING:
     from robota.sessions.session import Session
-    from robota.sessions.session_record import SessionRecord
+    from robota.sessions.store.session_record import SessionRecord
 
 SMALL_JOURNAL = 64 * 1024
 """Bytes up to which a snapshot is written after each prompt."""
@@ -59,8 +59,8 @@ class Snapshots:
 
     def _record(self) -> SessionRecord:
         from robota.core.tool import tool_schema  # noqa: PLC0415 - comes with the first save
-        from robota.sessions.message_codec import history_entry_to_record, message_to_record  # noqa: PLC0415
-        from robota.sessions.session_record import SessionRecord  # noqa: PLC0415
+        from robota.sessions.store.message_codec import history_entry_to_record, message_to_record  # noqa: PLC0415
+        from robota.sessions.store.session_record import SessionRecord  # noqa: PLC0415
 
         session = self._session
         agent, logger = session.agent, session.life.logger

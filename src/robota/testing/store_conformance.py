@@ -19,9 +19,9 @@ import pytest
 
 from robota.core.errors import ValidationError
 from robota.core.messages import AssistantMessage, JsonObject, ToolCall, UserMessage
-from robota.sessions.message_codec import message_to_record
-from robota.sessions.session_record import SessionRecord
-from robota.sessions.session_store import SessionStorePort
+from robota.sessions.store.message_codec import message_to_record
+from robota.sessions.store.session_record import SessionRecord
+from robota.sessions.store.session_store import SessionStorePort
 
 UNSAFE_IDS = (
     "",

@@ -14,7 +14,7 @@ from robota.core.errors import ValidationError
 from robota.core.jsontext import decode, encode
 from robota.core.messages import JsonObject
 from robota.sessions.export.source import Exportable, plain_record
-from robota.sessions.session_record import check_session_id
+from robota.sessions.store.session_record import check_session_id
 
 SESSION_ARTIFACT_SCHEMA_VERSION = 1
 _REQUIRED: dict[str, type] = {"id": str, "messages": list}

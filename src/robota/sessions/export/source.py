@@ -28,7 +28,7 @@ from robota.core.messages import (
     ToolMessage,
     UserMessage,
 )
-from robota.sessions.message_codec import history_entry_from_record, message_from_record, read_time
+from robota.sessions.store.message_codec import history_entry_from_record, message_from_record, read_time
 
 START_OF_TIME = datetime.fromtimestamp(0, UTC)
 SPEAKERS = {"user": "User", "assistant": "Assistant", "system": "System", "tool": "Tool result"}

@@ -14,11 +14,11 @@ from robota.core.history import HistoryEntry
 from robota.core.messages import Message, Part, Prompt
 from robota.core.provider import ModelSettings, NativeWebTools
 from robota.sessions.conversation_restore import restore_conversation
+from robota.sessions.permissions.rule_book import PermissionRules
 from robota.sessions.replay.comparison import Divergence, first_divergence
 from robota.sessions.replay.memory_journal import MemoryJournalFile
 from robota.sessions.replay.recording import Action, Recording, Segment
 from robota.sessions.replay.world import ReplayHooks, ReplayProvider, ReplayTool, ReplayWorld
-from robota.sessions.rule_book import PermissionRules
 from robota.sessions.session import Session
 from robota.sessions.session_log import Expander, LogEntry, SessionLogReader
 from robota.sessions.session_logger import FileSessionLogger

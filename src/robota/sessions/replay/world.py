@@ -20,14 +20,14 @@ from robota.core.messages import Json, JsonObject
 from robota.core.ports import Ports
 from robota.core.provider import Capabilities, ChatRequest, Chunk, NativePayload, NativeWebTool, TextChunk
 from robota.core.tool import ToolContext, ToolResult
-from robota.sessions.approval import ApprovalRequest, PermissionAnswer, answer_from_record
-from robota.sessions.permission_judgement import Judgement
+from robota.sessions.permissions.approval import ApprovalRequest, PermissionAnswer, answer_from_record
+from robota.sessions.permissions.judgement import Judgement
 from robota.sessions.replay.recording import Action
 
 if TYPE_CHECKING:
     from robota.core.hooks.matching import MatchesRule
     from robota.core.tool_batch import PreparedCall
-    from robota.sessions.permission_judgement import Terms
+    from robota.sessions.permissions.judgement import Terms
     from robota.sessions.session import Session
 
 INTERRUPTED = "interrupted"

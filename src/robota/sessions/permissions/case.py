@@ -10,8 +10,8 @@ from robota.core.messages import JsonObject
 from robota.core.schema import check
 from robota.core.tool import ToolResult
 from robota.core.tool_batch import INVALID_ARGUMENTS, PreparedCall
-from robota.sessions.permission_judgement import DecidedBy, Judgement
-from robota.sessions.tool_hooks import copy_json
+from robota.sessions.permissions.judgement import DecidedBy, Judgement
+from robota.sessions.permissions.tool_hooks import copy_json
 
 if TYPE_CHECKING:
     from robota.core.hooks.outcome import HookOutcome

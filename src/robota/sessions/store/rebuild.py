@@ -15,7 +15,7 @@ from robota.core.errors import StorageError
 from robota.core.jsontext import decode, encode
 from robota.core.messages import Json
 from robota.sessions.files import Files, close_quietly
-from robota.sessions.session_record import SessionRecord
+from robota.sessions.store.session_record import SessionRecord
 
 if TYPE_CHECKING:
     from robota.sessions.conversation_restore import RestoredConversation

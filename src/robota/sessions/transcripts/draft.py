@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from robota.core.conversation import SUMMARY_HEADING
 from robota.core.history import HistoryEntry, message_to_history_entry
 from robota.core.messages import AssistantMessage, JsonObject, Message, ToolCall, ToolMessage, UserMessage
-from robota.sessions.transcript_content import (
+from robota.sessions.transcripts.content import (
     START_OF_TIME,
     ReplyPieces,
     blocks_of,
@@ -25,7 +25,7 @@ from robota.sessions.transcript_content import (
     time_of,
     tool_metadata,
 )
-from robota.sessions.transcript_lines import Problems
+from robota.sessions.transcripts.lines import Problems
 
 NO_RESULT = "Error: interrupted; effects unknown. The transcript has no result for this call."
 _ENVELOPE = frozenset(

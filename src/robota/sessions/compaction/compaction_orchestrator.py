@@ -19,10 +19,10 @@ from robota.core.conversation import SUMMARY_HEADING, ConversationStore
 from robota.core.events import Compacted, CompactionMarked, Noticed, TurnEvent
 from robota.core.messages import AssistantMessage, Message, SystemMessage
 from robota.core.ports import REAL_WORLD, Ports
-from robota.sessions.compaction_fallback import summarize_by_rule
-from robota.sessions.compaction_sections import CompactionSection, add_sections, disarm, write_sections
-from robota.sessions.compaction_summarizer import CompactionError, Summarizer, SummaryCall, SummaryModel
-from robota.sessions.compaction_transcript import fit_text, is_summary
+from robota.sessions.compaction.fallback import summarize_by_rule
+from robota.sessions.compaction.sections import CompactionSection, add_sections, disarm, write_sections
+from robota.sessions.compaction.summarizer import CompactionError, Summarizer, SummaryCall, SummaryModel
+from robota.sessions.compaction.transcript import fit_text, is_summary
 from robota.sessions.context_window_tracker import ContextWindowTracker
 
 if TYPE_CHECKING:

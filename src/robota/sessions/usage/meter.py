@@ -18,7 +18,7 @@ from robota.core.provider import (
     ToolInputChunk,
     ToolSchema,
 )
-from robota.sessions.usage import text_size
+from robota.sessions.usage.ledger import text_size
 
 
 class Meter:

@@ -23,10 +23,10 @@ from robota.core.models import get_model_max_output
 from robota.core.provider import ChatRequest, Chunk, MetadataChunk, Provider, TextChunk
 from robota.core.reply import open_stream
 from robota.core.wrapper import ProviderWrapper
-from robota.sessions.usage import UsageLedger, text_size
-from robota.sessions.usage_book import PICO
-from robota.sessions.usage_meter import InputSize, Meter, find_default_model
-from robota.sessions.usage_report import UsageTotals, format_usd
+from robota.sessions.usage.book import PICO
+from robota.sessions.usage.ledger import UsageLedger, text_size
+from robota.sessions.usage.meter import InputSize, Meter, find_default_model
+from robota.sessions.usage.report import UsageTotals, format_usd
 
 if TYPE_CHECKING:
     from anyio import Event as Signal

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from robota.core.messages import JsonObject
 from robota.core.tool import ToolResult
-from robota.sessions.approval import (
+from robota.sessions.permissions.approval import (
     ApprovalRequest,
     PermissionAnswer,
     PermissionHandler,
@@ -16,12 +16,18 @@ from robota.sessions.approval import (
     answer_to_record,
     read_answer,
 )
-from robota.sessions.consultation import Fault, consult
-from robota.sessions.permission_case import PermissionCase
-from robota.sessions.permission_judgement import DecidedBy, Judgement
-from robota.sessions.rule_book import RuleBook
-from robota.sessions.tool_hooks import CallHooks, blocked_result, copy_json, describe_call, suggest_updates
-from robota.sessions.truncation import truncate_text
+from robota.sessions.permissions.case import PermissionCase
+from robota.sessions.permissions.consultation import Fault, consult
+from robota.sessions.permissions.judgement import DecidedBy, Judgement
+from robota.sessions.permissions.rule_book import RuleBook
+from robota.sessions.permissions.tool_hooks import (
+    CallHooks,
+    blocked_result,
+    copy_json,
+    describe_call,
+    suggest_updates,
+)
+from robota.sessions.permissions.truncation import truncate_text
 
 if TYPE_CHECKING:
     import anyio

@@ -13,7 +13,7 @@ from robota.core.jsontext import decode, encode
 from robota.core.messages import Json, JsonObject
 from robota.core.ports import utc_now
 from robota.sessions.files import Files, close_quietly, write_durably
-from robota.sessions.session_record import (
+from robota.sessions.store.session_record import (
     FIELD_ORDER,
     RECORD_VERSION,
     SessionRecord,

@@ -8,9 +8,9 @@ from msgspec import Struct
 
 from robota.core.errors import ConfigurationError
 from robota.core.permissions.modes import CLASS_POLICY, PermissionMode
-from robota.sessions.consultation import consult
-from robota.sessions.permission_case import PermissionCase
-from robota.sessions.permission_judgement import Judge, Judgement, Terms
+from robota.sessions.permissions.case import PermissionCase
+from robota.sessions.permissions.consultation import consult
+from robota.sessions.permissions.judgement import Judge, Judgement, Terms
 
 BROKEN = Judgement(
     decision="deny",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from robota.sessions.transcript_lines import Problems, TranscriptIndex, TranscriptLine
+from robota.sessions.transcripts.lines import Problems, TranscriptIndex, TranscriptLine
 
 
 class ChainLine(Struct, frozen=True):

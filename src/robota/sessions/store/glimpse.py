@@ -10,9 +10,9 @@ from msgspec import Raw, Struct
 from robota.core.jsontext import decode
 from robota.core.messages import Json, JsonObject
 from robota.sessions.files import Files, close_quietly
-from robota.sessions.session_rebuild import LineHead, read_line_head, read_tail
-from robota.sessions.session_record import decode_record
-from robota.sessions.snapshot_file import SnapshotFile, reason_of
+from robota.sessions.store.rebuild import LineHead, read_line_head, read_tail
+from robota.sessions.store.session_record import decode_record
+from robota.sessions.store.snapshot_file import SnapshotFile, reason_of
 
 HEAD = 256 * 1024
 TAIL = 64 * 1024

@@ -13,9 +13,9 @@ from robota.core.jsontext import encode
 from robota.core.messages import Json, JsonObject
 from robota.core.tool import ToolResult, tool_class
 from robota.core.tool_batch import PreparedCall
-from robota.sessions.consultation import consult
-from robota.sessions.permission_judgement import Terms
-from robota.sessions.truncation import truncate_result, truncate_text
+from robota.sessions.permissions.consultation import consult
+from robota.sessions.permissions.judgement import Terms
+from robota.sessions.permissions.truncation import truncate_result, truncate_text
 
 if TYPE_CHECKING:  # most sessions have no hooks
     from robota.core.hooks.outcome import HookOutcome

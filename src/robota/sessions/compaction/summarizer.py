@@ -21,8 +21,9 @@ from robota.core.ports import REAL_WORLD, Ports, timestamp
 from robota.core.provider import ChatRequest, Chunk, ModelSettings, Provider, RetryNotice
 from robota.core.reply import chat, open_stream
 from robota.core.wrapper import ProviderWrapper
-from robota.sessions.compaction_prompt import build_prompt
-from robota.sessions.compaction_transcript import (
+from robota.sessions.compaction.overflow import is_context_overflow
+from robota.sessions.compaction.prompt import build_prompt
+from robota.sessions.compaction.transcript import (
     EARLIER_SUMMARY,
     Entry,
     fit_text,
@@ -31,7 +32,6 @@ from robota.sessions.compaction_transcript import (
     split_entries,
     text_size,
 )
-from robota.sessions.context_overflow import is_context_overflow
 
 if TYPE_CHECKING:
     from robota.core.idle import IdleTimer

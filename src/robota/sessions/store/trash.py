@@ -65,7 +65,7 @@ def _move_away(files: Files, directory: str, id: str, names: list[str]) -> None:
 
 def empty_trash(directory: str) -> None:
     """Remove for good what was deleted from this directory, and the index, which may still hold its words."""
-    from robota.sessions.session_index import discard_index  # noqa: PLC0415 - loads SQLite
+    from robota.sessions.store.index import discard_index  # noqa: PLC0415 - loads SQLite
 
     shutil.rmtree(f"{directory}/{TRASH}", ignore_errors=True)
     discard_index(directory)

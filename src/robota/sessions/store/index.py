@@ -21,11 +21,11 @@ from msgspec.structs import replace
 from robota.core.errors import StorageError, ValidationError
 from robota.core.messages import Json
 from robota.sessions.files import Files
-from robota.sessions.message_codec import read_time
-from robota.sessions.session_glimpse import SessionSummary, glimpse_session
-from robota.sessions.session_record import check_session_id
-from robota.sessions.session_search import SearchHit, SessionTexts
-from robota.sessions.snapshot_file import format_time
+from robota.sessions.store.glimpse import SessionSummary, glimpse_session
+from robota.sessions.store.message_codec import read_time
+from robota.sessions.store.search import SearchHit, SessionTexts
+from robota.sessions.store.session_record import check_session_id
+from robota.sessions.store.snapshot_file import format_time
 
 __all__ = ["SearchHit", "SessionIndex", "SessionSummary"]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from robota.core.jsontext import decode
 from robota.core.messages import AssistantMessage, Message, ToolCall, UserMessage
 from robota.core.plain_text import shorten
-from robota.sessions.compaction_transcript import is_summary, read_summary
+from robota.sessions.compaction.transcript import is_summary, read_summary
 
 NOTE = (
     "This summary was put together by the program, because the conversation was too long for the model to "

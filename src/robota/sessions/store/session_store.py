@@ -16,18 +16,18 @@ from msgspec import Struct
 from robota.core.errors import StorageError, ValidationError
 from robota.core.messages import Json
 from robota.sessions.files import REAL_FILES, Files
-from robota.sessions.session_record import (
+from robota.sessions.store.session_record import (
     SessionRecord,
     check_session_id,
     encode_record,
     indent,
     split_record,
 )
-from robota.sessions.snapshot_file import SnapshotFile, merge_fields, reason_of
+from robota.sessions.store.snapshot_file import SnapshotFile, merge_fields, reason_of
 
 if TYPE_CHECKING:
     from robota.sessions.redaction import Redactor
-    from robota.sessions.session_index import SearchHit, SessionIndex, SessionSummary
+    from robota.sessions.store.index import SearchHit, SessionIndex, SessionSummary
 
 
 class SessionStorePort(Protocol):
@@ -117,13 +117,13 @@ class SessionStore:
                     "put a backup in its place, or delete the session."
                 )
             return snapshot
-        from robota.sessions.session_rebuild import load_with_journal  # noqa: PLC0415 - not every store has journals
+        from robota.sessions.store.rebuild import load_with_journal  # noqa: PLC0415 - not every store has journals
 
         return load_with_journal(self._files, journal, id, snapshot, damage)
 
     def delete(self, id: str) -> None:
         """Move everything of a session into the trash; silent when there is nothing."""
-        from robota.sessions.session_trash import discard_session  # noqa: PLC0415 - rare
+        from robota.sessions.store.trash import discard_session  # noqa: PLC0415 - rare
 
         discard_session(self._files, self.base_dir, check_session_id(id))
 
@@ -156,7 +156,7 @@ class SessionStore:
 
     def empty_trash(self) -> None:
         """Remove for good what was deleted."""
-        from robota.sessions.session_trash import empty_trash  # noqa: PLC0415 - rare
+        from robota.sessions.store.trash import empty_trash  # noqa: PLC0415 - rare
 
         empty_trash(self.base_dir)
 
@@ -176,7 +176,7 @@ class SessionStore:
         return True
 
     def _index(self) -> SessionIndex:
-        from robota.sessions.session_index import SessionIndex  # noqa: PLC0415 - loads SQLite
+        from robota.sessions.store.index import SessionIndex  # noqa: PLC0415 - loads SQLite
 
         return SessionIndex(
             self.base_dir, files=self._files, redact=lambda text: self._trusted_redactor().text(text)

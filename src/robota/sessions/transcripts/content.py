@@ -24,7 +24,7 @@ from robota.core.messages import (
     ToolCall,
 )
 from robota.core.reply import usage_metadata
-from robota.sessions.transcript_lines import Problems
+from robota.sessions.transcripts.lines import Problems
 
 FIELD_LIMIT = 32 << 10
 """Bytes; a longer field of a tool's own result is left out, the model was not sent it anyway."""

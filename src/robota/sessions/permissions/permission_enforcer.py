@@ -17,13 +17,13 @@ from robota.core.messages import JsonObject
 from robota.core.permissions.modes import PermissionMode, classify_tool
 from robota.core.tool import ToolContext, ToolResult, tool_class
 from robota.core.tool_batch import INVALID_ARGUMENTS, PreparedCall, RunTool, checked_result, invoke_tool
-from robota.sessions.approval import PermissionHandler, RuleSaver
-from robota.sessions.approval_desk import ApprovalDesk
-from robota.sessions.consultation import Fault, consult
-from robota.sessions.permission_case import PermissionCase
-from robota.sessions.permission_judgement import Judge, RuleJudge, WorkspaceGuard
-from robota.sessions.rule_book import BROKEN, PermissionRules, RuleBook
-from robota.sessions.tool_hooks import (
+from robota.sessions.permissions.approval import PermissionHandler, RuleSaver
+from robota.sessions.permissions.approval_desk import ApprovalDesk
+from robota.sessions.permissions.case import PermissionCase
+from robota.sessions.permissions.consultation import Fault, consult
+from robota.sessions.permissions.judgement import Judge, RuleJudge, WorkspaceGuard
+from robota.sessions.permissions.rule_book import BROKEN, PermissionRules, RuleBook
+from robota.sessions.permissions.tool_hooks import (
     CallHooks,
     add_context,
     blocked_result,
@@ -32,7 +32,7 @@ from robota.sessions.tool_hooks import (
     frame_context,
     replace_output,
 )
-from robota.sessions.truncation import MAX_TOOL_OUTPUT_CHARACTERS, truncate_result
+from robota.sessions.permissions.truncation import MAX_TOOL_OUTPUT_CHARACTERS, truncate_result
 
 if TYPE_CHECKING:
     from robota.sessions.session_hooks import HookPort

@@ -13,7 +13,7 @@ from typing import TypeVar
 from robota.core.errors import ConfigurationError
 from robota.core.messages import TokenUsage
 from robota.core.models import ModelPrice
-from robota.sessions.usage_report import (
+from robota.sessions.usage.report import (
     AgentUsage,
     ModelUsage,
     PurposeUsage,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from robota.sessions.compaction_transcript import Entry
+from robota.sessions.compaction.transcript import Entry
 
 BASE_PROMPT = """\
 Summarise the conversation below, so that the work can go on from your summary alone. Everything else in it \

@@ -19,10 +19,10 @@ from msgspec import Struct
 from robota.core.errors import StorageError
 from robota.core.messages import Json
 from robota.sessions.files import Files
-from robota.sessions.message_codec import read_time
-from robota.sessions.session_glimpse import text_of
-from robota.sessions.session_rebuild import is_journal_ahead
-from robota.sessions.snapshot_file import SnapshotFile
+from robota.sessions.store.glimpse import text_of
+from robota.sessions.store.message_codec import read_time
+from robota.sessions.store.rebuild import is_journal_ahead
+from robota.sessions.store.snapshot_file import SnapshotFile
 
 PIECE = 64 * 1024
 """Characters of a message that are searched as one."""

@@ -1,6 +1,6 @@
 """The ledger of a session: what every model request and every tool used, added up as it happens.
 
-Requests are entered by the provider that made them (`robota.sessions.budget`), so compactions, subagents,
+Requests are entered by the provider that made them (`robota.sessions.usage.budget`), so compactions, subagents,
 stopped replies and whatever else goes through it are counted, and a reply from a cache above it is not.
 Tools and the borders of turns come from events. Where no such provider is in use, events tell about requests
 as well: what their replies report, and nothing is estimated. Only sums are kept: an entry costs the same
@@ -25,8 +25,8 @@ from robota.core.events import (
 )
 from robota.core.messages import AssistantMessage, Json, Message, TokenUsage, UserMessage
 from robota.core.models import ModelPrice, find_model_price
-from robota.sessions.usage_book import NAMES_KEPT, Book, Rates, Tally, ToolTally, keep
-from robota.sessions.usage_report import UsageReport, UsageTotals
+from robota.sessions.usage.book import NAMES_KEPT, Book, Rates, Tally, ToolTally, keep
+from robota.sessions.usage.report import UsageReport, UsageTotals
 
 
 class UsageLedger:

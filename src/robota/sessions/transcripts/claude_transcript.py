@@ -16,12 +16,12 @@ from robota.core.history import HistoryEntry
 from robota.core.messages import JsonObject, Message
 from robota.core.ports import new_uuid
 from robota.sessions.files import REAL_FILES, Files
-from robota.sessions.session_record import check_session_id
-from robota.sessions.transcript_content import text_of
-from robota.sessions.transcript_draft import TranscriptDraft
-from robota.sessions.transcript_files import SubagentTranscript, find_subagents
-from robota.sessions.transcript_lines import Problems, TranscriptIndex, index_transcript, read_line
-from robota.sessions.transcript_tree import conversation_lines
+from robota.sessions.store.session_record import check_session_id
+from robota.sessions.transcripts.content import text_of
+from robota.sessions.transcripts.draft import TranscriptDraft
+from robota.sessions.transcripts.files import SubagentTranscript, find_subagents
+from robota.sessions.transcripts.lines import Problems, TranscriptIndex, index_transcript, read_line
+from robota.sessions.transcripts.tree import conversation_lines
 
 
 class TranscriptError(StorageError):
@@ -53,7 +53,7 @@ class ImportedTranscript(Struct, frozen=True, kw_only=True):
     @property
     def record(self) -> JsonObject:
         """The session record in the spelling used on disk."""
-        from robota.sessions.message_codec import (  # noqa: PLC0415 - only who stores it needs it
+        from robota.sessions.store.message_codec import (  # noqa: PLC0415 - only who stores it needs it
             history_entry_to_record,
             message_to_record,
         )

@@ -15,7 +15,7 @@ from robota.core.errors import ValidationError
 from robota.core.history import HistoryEntry
 from robota.core.jsontext import decode, decode_leniently, encode
 from robota.core.messages import Json, JsonObject, Message
-from robota.sessions.message_codec import (
+from robota.sessions.store.message_codec import (
     history_entry_from_record,
     message_from_record,
     message_record_to_entry_record,

@@ -1,0 +1,1 @@
+"""A conversation that no longer fits becomes a summary and goes on."""

@@ -1,0 +1,1 @@
+"""A tool runs only as hooks, rules and people allow."""

@@ -1,0 +1,1 @@
+"""Sessions on disk: one snapshot each, an index over all of them."""

@@ -1,0 +1,1 @@
+"""Conversations that another assistant has kept."""

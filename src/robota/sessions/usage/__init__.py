@@ -1,0 +1,1 @@
+"""What the models of a session have used, what it cost, and where it must stop."""
