@@ -41,6 +41,7 @@ def _pieces(deltas: int) -> tuple[int, int]:
 
 
 BOTH = ("floor", "robota")
+SESSIONS = ("floor", "session", "session-durable")
 ALL = ("floor", "robota", "floor-plain", "robota-run")
 
 MEASURES = {
@@ -95,6 +96,53 @@ MEASURES = {
             repeats=3,
             quick_repeats=1,
         ),
+        Measure(
+            "s-build", "build", ("session",), {"scenario": "rounds-0", "times": 200}, quick_repeats=1
+        ),
+        Measure("s-fresh", "fresh", SESSIONS, {"scenario": "rounds-0", "times": 20}, 201, repeats=8),
+        Measure("s-round", "runs", SESSIONS, {"scenario": "rounds-50", "times": 4}, 204),
+        Measure(
+            "s-delta",
+            "runs",
+            ("floor", "session"),
+            {"scenario": "deltas-20000", "warm": "rounds-1.deltas-50", "times": 1},
+            1,
+            pieces=_pieces(20_000),
+        ),
+        Measure(
+            "s-trickle",
+            "runs",
+            ("floor", "session"),
+            {"scenario": "deltas-400.trickle-1", "warm": "rounds-1.deltas-50", "times": 1},
+            1,
+            repeats=4,
+            pieces=_pieces(400),
+        ),
+        Measure(
+            "s-growth",
+            "growth",
+            SESSIONS,
+            {"scenario": "rounds-1000.tool-stamp", "warm": "rounds-2.tool-stamp"},
+            1001,
+            repeats=2,
+            quick_repeats=1,
+        ),
+        Measure(
+            "s-parallel",
+            "runs",
+            SESSIONS,
+            {"scenario": "rounds-1.calls-100.tool-nap", "warm": "rounds-1.calls-3.tool-nap", "times": 5},
+            10,
+        ),
+        Measure(
+            "s-together",
+            "together",
+            SESSIONS,
+            {"scenario": "rounds-5.wait-200", "times": 200},
+            1200,
+            repeats=3,
+            quick_repeats=1,
+        ),
     )
 }
 
@@ -119,4 +167,18 @@ ROWS = (
     Row("one of 200 sessions at once", "together", "ms", MS, 1.05),
     Row("… against plain posts", "together", "ms", MS, floor="floor-plain"),
     Row("… memory", "together", "KiB", 1, 60, "figure", "kib"),
+    Row("`Session` with ten tools", "s-build", "µs", US, 20, "figure", ours="session", floor=""),
+    Row("new session and one answer", "s-fresh", "ms", MS, 1.5, ours="session"),
+    Row("… with its fdatasyncs", "s-fresh", "ms", MS, 1.8, ours="session-durable"),
+    Row("session: tool round, streamed", "s-round", "ms", MS / 51, 1.2, ours="session"),
+    Row("… with its fdatasyncs", "s-round", "ms", MS / 51, 1.5, ours="session-durable"),
+    Row("session: text delta, whole journal", "s-delta", "µs", US / 20_000, 1.25, ours="session"),
+    Row("… when they come 1 ms apart", "s-trickle", "µs", US / 400, ours="session"),
+    Row("session: round 1,000", "s-growth", "ms", MS, 0.5, ours="session"),
+    Row("… with its fdatasyncs", "s-growth", "ms", MS, 0.6, ours="session-durable"),
+    Row("session: 100 parallel tools, wall", "s-parallel", "ms", MS, 65, "figure", "wall", ours="session"),
+    Row("… with fdatasyncs", "s-parallel", "ms", MS, 90, "figure", "wall", ours="session-durable"),
+    Row("session: one of 200 at once", "s-together", "ms", MS, 1.25, ours="session"),
+    Row("… with fdatasyncs", "s-together", "ms", MS, 1.5, ours="session-durable"),
+    Row("… memory", "s-together", "KiB", 1, 60, "figure", "kib", ours="session"),
 )

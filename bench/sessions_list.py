@@ -17,8 +17,8 @@ from collections.abc import Callable
 import msgspec
 
 from robota.core.messages import AssistantMessage, UserMessage
-from robota.sessions.message_codec import message_to_record
-from robota.sessions.session_store import SessionStore
+from robota.sessions.store.message_codec import message_to_record
+from robota.sessions.store.session_store import SessionStore
 
 GOAL = 10.0
 WORDS = (

@@ -34,6 +34,10 @@ def open_side(name: str, base_url: str) -> Side:
         from subject import Subject
 
         return Subject(base_url, way or "stream")
+    if kind == "session":
+        from session_subject import SessionSubject
+
+        return SessionSubject(base_url, durable=way == "durable")
     from floor import Floor
 
     return Floor(base_url, plain=way == "plain")
