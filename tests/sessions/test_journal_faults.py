@@ -16,7 +16,7 @@ from robota.sessions.payloads import PayloadError, PayloadStore
 from robota.testing.faulty_files import Fault, FaultyFiles, SimulatedCrash
 
 ERRORS = (errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EINTR)
-SEEDS = 12
+SEEDS = 6
 TORN = b'{"crc":"00000000","v":1,"seq":25,"timest'
 
 
@@ -150,7 +150,7 @@ def check_after_crash(work: Work, where: str) -> None:
     """Every safe record is there, and the session goes on behind whatever else survived."""
     before = work.found() if Path(work.path).exists() else []
     assert before[: work.safe] == list(range(work.safe)), f"{where}: {before}"
-    journal = JournalFile(work.path, "s1")
+    journal = JournalFile(work.path, "s1", files=FaultyFiles(str(work.directory.parent)))
     journal.open()
     seq = journal.append(b'"event":"user","n":99,"value":"' + b"x" * 40 + b'"}')
     journal.close()

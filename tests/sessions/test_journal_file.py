@@ -313,6 +313,68 @@ def test_a_torn_line_that_cannot_be_cut_back_is_cut_before_the_next_write(tmp_pa
     journal.close()
 
 
+@pytest.mark.parametrize("share", [0, 20, 10_000], ids=["before", "half", "after"])
+def test_an_interrupt_in_the_middle_of_a_write_neither_tears_nor_repeats_a_record(
+    tmp_path: Path, share: int
+) -> None:
+    class Interrupted(FaultyFiles):
+        waiting = True
+
+        def write(self, fd: int, data: bytes) -> int:
+            if self.waiting and b'"seq":2' in data:
+                self.waiting = False
+                super().write(fd, data[:share])
+                raise KeyboardInterrupt
+            return super().write(fd, data)
+
+    path = tmp_path / "s1.jsonl"
+    files = Interrupted(str(tmp_path), fail_at=0, only=("sync",))
+    journal = JournalFile(str(path), "s1", files=files)
+    journal.append(USER)
+    with pytest.raises(KeyboardInterrupt):
+        journal.append(USER)
+
+    assert journal.append(USER) == 3
+
+    assert journal.sync()  # at the second attempt, after everything was written again
+    files.after_crash()
+    assert (numbers(path), problems(path)) == (([1, 2, 3], []) if share > 20 else ([1, 3], ["gap"]))
+
+
+def test_a_journal_that_somebody_removes_is_never_called_safe(tmp_path: Path) -> None:
+    path = tmp_path / "s1.jsonl"
+    journal = JournalFile(str(path), "s1")
+    journal.append(USER)
+    path.unlink()
+
+    assert journal.sync() is False
+
+    assert journal.synced_seq == 0
+    assert journal.trouble == (
+        f"The journal {path} cannot be made safe on the disk: its file was removed or replaced meanwhile. "
+        "What was written since that last worked may still be lost. "
+        "To help, fork the session to save it elsewhere."
+    )
+    journal.close()
+
+
+@pytest.mark.parametrize("size", [0, 30, 250])
+def test_a_journal_that_somebody_cuts_is_continued_on_a_fresh_line(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "s1.jsonl"
+    files = FaultyFiles(str(tmp_path), fail_at=4, fault="short")
+    journal = JournalFile(str(path), "s1", files=files)
+    for _ in range(3):
+        journal.append(USER)
+    os.truncate(path, size)
+
+    assert journal.append(USER) == 4
+    journal.close()
+
+    assert files.fired
+    assert numbers(path)[-1] == 4
+    assert b"\0" not in path.read_bytes()
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
 def test_a_home_without_permission_keeps_the_session_in_memory(tmp_path: Path) -> None:
     home = tmp_path / "home"

@@ -252,6 +252,14 @@ def test_lines_of_the_original_are_accepted_as_unchecked(tmp_path: Path) -> None
     assert [record.fields()["content"] for record in records] == ["hi", "hi", "hi", "new"]
 
 
+def test_a_record_whose_checksum_lost_its_name_is_not_taken_for_an_old_one(tmp_path: Path) -> None:
+    path = tmp_path / "s1.jsonl"
+    lines = write_lines(path)
+    path.write_bytes(b"".join(lines).replace(b'"crc"', b'""', 1))
+
+    assert kinds(path) == ([2, 3, 4, 5], ["bad-json", "gap"])
+
+
 def test_a_record_without_checksum_among_checked_ones_is_named(tmp_path: Path) -> None:
     path = tmp_path / "s1.jsonl"
     lines = write_lines(path)

@@ -33,6 +33,7 @@ _REASONS = {
     errno.EACCES: ("permission is missing", "give yourself write permission, or set ROBOTA_HOME"),
     errno.EPERM: ("permission is missing", "give yourself write permission, or set ROBOTA_HOME"),
     errno.EIO: ("the disk reports an error", "check the disk"),
+    errno.ESTALE: ("its file was removed or replaced meanwhile", "fork the session to save it elsewhere"),
     errno.EFBIG: ("the file may not grow further", "raise the limit for file sizes"),
 }
 

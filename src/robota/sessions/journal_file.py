@@ -88,13 +88,15 @@ class JournalFile:
         file = self._file
         if file is None or self._kept:
             return self._append_slowly(body)
-        seq = self.seq + 1
+        self.seq = seq = (
+            self.seq + 1
+        )  # before the write: an exception of a signal must not let it be used twice
         line = self._build(seq, self._stamp.now(), body)
         try:
             file.write(line)
         except OSError:
+            self.seq = seq - 1
             return self._append_slowly(body)
-        self.seq = seq
         self.bytes_written += len(line)
         return seq
 
@@ -216,7 +218,7 @@ class JournalFile:
 
     def _describe_kept(self) -> str:
         if not self._kept and self._file is not None:
-            return "The newest records are in the file, but not yet safe from a power cut."
+            return "What was written since that last worked may still be lost."
         return "The session goes on in memory, and what is missing is written as soon as that works again."
 
     def _tell_recovery(self) -> None:

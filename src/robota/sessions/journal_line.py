@@ -119,7 +119,7 @@ def _parse_unframed(line: bytes, offset: int) -> JournalRecord | None:
     event, session_id = value.get("event"), value.get("sessionId")
     if not isinstance(event, str) or not isinstance(session_id, str):
         return None
-    if "crc" not in value:
+    if "crc" not in value and not ("v" in value and "seq" in value):
         return JournalRecord(
             seq=0, event=event, line=line, offset=offset, checked=False, session_id=session_id
         )

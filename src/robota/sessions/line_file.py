@@ -17,6 +17,8 @@ from robota.sessions.journal_lock import JournalLock
 _KEEP_UNSYNCED = 8 * 1024 * 1024
 """Bytes written but not yet synced that are also kept in memory, for the case that the sync fails."""
 
+_CLEAN, _WRITING, _FAILED = range(3)
+
 _open_files: WeakSet[LineFile] = WeakSet()
 _watching_forks = False
 
@@ -25,7 +27,7 @@ class LineFile:
     """`{id}.jsonl` opened for writing, with the session's lock."""
 
     __slots__ = (
-        "__weakref__", "_directory_synced", "_end", "_fd", "_files", "_lock", "_path", "_torn", "_unsynced",
+        "__weakref__", "_directory_synced", "_end", "_fd", "_files", "_lock", "_path", "_state", "_unsynced",
         "_write", "last_seq",
     )  # fmt: skip
 
@@ -48,8 +50,8 @@ class LineFile:
             raise
         self._end = end.size
         """Where the last whole line ends."""
-        self._torn = False
-        """Whether bytes of an unfinished line may follow."""
+        self._state = _CLEAN
+        """Anything else: bytes of an unfinished line may follow."""
         self._directory_synced = False
         self._unsynced = Unsynced(end.size)
         self.last_seq = end.seq
@@ -66,31 +68,38 @@ class LineFile:
         return self._lock.warning
 
     def write(self, line: bytes) -> None:
-        """Append one line, newline included; when this raises, the line is not in the file."""
-        if self._torn:
+        """Append one line, newline included; when this raises `OSError`, the line is not in the file."""
+        if self._state != _CLEAN:
             self.repair()
+        self._state = _WRITING
         try:
             taken = self._write(self._fd, line)
         except OSError:
-            self._torn = True
+            self._state = _FAILED
             raise
         if taken != len(line):
-            self._torn = True
+            self._state = _FAILED
             raise OSError(errno.ENOSPC, f"only {taken} of {len(line)} bytes were taken")
         self._end += taken
         self._unsynced.add(line)
+        self._state = _CLEAN
 
     def repair(self) -> None:
         """Remove what a failed write left behind the last whole line."""
-        if not self._torn:
+        if self._state == _CLEAN:
             return
         size = self._files.size(self._fd)
+        if self._state == _WRITING:  # a signal's exception came in between: the line may be there or not
+            if size > self._end:
+                self._end += self._files.read_at(self._fd, size - self._end, self._end).rfind(b"\n") + 1
+            self._unsynced.forget(self._end)
         if size > self._end and self._lock.held:
             self._files.truncate(self._fd, self._end)
         elif size != self._end:  # others write here too, or somebody cut the file: only end the line
             self._files.write(self._fd, b"\n")
             self._end = self._files.size(self._fd)
-        self._torn = False
+            self._unsynced = Unsynced(self._end)
+        self._state = _CLEAN
 
     def sync(self) -> None:
         """Everything written is on the disk when this returns."""
@@ -120,6 +129,8 @@ class LineFile:
             self.abandon()
 
     def _sync(self) -> None:
+        if not self._files.is_at(self._fd, self._path):
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
         self._files.sync(self._fd)
         if not self._directory_synced:
             self._files.sync_directory(os.path.dirname(self._path) or ".")
@@ -145,9 +156,13 @@ class Unsynced:
         self._lines.append(line)
         self._size += len(line)
         if self._size > _KEEP_UNSYNCED:
-            self._kept_from += self._size
-            self._lines = []
-            self._size = 0
+            self.forget(self._kept_from + self._size)
+
+    def forget(self, end: int) -> None:
+        """Keep nothing of what stands before `end` in memory."""
+        self._kept_from = end
+        self._lines = []
+        self._size = 0
 
     def write_again(self, files: Files, fd: int) -> None:
         place = self._start
