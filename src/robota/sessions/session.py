@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from robota.core.bus import EventBus
 from robota.core.context import ContextWindowState
 from robota.core.conversation import ConversationStore
-from robota.core.errors import AbortError, SessionBusyError, ValidationError
-from robota.core.events import ReplayEvent, TurnEvent
+from robota.core.errors import SessionBusyError, ValidationError
 from robota.core.history import HistoryEntry
 from robota.core.messages import AssistantMessage, Message, Prompt, SystemMessage, ToolMessage, UserMessage
 from robota.core.models import get_model_context_window
 from robota.core.permissions import PermissionMode
+from robota.core.ports import timestamp
 from robota.core.provider import Provider
 from robota.core.robota import AgentConfig, Robota
 from robota.core.tool import Tool, ToolContext, ToolResult
@@ -34,6 +34,12 @@ if TYPE_CHECKING:
     from robota.sessions.store.session_store import SessionStorePort
 
 InjectedRole = Literal["user", "assistant", "system", "tool"]
+_MESSAGE_TYPES: dict[str, type[Message]] = {
+    "user": UserMessage,
+    "assistant": AssistantMessage,
+    "system": SystemMessage,
+    "tool": ToolMessage,
+}
 
 
 class Session:
@@ -132,7 +138,7 @@ class Session:
     @permission_mode.setter
     def permission_mode(self, mode: PermissionMode) -> None:
         self.enforcer.permission_mode = mode
-        self.life.note_change("permissionMode", mode)
+        self.life.scribe.note_change("permissionMode", mode)
 
     @property
     def session_allowed_tools(self) -> tuple[str, ...]:
@@ -153,7 +159,7 @@ class Session:
     @auto_compact_threshold.setter
     def auto_compact_threshold(self, threshold: AutoCompactThreshold) -> None:
         self.tracker.threshold = threshold
-        self.life.note_change("autoCompactThreshold", threshold)
+        self.life.scribe.note_change("autoCompactThreshold", threshold)
 
     @property
     def model(self) -> str:
@@ -164,7 +170,7 @@ class Session:
         self.agent.model = model
         if self.options.context_window is None:
             self.tracker.max_tokens = get_model_context_window(model)
-        self.life.note_change("model", model)
+        self.life.scribe.note_change("model", model)
 
     @property
     def name(self) -> str | None:
@@ -173,7 +179,7 @@ class Session:
     @name.setter
     def name(self, name: str | None) -> None:
         self.life.name = name
-        self.life.note_change("name", name)
+        self.life.scribe.note_change("name", name)
 
     @property
     def trouble(self) -> str:
@@ -206,23 +212,18 @@ class Session:
 
     async def compact(self, instructions: str | None = None) -> str | None:
         """Replace what the model sees of the conversation by a summary; the summary, `None` for no need."""
+        from robota.sessions.session_turn import compact_session  # noqa: PLC0415 - as in run
+
         self._enter()
         try:
-            with self.life.abortable() as scope:
-                self.life.log("compact", {"instructions": instructions})
-                await self.life.begin()
-                summary = await self.life.compaction.compact(instructions, trigger="manual")
-            if scope.cancelled_caught:
-                raise AbortError("The compaction was stopped; the conversation is as it was.")
+            return await compact_session(self, instructions)
         finally:
             self._running = False
-            self.life.save()
-        return summary
 
     def abort(self) -> None:
         """Stop what is under way, if something is. Safe from any thread and from signal handlers."""
         if self._running:
-            self.life.abort()
+            self.life.switch.abort()
 
     def _enter(self) -> None:
         if self._shutdown:
@@ -237,7 +238,7 @@ class Session:
         """Ask the user, and write down what was answered."""
         assert self.options.ask is not None
         answer = await self.options.ask(question)
-        self.life.record_answer(question, answer)
+        self.life.scribe.record_answer(question, answer)
         return answer
 
     async def _run_tool(self, call: PreparedCall, context: ToolContext) -> ToolResult:
@@ -251,32 +252,23 @@ class Session:
     def clear_history(self) -> None:
         """Begin an empty conversation; the journal keeps the old one."""
         self.agent.clear()
-        self.life.log("history_cleared", {})
+        self.life.scribe.log("history_cleared", {})
         self.tracker.update()
 
     def add_history_entry(self, entry: HistoryEntry) -> None:
         self.agent.conversation.add_entry(entry)
-        self.life.log("history_entry", {"entry": entry})
+        self.life.scribe.log("history_entry", {"entry": entry})
 
     def inject_message(
         self, role: InjectedRole, content: str, *, tool_call_id: str = "", name: str = ""
     ) -> Message:
         """Put a message into the conversation without asking the model."""
-        identity = self.life.identity()
-        message: Message
-        if role == "user":
-            message = UserMessage(content, **identity)
-        elif role == "assistant":
-            message = AssistantMessage(content, **identity)
-        elif role == "system":
-            message = SystemMessage(content, **identity)
-        elif role == "tool":
-            message = ToolMessage(content, tool_call_id, name, **identity)
-        else:
-            raise ValidationError(
-                f"A message has the role user, assistant, system or tool, not {role!r}.", field="role"
-            )
-        self.life.record(message)
+        ports = self.options.ports
+        identity: dict[str, Any] = {"id": ports.new_id(), "timestamp": timestamp(ports.now())}
+        if role == "tool":
+            identity |= {"tool_call_id": tool_call_id, "name": name}
+        message = _make_message(role, content, identity)
+        self.life.scribe.record(message)
         return message
 
     # --- the end --------------------------------------------------------------------------------------
@@ -299,14 +291,11 @@ class Session:
     ) -> None:
         await self.shutdown()
 
-    # --- telling --------------------------------------------------------------------------------------
 
-    def tell(self, kind: type[TurnEvent], **fields: Any) -> None:
-        events = self.agent.events
-        events.emit(kind(seq=events.next_seq(), **fields))
-
-    def report(self, kind: type[ReplayEvent], **fields: Any) -> None:
-        """An event for the journal."""
-        events = self.agent.events
-        if events.wants(kind):
-            events.emit(kind(seq=events.seq, **fields))
+def _make_message(role: str, content: str, identity: dict[str, Any]) -> Message:
+    kind = _MESSAGE_TYPES.get(role)
+    if kind is None:
+        raise ValidationError(
+            f"A message has the role user, assistant, system or tool, not {role!r}.", field="role"
+        )
+    return kind(content, **identity)

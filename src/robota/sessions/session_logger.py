@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 from zlib import crc32
 
 from msgspec import to_builtins
@@ -54,14 +54,10 @@ from robota.core.messages import AssistantMessage, Json, JsonObject, Message, To
 from robota.sessions.files import REAL_FILES, Files
 from robota.sessions.journal import Journal
 from robota.sessions.redaction import Redactor
-from robota.sessions.stream_run import StreamPiece, StreamRun
+from robota.sessions.stream_run import StreamPiece
+from robota.sessions.stream_writer import StreamWriter
 from robota.sessions.tool_record import result_fields, tool_message_fields
 
-if TYPE_CHECKING:
-    from asyncio import TimerHandle
-
-RUN_SECONDS = 0.05
-RUN_CHARACTERS = 8 * 1024
 RESTARTS = ("history_cleared", "session_resumed")
 """Records after which the running checksum of the history begins anew."""
 
@@ -71,7 +67,7 @@ class FileSessionLogger:
 
     __slots__ = (
         "_answer", "_batch_seq", "_calls", "_durable", "_effects", "_history_crc", "_response", "_results",
-        "_run", "_size", "_stream", "_timer", "_tools", "journal",
+        "_run", "_tools", "journal", "stream",
     )  # fmt: skip
 
     def __init__(
@@ -86,9 +82,7 @@ class FileSessionLogger:
     ) -> None:
         self.journal = Journal(directory, session_id, redactor=redactor, files=files, now=now)
         self._durable = durable
-        self._stream = StreamRun(self.journal.redactor)
-        self._size = 0
-        self._timer: TimerHandle | None = None
+        self.stream = StreamWriter(self.journal)
         self._run = 0
         self._tools: Any = None
         self._history_crc = 0
@@ -130,50 +124,13 @@ class FileSessionLogger:
         self.end_run()
         self.journal.file.close()
 
-    # --- a reply as it streams ------------------------------------------------------------------------
+    def end_run(self) -> None:
+        """Another record follows: write what is left of the run of pieces."""
+        if self.stream.pending:
+            self.stream.close_run(self._run)
 
     def take_piece(self, piece: StreamPiece) -> None:
-        if type(piece) is TextDelta:
-            if not piece.sequence:
-                return  # the separator before every later round, which the loader knows about
-            self._size += len(piece.text) + (len(piece.raw) if piece.raw is not None else 0)
-        self._stream.pieces.append(piece)
-        if self._size > RUN_CHARACTERS:
-            self.write_run(final=False)
-        elif self._timer is None:
-            self.start_timer()
-
-    def start_timer(self) -> None:
-        import asyncio  # noqa: PLC0415 - a run is under way, so this is a look-up
-
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:  # a piece from outside any loop: nothing would ever close the run
-            self.write_run(final=True)
-            return
-        self._timer = loop.call_later(RUN_SECONDS, self.on_time)
-
-    def on_time(self) -> None:
-        self._timer = None
-        self.write_run(final=False)
-
-    def write_run(self, *, final: bool) -> None:
-        self._size = 0
-        stream = self._stream
-        if not stream.pieces:
-            return
-        at = stream.pieces[0].round
-        fields = stream.take(final=final)
-        if fields is not None:
-            self.journal.write("stream", self.frame(at), fields)
-
-    def end_run(self) -> None:
-        """Another record follows: write what is left of the run."""
-        if self._stream.pieces:
-            self.write_run(final=True)
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self.stream.add(piece, self._run)
 
     # --- the events of a run --------------------------------------------------------------------------
 
@@ -192,7 +149,7 @@ class FileSessionLogger:
         self.end_run()
         if self._effects:
             self.sync()
-        self._stream.begin_reply()
+        self.stream.begin_reply()
         view, extra = event.messages, None
         if not isinstance(view, MessageView):  # a last word that belongs to this request alone
             view, extra = view[:-1], view[-1]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from msgspec import to_builtins
 
 from robota.core.errors import AbortError, RobotaError, ValidationError, from_unknown
-from robota.core.events import ContextUpdated, Noticed, PreRun
+from robota.core.events import ContextUpdated, PreRun
 from robota.core.hooks import HookOutcome, as_context
 from robota.core.messages import JsonObject, Prompt, TextPart, UserMessage, user_message
 from robota.core.ports import timestamp
@@ -45,13 +45,13 @@ class SessionTurn:
     async def take(self) -> str:
         """The answer, or one of the three other ends: an abort, a refusal by a hook, an error."""
         try:
-            with self.life.abortable() as scope:
+            with self.life.switch.abortable() as scope:
                 self.accept()
                 await self.life.begin()
                 await self.compact_if_full()
                 result = await self.answer(await self.submit())
             if scope.cancelled_caught:
-                self.life.log("interrupted", {})
+                self.life.scribe.log("interrupted", {})
         except Exception as error:
             await self.note_failure(from_unknown(error))
             raise
@@ -68,12 +68,12 @@ class SessionTurn:
 
     def accept(self) -> None:
         """Write the prompt down before anything else: from here on it survives a power cut."""
-        self.life.open()
+        self.life.scribe.open()
         text = self.prompt if isinstance(self.prompt, str) else None
         parts = None if text is not None else to_builtins(tuple(self.prompt))
         made = text if text != self.words else None
-        self.life.log("user", {"input": self.words, "prompt": made, "parts": parts})
-        self.life.sync()
+        self.life.scribe.log("user", {"input": self.words, "prompt": made, "parts": parts})
+        self.life.scribe.sync()
 
     async def compact_if_full(self) -> None:
         tracker = self.session.tracker
@@ -83,7 +83,7 @@ class SessionTurn:
         try:
             await self.life.compaction.compact(trigger="auto")
         except CompactionError as error:
-            self.session.tell(Noticed, message=f"The conversation could not be summarised: {error}")
+            self.life.scribe.notice(f"The conversation could not be summarised: {error}")
 
     async def submit(self) -> Prompt:
         """Let hooks see the prompt, and add what they have to say."""
@@ -118,9 +118,9 @@ class SessionTurn:
             "historyChars": estimate.serialized_tokens * 4,
             "historyEstTokens": estimate.tokens,
             "maxTokens": session.tracker.max_tokens,
-            "webTools": self.life.describe_web_tools(),
+            "webTools": self.life.scribe.describe_web_tools(),
         }
-        session.report(PreRun, data=data)
+        self.life.scribe.report(PreRun, data=data)
         self.update_context([self.preview(context)])
 
     def preview(self, context: str) -> UserMessage:
@@ -130,7 +130,7 @@ class SessionTurn:
 
     def update_context(self, extra: list[UserMessage]) -> None:
         state = self.session.tracker.update(extra)
-        self.session.tell(
+        self.life.scribe.tell(
             ContextUpdated,
             max_tokens=state.max_tokens,
             used_tokens=state.used_tokens,
@@ -153,13 +153,11 @@ class SessionTurn:
             if not outcome.blocked or outcome.stop:
                 break
             if continued == MAX_CONTINUATIONS:
-                session.tell(
-                    Noticed, message=f"Stop hooks sent the model on {continued} times; that is enough."
-                )
+                self.life.scribe.notice(f"Stop hooks sent the model on {continued} times; that is enough.")
                 break
             result = await self.run_agent(as_context(outcome) + (outcome.reason or "Go on."))
         if reason := self.stop_reason:
-            session.tell(Noticed, message=f"A hook ended the run: {reason}")
+            self.life.scribe.notice(f"A hook ended the run: {reason}")
         elif result.error is not None:
             await self.fire_failure(result.error)
         return result
@@ -177,7 +175,7 @@ class SessionTurn:
             if await self.life.compaction.compact(trigger="auto") is None:
                 return result
         except CompactionError as error:
-            session.tell(Noticed, message=f"The conversation could not be summarised: {error}")
+            self.life.scribe.notice(f"The conversation could not be summarised: {error}")
             return result
         return await session.agent.run(CONTINUE_AFTER_COMPACTION)
 
@@ -198,8 +196,27 @@ class SessionTurn:
     async def note_failure(self, error: RobotaError) -> None:
         """An error outside the agent's run: inside, the run's end has told of it."""
         length = len(self.session.agent.conversation)
-        self.life.log("error", {"message": str(error), "code": error.code, "historyLength": length})
+        self.life.scribe.log("error", {"message": str(error), "code": error.code, "historyLength": length})
         await self.fire_failure(error)
+
+
+async def compact_session(session: Session, instructions: str | None) -> str | None:
+    """A compaction that somebody asked for; the summary, `None` for no need."""
+    life = session.life
+    try:
+        with life.switch.abortable() as scope:
+            life.scribe.log("compact", {"instructions": instructions})
+            await life.begin()
+            summary = await life.compaction.compact(instructions, trigger="manual")
+    except RobotaError as error:
+        life.scribe.log("error", {"message": str(error), "code": error.code})
+        raise
+    finally:
+        life.save()
+    if scope.cancelled_caught:
+        life.scribe.log("interrupted", {})
+        raise AbortError("The compaction was stopped; the conversation is as it was.")
+    return summary
 
 
 def _words(prompt: Prompt) -> str:

@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING
 from msgspec import to_builtins
 
 from robota.core.errors import StorageError
-from robota.core.events import Noticed
 
 if TYPE_CHECKING:
+    from asyncio import TimerHandle
+
     from robota.sessions.session import Session
     from robota.sessions.store.session_record import SessionRecord
 
+MOMENT = 0.5
+"""Seconds after a prompt."""
 SMALL_JOURNAL = 64 * 1024
 """Bytes up to which a snapshot is written after each prompt."""
 GROWTH = 0.1
@@ -25,36 +28,51 @@ GROWTH = 0.1
 
 
 class Snapshots:
-    __slots__ = ("_saved_at", "_session", "trouble")
+    __slots__ = ("_saved_at", "_session", "_timer", "trouble")
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._saved_at = 0
+        self._timer: TimerHandle | None = None
         self.trouble = ""
+        """Why the last one could not be written."""
 
-    def save(self, *, force: bool) -> None:
+    def save_if_due(self) -> None:
+        """After a prompt: at once where the store is all there is, else when the session has a moment."""
+        session = self._session
+        if session.store is None:
+            return
+        if session.life.scribe.logger is None:
+            self.save()
+        elif self._timer is None and self._is_due():
+            import asyncio  # noqa: PLC0415 - a loop is running, so this is a look-up
+
+            self._timer = asyncio.get_running_loop().call_later(MOMENT, self.save)
+
+    def save(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         store = self._session.store
-        if store is None or not (force or self._is_due()):
+        if store is None:
             return
         try:
             store.save(self._record())
-            self.trouble = ""
         except (OSError, StorageError) as error:
+            trouble = f"The session could not be saved: {error}"
             if not self.trouble:
-                self._session.tell(Noticed, message=f"The session could not be saved: {error}")
-            self.trouble = f"The session could not be saved: {error}"
+                self._session.life.scribe.notice(trouble)
+            self.trouble = trouble
         else:
+            self.trouble = ""
             self._saved_at = self._written()
 
     def _is_due(self) -> bool:
-        logger = self._session.life.logger
-        if logger is None:
-            return True
         written = self._written()
         return written <= SMALL_JOURNAL or written - self._saved_at >= written * GROWTH
 
     def _written(self) -> int:
-        logger = self._session.life.logger
+        logger = self._session.life.scribe.logger
         return 0 if logger is None else logger.journal.file.bytes_written
 
     def _record(self) -> SessionRecord:
@@ -63,7 +81,7 @@ class Snapshots:
         from robota.sessions.store.session_record import SessionRecord  # noqa: PLC0415
 
         session = self._session
-        agent, logger = session.agent, session.life.logger
+        agent, logger = session.agent, session.life.scribe.logger
         return SessionRecord(
             id=session.session_id,
             cwd=session.cwd,

@@ -220,13 +220,13 @@ async def _add_entry(session: Session, action: Action) -> None:
 
 async def _inject(session: Session, action: Action) -> None:
     assert action.message is not None
-    session.life.record(action.message)
+    session.life.scribe.record(action.message)
 
 
 async def _mark(session: Session, action: Action) -> None:
     message: Any = action.message
     session.agent.conversation.restore_mark(message)
-    session.life.announce(message, len(session.messages) - 1)
+    session.life.scribe.announce(message, len(session.messages) - 1)
 
 
 async def _change(session: Session, action: Action) -> None:

@@ -232,7 +232,7 @@ class ReplayHooks:
             await world.stop_here(f"outcome of {event} hooks")
         outcome = convert(outcomes.popleft(), HookOutcome)
         assert world.session is not None
-        world.session.life.report_hooks(outcome, call_id)
+        world.session.life.scribe.report_hooks(outcome, call_id)
         return outcome
 
 

@@ -1,0 +1,205 @@
+"""What a session itself writes into its journal: what it is made of, and what it learnt from the world."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec import to_builtins
+
+from robota.core.events import (
+    CompactionMarked,
+    HistoryMutation,
+    HookExecuted,
+    Noticed,
+    PermissionDecided,
+    ReplayEvent,
+    SessionInit,
+    TurnEvent,
+    UserAnswered,
+)
+from robota.core.hooks.definition import HOOK_EVENTS
+from robota.core.messages import AssistantMessage, Json, JsonObject, Message
+from robota.core.provider import get_provider_capabilities
+from robota.core.tool import tool_schema
+from robota.sessions.session_logger import FileSessionLogger
+
+if TYPE_CHECKING:
+    from robota.core.errors import RobotaError
+    from robota.core.hooks import HookOutcome
+    from robota.core.provider import ChatRequest
+    from robota.core.tool import ToolResult
+    from robota.core.tool_batch import PreparedCall
+    from robota.sessions.session import Session
+
+
+class SessionScribe:
+    """Opens the journal when there is something to write; without one, nothing is written."""
+
+    __slots__ = ("_opened", "_session", "logger")
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._opened = False
+        self.logger = session.options.logger or self._make_logger()
+
+    def _make_logger(self) -> FileSessionLogger | None:
+        session = self._session
+        directory = getattr(session.store, "base_dir", None)
+        if directory is None:
+            return None
+        options = session.options
+        return FileSessionLogger(
+            str(directory), session.session_id, redactor=options.redactor, durable=options.durable
+        )
+
+    @property
+    def opened(self) -> bool:
+        """Whether the session was used."""
+        return self._opened
+
+    def open(self) -> None:
+        """Have the journal ready: a new one begins with what the session is made of."""
+        if self._opened:
+            return
+        session, logger = self._session, self.logger
+        if logger is not None:
+            logger.journal.file.on_trouble = self.notice
+            logger.journal.file.open()
+        self._opened = True
+        if logger is None:
+            return
+        logger.attach(session.events)
+        if logger.journal.file.seq:
+            logger.log("session_resumed", self.describe(with_schemas=False))
+            return
+        self.report(SessionInit, data=self.describe(with_schemas=True))
+        for at, message in enumerate(session.agent.conversation.messages):
+            self.announce(message, at)  # a copy of another conversation
+
+    def describe(self, *, with_schemas: bool) -> JsonObject:
+        """The fields of `session_init`."""
+        session, options = self._session, self._session.options
+        agent, rules = session.agent, session.options.rules
+        prompt = agent.system_message or ""
+        return {
+            "systemPrompt": prompt if with_schemas else None,
+            "systemPromptLength": len(prompt),
+            "provider": agent.provider.name,
+            "model": agent.model,
+            "cwd": session.cwd,
+            "toolSchemas": tuple(map(tool_schema, agent.tools)) if with_schemas else None,
+            "name": session.life.name,
+            "permissionMode": session.permission_mode,
+            "permissions": {"allow": rules.allow, "deny": rules.deny, "ask": rules.ask},
+            "contextWindow": options.context_window,
+            "autoCompactThreshold": session.tracker.threshold,
+            "compactInstructions": options.compact_instructions or None,
+            "maxTurns": options.max_turns,
+            "options": None if options.settings == type(options.settings)() else options.settings,
+            "webTools": self.describe_web_tools(),
+            "selfChecking": [
+                tool.name for tool in agent.tools if getattr(tool, "validates_arguments", False)
+            ],
+            "hookEvents": [event for event in HOOK_EVENTS if session.life.hooks.has(event)] or None,
+            "canAsk": session.permission_handler is not None,
+            "agentId": options.agent_id or None,
+        }
+
+    def describe_web_tools(self) -> JsonObject:
+        session = self._session
+        offered = get_provider_capabilities(session.agent.provider)
+        wanted = session.options.native_web_tools
+        return {
+            "webSearch": {
+                "supported": offered.web_search.supported,
+                "enabled": bool(wanted and wanted.web_search),
+            },
+            "webFetch": {
+                "supported": offered.web_fetch.supported,
+                "enabled": bool(wanted and wanted.web_fetch),
+            },
+        }
+
+    def log(self, event: str, data: Mapping[str, Json]) -> None:
+        self.open()
+        if self.logger is not None:
+            self.logger.log(event, data)
+
+    def note_change(self, what: str, value: Json) -> None:
+        """Something about the session was changed from outside; said once there is a journal to say it in."""
+        if self._opened:
+            self.log("session_change", {"change": what, "value": value})
+
+    def record(self, message: Message) -> None:
+        """Append a message that comes from outside a run."""
+        self.open()
+        self.announce(message, self._session.agent.conversation.append(message))
+
+    def announce(self, message: Message, index: int) -> None:
+        if isinstance(message, AssistantMessage) and message.metadata.get("compaction"):
+            epoch = self._session.agent.conversation.epoch
+            self.report(CompactionMarked, message=message, epoch=epoch)
+            return
+        self.report(HistoryMutation, message=message, index=index)
+
+    def record_decision(self, decision: JsonObject) -> None:
+        self.report(PermissionDecided, data=decision)
+
+    def record_original(self, call: PreparedCall, result: ToolResult) -> None:
+        """What a tool gave before hooks changed it."""
+        self.log("tool_original", {"callId": call.call_id, "result": result})
+
+    def record_answer(self, question: Json, answer: Json) -> None:
+        self.report(UserAnswered, data={"question": question, "answer": answer})
+
+    def record_summary_call(self, request: ChatRequest, outcome: AssistantMessage | RobotaError) -> None:
+        if self.logger is None:
+            return
+        question = request.messages[-1]
+        data: JsonObject = {"model": request.model, "id": question.id, "at": question.timestamp}
+        if isinstance(outcome, AssistantMessage):
+            data |= {"content": outcome.content, "metadata": outcome.metadata}
+        else:
+            data["error"] = {"code": outcome.code, "message": str(outcome)}
+        self.logger.log("summary_call", data)
+
+    def before_effects(self, call: PreparedCall) -> None:
+        if self.logger is not None:
+            self.logger.before_effects()
+
+    def report_hooks(self, outcome: HookOutcome, call_id: str) -> None:
+        data = {"hook": outcome.event, "callId": call_id or None, "outcome": to_builtins(outcome)}
+        self.report(HookExecuted, data=data)
+        for text in (*outcome.warnings, *outcome.system_messages):
+            self.tell(Noticed, message=text)
+
+    def tell(self, kind: type[TurnEvent], **fields: Any) -> None:
+        """An event of the session itself, for everybody."""
+        events = self._session.events
+        events.emit(kind(seq=events.next_seq(), **fields))
+
+    def report(self, kind: type[ReplayEvent], **fields: Any) -> None:
+        """An event for the journal."""
+        events = self._session.events
+        if events.wants(kind):
+            events.emit(kind(seq=events.seq, **fields))
+
+    def notice(self, sentence: str) -> None:
+        """Something the user should know."""
+        if sentence:
+            self.tell(Noticed, message=sentence)
+
+    def sync(self) -> None:
+        if self.logger is not None:
+            self.logger.sync()
+
+    @property
+    def path(self) -> str:
+        """Where the journal is; empty without one."""
+        return "" if self.logger is None else self.logger.journal.path
+
+    @property
+    def trouble(self) -> str:
+        """Why not everything is on the disk."""
+        return "" if self.logger is None else self.logger.journal.file.trouble
