@@ -22,24 +22,32 @@ _MAXIMUM_OPTIONAL_DIRECTORIES = 3
 _NOTHING_SPELLED = frozenset("*./~")
 
 
-class Place(Struct, frozen=True):
+class Place:
     """Where a call is judged: the working directory, the home directory and the workspace."""
 
-    cwd: str
-    home: str
-    roots: tuple[str, ...]
-    """The workspace, in lexical and real form."""
+    __slots__ = ("_named", "_roots", "cwd", "home")
+
+    def __init__(self, cwd: str, home: str, named: Sequence[str]) -> None:
+        self.cwd = cwd
+        self.home = home
+        self._named = named
+        self._roots: tuple[str, ...] = ()
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """The workspace, in lexical and real form; links are followed when somebody asks."""
+        if not self._roots:
+            real = (os.path.realpath(root) for root in self._named)
+            self._roots = tuple(dict.fromkeys([*self._named, *real]))
+        return self._roots
 
 
 def make_place(cwd: str | None, home: str | None, additional_dirs: Sequence[str]) -> Place:
     here = normalise(os.path.abspath(cwd or "."))
     added = [additional_dirs] if isinstance(additional_dirs, str) else additional_dirs or ()
     house = normalise(os.path.expanduser("~") if home is None else os.fspath(home))
-    roots = [
-        here,
-        *(normalise(os.path.join(here, expand_home(os.fspath(each), house))) for each in added),
-    ]
-    return Place(here, house, tuple(dict.fromkeys([*roots, *(os.path.realpath(root) for root in roots)])))
+    more = [normalise(os.path.join(here, expand_home(os.fspath(each), house))) for each in added]
+    return Place(here, house, [here, *more])
 
 
 def normalise(path: str) -> str:
