@@ -9,6 +9,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
+from msgspec import Raw
+from msgspec.json import Decoder
+
 from robota.core.errors import StorageError
 from robota.core.jsontext import encode
 from robota.core.messages import Json
@@ -17,6 +20,7 @@ from robota.sessions.journal_file import JournalFile
 from robota.sessions.payloads import PayloadStore
 from robota.sessions.redaction import Redactor
 
+decode_members = Decoder(dict[str, Raw]).decode
 INLINE_LIMIT = 32 * 1024
 """Bytes of JSON a field may have in the line itself."""
 
@@ -46,20 +50,24 @@ class Journal:
     def write(self, event: str, frame: bytes = b"", fields: Mapping[str, Json] | None = None) -> int:
         """Append a record; its number. A value that is `bytes` is JSON already, `None` is left out."""
         body = b'"event":"%s"%s' % (event.encode(), frame)
-        if fields:
-            parts = [body]
-            for name, value in fields.items():
-                if value is not None:
-                    parts.append(b',"%s":%s' % (name.encode(), self.prepare(name, value)))
-            body = b"".join(parts)
-        return self.file.append(body + b"}")
+        given = {name: value for name, value in fields.items() if value is not None} if fields else None
+        if not given:
+            return self.file.append(body + b"}")
+        for name, value in given.items():
+            if type(value) is bytes:
+                given[name] = Raw(value)
+        encoded = self.redactor.json(encode(given))
+        if len(encoded) > INLINE_LIMIT and not self.keep_inline:
+            encoded = self.put_large_aside(encoded)
+        return self.file.append(b"%s,%s" % (body, encoded[1:]))
 
-    def prepare(self, name: str, value: Json) -> bytes:
-        """A value as it may be written: encoded, without secrets, by reference when it is large."""
-        encoded = self.redactor.json(value if type(value) is bytes else encode(value), name)
-        if len(encoded) <= INLINE_LIMIT or self.keep_inline:
-            return encoded
-        return self.put_aside(encoded)
+    def put_large_aside(self, encoded: bytes) -> bytes:
+        """The same object, its large members by reference."""
+        members: dict[str, Raw] = decode_members(encoded)
+        for name, value in members.items():
+            if len(value) > INLINE_LIMIT:
+                members[name] = Raw(self.put_aside(bytes(value)))
+        return encode(members)
 
     def put_aside(self, encoded: bytes) -> bytes:
         """The reference to a payload file, or the value itself when there is no room for the file."""

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from robota.core.context import read_token_usage
 from robota.core.events import SessionShutdown
-from robota.core.messages import JsonObject
+from robota.core.messages import AssistantMessage, JsonObject, TokenUsage
 from robota.sessions.abort_switch import AbortSwitch
 from robota.sessions.permissions.permission_enforcer import PermissionEnforcer
 from robota.sessions.session_hooks import NO_HOOKS, HookPort, SessionHooks
 from robota.sessions.session_scribe import SessionScribe
 from robota.sessions.snapshots import Snapshots
-from robota.sessions.usage.budget import BudgetedProvider
 from robota.sessions.usage.ledger import UsageLedger
 
 if TYPE_CHECKING:
+    from robota.core.errors import RobotaError
     from robota.core.hooks import HookOutcome
+    from robota.core.provider import ChatRequest
     from robota.sessions.compaction.compaction_orchestrator import CompactionOrchestrator
     from robota.sessions.compaction.summarizer import SummaryModel
     from robota.sessions.session import Session
+    from robota.sessions.usage.budget import Budget
 
 
 class SessionLife:
@@ -48,9 +51,8 @@ class SessionLife:
             )
         self.usage = UsageLedger() if options.ledger is None else options.ledger
         self.usage.attach(session.events)
-        session.agent.provider = BudgetedProvider(
-            session.agent.provider, self.usage, options.budget, on_notice=self.scribe.notice
-        )
+        if options.budget is not None:
+            self.limit(options.budget)
         self.enforcer = PermissionEnforcer(
             options.rules,
             cwd=session.cwd,
@@ -68,6 +70,17 @@ class SessionLife:
             additional_dirs=options.additional_dirs,
             agent_id=options.agent_id,
         )
+
+    def limit(self, budget: Budget) -> None:
+        """Check a budget before each request. Without one, events alone tell what was used."""
+        from robota.sessions.usage.budget import BudgetedProvider  # noqa: PLC0415 - for sessions with a budget
+
+        agent = self._session.agent
+        provider = agent.provider
+        if isinstance(provider, BudgetedProvider):
+            provider.budget = budget
+        else:
+            agent.provider = BudgetedProvider(provider, self.usage, budget, on_notice=self.scribe.notice)
 
     async def begin(self) -> None:
         """Open the journal and, the first time, fire `SessionStart`."""
@@ -111,7 +124,7 @@ class SessionLife:
                 hooks=self.hooks,
                 instructions=options.compact_instructions,
                 sections=options.compaction_sections or no_sections,
-                on_call=self.scribe.record_summary_call,
+                on_call=self._note_summary_call,
                 ports=options.ports,
             )
         return self._compaction
@@ -122,11 +135,18 @@ class SessionLife:
 
         agent, options = self._session.agent, self._session.options
         provider = agent.provider
-        if isinstance(provider, BudgetedProvider):
-            provider = provider.share(self.usage.for_purpose("compaction"))
+        share = getattr(provider, "share", None)
+        if share is not None:
+            provider = share(self.usage.for_purpose("compaction"))
         return SummaryModel(
             provider=provider, model=agent.model, settings=agent.settings, idle_timeout=options.idle_timeout
         )
+
+    def _note_summary_call(self, request: ChatRequest, outcome: AssistantMessage | RobotaError) -> None:
+        self.scribe.record_summary_call(request, outcome)
+        if isinstance(outcome, AssistantMessage) and not self.usage.root.metered:
+            usage = read_token_usage(outcome) or TokenUsage()
+            self.usage.for_purpose("compaction").record(request.model, usage)
 
     # --- saving and ending ------------------------------------------------------------------------------
 

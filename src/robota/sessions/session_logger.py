@@ -159,7 +159,7 @@ class FileSessionLogger:
             "model": event.model,
             "history": [len(view), f"{self._history_crc:08x}"],
             "extra": extra,
-            "tools": None if same else [to_builtins(tool) for tool in event.tools],
+            "tools": None if same else event.tools,
             "options": event.options,
         }
         if extra is None:
@@ -190,35 +190,28 @@ class FileSessionLogger:
             self.frame(event.round) + b',"index":%d' % event.index + (b',"reply":true' if answered else b"")
         )
         error = response.error if response is not None and answered else None
-        self.write_message("message", frame, message, {"error": error})
+        self.write_message("message", frame, message, message, error=error)
 
     def take_tool_message(self, event: HistoryMutation, message: ToolMessage) -> None:
         at = next((at for at, end in self._results.items() if end.tool_call_id == message.tool_call_id), None)
         frame = self.frame(event.round) + b',"index":%d' % event.index
         if at is None:
-            self.write_message("message", frame, message, {})
+            self.write_message("message", frame, message, message)
             return
-        result = self._results.pop(at)
-        fields = tool_message_fields(message, result)
-        self.write_message("message", frame + b',"result":%d' % at, message, {}, short=fields)
+        short = tool_message_fields(message, self._results.pop(at))
+        self.write_message("message", frame + b',"result":%d' % at, message, short)
 
     def write_message(
-        self,
-        record: str,
-        frame: bytes,
-        message: Message,
-        fields: Mapping[str, Json],
-        short: JsonObject | None = None,
+        self, record: str, frame: bytes, message: Message, written: Message | JsonObject, **more: Json
     ) -> None:
-        encoded = self.journal.prepare("message", message if short is None else short)
         self._history_crc = crc32(message.id.encode(), self._history_crc)
-        self.journal.write(record, b'%s,"message":%s' % (frame, encoded), fields)
+        self.journal.write(record, frame, {"message": written, **more})
 
     def take_batch(self, event: ToolBatchStarted) -> None:
         self.end_run()
         limit = event.max_concurrency
         frame = self.frame(event.round) + (b"" if limit is None else b',"maxConcurrency":%d' % limit)
-        fields = {"mode": None if event.mode == "parallel" else event.mode}
+        fields = None if event.mode == "parallel" else {"mode": event.mode}
         self._batch_seq = self.journal.write("tool_batch_started", frame, fields)
 
     def take_tool_start(self, event: ToolExecutionRequest) -> None:
@@ -261,7 +254,7 @@ class FileSessionLogger:
     def take_mark(self, event: CompactionMarked) -> None:
         self.end_run()
         self._history_crc = 0
-        self.write_message("compaction_marked", b',"epoch":%d' % event.epoch, event.message, {})
+        self.write_message("compaction_marked", b',"epoch":%d' % event.epoch, event.message, event.message)
 
     def take_data(self, event: Event) -> None:
         """An event whose fields are one object made by the session."""

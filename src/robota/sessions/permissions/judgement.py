@@ -75,7 +75,7 @@ class RuleJudge:
         self._guard = guard
 
     async def judge(self, call: PreparedCall, terms: Terms) -> Judgement:
-        from robota.core.permissions import explain_permission  # noqa: PLC0415 - loaded with the first call
+        from robota.core.permissions.evaluate import explain_permission  # noqa: PLC0415 - with the first call
 
         name = call.request.name
         verdict = explain_permission(name, call.arguments, **_as_arguments(call, terms))
