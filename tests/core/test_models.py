@@ -76,7 +76,7 @@ def test_claude_models_are_keyed_by_id() -> None:
         name="Claude Haiku 4.5",
         context_window=200_000,
         max_output=64_000,
-        price=ModelPrice(1, 5),
+        price=ModelPrice(1, 5, 0.1, 1.25),
         family="claude",
     )
     assert all(id == model.id and model.name.startswith("Claude") for id, model in CLAUDE_MODELS.items())
@@ -91,13 +91,13 @@ def test_every_shipped_model_has_plausible_numbers() -> None:
 @pytest.mark.parametrize(
     ("model", "price"),
     [
-        ("gpt-4o", ModelPrice(2.5, 10)),
-        ("gpt-4o-mini-2024-07-18", ModelPrice(0.15, 0.6)),
-        ("claude-sonnet-4-6", ModelPrice(3, 15)),
-        ("claude-sonnet-99", ModelPrice(3, 15)),
-        ("anthropic/claude-haiku-99", ModelPrice(0.8, 4)),
-        ("deepseek-chat", ModelPrice(0.14, 0.28)),
-        ("gemini-2.0-flash", ModelPrice(0.1, 0.4)),
+        ("gpt-4o", ModelPrice(2.5, 10, 1.25)),
+        ("gpt-4o-mini-2024-07-18", ModelPrice(0.15, 0.6, 0.075)),
+        ("claude-sonnet-4-6", ModelPrice(3, 15, 0.3, 3.75)),
+        ("claude-sonnet-99", ModelPrice(3, 15, 0.3, 3.75)),
+        ("anthropic/claude-haiku-99", ModelPrice(0.8, 4, 0.08, 1.0)),
+        ("deepseek-chat", ModelPrice(0.14, 0.28, 0.014)),
+        ("gemini-2.0-flash", ModelPrice(0.1, 0.4, 0.025)),
         ("my-own-model", None),
     ],
 )
@@ -129,11 +129,11 @@ def test_a_table_can_be_extended_without_changing_the_shipped_one() -> None:
     ] == [
         ModelPrice(0, 0),
         ModelPrice(1, 2),
-        ModelPrice(3, 15),
+        ModelPrice(3, 15, 0.3, 3.75),
         ModelPrice(3, 4),
     ]
     assert not is_known_model("mine")
-    assert find_model_price("gpt-4o") == ModelPrice(2.5, 10)
+    assert find_model_price("gpt-4o") == ModelPrice(2.5, 10, 1.25)
 
 
 @pytest.mark.parametrize("text", [b"nothing", b'{"models": {"x": {"name": "X", "contextWindow": "big"}}}'])

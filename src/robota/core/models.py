@@ -23,11 +23,14 @@ _DATED = r"(?:[-@](?:\d{8}|\d{4}-\d{2}-\d{2}|latest))?(?:-v\d+(?::\d+)?)?$"
 _HOSTED = r"^(?:[a-z]+\.)+(?=[a-z])"
 
 
-class ModelPrice(Struct, frozen=True):
+class ModelPrice(Struct, frozen=True, rename="camel", omit_defaults=True):
     """US dollars per million tokens."""
 
     input: float
     output: float
+    cache_read: float | None = None
+    """Of input that the service had in its cache; `None`: as any other input."""
+    cache_write: float | None = None
 
 
 class ModelFacts(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):

@@ -43,7 +43,7 @@ class Rates:
     def __init__(self, price: ModelPrice) -> None:
         self.input = _picodollars(price.input)
         self.output = _picodollars(price.output)
-        read, write = getattr(price, "cache_read", None), getattr(price, "cache_write", None)
+        read, write = price.cache_read, price.cache_write
         self.cache_read = self.input if read is None else _picodollars(read)
         self.cache_write = self.input if write is None else _picodollars(write)
 
