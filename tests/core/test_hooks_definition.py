@@ -24,7 +24,7 @@ def test_all_events_of_the_project_are_known() -> None:
     assert set(HOOK_EVENTS) == {
         "PreToolUse", "PostToolUse", "SessionStart", "SessionEnd", "Stop", "StopFailure", "UserPromptSubmit",
         "PreCompact", "PostCompact", "WorktreeCreate", "WorktreeRemove", "SubagentStart", "SubagentStop",
-        "Notification", "PermissionRequest",
+        "Notification", "PermissionRequest", "PostToolUseFailure",
     }  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from robota.core.messages import Json, JsonObject
 HOOK_EVENTS: tuple[str, ...] = (
     "PreToolUse",
     "PostToolUse",
+    "PostToolUseFailure",
     "PermissionRequest",
     "UserPromptSubmit",
     "SessionStart",
@@ -34,7 +35,7 @@ HOOK_EVENTS: tuple[str, ...] = (
 )
 """The occasions on which hooks run."""
 
-TOOL_EVENTS = frozenset({"PreToolUse", "PostToolUse", "PermissionRequest"})
+TOOL_EVENTS = frozenset({"PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest"})
 HOOK_TYPES: tuple[str, ...] = ("command", "http", "prompt", "agent")
 DEFAULT_TIMEOUT = 10.0
 

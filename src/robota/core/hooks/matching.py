@@ -18,6 +18,7 @@ MatchesRule: TypeAlias = Callable[[str, str, Mapping[str, Json]], bool]
 _TARGETS: dict[str, tuple[str, ...]] = {
     "PreToolUse": ("tool_name",),
     "PostToolUse": ("tool_name",),
+    "PostToolUseFailure": ("tool_name",),
     "PermissionRequest": ("tool_name",),
     "SessionStart": ("source",),
     "SessionEnd": ("reason",),

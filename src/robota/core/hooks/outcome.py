@@ -34,7 +34,8 @@ _OLD_DECISIONS: dict[str, PermissionDecision] = {
     "deny": "deny",
 }
 _BLOCKING = frozenset(
-    {"PreToolUse", "PostToolUse", "UserPromptSubmit", "PreCompact", "Stop", "SubagentStop", "WorktreeCreate"}
+    {"PreToolUse", "PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "PreCompact"}
+    | {"Stop", "SubagentStop", "WorktreeCreate"}
 )
 """Events on which a hook can say no. For Stop and SubagentStop that means: go on."""
 _FAILS_CLOSED = frozenset({"PreToolUse", "WorktreeCreate"})
