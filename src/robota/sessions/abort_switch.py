@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from robota.core.engine import RunControl
+from robota.core.errors import SessionBusyError
 
 if TYPE_CHECKING:
     from anyio import CancelScope
@@ -12,40 +15,75 @@ if TYPE_CHECKING:
     from robota.core.robota import Robota
 
 
+class TurnControl(RunControl):
+    """Stops one prompt or compaction. The agent's own run inside it ends in its own, orderly way."""
+
+    __slots__ = ("_agent",)
+
+    def __init__(self, scope: CancelScope, agent: Robota) -> None:
+        super().__init__(scope)
+        self._agent = agent
+
+    def abort(self) -> None:
+        super().abort()
+        self._agent.abort()  # at once: a run that never waits would start another tool until `_stop`
+
+    def _stop(self) -> None:
+        if self._ended:
+            return  # asked for in the last moment; what runs by now is something else
+        if self._agent.is_running:
+            self._agent.abort()
+        else:
+            super()._stop()
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether the caller is a part of what is to be stopped."""
+        import asyncio  # noqa: PLC0415 - a loop is running, so this is a look-up
+
+        return asyncio.current_task() is self._task
+
+
 class AbortSwitch:
-    __slots__ = ("_agent", "_loop", "_scope")
+    __slots__ = ("_agent", "_control")
 
     def __init__(self, agent: Robota) -> None:
         self._agent = agent
-        self._loop: Any = None
-        self._scope: CancelScope | None = None
+        self._control: TurnControl | None = None
 
     @contextmanager
     def abortable(self) -> Iterator[CancelScope]:
-        """A stretch that `abort` ends. The agent's own run inside it ends in its own, orderly way."""
-        import asyncio  # noqa: PLC0415 - a loop is running, so this is a look-up
-
+        """A stretch that `abort` ends."""
         from anyio import CancelScope  # noqa: PLC0415 - 15 ms that a session which never runs does not need
 
-        self._loop = asyncio.get_running_loop()
-        with CancelScope() as self._scope:
-            try:
-                yield self._scope
-            finally:
-                self._loop = None
+        with CancelScope() as scope:
+            self._control = TurnControl(scope, self._agent)
+            yield scope
+
+    @property
+    def aborted(self) -> bool:
+        """Whether what is under way was asked to stop."""
+        return self._control is not None and self._control.aborted
 
     def abort(self) -> None:
         """Safe from any thread and from signal handlers."""
-        loop = self._loop
-        if loop is None:
-            return
-        try:
-            loop.call_soon_threadsafe(self._stop)
-        except RuntimeError:
-            return  # the loop is closed, so nothing runs
+        control = self._control
+        if control is not None:
+            control.abort()
 
-    def _stop(self) -> None:
-        if self._agent.is_running:
-            self._agent.abort()
-        elif self._loop is not None and self._scope is not None:
-            self._scope.cancel()
+    def end(self) -> None:
+        """What was under way is over, its records included."""
+        control, self._control = self._control, None
+        if control is not None:
+            control.end()
+
+    async def wait_until_ended(self) -> None:
+        """Wait for `end`."""
+        control = self._control
+        if control is not None and control.is_inside:
+            raise SessionBusyError(
+                "A session cannot wait for the end of its own run inside it: abort() it there, and shut it "
+                "down outside."
+            )
+        if control is not None:
+            await control.wait_until_ended()

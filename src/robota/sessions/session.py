@@ -204,11 +204,12 @@ class Session:
         """
         from robota.sessions.session_turn import SessionTurn  # noqa: PLC0415 - constructing costs nothing
 
+        turn = SessionTurn(self, prompt, raw_input)
         self._enter()
         try:
-            return await SessionTurn(self, prompt, raw_input).take()
+            return await turn.take()
         finally:
-            self._running = False
+            self._leave()
 
     async def compact(self, instructions: str | None = None) -> str | None:
         """Replace what the model sees of the conversation by a summary; the summary, `None` for no need."""
@@ -218,7 +219,7 @@ class Session:
         try:
             return await compact_session(self, instructions)
         finally:
-            self._running = False
+            self._leave()
 
     def abort(self) -> None:
         """Stop what is under way, if something is. Safe from any thread and from signal handlers."""
@@ -233,6 +234,10 @@ class Session:
                 "This session is working on another prompt: wait for it, or abort() it first."
             )
         self._running = True
+
+    def _leave(self) -> None:
+        self._running = False
+        self.life.switch.end()
 
     async def _ask(self, question: Any) -> Any:
         """Ask the user, and write down what was answered."""
@@ -251,13 +256,11 @@ class Session:
 
     def clear_history(self) -> None:
         """Begin an empty conversation; the journal keeps the old one."""
-        self.agent.clear()
-        self.life.scribe.log("history_cleared", {})
+        self.life.scribe.clear()
         self.tracker.update()
 
     def add_history_entry(self, entry: HistoryEntry) -> None:
-        self.agent.conversation.add_entry(entry)
-        self.life.scribe.log("history_entry", {"entry": entry})
+        self.life.scribe.record_entry(entry)
 
     def inject_message(
         self, role: InjectedRole, content: str, *, tool_call_id: str = "", name: str = ""
@@ -274,12 +277,10 @@ class Session:
     # --- the end --------------------------------------------------------------------------------------
 
     async def shutdown(self, reason: str = "other") -> None:
-        """Stop what runs, save, and fire `SessionEnd` once; calling it again changes nothing."""
-        if self._shutdown:
-            return
+        """Stop what runs, save, and fire `SessionEnd` once; calling it again waits for the same end."""
         self._shutdown = True
         self.abort()
-        await self.agent.wait_for_abort()
+        await self.life.switch.wait_until_ended()
         await self.life.end(reason)
         await self.agent.aclose()
 

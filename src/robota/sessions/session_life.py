@@ -15,6 +15,8 @@ from robota.sessions.snapshots import Snapshots
 from robota.sessions.usage.ledger import UsageLedger
 
 if TYPE_CHECKING:
+    from anyio import Lock
+
     from robota.core.errors import RobotaError
     from robota.core.hooks import HookOutcome
     from robota.core.provider import ChatRequest
@@ -26,14 +28,16 @@ if TYPE_CHECKING:
 
 class SessionLife:
     __slots__ = (
-        "_compaction", "_session", "_snapshots", "_started", "enforcer", "hooks", "name", "scribe",
-        "start_context", "switch", "usage",
+        "_compaction", "_ending", "_resumed", "_session", "_snapshots", "_started", "enforcer",
+        "hooks", "name", "scribe", "start_context", "switch", "usage",
     )  # fmt: skip
 
     def __init__(self, session: Session) -> None:
         options = session.options
         self._session = session
         self._started = False
+        self._resumed = len(session.agent.conversation) > 0
+        self._ending: Lock | None = None
         self._compaction: CompactionOrchestrator | None = None
         self._snapshots = Snapshots(session)
         self.name = options.name
@@ -88,7 +92,7 @@ class SessionLife:
         if self._started:
             return
         self._started = True
-        source = "resume" if len(self._session.agent.conversation) else "startup"
+        source = "resume" if self._resumed else "startup"
         model = self._session.agent.model
         self.start_context = await self.hooks.fire("SessionStart", {"source": source, "model": model})
 
@@ -159,14 +163,22 @@ class SessionLife:
         self._snapshots.save_if_due()
 
     async def end(self, reason: str) -> None:
-        """Say that it is over, save, fire `SessionEnd`. A session that was never used leaves no trace."""
-        scribe = self.scribe
-        try:
-            if scribe.opened:
-                scribe.report(SessionShutdown, reason=reason)
-                scribe.sync()
-                self._snapshots.save()
-                await self.hooks.fire("SessionEnd", {"reason": reason})
-        finally:
-            if scribe.logger is not None:
-                scribe.logger.close()
+        """Say that it is over, save, fire `SessionEnd`. A session that was never used leaves no trace.
+
+        Whoever comes second waits for the first.
+        """
+        from anyio import Lock  # noqa: PLC0415 - loaded by now, if the session was used
+
+        if self._ending is None:
+            self._ending = Lock()
+        async with self._ending:
+            if self.scribe.closed:
+                return
+            try:
+                if self.scribe.opened:
+                    self.scribe.report(SessionShutdown, reason=reason)
+                    self.scribe.sync()
+                    self._snapshots.save()
+                    await self.hooks.fire("SessionEnd", {"reason": reason})
+            finally:
+                self.scribe.close()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 
+from robota.core.errors import SessionBusyError
 from robota.core.events import (
     CompactionMarked,
     HistoryMutation,
@@ -18,6 +19,7 @@ from robota.core.events import (
     TurnEvent,
     UserAnswered,
 )
+from robota.core.history import HistoryEntry, chat_entry_to_message, is_chat_entry
 from robota.core.hooks.definition import HOOK_EVENTS
 from robota.core.messages import AssistantMessage, Json, JsonObject, Message
 from robota.core.provider import get_provider_capabilities
@@ -36,11 +38,13 @@ if TYPE_CHECKING:
 class SessionScribe:
     """Opens the journal when there is something to write; without one, nothing is written."""
 
-    __slots__ = ("_opened", "_session", "logger")
+    __slots__ = ("_opened", "_session", "closed", "logger")
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._opened = False
+        self.closed = False
+        """Nothing more is written."""
         self.logger = session.options.logger or self._make_logger()
 
     def _make_logger(self) -> FileSessionLogger | None:
@@ -50,7 +54,11 @@ class SessionScribe:
             return None
         options = session.options
         return FileSessionLogger(
-            str(directory), session.session_id, redactor=options.redactor, durable=options.durable
+            str(directory),
+            session.session_id,
+            redactor=options.redactor,
+            durable=options.durable,
+            now=options.ports.now,
         )
 
     @property
@@ -60,9 +68,13 @@ class SessionScribe:
 
     def open(self) -> None:
         """Have the journal ready: a new one begins with what the session is made of."""
+        session, logger = self._session, self.logger
+        if self.closed:
+            raise SessionBusyError(
+                f"Session {session.session_id} was shut down: resume it or start a new one."
+            )
         if self._opened:
             return
-        session, logger = self._session, self.logger
         if logger is not None:
             logger.journal.file.on_trouble = self.notice
             logger.journal.file.open()
@@ -74,8 +86,23 @@ class SessionScribe:
             logger.log("session_resumed", self.describe(with_schemas=False))
             return
         self.report(SessionInit, data=self.describe(with_schemas=True))
-        for at, message in enumerate(session.agent.conversation.messages):
-            self.announce(message, at)  # a copy of another conversation
+        self.copy_history()
+
+    def copy_history(self) -> None:
+        """Write down a conversation that began elsewhere."""
+        messages = 0
+        for entry in self._session.history:
+            if is_chat_entry(entry):
+                self.announce(chat_entry_to_message(entry), messages)
+                messages += 1
+            else:
+                self.log("history_entry", {"entry": entry})
+
+    def close(self) -> None:
+        """Let the journal go; the session is over."""
+        self.closed = True
+        if self.logger is not None:
+            self.logger.close()
 
     def describe(self, *, with_schemas: bool) -> JsonObject:
         """The fields of `session_init`."""
@@ -128,13 +155,25 @@ class SessionScribe:
 
     def note_change(self, what: str, value: Json) -> None:
         """Something about the session was changed from outside; said once there is a journal to say it in."""
-        if self._opened:
+        if self._opened and not self.closed:
             self.log("session_change", {"change": what, "value": value})
 
     def record(self, message: Message) -> None:
         """Append a message that comes from outside a run."""
         self.open()
         self.announce(message, self._session.agent.conversation.append(message))
+
+    def record_entry(self, entry: HistoryEntry) -> None:
+        """Append an event to the timeline."""
+        self.open()
+        self._session.agent.conversation.add_entry(entry)
+        self.log("history_entry", {"entry": entry})
+
+    def clear(self) -> None:
+        """Begin the conversation anew."""
+        self.open()
+        self._session.agent.clear()
+        self.log("history_cleared", {})
 
     def announce(self, message: Message, index: int) -> None:
         if isinstance(message, AssistantMessage) and message.metadata.get("compaction"):

@@ -11,6 +11,7 @@ from robota.core.events import ContextUpdated, PreRun
 from robota.core.hooks import HookOutcome, as_context
 from robota.core.messages import JsonObject, Prompt, TextPart, UserMessage, user_message
 from robota.core.ports import timestamp
+from robota.core.robota import check_prompt
 from robota.sessions.compaction.overflow import is_context_overflow
 from robota.sessions.compaction.summarizer import CompactionError
 
@@ -36,6 +37,7 @@ class PromptBlockedError(ValidationError):
 
 class SessionTurn:
     def __init__(self, session: Session, prompt: Prompt, raw_input: str | None) -> None:
+        check_prompt(prompt)
         self.session = session
         self.life: SessionLife = session.life
         self.prompt = prompt
@@ -44,25 +46,30 @@ class SessionTurn:
 
     async def take(self) -> str:
         """The answer, or one of the three other ends: an abort, a refusal by a hook, an error."""
+        switch = self.life.switch
         try:
-            with self.life.switch.abortable() as scope:
-                self.accept()
-                await self.life.begin()
-                await self.compact_if_full()
-                result = await self.answer(await self.submit())
+            with switch.abortable() as scope:
+                result = await self.go_through()
             if scope.cancelled_caught:
                 self.life.scribe.log("interrupted", {})
-        except Exception as error:
-            await self.note_failure(from_unknown(error))
-            raise
         finally:
             self.life.save()
-        if scope.cancelled_caught or (result.interrupted and self.stop_reason is None):
+        if scope.cancelled_caught or switch.aborted or (result.interrupted and self.stop_reason is None):
             raise AbortError(ABORTED)
         if result.error is not None:
             raise result.error
         self.session.message_count += 1
         return result.text
+
+    async def go_through(self) -> RunResult:
+        try:
+            self.accept()
+            await self.life.begin()
+            await self.compact_if_full()
+            return await self.answer(await self.submit())
+        except Exception as error:
+            await self.note_failure(from_unknown(error))
+            raise
 
     # --- before the model -----------------------------------------------------------------------------
 
@@ -146,7 +153,7 @@ class SessionTurn:
         session.enforcer.stop_requested = None
         result = await self.run_agent(prompt)
         for continued in range(MAX_CONTINUATIONS + 1):
-            if result.interrupted or result.error is not None:
+            if result.interrupted or result.error is not None or self.life.switch.aborted:
                 break
             self.update_context([])
             outcome = await self.fire_stop(result, active=continued > 0)
@@ -169,7 +176,7 @@ class SessionTurn:
         too_long = result.stop_reason == "context_overflow" or (
             result.error is not None and is_context_overflow(result.error)
         )
-        if not too_long or session.tracker.threshold is False:
+        if not too_long or session.tracker.threshold is False or self.life.switch.aborted:
             return result
         try:
             if await self.life.compaction.compact(trigger="auto") is None:
@@ -195,6 +202,8 @@ class SessionTurn:
 
     async def note_failure(self, error: RobotaError) -> None:
         """An error outside the agent's run: inside, the run's end has told of it."""
+        if not self.life.scribe.opened:
+            return  # there is no session to tell of it: somebody else has it, or its journal is no journal
         length = len(self.session.agent.conversation)
         self.life.scribe.log("error", {"message": str(error), "code": error.code, "historyLength": length})
         await self.fire_failure(error)

@@ -40,7 +40,7 @@ class Snapshots:
     def save_if_due(self) -> None:
         """After a prompt: at once where the store is all there is, else when the session has a moment."""
         session = self._session
-        if session.store is None:
+        if session.store is None or not session.life.scribe.opened:
             return
         if session.life.scribe.logger is None:
             self.save()
@@ -89,7 +89,7 @@ class Snapshots:
             model=agent.model or None,
             system_prompt=agent.system_message,
             tool_schemas=[to_builtins(tool_schema(tool)) for tool in agent.tools],
-            journal_seq=None if logger is None else logger.journal.file.seq,
+            journal_seq=None if logger is None else logger.journal.file.seq - logger.journal.file.unsaved,
             messages=[message_to_record(message) for message in agent.messages],
             history=[history_entry_to_record(entry) for entry in agent.history],
         )
