@@ -13,10 +13,9 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from robota.core.messages import Json
-from robota.sessions.redaction_assignments import ASSIGNMENTS
 from robota.sessions.redaction_commands import COMMANDS
 from robota.sessions.redaction_headers import SCHEMES
-from robota.sessions.redaction_links import LINKS
+from robota.sessions.redaction_named import NAMED
 from robota.sessions.redaction_pem import PRIVATE_KEYS
 from robota.sessions.redaction_scan import REDACTED, Rule, Scanner, apply_spans
 from robota.sessions.redaction_shapes import SHAPES
@@ -25,7 +24,7 @@ from robota.sessions.redaction_structure import Walk
 
 __all__ = ["REDACTED", "Redactor", "StreamRedactor", "redact"]
 
-RULES: tuple[Rule, ...] = (*SHAPES, *PRIVATE_KEYS, *SCHEMES, *ASSIGNMENTS, *LINKS, *COMMANDS)
+RULES: tuple[Rule, ...] = (*SHAPES, *PRIVATE_KEYS, *SCHEMES, *NAMED, *COMMANDS)
 _SHORTEST = 8
 """Own secrets shorter than this would hit ordinary words."""
 _PREFIX = 128

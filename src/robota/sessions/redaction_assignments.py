@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 
 from robota.sessions.redaction_headers import decide_authorization, decide_cookie
-from robota.sessions.redaction_names import TRAILERS, Strength, clean_name, name_strength
+from robota.sessions.redaction_names import Strength, name_strength
 from robota.sessions.redaction_quotes import BracketTail, StringTail, find_close
-from robota.sessions.redaction_scan import REDACTED, Decision, Rule, RunTail
+from robota.sessions.redaction_scan import REDACTED, Decision, RunTail
 from robota.sessions.redaction_values import (
     is_code,
     is_dashed,
@@ -25,30 +25,9 @@ from robota.sessions.redaction_values import (
     repeats_name,
 )
 
-_STEMS = (
-    "password",
-    "passwd",
-    "passphrase",
-    "passcode",
-    "pwd",
-    "pass",
-    "secret",
-    "token",
-    "key",
-    "credential",
-    "cookie",
-    "authorization",
-    "auth",
-    "bearer",
-    "psk",
-)
-_TRIGGER = (
-    rf"(?:{'|'.join(_STEMS)})s?[0-9_]{{0,3}}(?:[_-]?(?:{TRAILERS})[0-9]?)?(?:\\{{0,15}}[\"'`]\]?|\])?[ \t]{{0,8}}"
-    r"(?:=>|:=|\?=|=(?![=~>])|:(?![:/=])|(?<=[a-z]) is:? (?=\S)|>(?=[^<\s=]))(?:[ \t]{0,8}+|\s{0,40}+(?=\\{0,15}[\"\[{]))(?=\S)"
-)
-_HEAD = re.compile(
-    r"(?P<open>\\{0,15}[\"'`]?)(?P<name>[A-Za-z0-9_.$@-]{1,64})(?P<close>(?:\\{0,15}[\"'`])?\]?)(?P<space>[ \t]*)"
-    r"(?P<sign>=>|:=|\?=|=|:| is:?|>)(?P<gap>\s*)\Z"
+_SIGN = re.compile(
+    r"(?P<close>(?:\\{0,15}[\"'`])?\]?)(?P<space>[ \t]{0,8})(?P<sign>=>|:=|\?=|=(?![=~>])|:(?![:/=])| is:?(?= )|>(?=[^<\s=]))"
+    r"(?P<gap>[ \t]{0,8}+|\s{0,40}+(?=\\{0,15}[\"\[{]))(?=\S)"
 )
 _SPACED = re.compile(
     r"(?i)\b(?:(?:api|access|secret|private|auth|client|bearer|refresh|signing|encryption|master) ){1,2}\Z"
@@ -66,7 +45,7 @@ _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?=\s*(?:[,}\]\\]|\Z))")
 _STRING = re.compile(r"[bBrRuUL@]?(?P<slashes>\\{0,15})(?P<quote>[\"'`])")
 _EMPTY = re.compile(r"[\[{]\s*(?:\\+[nrt]\s*)*[\]}]|\[REDACTED\]")
 _REST = re.compile(r"[ \t]*(?:\r?\n|\\+[nr]|\Z|[\"'`]|\\+[\"']|[#;]|//|\*/|--+>|,?[ \t]*\})")
-_PAIR_BEFORE = re.compile(r"[\w.-]+=[^\s=;,&]*[\s;,&]+\Z")
+_PAIR_BEFORE = re.compile(r"[\s;,&]{1,4}[^\s=;,&]{0,60}=[\w.-]")  # read backwards
 _PAIR_AFTER = re.compile(r"[ \t;,&]+[A-Za-z_][\w.-]*=")
 _MATRIX = re.compile(r"/[\w.-]*;\Z")
 _YAML_NEXT = re.compile(r"\r?\n[ \t-]*[a-z][\w-]*:(?:[ \t]+[\w./:@-]+)?[ \t]*(?:\r?\n|\Z)")
@@ -74,26 +53,32 @@ _PASSWORD = re.compile(r"(?i)pass(?:word|wd|phrase)s?\d*\Z")
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z_.:-]*")
 
 
-def _decide(before: str, ahead: str, ends: bool) -> Decision | None:
-    head = _HEAD.search(before, max(0, len(before) - 120))
-    if head is None:
-        return None
-    lead = before[: head.start("name")]
-    name, close = clean_name(head["name"], lead), head["close"].rstrip("]")
-    if lead.endswith("//"):  # a user's name in a URL
+def decide_assignment(name: str, lead: str, ahead: str, ends: bool) -> Decision | None:
+    """Whether the name (found after `lead`) is tied to a secret by a sign such as `=` or `:`."""
+    sign = _SIGN.match(ahead)
+    if sign is None or lead.endswith("//"):  # a user's name in a URL
         return None
     strength = name_strength(_spell(name, lead))
     if strength is Strength.NONE:
         return None
-    if close:
-        return _decide_field(head, ahead, strength) if head["open"] == close else None
-    if name[-13:].lower() == "authorization":
+    decision = _decide_value(_Place(name, lead, sign, strength), ahead[sign.end() :], ends)
+    if decision is None:
+        return None
+    start, end, tail, replacement = decision
+    return start + sign.end(), end + sign.end(), tail, replacement
+
+
+def _decide_value(place: _Place, ahead: str, ends: bool) -> Decision | None:
+    if place.close:
+        return _decide_field(place, ahead)
+    lowered = place.name.lower()
+    if lowered.endswith("authorization"):
         return decide_authorization(ahead, ends)
-    if name[-6:].lower() == "cookie":
-        return decide_cookie(ahead) if strength is Strength.FULL else None
-    if head["sign"] == ">":
-        return _decide_element(lead, ahead)
-    return _decide_variable(_Place(name, lead, head, strength), ahead, ends)
+    if lowered.endswith("cookie"):
+        return decide_cookie(ahead) if place.strength is Strength.FULL else None
+    if place.sign == ">":
+        return _decide_element(place.lead, ahead)
+    return _decide_variable(place, ahead, ends)
 
 
 def _spell(name: str, lead: str) -> str:
@@ -103,13 +88,21 @@ def _spell(name: str, lead: str) -> str:
     return name
 
 
-def _decide_field(head: re.Match[str], ahead: str, strength: Strength) -> Decision | None:
+def _decide_field(place: _Place, ahead: str) -> Decision | None:
     """`"name": value` of JSON or a literal of a program."""
+    if not place.lead.endswith(place.close):
+        return None
+    strength = place.strength
     if found := _STRING.match(ahead):
         end = find_close(ahead, found.end(), found["quote"], len(found["slashes"]))
         content = ahead[found.end() : end if end >= 0 else len(ahead)]
         bare = _SCHEME.sub("", content)
-        if not bare or is_reference(bare) or is_type(bare) or (_is_cookie(head) and _VERSION.match(bare)):
+        if (
+            not bare
+            or is_reference(bare)
+            or is_type(bare)
+            or (place.name.lower() == "cookie" and _VERSION.match(bare))
+        ):
             return None
         if strength is Strength.WEAK and not looks_issued(content):
             return None
@@ -117,9 +110,9 @@ def _decide_field(head: re.Match[str], ahead: str, strength: Strength) -> Decisi
         return found.end(), found.end() + len(content), tail, REDACTED
     if _NEWLINE.search(ahead) and (value := _LINE_VALUE.match(ahead)) and looks_chosen(value["secret"]):
         return 0, value.end("secret"), None, REDACTED
-    if head["sign"] != ":" or "'" in head["open"]:
+    if place.sign != ":" or "'" in place.close:
         return None
-    quoted = f"{head['open']}{REDACTED}{head['open']}"
+    quoted = f"{place.close}{REDACTED}{place.close}"
     if strength is Strength.FULL and (number := _NUMBER.match(ahead)):
         return 0, number.end(), None, quoted
     if (
@@ -128,12 +121,8 @@ def _decide_field(head: re.Match[str], ahead: str, strength: Strength) -> Decisi
         and not _EMPTY.match(ahead)
         and not _SCHEMA.match(ahead)
     ):
-        return 0, 0, BracketTail(len(head["open"]) - 1), quoted
+        return 0, 0, BracketTail(len(place.close) - 1), quoted
     return None
-
-
-def _is_cookie(head: re.Match[str]) -> bool:
-    return head["name"].lower() == "cookie"
 
 
 _SCHEME = re.compile(r"(?i)^(?:bearer|basic|token)\s*(?=\W|\Z)")
@@ -147,7 +136,7 @@ def _decide_element(lead: str, ahead: str) -> Decision | None:
     if not re.search(r"<[\w.:-]*\Z", lead):
         return None
     found = re.match(r"[^<\n]+", ahead)
-    if found is None or is_placeholder(found.group().strip()) or found.end() == len(found.group()) == 0:
+    if found is None or is_placeholder(found.group().strip()) or REDACTED in found.group():
         return None
     if ahead[found.end() : found.end() + 2] != "</" and found.end() < len(ahead):
         return None
@@ -158,31 +147,39 @@ class _Place:
     """How the name of a variable is written, and where."""
 
     __slots__ = (
+        "close",
         "is_constant",
         "is_option",
         "is_parameter",
         "lead",
         "name",
         "sign",
-        "starts_line",
         "strength",
         "tight",
     )
 
-    def __init__(self, name: str, lead: str, head: re.Match[str], strength: Strength) -> None:
+    def __init__(self, name: str, lead: str, sign: re.Match[str], strength: Strength) -> None:
         self.name = name
         self.lead = lead
         self.strength = strength
-        self.sign = head["sign"]
-        self.tight = not head["space"] and not head["gap"]
+        self.sign = sign["sign"]
+        self.close = sign["close"].rstrip("]")
+        self.tight = not sign["space"] and not sign["gap"]
         self.is_constant = name.isupper()
         self.is_option = name.startswith("-")
         self.is_parameter = lead.endswith(("?", "&", ";")) and self.tight and self.sign == "="
-        self.starts_line = (
-            not lead
-            or lead.endswith("\n")
-            or re.search(r"(?:\n|\A|\\n|[\"'`])(?:export |set |ENV |ARG |- )?\Z", lead) is not None
-        )
+
+    @property
+    def starts_line(self) -> bool:
+        return _LINE_START.search(self.lead[-12:]) is not None
+
+    @property
+    def in_row(self) -> bool:
+        """Whether another `name=value` stands right before."""
+        return _PAIR_BEFORE.match(self.lead[:-80:-1]) is not None
+
+
+_LINE_START = re.compile(r"(?:\n|\A|\\n|[\"'`])(?:export |set |ENV |ARG |- )?\Z")
 
 
 def _decide_variable(place: _Place, ahead: str, ends: bool) -> Decision | None:
@@ -193,7 +190,7 @@ def _decide_variable(place: _Place, ahead: str, ends: bool) -> Decision | None:
         return None
     value = found.group().rstrip(".,:!?)")
     rest = ahead[found.start() + len(value) :]
-    if not value or is_placeholder(value) or is_placeholder(found.group()) or value.startswith(REDACTED):
+    if not value or is_placeholder(value) or is_placeholder(found.group()) or REDACTED in value:
         return None
     if place.is_parameter:
         if (place.strength is Strength.WEAK and len(value) < 6) or value[0] in "{<$":
@@ -213,7 +210,7 @@ def _decide_literal(place: _Place, ahead: str, found: re.Match[str]) -> Decision
     content = ahead[found.end() : end if end >= 0 else len(ahead)]
     if found["quote"] == "`" and place.is_constant:  # a command of a shell
         return None
-    if is_placeholder(content) or is_type(content):
+    if is_placeholder(content) or is_type(content) or REDACTED in content:
         return None
     if is_prose(content) and not (place.is_constant and place.tight):
         return None
@@ -261,8 +258,6 @@ def _states_tightly(place: _Place, value: str, rest: str, *, line_ends: bool) ->
         return False
     if rest[:1] in (",", ")"):
         return looks_chosen(value)
-    in_row = bool(_PAIR_BEFORE.search(place.lead) or _PAIR_AFTER.match(rest))
-    return (place.starts_line and line_ends) or in_row or place.is_option or looks_chosen(value)
-
-
-ASSIGNMENTS: tuple[Rule, ...] = (Rule(_STEMS, _TRIGGER, decide=_decide, folded=True),)
+    if place.is_option or (line_ends and place.starts_line) or looks_chosen(value):
+        return True
+    return place.in_row or _PAIR_AFTER.match(rest) is not None

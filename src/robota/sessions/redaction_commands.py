@@ -24,7 +24,7 @@ def _url(_before: str, ahead: str, _ends: bool) -> Decision | None:
         found = _URL_TOKEN.match(ahead)
         return (0, found.end("secret"), None, REDACTED) if found and looks_issued(found["secret"]) else None
     secret = found["secret"]
-    if _is_template(secret) or secret.startswith(REDACTED):
+    if _is_template(secret) or REDACTED in secret:
         return None
     start = found.start("user") if looks_issued(found["user"]) else found.start("secret")
     return start, found.end("secret"), None, REDACTED
@@ -53,7 +53,7 @@ def _option(before: str, ahead: str, _ends: bool) -> Decision | None:
     if strength is Strength.NONE or found is None:
         return None
     secret = found["secret"]
-    if secret.startswith(("-", "=", REDACTED)) or is_placeholder(secret) or is_code(secret):
+    if secret.startswith(("-", "=")) or REDACTED in secret or is_placeholder(secret) or is_code(secret):
         return None
     if strength is Strength.WEAK and name and not name.group(1).endswith("pass"):
         stated = looks_issued(secret)
@@ -77,7 +77,7 @@ def _login(before: str, ahead: str, _ends: bool) -> Decision | None:
     if found is None or not re.search(r"\b(?:curl|https?|xh|wget)\b", line):
         return None
     secret = found["secret"]
-    if is_placeholder(secret) or is_code(secret) or secret.startswith("//"):
+    if is_placeholder(secret) or is_code(secret) or secret.startswith("//") or REDACTED in secret:
         return None
     return found.start("secret"), found.end(), _WORD_TAIL, REDACTED
 
@@ -85,7 +85,12 @@ def _login(before: str, ahead: str, _ends: bool) -> Decision | None:
 def _word(_before: str, ahead: str, _ends: bool) -> Decision | None:
     """The next word, whatever it is."""
     found = re.match(r"[\"']?(?P<secret>[^\s\"'`\\]+)", ahead)
-    if found is None or is_placeholder(found["secret"]) or found["secret"].startswith(("-", REDACTED, "(")):
+    if (
+        found is None
+        or is_placeholder(found["secret"])
+        or found["secret"].startswith(("-", "("))
+        or REDACTED in found["secret"]
+    ):
         return None
     return found.start("secret"), found.end(), _WORD_TAIL, REDACTED
 
@@ -103,68 +108,91 @@ def _rule(needle: str, pattern: str, decide: Decide = _word) -> Rule:
 
 _GAP = r"[^\n\\;|]{0,80}?"
 
+_FLAG = (
+    r"(?:password|passwd|passphrase|pass|pwd|secret|token|key|credentials|bearer)"
+    r"(?:[ \t]{1,4}|[\"'],[ \t\n]{0,20}[\"'])(?=[^\s=-])"
+)
+_DIRECTIVE = r"[ \t]{1,8}[\"']?[\w.-]{0,40}?(?:password|passwd|passphrase|secret|token|key|credentials|authorization)[ \t]{1,8}(?=[^\s=:|&])"
+
+
+def _directive(before: str, ahead: str, ends: bool) -> Decision | None:
+    """`ENV DB_PASSWORD value`, `setx NAME value`, `#define NAME "value"`"""
+    name = re.search(r"([\w.-]+)[ \t]+\Z", before[-64:])
+    strength = name_strength(name.group(1)) if name else Strength.NONE
+    decision = _word(before, ahead, ends) if name and strength >= Strength.TEXT else None
+    if name is None or decision is None:
+        return None
+    secret = ahead[decision[0] : decision[1]]
+    if is_code(secret) or not (looks_chosen(secret) or (name.group(1).isupper() and not secret.isalpha())):
+        return None
+    return decision
+
+
+def _until_at(_before: str, ahead: str, _ends: bool) -> Decision | None:
+    end = ahead.find("@")
+    return (0, end, None, REDACTED) if end > 0 and REDACTED not in ahead[:end] else None
+
+
 COMMANDS: tuple[Rule, ...] = (
-    Rule(("//", "\\/"), r":(?:\\?/){2}(?=[^\s/@]{1,200}@)", decide=_url),
+    Rule((), r"://(?=[^\s/@]{1,200}@)", decide=_url),
+    Rule((), r":\\/\\/(?=[^\s/@]{1,200}@)", decide=_url),
     Rule(
-        ("sig=", "signature="),
-        r"[?&;](?:sig|signature|x-(?:amz|goog)-signature)=(?=\S)",
-        decide=_signature,
-        folded=True,
+        (), r"sig(?:nature)?=(?:(?<=[?&;]sig=)|(?<=[?&;-]signature=))(?=\S)", decide=_signature, folded=True
     ),
-    Rule(
-        ("-",),
-        r"(?<![\w-])--?[a-z][a-z0-9_-]{0,40}(?:(?<=password)|(?<=passwd)|(?<=pass)|(?<=pwd)|(?<=secret)|(?<=token)|(?<=key)"
-        r"|(?<=passphrase)|(?<=credentials)|(?<=bearer))(?:[ \t]{1,4}|[\"'],[ \t\n]{0,20}[\"'])(?=[^\s=-])",
-        decide=_option,
-        folded=True,
-    ),
+    Rule((), rf"--[a-z](?<![\w-]--[a-z])[a-z0-9_-]{{0,40}}?{_FLAG}", decide=_option, folded=True),
+    Rule((), rf" -[a-z][a-z0-9_-]{{0,40}}?{_FLAG}", decide=_option, folded=True),
     Rule(
         (" -u", "-user ", "-user=", " -a"),
         r"\s(?:-u|--user|--proxy-user|-U|-a|--auth)(?: {1,3}|=|(?=[\"'\w]))",
         decide=_login,
     ),
-    _rule("mongo", rf"\bmongo(?:sh|dump|restore|import|export)?{_GAP}\s-p "),
-    _rule("sqlcmd", rf"\bsqlcmd{_GAP}\s-P "),
-    _rule("zip", r"\b(?:un)?zip\s(?:-\w+ )?-P "),
-    _rule("ssh-keygen", rf"\bssh-keygen{_GAP}\s-N (?=['\"]?[^\s'\"])"),
+    *(
+        Rule((), rf"{word}{_DIRECTIVE}", decide=_directive, folded=True)
+        for word in (
+            r"env(?<![\w.-]env)",
+            r"arg(?<![\w.-]arg)",
+            "setx",
+            " set(?: -[a-z]{1,3})?",
+            r"\nset -[a-z]{1,3}",
+            "#define",
+            r"header(?:_up)?(?: set)?",
+        )
+    ),
+    Rule((), r"set -(?<!\wset -)[a-z]{1,3}" + _DIRECTIVE, decide=_directive, folded=True),
+    # options of one letter
+    _rule(" -p", rf"\bmongo(?:sh|dump|restore|import|export)?{_GAP}\s-p "),
+    _rule(" -P", rf"\bsqlcmd{_GAP}\s-P "),
+    _rule(" -P", r"\b(?:un)?zip\s(?:-\w+ )?-P "),
+    _rule(" -N", rf"\bssh-keygen{_GAP}\s-N (?=['\"]?[^\s'\"])"),
     _rule("htpasswd", r"\bhtpasswd -\w*b\w* \S{1,80} \S{1,40} "),
-    _rule("smbclient", rf"\bsmbclient{_GAP}\s-U ['\"]?[\w.-]{{1,40}}%"),
-    _rule("SecureString", r"ConvertTo-SecureString (?:-String )?(?=[\"'])"),
-    _rule("PASSWORD FOR", r"PASSWORD FOR \S{1,80} = (?=['\"])"),
-    _rule('"AUTH"', r"\"AUTH\" (?=\")"),
-    _rule("AUTH ", r"\bAUTH (?:PLAIN|LOGIN) (?=[A-Za-z0-9+/]{8})"),
-    _rule("PASS ", r"(?:> |\n|\A)PASS (?=\S)", _chosen_word),
-    _rule("password ", r"(?:\n|\A)[ \t]{0,8}password (?=\S{5,80}[ \t]{0,4}(?:\n|\Z))", _chosen_word),
-    _rule("sshpass", r"\bsshpass\s+-p ?"),
-    _rule("mysql", rf"\b(?:mysql|mysqldump|mysqladmin){_GAP}\s-p(?=[^\s-])"),
-    _rule("mariadb", rf"\bmariadb(?:-dump)?{_GAP}\s-p(?=[^\s-])"),
+    _rule(" -U", rf"\bsmbclient{_GAP}\s-U ['\"]?[\w.-]{{1,40}}%"),
+    _rule(" -p", r"\bsshpass\s+-p ?"),
+    _rule(" -p", rf"\b(?:mysql|mysqldump|mysqladmin|mariadb|mariadb-dump){_GAP}\s-p(?=[^\s-])"),
     _rule(
-        "login",
+        " -p",
         rf"\b(?:docker|podman|helm|oras|crane|nerdctl|registry|az|ecr|acr){_GAP} login{_GAP}\s-p ",
         _chosen_word,
     ),
-    _rule("redis-cli", rf"\bredis-cli{_GAP}\s-a "),
-    _rule("ldap", rf"\bldap(?:search|modify|add|delete|whoami|passwd){_GAP}\s-w "),
+    _rule(" -a", rf"\bredis-cli{_GAP}\s-a "),
+    _rule(" -w", rf"\bldap(?:search|modify|add|delete|whoami|passwd){_GAP}\s-w "),
     _rule("pass:", r"\s-(?:pass|passin|passout) pass:"),
-    _rule("IDENTIFIED BY", r"IDENTIFIED (?:WITH \w+ )?BY (?=['\"])"),
-    _rule("password ", r"\blogin\s{1,4}\S{1,80}\s{1,8}password\s{1,4}"),
-    _rule("machine ", r"\bmachine\s{1,4}\S{1,80}\s{1,8}password\s{1,4}"),
-    _rule("PASSWORD '", r"\bPASSWORD (?=')"),
+    # statements and dialogues
+    _rule("SecureString", r"ConvertTo-SecureString (?:-String )?(?=[\"'])"),
+    _rule("IDENTIFIED", r"IDENTIFIED (?:WITH \w+ )?BY (?=['\"])"),
+    _rule("PASSWORD", r"\bPASSWORD (?:FOR \S{1,80} = )?(?=['\"])"),
+    _rule("AUTH", r"\"AUTH\" (?=\")|\bAUTH (?:PLAIN|LOGIN) (?=[A-Za-z0-9+/]{8})"),
+    _rule("PASS ", r"(?:> |\n|\A)PASS (?=\S)", _chosen_word),
+    # lines of files
     _rule(
-        "thin:",
-        r"jdbc:oracle:thin:\w{1,40}/(?=[^\s@]{1,60}@)",
-        lambda b, a, e: (0, a.index("@"), None, REDACTED) if "@" in a else None,
+        "password ",
+        r"\blogin\s{1,4}\S{1,80}\s{1,8}password\s{1,4}|\bmachine\s{1,4}\S{1,80}\s{1,8}password\s{1,4}",
     ),
-    _rule(
-        "@tcp(",
-        r"[\w.-]{1,40}:(?=[^\s:@/]{1,80}@tcp\()",
-        lambda b, a, e: (
-            (0, a.index("@"), None, REDACTED) if "@" in a and not a.startswith(REDACTED) else None
-        ),
-    ),
+    _rule("password ", r"(?:\n|\A)[ \t]{0,8}password (?=\S{5,80}[ \t]{0,4}(?:\n|\Z))", _chosen_word),
+    _rule("thin:", r"jdbc:oracle:thin:\w{1,40}/(?=[^\s@]{1,60}@)", _until_at),
+    _rule("@tcp(", r"[\w.-]{1,40}:(?=[^\s:@/]{1,80}@tcp\()", _until_at),
     Rule(
-        (":",),
-        r"(?:(?<=\n)|\A|(?<=\\n))[\w.*-]{1,80}:(?:\*|\d{4,5}):(?:\*|[A-Za-z_][\w-]{0,60}):(?:\*|[A-Za-z_][\w-]{0,60}):(?=\S)",
+        (":5432:", ":*:", ":5433:", ":6432:"),
+        r":(?:5432|5433|6432|\*):(?:\*|[A-Za-z_][\w-]{0,60}):(?:\*|[A-Za-z_][\w-]{0,60}):(?=\S)",
         decide=_word,
     ),
 )

@@ -19,7 +19,7 @@ _LIST_NAME = re.compile(r"(?i)[\"'`]?(?:digest|aws4-hmac-sha256|signature|hawk|o
 _SINGLE = re.compile(rf"(?P<open>\\*[\"'`]?)(?P<secret>{_CREDENTIAL}+)")
 _LINE_END = re.compile(r"[ \t]*(?:\r?\n|\\+[nr]|\Z|\\*[\"'`]|[,;)}\]>|])")
 _COOKIE = re.compile(
-    r"\\*[\"'`]?(?P<secret>[^\s=;,\"'\\<>(){}]{1,80}=[^\s;,\"'\\<>]*(?:; ?[^\s=;\"'\\<>]+(?:=[^\s;\"'\\<>]*)?)*)"
+    r"\\*[\"'`]?(?P<secret>[^\s=;,\"'\\<>(){}\[\]]{1,80}=[^\s;,\"'\\<>]*(?:; ?[^\s=;\"'\\<>]+(?:=[^\s;\"'\\<>]*)?)*)"
 )
 _TAIL = RunTail(_CREDENTIAL)
 _LIST_TAIL = RunTail(r"[^\n\r\\'`]")
@@ -35,7 +35,7 @@ def decide_authorization(ahead: str, _ends: bool) -> Decision | None:
     if found is None or _LIST_NAME.match(ahead):
         return None
     secret = found["secret"]
-    if is_placeholder(secret) or is_code(secret) or secret.startswith(REDACTED):
+    if is_placeholder(secret) or is_code(secret) or REDACTED in secret:
         return None
     alone = _LINE_END.match(ahead, found.end()) is not None
     stated = looks_chosen(secret) or (alone and "scheme" in found.groupdict())
@@ -99,10 +99,11 @@ def _is_login(encoded: str) -> bool:
 
 SCHEMES: tuple[Rule, ...] = (
     Rule(
-        ("bearer",),
-        r"(?<![a-z0-9_])bearer(?:\s{1,4}|%20|\+)(?=[A-Za-z0-9._~+/-])",
+        (),
+        r"bearer(?<![a-z0-9_]bearer)(?:\s{1,4}|%20|\+)"
+        r"(?=[a-z._~+/=:-]{0,100}[0-9]|[a-z._~+/=:-]{20}|[a-z._~+/=:-]{1,19}(?:\\{0,15}[\"'`]|\s{0,4}\Z))",
         decide=_bearer,
         folded=True,
     ),
-    Rule(("basic",), r"(?<![a-z0-9_])basic(?:\s{1,4}|%20)(?=[A-Za-z0-9+/])", decide=_basic, folded=True),
+    Rule((), r"basic(?<![a-z0-9_]basic)(?:\s{1,4}|%20)(?=[a-z0-9+/]{6})", decide=_basic, folded=True),
 )

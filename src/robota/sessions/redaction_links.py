@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 
-from robota.sessions.redaction_names import Strength, clean_name, name_strength
+from robota.sessions.redaction_names import Strength, name_strength
 from robota.sessions.redaction_scan import REDACTED, Decision, Rule, RunTail
 from robota.sessions.redaction_values import is_code, is_placeholder, looks_chosen, looks_issued, repeats_name
 
-_STEMS = "password|passwd|passphrase|pwd|pass|secret|token|key|credentials?|cookie|authorization"
 _QUOTE = r"(?:\\{0,15}[\"'`]|&quot;|\\{1,8}u0022|%22)"
 _LINKS = (
     # ("name", "value")   ['name', b'value']   define('NAME', 'value')   getenv("NAME", "default")
@@ -32,8 +31,8 @@ _LINKS = (
     r"[ \t]{0,4}[:=][ \t]{0,4}[\"']?[^\s\"']{1,80}[\"']?[ \t]{1,4}->[ \t]{1,4}",
     # setPassword("value")
     r"\((?=[\"'])",
-    # #define NAME "value"      :name "value"      ENV NAME value      %3Fname%3Dvalue
-    r"[ \t]{1,8}(?=[\"'])|[ \t]{1,4}(?=[^\s=:|&])|%3d",
+    # :name "value"      %3Fname%3Dvalue
+    r"[ \t]{1,8}(?=[\"'])|%3d",
     # \x1b[32mNAME\x1b[0m=value, NAME=\x1b[31mvalue
     r"\x1b\[[0-9;]{0,8}m[=:][ \t]?(?:\x1b\[[0-9;]{0,8}m)?|[=:][ \t]?\x1b\[[0-9;]{0,8}m",
     # **Password:** value
@@ -42,32 +41,25 @@ _LINKS = (
     r"[ \t]{0,2}:[ \t]{1,4}(?:[|>][+-]?\n[ \t]{1,20}|&\w{1,20}[ \t]|!!?\w{1,20}[ \t])",
     r"[\"']?\]?=>\s{0,20}string\(\d{1,6}\) (?=\")|><!\[cdata\[|>\n[ \t]{0,20}",
 )
-_TRIGGER = rf"(?:{_STEMS})[0-9_]{{0,3}}(?:{'|'.join(_LINKS)})(?=[^\s])"
-_HEAD = re.compile(  # what the links look ahead to is not in the text before the value
-    rf"(?is)(?P<name>[a-z0-9_.$@-]*(?:{_STEMS})[0-9_]{{0,3}})(?P<link>{re.sub(r'[(][?]=.*?[]][)]', '', '|'.join(_LINKS))})\Z"
-)
-_DIRECTIVE = re.compile(
-    r"(?:^|\n|\\n|[\s;])(?:#\s*define|ENV|ARG|setx|set -\w+|configure set|header_up|header|proxy_set_header|add_header"
-    r"|requestHeader set|RequestHeader set|config set|secret set)[ \t]+[\"']?\Z"
-)
+_LINK = re.compile(rf"(?is)(?:{'|'.join(_LINKS)})(?=\S)")
 _VALUE = re.compile(r"(?P<open>\\{0,15}[\"'`]?)(?P<secret>[^\s\"'`\\<>|&\x00\x1b]+)")
 _TAIL = RunTail(r"[^\s\"'`\\<>|&\x00\x1b]")
 _BLOCK = re.compile(r"[|>][+-]?\n")
 _SETTER = re.compile(r"^(?:[\w.]*\.)?(?:set|with|use|add)_?(?=[A-Z])|^[\w.]*\.")
 
 
-def _decide(before: str, ahead: str, _ends: bool) -> Decision | None:
-    head = _HEAD.search(before, max(0, len(before) - 190))
-    found = _VALUE.match(ahead)
-    if head is None or found is None:
+def decide_link(name: str, lead: str, ahead: str) -> Decision | None:
+    """Whether the name (found after `lead`) is tied to a secret by one of the links."""
+    head = _LINK.match(ahead)
+    found = _VALUE.match(ahead, head.end()) if head else None
+    if head is None or found is None or REDACTED in head.group() or REDACTED in found["secret"]:
         return None
-    name, link, secret = head["name"], head["link"], found["secret"].rstrip(";,)]}")
+    link, secret = head.group(), found["secret"].rstrip(";,)]}")
     if link.lower() == "%3d":
         secret = secret.partition("%")[0]
-    lead = before[: head.start("name")]
     if not _links(link, name, lead, ahead[found.start("secret") + len(secret) :]):
         return None
-    strength = name_strength(_SETTER.sub("", name) if link == "(" else clean_name(name, lead))
+    strength = name_strength(_SETTER.sub("", name) if link == "(" else name)
     if strength is Strength.NONE or is_placeholder(secret) or is_code(secret) or repeats_name(name, secret):
         return None
     stated = looks_issued(secret) if strength is Strength.WEAK else _is_stated(name, link, secret)
@@ -87,7 +79,7 @@ def _is_stated(name: str, link: str, secret: str) -> bool:
 def _links(link: str, name: str, lead: str, rest: str) -> bool:
     """Whether this link, between these neighbours, ties a name to its value."""
     if link.strip(" \t") == "":
-        return bool(_DIRECTIVE.search(lead)) or (lead.endswith(" :") or lead.endswith("{:"))
+        return lead.endswith((" :", "{:"))
     if re.match(rf"{_QUOTE}[ \t]*,", link):
         return (
             re.search(rf"[(\[]\s*b?{_QUOTE}\Z", lead) is not None
@@ -106,7 +98,7 @@ def _value_first(_before: str, ahead: str, _ends: bool) -> Decision | None:
     if found is None or name_strength(found["name"]) < Strength.TEXT:
         return None
     secret = found["secret"]
-    if is_placeholder(secret) or repeats_name(found["name"], secret):
+    if is_placeholder(secret) or repeats_name(found["name"], secret) or REDACTED in secret:
         return None
     return found.start("secret"), found.end("secret"), None, REDACTED
 
@@ -115,12 +107,6 @@ _REVERSED = re.compile(
     rf"(?P<secret>[^\"'\\\n]{{1,80}}){_QUOTE}[ \t,]\s{{0,8}}{_QUOTE}?(?:name|key){_QUOTE}?\s{{0,4}}[=:]\s{{0,4}}{_QUOTE}(?P<name>[\w.-]{{1,40}}){_QUOTE}"
 )
 
-LINKS: tuple[Rule, ...] = (
-    Rule(_STEMS.replace("credentials?", "credential").split("|"), _TRIGGER, decide=_decide, folded=True),
-    Rule(
-        ("value",),
-        rf"\bvalue{_QUOTE}?\s{{0,4}}[=:]\s{{0,4}}{_QUOTE}(?=[^\"'\s])",
-        decide=_value_first,
-        folded=True,
-    ),
+VALUE_FIRST = Rule(
+    (), rf"value{_QUOTE}?\s{{0,4}}[=:]\s{{0,4}}{_QUOTE}(?=[^\"'\s])", decide=_value_first, folded=True
 )

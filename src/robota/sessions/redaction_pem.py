@@ -9,8 +9,8 @@ from robota.sessions.redaction_scan import REDACTED, Decision, Rule
 _GAP = r"(?:[ \t]{1,24}|\n[ \t]{0,8}\d{1,5}[\t:|]|\\+[nrt]|[\s\"'+,;#>|*`]|\\+u000[aAdD]|%0[aAdD]|%20|&#10;|<br\s?/?>)"
 _RUN = "[A-Za-z0-9+/=]"
 _END = r"-{4,5} ?END [A-Z0-9 ]{0,40}-{4,5}"
-_HEAD = re.compile(
-    r"-{4,5} ?BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)? ?-{4,5}"
+_HEAD = (
+    r"BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)? ?-{4,5}"
     rf"{_GAP}{{0,12}}+(?:[A-Z][A-Za-z-]{{2,20}}: [^\n\\]{{0,70}}{_GAP}{{1,6}}+){{0,3}}{_RUN}{{16}}"
 )
 _MORE = re.compile(rf"{_RUN}*+")
@@ -43,19 +43,13 @@ class KeyTail:
                 return position, False
 
 
-def _private_key(_before: str, ahead: str, _ends: bool) -> Decision | None:
-    head = _HEAD.match(ahead)
-    return (0, head.end(), KeyTail(), REDACTED) if head else None
-
-
 def _putty_key(_before: str, ahead: str, _ends: bool) -> Decision | None:
     lines = re.match(rf"({_GAP}{{1,6}}+){_RUN}{{16}}", ahead)
     return (lines.end(1), lines.end(), KeyTail(), REDACTED) if lines else None
 
 
 PRIVATE_KEYS: tuple[Rule, ...] = (
-    Rule(
-        ("PRIVATE KEY",), r"(?=-{4,5} ?BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY)", decide=_private_key, at_start=True
-    ),
-    Rule(("Private-Lines:",), r"Private-Lines: \d{1,4}", decide=_putty_key),
+    Rule((), f"-----{_HEAD}", KeyTail()),
+    Rule((), f"---- {_HEAD}", KeyTail()),
+    Rule((), r"Private-Lines: \d{1,4}", decide=_putty_key),
 )

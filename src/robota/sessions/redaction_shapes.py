@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 
 from robota.sessions.redaction_scan import AHEAD, REDACTED, Decision, Rule, RunTail
-from robota.sessions.redaction_values import is_placeholder
 
 # Not inside a longer word, unless the word's end is an escape (\n, %20, \u0026) of the text around it.
 EDGE = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=%[0-9A-Fa-f]{2})|(?<=\\u00[0-9a-fA-F]{2})|(?<=/bot))"
@@ -60,13 +59,31 @@ _HOOKS = (
     r"|discord(?:app)?\.com/api/(?:v\d{1,2}/)?webhooks/(?=\d{5,25}/[A-Za-z0-9_-]{16})"
     r"|\.webhook\.office\.com/webhookb2/(?=[A-Za-z0-9@/-]{20})"
 )
+
+_BARE_KEY = rf"sk-{_REAL}(?=[A-Za-z0-9_-]{{0,60}}?(?=[A-Za-z]{{0,30}}[0-9])(?=[0-9]{{0,30}}[A-Za-z])[A-Za-z0-9]{{12}})[A-Za-z0-9_-]{{16}}"
+"""Keys with nothing but `sk-` in front: the rest must be one long mix of letters and digits."""
+_JWT = (
+    r"(?:(?:hbGci|0eXAi|raWQi|lbmMi|jdHki|6aXAi|qa3Ui|4NWMi|4NXQi|hcHUi|lcGsi)[A-Za-z0-9_-]{8}"
+    rf"|[A-Za-z0-9_-]{{8,{AHEAD - 20}}}\.[A-Za-z0-9_-]{{6}})"
+)
+
+
+def _by_letter(prefixes: list[str]) -> str:
+    """The prefixes as one pattern in which a letter decides early."""
+    groups: dict[str, list[str]] = {}
+    for prefix in prefixes:
+        literal = prefix[0] if prefix[0].isalnum() else ""
+        groups.setdefault(literal, []).append(prefix[len(literal) :])
+    return "|".join(f"{letter}(?:{'|'.join(rest)})" for letter, rest in groups.items())
+
+
 _SOURCE = "|".join(
     (
-        rf"sk-ant-{_REAL}{_LIVELY}{_TOKEN}{{8}}",
-        rf"sk-(?:proj|or-v1|or|svcacct|admin)-{_REAL}{_LIVELY}{_TOKEN}{{10}}",
-        rf"(?:{'|'.join(_WORD_PREFIXES)}){_REAL}{_MIXED}{_WORD}{{16}}",
+        rf"sk-(?:ant-{_REAL}{_LIVELY}{_TOKEN}{{8}}|(?:proj|or-v1|or|svcacct|admin)-{_REAL}{_LIVELY}{_TOKEN}{{10}})",
+        _BARE_KEY,
+        rf"(?:{_by_letter(_WORD_PREFIXES)}){_REAL}{_MIXED}{_WORD}{{16}}",
         rf"npm_{_REAL}{_MIXED}{_WORD}{{24}}",
-        rf"(?:{'|'.join(_TOKEN_PREFIXES)}){_REAL}{_MIXED}[A-Za-z0-9_.-]{{16}}",
+        rf"(?:{_by_letter(_TOKEN_PREFIXES)}){_REAL}{_MIXED}[A-Za-z0-9_.-]{{16}}",
         *_EXACT,
     )
 )
@@ -77,52 +94,18 @@ def _hook(_before: str, ahead: str, _ends: bool) -> Decision | None:
     return (0, found.end(), _HOOK_TAIL, REDACTED) if found else None
 
 
-def _json_web_token(_before: str, ahead: str, _ends: bool) -> Decision | None:
-    found = _JWT.match(ahead)
-    return (0, found.end(), _DOTTED_TAIL, REDACTED) if found else None
-
-
-def _bare_key(_before: str, ahead: str, _ends: bool) -> Decision | None:
-    """Keys with nothing but `sk-` in front: the rest must be one long mix of letters and digits."""
-    found = _BARE_KEY.match(ahead)
-    if found is None or not _LONG_RUN.search(ahead[: found.end()]) or is_placeholder(ahead[3:30]):
-        return None
-    return 0, found.end(), _TOKEN_TAIL, REDACTED
-
-
-_BARE_KEY = re.compile(rf"sk-{_REAL}{_MIXED}[A-Za-z0-9_-]{{16,80}}")
-_LONG_RUN = re.compile(r"(?=[A-Za-z]{0,30}[0-9])(?=[0-9]{0,30}[A-Za-z])[A-Za-z0-9]{12}")
-_JWT = re.compile(
-    r"eyJ(?:(?:hbGci|0eXAi|raWQi|lbmMi|jdHki|6aXAi|qa3Ui|4NWMi|4NXQi|hcHUi|lcGsi)[A-Za-z0-9_-]{8}"
-    rf"|[A-Za-z0-9_-]{{8,{AHEAD - 20}}}\.[A-Za-z0-9_-]{{6}})"
-)
 _HOOK = re.compile(r"[A-Za-z0-9_/@-]+")
 _HOOK_TAIL = RunTail(r"[A-Za-z0-9_/@-]")
 _BASE64_TAIL = RunTail(r"[A-Za-z0-9+/=_,-]")
 _TOKEN_TAIL = RunTail(r"[A-Za-z0-9_=-]|\.(?=[A-Za-z0-9_-]{6})", look=7)
 _DOTTED_TAIL = RunTail(r"[A-Za-z0-9_.=-]")
-_RUN = "a" * 16
-_RUN_TABLE = bytes(97 if chr(code).isalnum() or code in b"_-." else 32 for code in range(256))
-
-
-def has_long_run(text: str) -> bool:
-    """Whether any stretch is long enough to be an issued token; cheap, and false for plain prose."""
-    return _RUN in text.encode("utf-8", "replace").translate(_RUN_TABLE).decode("ascii")
 
 
 SHAPES: tuple[Rule, ...] = (
-    Rule((), f"{EDGE}(?:{_SOURCE})", _TOKEN_TAIL, hint=has_long_run),
-    Rule(("hooks.slack.com", "/webhooks/", "webhook.office.com"), _HOOKS, decide=_hook),
+    Rule((), f"{EDGE}(?:{_SOURCE})", _TOKEN_TAIL, in_runs=True),
+    Rule((), rf"{EDGE}(?:(?:FlyV1 )?fm[12][ar]?_|sntrys_)[A-Za-z0-9+/=_-]{{16}}", _BASE64_TAIL, in_runs=True),
+    Rule(("hook",), _HOOKS, decide=_hook),
     Rule(
-        ("fm1", "fm2", "sntrys_"),
-        rf"{EDGE}(?:(?:FlyV1 )?fm[12][ar]?_|sntrys_)[A-Za-z0-9+/=_-]{{16}}",
-        _BASE64_TAIL,
-    ),
-    Rule(("sk-",), rf"{EDGE}(?=sk-[A-Za-z0-9])", decide=_bare_key, at_start=True),
-    Rule(
-        ("eyJ",),
-        r"(?:(?<![A-Za-z0-9_+/-])|(?<=\\[nrtbf])|(?<=%[0-9A-Fa-f]{2}))(?=eyJ)",
-        decide=_json_web_token,
-        at_start=True,
+        (), rf"eyJ(?:(?<![A-Za-z0-9_+/-]eyJ)|(?<=\\[nrtbf]eyJ)|(?<=%[0-9A-Fa-f]{{2}}eyJ)){_JWT}", _DOTTED_TAIL
     ),
 )

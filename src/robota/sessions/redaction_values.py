@@ -36,7 +36,9 @@ _PLACEHOLDER = re.compile(
     | @@ | todo | fixme | dummy | placeholder | example[-_ ]
     """
 )
-_BLANKED = re.compile(r"(?i)x{6,}|\*{4,}|[-_](?:\.{3}|…|x{4,}|\*{3,})|\.\.\.$|…$")
+_BLANKED = re.compile(
+    r"(?i)(?:[a-z0-9]{1,10}[-_]){0,4}(?:x{4,}|\*{3,}|\.{3}|…)|[A-Za-z0-9_-]{0,40}(?:\.{3}|…)\Z"
+)
 _ALL_SAME = re.compile(r"(.)\1*")
 _CODE = re.compile(r"[()\[\]{}]|->|=>|::|\|\||&&|\?\.")
 _WORD = r"[A-Za-z_$]+[0-9]{0,2}[A-Za-z_$]*[0-9]{0,2}"
@@ -57,7 +59,7 @@ def is_placeholder(value: str) -> bool:
     """Whether the text only shows where a secret would stand."""
     if not value or value.lower() in _ORDINARY or _PLACEHOLDER.match(value):
         return True
-    return _ALL_SAME.fullmatch(value) is not None or _BLANKED.search(value) is not None
+    return _ALL_SAME.fullmatch(value) is not None or _BLANKED.match(value) is not None
 
 
 def is_reference(value: str) -> bool:
