@@ -15,10 +15,14 @@ from robota.sessions.redaction_scan import REDACTED, Decision, RunTail
 from robota.sessions.redaction_values import (
     is_code,
     is_dashed,
+    is_dotted,
+    is_name,
     is_number,
+    is_path,
     is_placeholder,
     is_prose,
     is_reference,
+    is_snake,
     is_type,
     looks_chosen,
     looks_issued,
@@ -26,7 +30,7 @@ from robota.sessions.redaction_values import (
 )
 
 _SIGN = re.compile(
-    r"(?P<close>(?:\\{0,15}[\"'`])?\]?)(?P<space>[ \t]{0,8})(?P<sign>=>|:=|\?=|=(?![=~>])|:(?![:/=])| is:?(?= )|>(?=[^<\s=]))"
+    r"(?P<close>(?:\\{0,15}[\"'`])?(?:\]|%5[dD])?)(?P<space>[ \t]{0,8})(?P<sign>=>|:=|\?=|=(?![=~>])|:(?![:/=])| is:?(?= )|>(?=[^<\s=]))"
     r"(?P<gap>[ \t]{0,8}+|\s{0,40}+(?=\\{0,15}[\"\[{]))(?=\S)"
 )
 _SPACED = re.compile(
@@ -39,7 +43,7 @@ _PARAMETER_TAIL = RunTail(r"[^\s\"'`\\<>&;#|)\]}]")
 _ELEMENT_TAIL = RunTail(r"[^<\n]")
 _SCHEMA = re.compile(
     r"\{\s*\\*\"(?:type\\*\"\s*:\s*(?:\[\s*)?\\*\"(?:string|number|integer|object|array|boolean|null)\\*\""
-    r"|(?:description|title|\$ref|anyOf|oneOf|allOf|format|minLength|maxLength|enum|pattern|writeOnly|examples?)\\*\")"
+    r"|(?:shape|description|title|\$ref|anyOf|oneOf|allOf|format|minLength|maxLength|enum|pattern|writeOnly|examples?)\\*\")"
 )
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?=\s*(?:[,}\]\\]|\Z))")
 _STRING = re.compile(r"[bBrRuUL@]?(?P<slashes>\\{0,15})(?P<quote>[\"'`])")
@@ -50,6 +54,8 @@ _PAIR_AFTER = re.compile(r"[ \t;,&]+[A-Za-z_][\w.-]*=")
 _MATRIX = re.compile(r"/[\w.-]*;\Z")
 _YAML_NEXT = re.compile(r"\r?\n[ \t-]*[a-z][\w-]*:(?:[ \t]+[\w./:@-]+)?[ \t]*(?:\r?\n|\Z)")
 _PASSWORD = re.compile(r"(?i)pass(?:word|wd|phrase)s?\d*\Z")
+_CAMEL = re.compile(r"[a-z][A-Z][a-z]")
+_CALL = re.compile(r"[()\[\]{}$]|(?i:key|token|secret|password)\Z")
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z_.:-]*")
 
 
@@ -96,24 +102,20 @@ def _decide_field(place: _Place, ahead: str) -> Decision | None:
     if found := _STRING.match(ahead):
         end = find_close(ahead, found.end(), found["quote"], len(found["slashes"]))
         content = ahead[found.end() : end if end >= 0 else len(ahead)]
-        bare = _SCHEME.sub("", content)
-        if (
-            not bare
-            or is_reference(bare)
-            or is_type(bare)
-            or (place.name.lower() == "cookie" and _VERSION.match(bare))
-        ):
+        if _is_harmless(place, _SCHEME.sub("", content)):
             return None
         if strength is Strength.WEAK and not looks_issued(content):
             return None
         tail = StringTail(found["quote"], len(found["slashes"])) if end < 0 else None
         return found.end(), found.end() + len(content), tail, REDACTED
-    if _NEWLINE.search(ahead) and (value := _LINE_VALUE.match(ahead)) and looks_chosen(value["secret"]):
+    value = _LINE_VALUE.match(ahead)
+    if value and _states_alone(place, value["secret"]):
         return 0, value.end("secret"), None, REDACTED
-    if place.sign != ":" or "'" in place.close:
+    if place.sign != ":" or place.close[-1] != '"':
         return None
     quoted = f"{place.close}{REDACTED}{place.close}"
-    if strength is Strength.FULL and (number := _NUMBER.match(ahead)):
+    number = _NUMBER.match(ahead)
+    if strength is Strength.FULL and number and number.end() > 2:
         return 0, number.end(), None, quoted
     if (
         strength >= Strength.MANY
@@ -125,10 +127,31 @@ def _decide_field(place: _Place, ahead: str) -> Decision | None:
     return None
 
 
+def _is_harmless(place: _Place, content: str) -> bool:
+    """Whether the text of a field is a reference, a type, a label, a version, a path or mere punctuation."""
+    if not _ALNUM.search(content) or is_reference(content) or is_type(content) or _OPTION.fullmatch(content):
+        return True
+    name = place.name.lower()
+    if content.lower() == name or is_name(content) or (is_dotted(content) and not _DIGITS.search(content)):
+        return True
+    if name.endswith("pwd") or place.strength is Strength.TEXT:
+        return is_path(content)
+    return name == "cookie" and _VERSION.match(content) is not None
+
+
+def _states_alone(place: _Place, value: str) -> bool:
+    """Whether the rest of a line after a quoted name is a secret and no expression."""
+    if is_code(value) or is_snake(value) or repeats_name(place.name, value) or is_placeholder(value):
+        return False
+    return looks_chosen(value)
+
+
+_ALNUM = re.compile(r"[^\W_]")
+_DIGITS = re.compile(r"\d\D+\d|\d{3}")
+_OPTION = re.compile(r"--?[a-z][a-z-]*")
 _SCHEME = re.compile(r"(?i)^(?:bearer|basic|token)\s*(?=\W|\Z)")
 _VERSION = re.compile(r"[\^~<>=v]*\d+\.\d+|\*|latest\b|workspace:")
 _LINE_VALUE = re.compile(r"(?P<secret>[A-Za-z0-9][^\s\"'`\\<>&;,|(){}\[\]]+)[ \t]*(?:\n|\Z)")
-_NEWLINE = re.compile(r"\A[A-Za-z0-9]")
 
 
 def _decide_element(lead: str, ahead: str) -> Decision | None:
@@ -136,7 +159,12 @@ def _decide_element(lead: str, ahead: str) -> Decision | None:
     if not re.search(r"<[\w.:-]*\Z", lead):
         return None
     found = re.match(r"[^<\n]+", ahead)
-    if found is None or is_placeholder(found.group().strip()) or REDACTED in found.group():
+    if (
+        found is None
+        or is_placeholder(found.group().strip())
+        or is_path(found.group().strip())
+        or REDACTED in found.group()
+    ):
         return None
     if ahead[found.end() : found.end() + 2] != "</" and found.end() < len(ahead):
         return None
@@ -167,7 +195,9 @@ class _Place:
         self.tight = not sign["space"] and not sign["gap"]
         self.is_constant = name.isupper()
         self.is_option = name.startswith("-")
-        self.is_parameter = lead.endswith(("?", "&", ";")) and self.tight and self.sign == "="
+        self.is_parameter = (
+            self.tight and self.sign == "=" and lead.endswith(("?", "&", ";", "[", "%5B", "%5b"))
+        )
 
     @property
     def starts_line(self) -> bool:
@@ -208,12 +238,20 @@ def _decide_literal(place: _Place, ahead: str, found: re.Match[str]) -> Decision
     """`name = "value"`"""
     end = find_close(ahead, found.end(), found["quote"], len(found["slashes"]))
     content = ahead[found.end() : end if end >= 0 else len(ahead)]
-    if found["quote"] == "`" and place.is_constant:  # a command of a shell
+    if (found["quote"] == "`" and place.is_constant) or _closes_before(place, found["quote"], content):
         return None
     if is_placeholder(content) or is_type(content) or REDACTED in content:
         return None
-    if is_prose(content) and not (place.is_constant and place.tight):
+    if (
+        (is_prose(content) and not (place.is_constant and place.tight))
+        or is_path(content)
+        or is_name(content)
+    ):
         return None
+    if is_dotted(content) and not _DIGITS.search(content) and not (place.is_constant and place.tight):
+        return None
+    if place.is_constant and not place.tight and name_strength(place.name.lower()) is Strength.NONE:
+        return _literal(found, end, content) if looks_issued(content) else None
     if place.strength is Strength.WEAK:
         secret = looks_issued(content)
     elif repeats_name(place.name, content):
@@ -222,28 +260,43 @@ def _decide_literal(place: _Place, ahead: str, found: re.Match[str]) -> Decision
         secret = _PLAIN.fullmatch(content) is None
     else:
         secret = True
-    if not secret:
-        return None
+    return _literal(found, end, content) if secret else None
+
+
+def _literal(found: re.Match[str], end: int, content: str) -> Decision:
     tail = StringTail(found["quote"], len(found["slashes"])) if end < 0 else None
     return found.end(), found.end() + len(content), tail, REDACTED
 
 
+def _closes_before(place: _Place, quote: str, content: str) -> bool:
+    """Whether the quote after the sign ends a string in which the name stands (`'--key=' + value`)."""
+    return place.lead.rstrip("-")[-1:] == quote or _GOES_ON.match(content) is not None
+
+
+_GOES_ON = re.compile(r"\s*[+%] |[)\],;}](?:[\s;,).:]|\Z)|\s*\+\s*\w|\.(?:format|join)\(")
+
+
 def _states_secret(place: _Place, value: str, rest: str, ends: bool) -> bool:
     """Whether a bare word after a name is the secret itself and not a word, a type or an expression."""
-    if is_code(value) or rest[:1] in "([{" and rest:
+    if rest[:1] in ("(", "[", "{"):
         return False
-    if is_number(value) and (place.strength is not Strength.FULL or len(value) < 4):
+    shell = place.is_constant and place.tight and place.starts_line
+    if is_path(value) or (is_code(value) and not (shell and value.isascii() and not _CALL.search(value))):
         return False
+    if is_number(value):
+        return place.strength is Strength.FULL and len(value) >= 4
     if place.strength is Strength.WEAK:
         return looks_issued(value)
     line_ends = _REST.match(rest) is not None
     if place.sign == "=" and place.tight:
         return _states_tightly(place, value, rest, line_ends=line_ends)
-    if repeats_name(place.name, value):
+    if repeats_name(place.name, value) or is_snake(value):
         return False
     if place.sign == "=" and not line_ends:
         return looks_issued(value)
     if looks_chosen(value):
+        return True
+    if line_ends and "-" in place.name and place.sign == ":" and _CAMEL.search(value):
         return True
     if not _PASSWORD.search(place.name) or place.sign != ":" or not line_ends:
         return False
@@ -254,7 +307,7 @@ def _states_tightly(place: _Place, value: str, rest: str, *, line_ends: bool) ->
     """`NAME=value` without blanks: a shell, a file, a connection string, or the argument of a call."""
     if place.is_constant and place.strength >= Strength.TEXT:
         return not repeats_name(place.name, value) or bool(re.search(r"\d", value))
-    if repeats_name(place.name, value):
+    if repeats_name(place.name, value) or is_snake(value):
         return False
     if rest[:1] in (",", ")"):
         return looks_chosen(value)

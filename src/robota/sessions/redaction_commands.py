@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import re
 
+from robota.sessions.redaction_headers import decide_cookie
 from robota.sessions.redaction_names import Strength, name_strength
 from robota.sessions.redaction_scan import REDACTED, Decide, Decision, Rule, RunTail
-from robota.sessions.redaction_values import is_code, is_dashed, is_placeholder, looks_chosen, looks_issued
+from robota.sessions.redaction_values import (
+    is_code,
+    is_dashed,
+    is_path,
+    is_placeholder,
+    is_snake,
+    looks_chosen,
+    looks_issued,
+)
 
 _URL_PASSWORD = re.compile(
     r"(?P<user>[^\s/:@\"'`<>\\?#]{0,80}):(?P<secret>[^\s/@\"'`<>\\?#]{1,120})@(?=[\w\[(${.*-])"
@@ -55,13 +64,14 @@ def _option(before: str, ahead: str, _ends: bool) -> Decision | None:
     secret = found["secret"]
     if secret.startswith(("-", "=")) or REDACTED in secret or is_placeholder(secret) or is_code(secret):
         return None
-    if strength is Strength.WEAK and name and not name.group(1).endswith("pass"):
-        stated = looks_issued(secret)
-    else:
-        stated = looks_chosen(secret) or (is_dashed(secret) and _AFTER.match(ahead, found.end()) is not None)
+    ends = _AFTER.match(ahead, found.end()) is not None
+    stated = looks_chosen(secret) or (ends and (is_dashed(secret) or _CAMEL.search(secret) is not None))
+    if is_path(secret) or is_snake(secret):
+        return None
     return (found.start("secret"), found.end(), _WORD_TAIL, REDACTED) if stated else None
 
 
+_CAMEL = re.compile(r"[a-z][A-Z][a-z]")
 _AFTER = re.compile(r"[\"']?[ \t]*(?:\Z|\r?\n|\\|-|[|;&])")
 
 
@@ -128,6 +138,10 @@ def _directive(before: str, ahead: str, ends: bool) -> Decision | None:
     return decision
 
 
+def _curl_cookie(_before: str, ahead: str, _ends: bool) -> Decision | None:
+    return decide_cookie(ahead)
+
+
 def _until_at(_before: str, ahead: str, _ends: bool) -> Decision | None:
     end = ahead.find("@")
     return (0, end, None, REDACTED) if end > 0 and REDACTED not in ahead[:end] else None
@@ -139,8 +153,8 @@ COMMANDS: tuple[Rule, ...] = (
     Rule(
         (), r"sig(?:nature)?=(?:(?<=[?&;]sig=)|(?<=[?&;-]signature=))(?=\S)", decide=_signature, folded=True
     ),
-    Rule((), rf"--[a-z](?<![\w-]--[a-z])[a-z0-9_-]{{0,40}}?{_FLAG}", decide=_option, folded=True),
-    Rule((), rf" -[a-z][a-z0-9_-]{{0,40}}?{_FLAG}", decide=_option, folded=True),
+    Rule((), rf"--(?<![\w-]--)(?=[a-z])[a-z0-9_-]{{0,40}}?{_FLAG}", decide=_option, folded=True),
+    Rule((), rf" -(?=[a-z])[a-z0-9_-]{{0,40}}?{_FLAG}", decide=_option, folded=True),
     Rule(
         (" -u", "-user ", "-user=", " -a"),
         r"\s(?:-u|--user|--proxy-user|-U|-a|--auth)(?: {1,3}|=|(?=[\"'\w]))",
@@ -164,6 +178,7 @@ COMMANDS: tuple[Rule, ...] = (
     _rule(" -P", rf"\bsqlcmd{_GAP}\s-P "),
     _rule(" -P", r"\b(?:un)?zip\s(?:-\w+ )?-P "),
     _rule(" -N", rf"\bssh-keygen{_GAP}\s-N (?=['\"]?[^\s'\"])"),
+    Rule((" -b", "--cookie"), r"\bcurl\s[^\n]{0,80}?(?:-b|--cookie)[ =]", decide=_curl_cookie),
     _rule("htpasswd", r"\bhtpasswd -\w*b\w* \S{1,80} \S{1,40} "),
     _rule(" -U", rf"\bsmbclient{_GAP}\s-U ['\"]?[\w.-]{{1,40}}%"),
     _rule(" -p", r"\bsshpass\s+-p ?"),
@@ -186,6 +201,7 @@ COMMANDS: tuple[Rule, ...] = (
     _rule(
         "password ",
         r"\blogin\s{1,4}\S{1,80}\s{1,8}password\s{1,4}|\bmachine\s{1,4}\S{1,80}\s{1,8}password\s{1,4}",
+        _chosen_word,
     ),
     _rule("password ", r"(?:\n|\A)[ \t]{0,8}password (?=\S{5,80}[ \t]{0,4}(?:\n|\Z))", _chosen_word),
     _rule("thin:", r"jdbc:oracle:thin:\w{1,40}/(?=[^\s@]{1,60}@)", _until_at),

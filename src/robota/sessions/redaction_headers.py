@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from robota.sessions.redaction_scan import REDACTED, Decision, Rule, RunTail
-from robota.sessions.redaction_values import is_code, is_placeholder, looks_chosen, looks_issued
+from robota.sessions.redaction_values import is_code, is_placeholder, is_snake, looks_chosen, looks_issued
 
 _CREDENTIAL = r"[^\s\"'`\\<>,;&]"
 _SCHEME = re.compile(
@@ -15,7 +15,8 @@ _SCHEME = re.compile(
 _LIST_SCHEME = re.compile(
     r"(?i)[\"'`]?(?:digest|aws4-hmac-sha256|signature|hawk|oauth|hmac) +(?=[A-Za-z_-]+=)"
 )
-_LIST_NAME = re.compile(r"(?i)[\"'`]?(?:digest|aws4-hmac-sha256|signature|hawk|oauth|hmac)\b")
+_LIST_NAME = re.compile(r"(?i)[\"'`]?(?:digest|aws4-hmac-sha256|signature|hawk|oauth|hmac\S{0,8})[ ]+\[")
+_OTHER_SCHEME = re.compile(rf"(?P<scheme>[A-Z][A-Za-z0-9-]{{1,24}}) +(?P<secret>{_CREDENTIAL}+)")
 _SINGLE = re.compile(rf"(?P<open>\\*[\"'`]?)(?P<secret>{_CREDENTIAL}+)")
 _LINE_END = re.compile(r"[ \t]*(?:\r?\n|\\+[nr]|\Z|\\*[\"'`]|[,;)}\]>|])")
 _COOKIE = re.compile(
@@ -31,11 +32,14 @@ def decide_authorization(ahead: str, _ends: bool) -> Decision | None:
     if found := _LIST_SCHEME.match(ahead):
         end = re.compile(r"[^\n\r\\'`]*").match(ahead, found.end())
         return found.end(), end.end() if end else found.end(), _LIST_TAIL, REDACTED
-    found = _SCHEME.match(ahead) or _SINGLE.match(ahead)
+    found = _SCHEME.match(ahead)
+    if found is None and (other := _OTHER_SCHEME.match(ahead)) and looks_issued(other["secret"]):
+        found = other
+    found = found or _SINGLE.match(ahead)
     if found is None or _LIST_NAME.match(ahead):
         return None
     secret = found["secret"]
-    if is_placeholder(secret) or is_code(secret) or REDACTED in secret:
+    if is_placeholder(secret) or is_code(secret) or is_snake(secret) or REDACTED in secret:
         return None
     alone = _LINE_END.match(ahead, found.end()) is not None
     stated = looks_chosen(secret) or (alone and "scheme" in found.groupdict())
@@ -55,7 +59,7 @@ def _bearer(before: str, ahead: str, _ends: bool) -> Decision | None:
     if found is None or is_placeholder(found.group()):
         return None
     secret = found.group()
-    if is_code(secret) and not re.search(r"\d", secret):
+    if "://" in secret or (is_code(secret) and not re.search(r"\d", secret)):
         return None
     rest = ahead[found.end() : found.end() + 2]
     if re.match(r"[{(\[<$%]", rest):

@@ -10,7 +10,15 @@ import re
 
 from robota.sessions.redaction_names import Strength, name_strength
 from robota.sessions.redaction_scan import REDACTED, Decision, Rule, RunTail
-from robota.sessions.redaction_values import is_code, is_placeholder, looks_chosen, looks_issued, repeats_name
+from robota.sessions.redaction_values import (
+    is_code,
+    is_dashed,
+    is_placeholder,
+    is_snake,
+    looks_chosen,
+    looks_issued,
+    repeats_name,
+)
 
 _QUOTE = r"(?:\\{0,15}[\"'`]|&quot;|\\{1,8}u0022|%22)"
 _LINKS = (
@@ -25,12 +33,11 @@ _LINKS = (
     # <key>NAME</key><string>value      <string name="NAME">value      <x:Password Type="…">value
     r"</key>\s{0,40}<string>|[\"']>|[ \t]{1,3}[a-z:]{2,20}=[\"'][^\"'<>\n]{0,60}[\"']>",
     # | NAME | value |
-    r"`?[ \t]{0,20}\|[ \t]{0,20}`?",
-    # NAME: type = "value"      Name { get; set; } = "value"      NAME=old -> new
+    r"`?[ \t]{1,20}\|[ \t]{1,20}`?",
+    # NAME: type = "value"      Name { get; set; } = "value"
     r"[ \t]{0,4}:[ \t]{0,4}[&\w\[\]<>.?| ]{1,30}?[ \t]{0,4}=[ \t]{0,4}(?=[\"'])|[ \t]\{ get;[^}\n]{0,24}\}[ \t]{0,4}=[ \t]{0,4}(?=[\"'])",
-    r"[ \t]{0,4}[:=][ \t]{0,4}[\"']?[^\s\"']{1,80}[\"']?[ \t]{1,4}->[ \t]{1,4}",
     # setPassword("value")
-    r"\((?=[\"'])",
+    r"\((?=[\"'])|[\"']\r?\n\r?\n",
     # :name "value"      %3Fname%3Dvalue
     r"[ \t]{1,8}(?=[\"'])|%3d",
     # \x1b[32mNAME\x1b[0m=value, NAME=\x1b[31mvalue
@@ -65,14 +72,20 @@ def decide_link(name: str, lead: str, ahead: str) -> Decision | None:
     stated = looks_issued(secret) if strength is Strength.WEAK else _is_stated(name, link, secret)
     if not stated:
         return None
-    whole = found.end() == len(ahead)
+    whole = found.end() == len(ahead) and secret == found["secret"]
     end = found.end() if whole else found.start("secret") + len(secret)
     return found.start("secret"), end, _TAIL if whole else None, REDACTED
 
 
 def _is_stated(name: str, link: str, secret: str) -> bool:
+    if link[:1] in ("'", '"') and link.endswith("\n"):  # the body of a form's field
+        return True
     if _BLOCK.search(link):
         return not secret.isalpha()
+    if "," in link and is_snake(secret):
+        return False
+    if "," in link and is_dashed(secret):
+        return True
     return looks_chosen(secret) or (name.isupper() and not secret.isalpha())
 
 
@@ -107,6 +120,23 @@ _REVERSED = re.compile(
     rf"(?P<secret>[^\"'\\\n]{{1,80}}){_QUOTE}[ \t,]\s{{0,8}}{_QUOTE}?(?:name|key){_QUOTE}?\s{{0,4}}[=:]\s{{0,4}}{_QUOTE}(?P<name>[\w.-]{{1,40}}){_QUOTE}"
 )
 
+
+def _change(before: str, ahead: str, _ends: bool) -> Decision | None:
+    """`API_KEY: old -> new`"""
+    found = _VALUE.match(ahead)
+    name = _CHANGED.search(before[max(before.rfind("\n"), len(before) - 160) + 1 :])
+    if found is None or name is None or name_strength(name["name"]) < Strength.TEXT:
+        return None
+    secret = found["secret"].rstrip(";,)]}:")
+    if REDACTED in secret or is_placeholder(secret) or is_code(secret) or not looks_chosen(secret):
+        return None
+    return found.start("secret"), found.start("secret") + len(secret), None, REDACTED
+
+
+_CHANGED = re.compile(
+    r"(?P<name>[\w.-]+)[ \t]{0,4}[:=][ \t]{0,4}[\"']?[^\s\"'()]{1,80}[\"']?[ \t]{1,4}->[ \t]{1,4}\Z"
+)
+CHANGES = Rule((), r"->[ \t]{1,4}(?=[^\s])", decide=_change)
 VALUE_FIRST = Rule(
     (), rf"value{_QUOTE}?\s{{0,4}}[=:]\s{{0,4}}{_QUOTE}(?=[^\"'\s])", decide=_value_first, folded=True
 )

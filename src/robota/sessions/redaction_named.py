@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 
 from robota.sessions.redaction_assignments import decide_assignment
-from robota.sessions.redaction_links import VALUE_FIRST, decide_link
+from robota.sessions.redaction_links import CHANGES, VALUE_FIRST, decide_link
 from robota.sessions.redaction_names import TRAILERS, clean_name
 from robota.sessions.redaction_scan import Decision, Rule
 
 _NAME = re.compile(r"[A-Za-z0-9_.$@-]{1,80}")
 # What may come between a name and its value, seen from the name's end; most words of a sentence fail here.
 _NEXT = (
-    r"(?=\\{0,15}[\"'`]|[\]=:>(*%&<|\x1b]|\\{1,8}u00|[ \t]{1,20}(?:[\"'=:|{>]|is[ :]|[a-z:]{2,20}=[\"'])"
+    r"(?=\\{0,15}[\"'`]|[\]=:>(*%&<|\x1b]|\\{1,8}u00|[ \t]{1,20}(?:[\"'=:|{>]|\?=|is[ :]|[a-z:]{2,20}=[\"'])"
     r"|[ \t]{0,4}\n[ \t]{0,40}(?:value|default|type))"
 )
 _STEMS = (
@@ -45,4 +45,5 @@ NAMED: tuple[Rule, ...] = (
         for stem in _STEMS
     ),
     VALUE_FIRST,
+    CHANGES,
 )

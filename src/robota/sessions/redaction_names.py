@@ -27,14 +27,16 @@ class Strength(IntEnum):
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 _QUESTIONS = frozenset(
-    "is has had no needs need requires require required allow allows with without use uses using "
+    "is has had no have needs need requires require required allow allows with without use uses using "
     "supports enable enabled disable disabled expects accept accepts skip ignore if valid".split()
 )
 _VERBS = frozenset(
     "forgot forgotten reset change enter show hide toggle invalid wrong incorrect missing ask prompt "
+    "create delete describe list revoke put batch start import rotate associate disassociate expired register "
     "generate verify validate check compare hash type input label placeholder edit set get read update "
     "empty weak strong expired bad confirm_label recover lost request".split()
 )
+_DOERS = _QUESTIONS | _VERBS
 _PASS_OWNERS = frozenset(
     "db database smtp user mail email mysql pg postgres postgresql redis ftp sftp ssh root admin auth http "
     "https proxy sudo keystore truststore key login rabbitmq mongo mongodb ldap imap pop vpn wifi wpa router "
@@ -109,9 +111,10 @@ _PLURALS = frozenset(
 def name_strength(name: str) -> Strength:
     """How surely the value named `name` is a secret."""
     words = [word.lower() for word in _WORDS.findall(name[-96:])]
+    numbered = bool(words) and words[-1].isdigit()
     while words and words[-1].isdigit():
         words.pop()
-    if not words:
+    if not words or (numbered and words[-1] == "auth"):
         return Strength.NONE
     if (
         len(words) > 1
@@ -121,13 +124,13 @@ def name_strength(name: str) -> Strength:
         return whole
     upper = name.isupper()
     joined = "".join(words)
-    if joined.endswith(_GLUED) and (len(words) < 2 or words[-2] not in _QUESTIONS | _VERBS):
+    if joined.endswith(_GLUED) and not _DOERS.intersection(words[:-1]):
         return Strength.FULL
     last = words[-1]
     owner = words[-2] if len(words) > 1 else ""
     for suffix in _FIXED_SUFFIXES:
         if last.endswith(suffix):
-            return _fixed_strength(last.removesuffix(suffix) or owner, suffix)
+            return _fixed_strength(last.removesuffix(suffix) or owner, words[0], suffix)
     if last.endswith("token"):
         return _token_strength(last.removesuffix("token") or owner, upper=upper)
     if last.endswith("key"):
@@ -139,18 +142,18 @@ def clean_name(name: str, lead: str) -> str:
     """The name without what an escape or a colour left before it."""
     if lead.endswith("\\") and name[:1] in "nrt":
         return name[1:]
+    if lead.endswith("%"):
+        return name[2:]
     return _COLOUR.sub("", name) if lead.endswith("\x1b[") else name
 
 
 _COLOUR = re.compile(r"^[0-9;]*m")
 
 
-def _fixed_strength(owner: str, suffix: str) -> Strength:
-    if owner in _QUESTIONS and suffix not in ("authorization", "credentials"):
+def _fixed_strength(owner: str, first: str, suffix: str) -> Strength:
+    if (owner in _QUESTIONS or first in _QUESTIONS) and suffix not in ("authorization", "credentials"):
         return Strength.NONE
-    if owner in _VERBS:
-        return Strength.WEAK
-    return Strength.FULL
+    return Strength.WEAK if owner in _VERBS or first in _VERBS else Strength.FULL
 
 
 def _token_strength(owner: str, *, upper: bool) -> Strength:
@@ -165,6 +168,8 @@ def _token_strength(owner: str, *, upper: bool) -> Strength:
 
 def _key_strength(glued: str, words: list[str], *, upper: bool) -> Strength:
     owner = glued or (words[-2] if len(words) > 1 else "")
+    if _DOERS.intersection(words[:-1]):
+        return Strength.WEAK
     if owner in _FULL_KEYS:
         return Strength.FULL
     if owner == "access" and len(words) > 2 and words[-3] == "secret":

@@ -79,8 +79,8 @@ class Text:
     def __init__(self, plain: str) -> None:
         self.plain = plain
         lowered = plain.lower()
-        if len(lowered) != len(plain):  # a few letters change their length
-            lowered = "".join(letter.lower() if len(letter.lower()) == 1 else letter for letter in plain)
+        if len(lowered) != len(plain):  # one letter becomes two
+            lowered = plain.replace("İ", "i").lower()
         self.lowered = lowered
         self.whole = ((0, len(plain)),)
         self._runs: list[tuple[int, int]] | None = None
@@ -194,9 +194,11 @@ class Scanner:
         settled, limit, final = bounds
         position, stop = window
         haystack = text.lowered if rule.folded else text.plain
-        search = rule.pattern.search
+        search = rule.pattern.match if rule.in_runs else rule.pattern.search
         while found := search(haystack, position, stop):
-            anchor = found.start() if rule.at_start else found.end()
+            anchor = (
+                found.start("secret") if rule.in_runs else found.start() if rule.at_start else found.end()
+            )
             if anchor >= limit and not final:
                 break
             decision = self._decide(rule, text.plain, found, anchor) if anchor >= settled else None

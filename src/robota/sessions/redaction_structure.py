@@ -31,6 +31,8 @@ def is_schema(value: Json) -> bool:
     """Whether an object describes a value (JSON schema) instead of being one."""
     if not isinstance(value, dict) or not value:
         return False
+    if "shape" in value:  # a service description
+        return True
     kind = value.get("type")
     if isinstance(kind, str):
         return kind in _SCHEMA_TYPES

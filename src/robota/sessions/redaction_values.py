@@ -41,8 +41,9 @@ _BLANKED = re.compile(
 )
 _ALL_SAME = re.compile(r"(.)\1*")
 _CODE = re.compile(r"[()\[\]{}]|->|=>|::|\|\||&&|\?\.")
-_WORD = r"[A-Za-z_$]+[0-9]{0,2}[A-Za-z_$]*[0-9]{0,2}"
+_WORD = r"#?[A-Za-z_$]+[0-9]{0,2}[A-Za-z_$]*[0-9]{0,2}"
 _DOTTED = re.compile(rf"{_WORD}(?:\??\.{_WORD})+[!;,]?")
+_CHAIN = re.compile(r"[A-Za-z_]\w{0,30}(?:\.[A-Za-z_]\w{0,40}){1,5}")
 _PATH = re.compile(
     r"(?:~|\.{1,2})?/[\w.@~-]*(?:/|$)|[A-Za-z]:[\\/]|\.{1,2}/|[\w.-]+/[\w./-]+\.\w{1,5}$|https?://"
 )
@@ -72,12 +73,50 @@ def is_type(value: str) -> bool:
     return value in _TYPES
 
 
-_TYPES = frozenset(("string", "str", "number", "integer", "boolean", "String", "SecretStr"))
+_TYPES = frozenset(
+    "string str number integer int float boolean bool bytes object list dict file any true false none null String "
+    "SecretStr True False None Boolean Integer".split()
+)
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[_.-][A-Za-z0-9]+)+|[A-Z][a-z]+(?:[A-Z][a-z]+)*")
+_SNAKE = re.compile(r"_*[A-Za-z]+[0-9]{0,2}(?:_+[A-Za-z]*[0-9]{0,2})+")
+
+
+def is_name(value: str) -> bool:
+    """Whether the text is the name of a secret (`APP_CLIENT_SECRET`, `X-Api-Key`), not one."""
+    return _NAME.fullmatch(value) is not None and _ENDING.search(value) is not None
+
+
+_ENDING = re.compile(
+    r"(?i)(?:password|passwd|passphrase|secret|token|api[-_]?key|_key|-key|authorization|cookies?|credentials?)\Z"
+)
+
+
+def is_snake(value: str) -> bool:
+    """Whether the text is an identifier of several words."""
+    return _SNAKE.fullmatch(value) is not None
+
+
+def is_path(value: str) -> bool:
+    """Whether the text is the path of a file or a resource."""
+    return _FILE.fullmatch(value) is not None
+
+
+_FILE = re.compile(
+    r"(?:~|\.{1,2})?/[\w.@~+ -]+(?:/[\w.@~+ -]*)+|(?:~|\.{1,2})/[\w.-]+|/[\w-]+\.[a-z]{2,5}|[A-Za-z]:[\\/].*"
+    r"|[a-z0-9._-]+(?:/[a-z0-9._-]+){2,}|[a-z][a-z0-9.-]*\.[a-z]{2,4}/[a-z0-9/._-]+"
+)
 
 
 def is_code(value: str) -> bool:
     """Whether the bare text is a piece of a program or a path rather than a value."""
-    return bool(_CODE.search(value) or _DOTTED.fullmatch(value) or _PATH.match(value))
+    return bool(_CODE.search(value) or _PATH.match(value)) or is_dotted(value)
+
+
+def is_dotted(value: str) -> bool:
+    """Whether the text is a chain of names (`self.token`, `google.oauth2.Credentials`)."""
+    return _DOTTED.fullmatch(value) is not None or (
+        "." in value and _STEM.search(value) is not None and _CHAIN.fullmatch(value) is not None
+    )
 
 
 def is_number(value: str) -> bool:
@@ -89,7 +128,7 @@ def looks_chosen(value: str) -> bool:
     lowered = value.lower()
     if lowered in _KNOWN_PASSWORDS:
         return True
-    if len(value) < 5 or _VERSION.fullmatch(value):
+    if len(value) < 5 or _VERSION.fullmatch(value) or lowered.partition("-")[0] in _ORDINARY:
         return False
     if not _LETTER.search(value):
         return bool(_SYMBOL.search(value)) or (len(value) >= 6 and value.isdigit())
@@ -125,7 +164,9 @@ _SETTINGS = (
 
 def looks_issued(value: str) -> bool:
     """Whether a text is likely a credential some machine issued: long, one word, letters mixed with digits."""
-    if len(value) < 12 or any(character.isspace() for character in value):
+    if len(value) < 12 and not _DENSE.fullmatch(value):
+        return False
+    if any(character.isspace() for character in value) or is_snake(value):
         return False
     if _VERSION.fullmatch(value) or is_code(value) or is_placeholder(value):
         return False
@@ -134,6 +175,7 @@ def looks_issued(value: str) -> bool:
     return len(value) >= 20 and bool(_INNER_CAPITAL.search(value)) and not _IDENTIFIER_WORDS.fullmatch(value)
 
 
+_DENSE = re.compile(r"(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9][A-Za-z])[A-Za-z0-9]{8,11}")
 _SEPARATED_WORDS = re.compile(r"[A-Za-z]{3,}(?:[-_.:/ ]?[A-Za-z]{2,})*[-_.:]?\d{1,4}")
 _IDENTIFIER_WORDS = re.compile(r"[A-Za-z]?[a-z]+(?:[A-Z][a-z]+){1,8}")
 
