@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import to_builtins
 
 from robota.core.errors import StorageError
+from robota.core.messages import JsonObject
 
 if TYPE_CHECKING:
     from asyncio import TimerHandle
@@ -57,7 +58,7 @@ class Snapshots:
         if store is None:
             return
         try:
-            store.save(self._record())
+            store.save(self._redacted())
         except (OSError, StorageError) as error:
             trouble = f"The session could not be saved: {error}"
             if not self.trouble:
@@ -74,6 +75,14 @@ class Snapshots:
     def _written(self) -> int:
         logger = self._session.life.scribe.logger
         return 0 if logger is None else logger.journal.file.bytes_written
+
+    def _redacted(self) -> SessionRecord | JsonObject:
+        """The record without what this process must not give away; the store does not know its keys."""
+        redactor, record = self._session.options.redactor, self._record()
+        if redactor is None:
+            return record
+        fields: JsonObject = redactor.value(record.to_mapping())
+        return fields
 
     def _record(self) -> SessionRecord:
         from robota.core.tool import tool_schema  # noqa: PLC0415 - comes with the first save
