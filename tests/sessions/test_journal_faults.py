@@ -201,6 +201,30 @@ def test_a_failed_sync_writes_everything_again_because_the_next_one_would_lie(tm
     assert [decode(line)["event"] for line in Path(path).read_bytes().splitlines()] == ["user"]
 
 
+@pytest.mark.parametrize("length", [10, 9_000_000])
+def test_what_is_written_again_comes_from_memory_as_far_as_it_is_kept(tmp_path: Path, length: int) -> None:
+    class Evicting(FaultyFiles):
+        def sync(self, fd: int) -> None:
+            if self.fired or self.fail_at is None:
+                return super().sync(fd)
+            self.fired = True
+            newest = Path(path).read_bytes().rindex(b"{")
+            with open(path, "r+b") as file:  # the kernel gave the pages up, and the disk has nothing there
+                file.seek(newest)
+                file.write(bytes(100))
+            raise OSError(errno.EIO, "lost")
+
+    path = str(tmp_path / "s1.jsonl")
+    journal = JournalFile(path, "s1", files=Evicting(str(tmp_path), fail_at=10_000))
+    journal.append(b'"event":"user","text":"%b"}' % (b"x" * length))
+    journal.append(b'"event":"user","text":""}')
+
+    assert journal.sync()
+    journal.close()
+
+    assert [item.seq for item in read_journal(path) if isinstance(item, JournalRecord)] == [1, 2]
+
+
 def test_a_sync_that_keeps_failing_is_never_called_safe(tmp_path: Path) -> None:
     files = FaultyFiles(str(tmp_path), fail_at=0, lasting=True, only=("sync",))
     journal = JournalFile(str(tmp_path / "s1.jsonl"), "s1", files=files)

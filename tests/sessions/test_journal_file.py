@@ -177,6 +177,7 @@ def test_a_whole_record_in_a_torn_end_is_not_moved_away(tmp_path: Path) -> None:
         (lambda lines: [b"rubbish\n", b"rubbish\n"], 3),
         (lambda lines: [*lines, lines[0].replace(b'"seq":1', b'"seq":900000000')], 4),
         (lambda lines: [b"\n", b" \n"], 1),
+        (lambda lines: [*lines, b"\0" * 20_000_000], 4),
     ],
 )
 def test_a_number_is_never_given_twice_even_behind_damage(
@@ -192,7 +193,7 @@ def test_a_number_is_never_given_twice_even_behind_damage(
     assert journal.append(USER) == expected
     journal.close()
 
-    assert path.read_bytes().startswith(damaged)
+    assert path.read_bytes().startswith(damaged.rstrip(b"\0"))
     assert numbers(path)[-1] == expected
     assert "repeated" not in problems(path)
 
@@ -260,6 +261,27 @@ def test_a_full_disk_keeps_the_session_in_memory_and_says_so_once(tmp_path: Path
     assert journal.append(USER) == 5
     assert (journal.unsaved, numbers(path), problems(path)) == (0, [1, 2, 3, 4, 5], [])
     assert (told[1:], journal.trouble) == ([""], "")
+    journal.close()
+
+
+def test_trouble_with_syncing_is_not_over_when_writing_works_again(tmp_path: Path) -> None:
+    files = FaultyFiles(str(tmp_path), fail_at=0, lasting=True, only=("sync",))
+    journal = JournalFile(str(tmp_path / "s1.jsonl"), "s1", files=files)
+    told: list[str] = []
+    journal.on_trouble = told.append
+    journal.append(USER)
+    journal.sync()
+    files.only = ("write",)
+    journal.append(USER)
+    files.only = ("sync",)
+    journal.append(USER)
+
+    assert (journal.unsaved, journal.synced_seq, len(told)) == (0, 0, 2)
+    assert "" not in told
+
+    files.heal()
+    assert journal.sync()
+    assert told[2:] == [""]
     journal.close()
 
 

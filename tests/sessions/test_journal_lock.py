@@ -180,6 +180,61 @@ def test_without_locks_a_failed_write_never_cuts_off_what_others_wrote(tmp_path:
     assert count(path) == 2
 
 
+def test_without_locks_a_failed_sync_writes_nothing_over_what_others_wrote(tmp_path: Path, path: str) -> None:
+    files = FaultyFiles(str(tmp_path), fail_at=0, error=errno.ENOLCK, lasting=True, only=("lock",))
+    journal = JournalFile(path, "s1", files=files)
+    journal.open()
+    Path(path).write_bytes(b"a line of another process\n")
+    journal.append(USER)
+    content = Path(path).read_bytes()
+    files.only = ("sync",)
+
+    assert not journal.sync()
+    assert Path(path).read_bytes() == content
+
+    files.heal()
+    assert journal.sync()
+    assert "has no locks" in journal.trouble
+    journal.close()
+
+
+def test_a_holder_whose_lock_file_was_removed_does_not_remove_its_successors(
+    tmp_path: Path, path: str
+) -> None:
+    first = JournalFile(path, "s1")
+    first.open()
+    (tmp_path / "s1.lock").unlink()
+    second = JournalFile(path, "s1")
+    second.open()
+
+    first.close()
+
+    with pytest.raises(SessionLockedError):
+        JournalFile(path, "s1").open()
+    second.close()
+
+
+def test_a_forked_child_does_not_write_what_its_parent_could_not(tmp_path: Path, path: str) -> None:
+    files = FaultyFiles(str(tmp_path), fail_at=1, lasting=True, only=("write",))
+    journal = JournalFile(path, "s1", files=files)
+    journal.append(USER)
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            journal.append(USER)
+        except SessionLockedError:
+            status = journal.unsaved
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(child, 0)
+
+    assert status == 0
+    files.heal()
+    journal.close()
+    assert count(path) == 1
+
+
 def test_a_forked_child_neither_writes_nor_frees_the_session(path: str) -> None:
     journal = JournalFile(path, "s1")
     journal.append(USER)

@@ -238,6 +238,13 @@ def test_bytes_that_were_never_utf8_do_not_cost_a_record_its_fields(tmp_path: Pa
     assert record.fields()["text"] == "a\ufffdb"
 
 
+def test_a_journal_whose_line_ends_were_converted_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "s1.jsonl"
+    path.write_bytes(b"".join(write_lines(path)).replace(b"\n", b"\r\n"))
+
+    assert kinds(path) == ([1, 2, 3, 4, 5], [])
+
+
 def test_lines_of_the_original_are_accepted_as_unchecked(tmp_path: Path) -> None:
     path = tmp_path / "s1.jsonl"
     old = b'{"timestamp":"2026-01-01T00:00:00.000Z","sessionId":"s1","event":"user","content":"hi"}\r\n'

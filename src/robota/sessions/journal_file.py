@@ -7,7 +7,6 @@ forked child it counts as closed, and opening it there meets the parent's lock.
 
 from __future__ import annotations
 
-import errno
 import time
 from collections.abc import Callable
 from zlib import crc32
@@ -20,8 +19,6 @@ from robota.sessions.line_file import LineFile
 __all__ = ["JournalError", "JournalFile", "SessionLockedError"]
 
 _SYNCED = "made safe on the disk"
-_PASSING = (errno.EINTR, errno.ENOSPC)
-"""A short or interrupted write may just work the second time."""
 
 
 class JournalFile:
@@ -126,6 +123,7 @@ class JournalFile:
         if self._file is not None and not self._file.is_open:  # we are a forked child
             self._file = None
             self._kept = []
+            self._told.clear()
         if self._file is None and not self._kept and not self._told:
             self.open()
         self.seq += 1
@@ -142,12 +140,12 @@ class JournalFile:
 
     def _peek_seq(self) -> int:
         """The last number of a file that can be read although it cannot be written."""
-        from robota.sessions.journal_tail import find_last_seq  # noqa: PLC0415 - not before the first record
+        from robota.sessions.journal_tail import find_end  # noqa: PLC0415 - not before the first record
 
         try:
             fd = self._files.open_read(self._path)
             try:
-                return find_last_seq(self._files, fd, self._path, self._session_id)
+                return find_end(self._files, fd, self._path, self._session_id).seq
             finally:
                 close_quietly(self._files, fd)
         except OSError:
@@ -189,12 +187,7 @@ class JournalFile:
 
     def _write_kept(self, file: LineFile, line: bytes) -> bool:
         try:
-            try:
-                file.write(line)
-            except OSError as error:
-                if error.errno not in _PASSING:
-                    raise
-                file.write(line)
+            file.write(line)
         except OSError as error:
             self._tell("written", error)
         else:

@@ -6,6 +6,7 @@ stands before them is not touched.
 
 from __future__ import annotations
 
+import errno
 import os
 
 from msgspec import Struct
@@ -24,57 +25,61 @@ _PLAUSIBLE_STEP = 64
 
 
 class JournalEnd(Struct, frozen=True, kw_only=True):
-    """Where the next record goes."""
+    """Where the next record goes, as long as the file stays as it is."""
 
     size: int
+    line_start: int
+    """Smaller than the size when the last line was not finished."""
+    has_records: bool
+    """Whether the unfinished line holds whole records nevertheless."""
     seq: int
-    """The highest number that is taken."""
+    """The highest number that is taken; unreadable lines behind it count, so that none is given twice."""
 
 
-def prepare_end(files: Files, fd: int, path: str, session_id: str) -> JournalEnd:
-    """Make the file end with a whole line, and find the last number."""
-    seq = find_last_seq(files, fd, path, session_id)
-    size = files.size(fd)
-    end = _find_line_start(files, fd, size)
-    if end == size:
-        return JournalEnd(size=size, seq=seq)
-    if size - end <= LONGEST_LINE and find_records(tail := _read(files, fd, end, size), end):
-        if files.write(fd, b"\n") != 1:
-            raise JournalError(f"The last line of {path} ({len(tail)} bytes) cannot be ended.")
-        return JournalEnd(size=size + 1, seq=seq)
-    _set_aside(files, fd, path, end, size)
-    files.truncate(fd, end)
-    return JournalEnd(size=end, seq=seq)
-
-
-def find_last_seq(files: Files, fd: int, path: str, session_id: str) -> int:
-    """The highest number near the end, counting unreadable lines behind it: none is ever given twice.
+def find_end(files: Files, fd: int, path: str, session_id: str) -> JournalEnd:
+    """Look at the end without changing it.
 
     Raises `JournalError` when the file is another session's or was written by a newer version.
     """
     size = files.size(fd)
-    if size == 0:
-        return 0
+    start = _find_line_start(files, fd, size)
+    tail = _read(files, fd, start, size) if size - start <= LONGEST_LINE else b""
+    has_records = bool(find_records(tail, start))
+    seq = _find_last_seq(files, fd, path, session_id, start, tail if has_records else b"")
+    return JournalEnd(size=size, line_start=start, has_records=has_records, seq=seq)
+
+
+def prepare_end(files: Files, fd: int, path: str, session_id: str) -> tuple[int, int]:
+    """Make the file end with a whole line; returns its size and the last number."""
+    end = find_end(files, fd, path, session_id)
+    if end.line_start == end.size:
+        return end.size, end.seq
+    if end.has_records:
+        if files.write(fd, b"\n") != 1:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return end.size + 1, end.seq
+    _set_aside(files, fd, path, end)
+    files.truncate(fd, end.line_start)
+    return end.line_start, end.seq
+
+
+def _find_last_seq(files: Files, fd: int, path: str, session_id: str, end: int, tail: bytes) -> int:
     for window in _WINDOWS:
-        start = max(0, size - window)
-        lines = _read(files, fd, start, size).split(b"\n")
+        start = max(0, end - window)
+        lines = _read(files, fd, start, end).split(b"\n")
         if start:
             del lines[0]  # its beginning lies before the window
-        if lines:
-            torn = lines.pop()
-            seq = _find_highest(lines, torn, path, session_id)
-            if seq is not None:
-                return seq
+        seq = _find_highest([*lines, tail], path, session_id)
+        if seq is not None:
+            return seq
         if start == 0:
             break
-    return _count_all(files, path, session_id)
+    return _count_all(files, path, session_id, end) if end or tail else 0
 
 
-def _find_highest(lines: list[bytes], torn: bytes, path: str, session_id: str) -> int | None:
+def _find_highest(lines: list[bytes], path: str, session_id: str) -> int | None:
     """The last number according to some lines of the end, None when no record of ours is among them."""
     highest: int | None = None
-    if find_records(torn, 0):
-        lines.append(torn)  # it will stay in the file
     for line in lines:
         whole = parse_line(line)
         records = [whole] if whole is not None else find_records(line, 0)
@@ -98,7 +103,7 @@ def _count_damaged(line: bytes, highest: int, *, readable: bool) -> int:
     return highest if named or readable else highest + 1
 
 
-def _count_all(files: Files, path: str, session_id: str) -> int:
+def _count_all(files: Files, path: str, session_id: str, end: int) -> int:
     highest = damaged = 0
     owner: str | None = None
     for item in read_journal(path, files=files):
@@ -106,7 +111,7 @@ def _count_all(files: Files, path: str, session_id: str) -> int:
             _refuse_newer(item, path)
             owner = item.session_id
             highest = max(highest, item.seq)
-        elif item.kind not in ("torn", "gap", "repeated", "reordered"):
+        elif item.offset < end and item.kind not in ("gap", "repeated", "reordered"):
             damaged += 1
     if owner is not None and owner != session_id:
         raise JournalError(
@@ -136,8 +141,9 @@ def _find_line_start(files: Files, fd: int, size: int) -> int:
     return 0
 
 
-def _set_aside(files: Files, fd: int, path: str, start: int, end: int) -> None:
+def _set_aside(files: Files, fd: int, path: str, end: JournalEnd) -> None:
     """Copy the torn end into a file of its own, durably."""
+    start = end.line_start
     number = 1
     while True:
         try:
@@ -146,8 +152,8 @@ def _set_aside(files: Files, fd: int, path: str, start: int, end: int) -> None:
         except FileExistsError:
             number += 1
     try:
-        while start < end:
-            block = _read(files, fd, start, min(end, start + 16 * _BLOCK))
+        while start < end.size:
+            block = _read(files, fd, start, min(end.size, start + 16 * _BLOCK))
             write_all(files, copy, block)
             start += len(block)
         files.sync(copy)

@@ -49,9 +49,9 @@ class LineCutter:
                 yield from self._cut_text(text)
                 position += len(text)
                 continue
-            rest = block[position:].lstrip(b"\0")
             yield from self._end_line("cut", b"")
-            run = len(block) - position - len(rest)
+            rest = block[position:]
+            run = len(rest) if rest == bytes(len(rest)) else len(rest) - len(rest.lstrip(b"\0"))
             self._zeros += run
             self._offset += run
             position += run

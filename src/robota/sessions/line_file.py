@@ -39,23 +39,23 @@ class LineFile:
         self._files = files
         self._write = files.write
         self._fd = -1
+        self._end = 0
+        """Where the last whole line ends."""
+        self.last_seq = 0
+        """The highest number in the file when it was opened."""
         files.make_directory(os.path.dirname(path) or ".")
         self._lock = JournalLock(f"{path.removesuffix('.jsonl')}.lock", session_id, files)
         self._lock.acquire(now)
         try:
             self._fd = files.open_append(path)
-            end = prepare_end(files, self._fd, path, session_id)
+            self._end, self.last_seq = prepare_end(files, self._fd, path, session_id)
         except BaseException:
             self.close()
             raise
-        self._end = end.size
-        """Where the last whole line ends."""
         self._state = _CLEAN
         """Anything else: bytes of an unfinished line may follow."""
         self._directory_synced = False
-        self._unsynced = Unsynced(end.size)
-        self.last_seq = end.seq
-        """The highest number in the file when it was opened."""
+        self._unsynced = Unsynced(self._end)
         _watch_forks()
         _open_files.add(self)
 

@@ -28,12 +28,11 @@ class FaultyFiles(Files):
     """Works on the directory `root` like the real disk, except for the one operation that fails.
 
     `fault`: "error" raises `OSError` with `error`, "short" takes half of a write (only writes count), "crash"
-    raises `SimulatedCrash` then and for ever. `lasting` lets all later operations fail too, until `heal`;
-    `only` names the operations that count and fail.
+    raises `SimulatedCrash` then and for ever. `lasting` lets all later operations fail too, until `heal`.
     """
 
     __slots__ = (
-        "_dead", "_error", "_fault", "_lasting", "_only", "_open", "_states", "fail_at", "fired",
+        "_dead", "_error", "_fault", "_lasting", "_open", "_states", "fail_at", "fired", "only",
         "operations", "root",
     )  # fmt: skip
 
@@ -56,7 +55,8 @@ class FaultyFiles(Files):
         self._fault: Fault = fault
         self._error = error
         self._lasting = lasting
-        self._only = only
+        self.only = only
+        """The operations that count and fail; None for all."""
         self._dead = False
         self._open: dict[int, _Content] = {}
         self._states: dict[str, list[_Content | None]] = {}
@@ -223,7 +223,7 @@ class FaultyFiles(Files):
         """Count an operation; raises when it is its turn to fail, True when it is to stop half way."""
         if self._dead:
             raise SimulatedCrash
-        if self._only is not None and name not in self._only:
+        if self.only is not None and name not in self.only:
             return False
         if self._fault == "short" and name not in ("write", "write_at"):
             return False
