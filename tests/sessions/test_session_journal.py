@@ -197,7 +197,7 @@ async def test_no_key_of_a_provider_is_written(tmp_path: Path) -> None:
     assert studio.log().problems == ()
 
 
-# --- for nobody else -----------------------------------------------------------------------------------------
+# --- for nobody else ---------------------------------------------------------------------------------------
 
 
 async def test_files_are_private_whatever_the_umask_says(tmp_path: Path) -> None:

@@ -199,7 +199,7 @@ async def test_what_a_tool_asks_the_user_is_answered_and_written_down(tmp_path: 
     assert (answer["question"], answer["answer"]) == ("Which colour?", "Which colour? Blue.")
 
 
-# --- before something changes in the world ---------------------------------------------------------------------
+# --- before something changes in the world ------------------------------------------------------------------
 
 
 class WatchedFiles(Files):

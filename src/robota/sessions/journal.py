@@ -19,6 +19,7 @@ from robota.sessions.files import REAL_FILES, Files
 from robota.sessions.journal_file import JournalFile
 from robota.sessions.payloads import PayloadStore
 from robota.sessions.redaction import Redactor
+from robota.sessions.store.session_record import check_session_id
 
 decode_members = Decoder(dict[str, Raw]).decode
 INLINE_LIMIT = 32 * 1024
@@ -41,7 +42,7 @@ class Journal:
         self._files = files
         self._payloads: PayloadStore | None = None
         self.redactor = Redactor() if redactor is None else redactor
-        self.session_id = session_id
+        self.session_id = check_session_id(session_id)
         self.keep_inline = False
         """Put nothing aside: the journal is for memory only."""
         self.path = f"{directory}/{session_id}.jsonl"
