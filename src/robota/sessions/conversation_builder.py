@@ -48,12 +48,18 @@ _AnyMessage = SystemMessage | UserMessage | AssistantMessage | ToolMessage
 
 
 class ConversationBuilder:
-    __slots__ = ("_calls", "_last", "_results", "_round", "_streams", "repairs", "store")
+    __slots__ = (
+        "_calls", "_last", "_results", "_round", "_streams", "_unanswered", "repairs", "steps", "store",
+    )  # fmt: skip
 
-    def __init__(self) -> None:
+    def __init__(self, unanswered: str = UNKNOWN_EFFECTS) -> None:
+        """`unanswered` is what the model is told about a call without a result."""
         self.store = ConversationStore()
+        self.steps = 0
+        """Messages so far, those of conversations that were cleared included."""
         self.repairs: list[str] = []
         """What had to be put right, for people."""
+        self._unanswered = unanswered
         self._streams: list[JournalRecord] = []
         """The pieces of a reply that has no message yet, not decoded."""
         self._calls: tuple[ToolCall, ...] = ()
@@ -138,7 +144,7 @@ class ConversationBuilder:
             failure = result.get("errorCode") or error
             known = result.get("metadata", {})
             data.setdefault("metadata", message_metadata(known, call.name, outcome, failure, self._round))
-        data.setdefault("content", UNKNOWN_EFFECTS)
+        data.setdefault("content", self._unanswered)
         message = read_message(data)
         assert isinstance(message, ToolMessage)
         return message
@@ -154,6 +160,7 @@ class ConversationBuilder:
         message = read_message(data["message"])
         assert isinstance(message, AssistantMessage)
         self.store.restore_mark(message)
+        self.steps += 1
         self._calls, self._results, self._last = (), {}, message
         return message
 
@@ -161,6 +168,7 @@ class ConversationBuilder:
         if isinstance(message, AssistantMessage):
             self._calls, self._results = message.tool_calls, {}
         self.store.append(message)
+        self.steps += 1
         self._last = message
         return message
 
@@ -193,6 +201,7 @@ class ConversationBuilder:
                     f"{call.name} was cut before it reported a result; its effects are unknown."
                 )
             self.store.append(message)
+            self.steps += 1
         self._calls, self._results = (), {}
 
     def _identity(self, what: str) -> dict[str, Any]:

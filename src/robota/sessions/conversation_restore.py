@@ -13,20 +13,26 @@ from msgspec import ValidationError
 from robota.core.conversation import ConversationStore
 from robota.core.errors import StorageError
 from robota.core.messages import Json
-from robota.sessions.conversation_builder import CONVERSATION_EVENTS, ConversationBuilder
+from robota.sessions.conversation_builder import (
+    CONVERSATION_EVENTS,
+    UNKNOWN_EFFECTS,
+    ConversationBuilder,
+)
 from robota.sessions.files import REAL_FILES, Files
 from robota.sessions.journal_reader import JournalProblem, JournalRecord, read_journal
 from robota.sessions.payloads import PayloadStore
 
 _WANTED = CONVERSATION_EVENTS | {"session_init", "user", "session_change", "session_shutdown"}
+_RESUMED_WITH = ("model", "name", "permissionMode", "autoCompactThreshold")
+"""What a session may be resumed with that it was not begun with."""
 
 
 class RestoredConversation:
     """A session as its journal tells it."""
 
     __slots__ = (
-        "changes", "closed", "created_at", "first_prompt", "init", "last_seq", "problems", "prompts", "store",
-        "updated_at",
+        "changes", "closed", "created_at", "first_prompt", "init", "last_seq", "problems", "prompts", "steps",
+        "store", "updated_at",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -39,6 +45,8 @@ class RestoredConversation:
         self.updated_at = ""
         self.first_prompt = ""
         self.prompts = 0
+        self.steps = 0
+        """Messages that were ever recorded, also before the conversation was cleared."""
         self.last_seq = 0
         self.closed = False
         """The session was shut down in good order."""
@@ -59,7 +67,7 @@ class RestoredConversation:
 
     @property
     def name(self) -> str | None:
-        return self.changes.get("name") or self.init.get("name")
+        return self.changes["name"] if "name" in self.changes else self.init.get("name")
 
     @property
     def model(self) -> str | None:
@@ -76,17 +84,26 @@ class RestoredConversation:
 
 
 def restore_conversation(
-    path: str, *, files: Files = REAL_FILES, session_id: str | None = None, until: int | None = None
+    path: str,
+    *,
+    files: Files = REAL_FILES,
+    session_id: str | None = None,
+    until: int | None = None,
+    step: int | None = None,
+    unanswered: str = UNKNOWN_EFFECTS,
 ) -> RestoredConversation:
-    """Read a journal to its end, or up to the record `until`. A file that cannot be read raises."""
-    restored, builder = RestoredConversation(), ConversationBuilder()
+    """Read a journal to its end, up to the record `until`, or up to its message number `step`.
+
+    A call that has no result there gets one that says `unanswered`. A file that cannot be read raises.
+    """
+    restored, builder = RestoredConversation(), ConversationBuilder(unanswered)
     problems: list[str] = []
     payloads: PayloadStore | None = None
     for item in read_journal(path, session_id=session_id, files=files, events=_WANTED):
         if isinstance(item, JournalProblem):
             problems.append(item.message)
             continue
-        if until is not None and item.seq > until:
+        if (until is not None and item.seq > until) or (step is not None and builder.steps >= step):
             break
         restored.last_seq = max(restored.last_seq, item.seq)
         try:
@@ -100,7 +117,7 @@ def restore_conversation(
                 f"{path}: record {item.seq} ({item.event}) is not usable and was left out: {error}."
             )
     builder.settle()
-    restored.store = builder.store
+    restored.store, restored.steps = builder.store, builder.steps
     restored.problems = (*problems, *builder.repairs)
     return restored
 
@@ -115,6 +132,8 @@ def _take(
     restored.updated_at = stamp or restored.updated_at
     restored.created_at = restored.created_at or stamp
     restored.closed = record.event == "session_shutdown"
+    if record.event == "session_resumed":
+        restored.changes.update({name: fields[name] for name in _RESUMED_WITH if fields.get(name)})
     if record.event in CONVERSATION_EVENTS:
         builder.take(record, fields)
     elif record.event == "session_init":

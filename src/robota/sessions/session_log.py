@@ -7,20 +7,21 @@ order they happened. Histories in entries are views: they cost nothing until som
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias, overload
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias
 
-from msgspec import ValidationError, to_builtins
+from msgspec import ValidationError
 
 from robota.core.errors import StorageError
 from robota.core.events import PayloadKind
-from robota.core.jsontext import decode
+from robota.core.jsontext import decode, encode
 from robota.core.loop import ROUND_SEPARATOR
 from robota.core.messages import AssistantMessage, Json, JsonObject, Message
 from robota.sessions.conversation_builder import CONVERSATION_EVENTS, ConversationBuilder
 from robota.sessions.conversation_restore import payloads_of, resolve_payloads
 from robota.sessions.files import REAL_FILES, Files
 from robota.sessions.journal_reader import JournalProblem, JournalRecord, read_journal
+from robota.sessions.lazy_list import LazyList
 from robota.sessions.payloads import PayloadStore
 from robota.sessions.stream_run import (
     INPUT,
@@ -40,39 +41,6 @@ NATIVE_KINDS: dict[str, PayloadKind] = {
     NATIVE_RESPONSE: "response",
     NATIVE_REQUEST: "request",
 }
-
-
-class LazyList(Sequence[Json]):
-    """A list whose items are made when they are looked at."""
-
-    __slots__ = ("_items", "_make")
-
-    def __init__(self, items: Sequence[Any], make: Callable[[Any], Json] = to_builtins) -> None:
-        self._items = items
-        self._make = make
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    @overload
-    def __getitem__(self, index: int) -> Json: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Json]: ...
-    def __getitem__(self, index: int | slice) -> Json:
-        if isinstance(index, slice):
-            return [self._make(item) for item in self._items[index]]
-        return self._make(self._items[index])
-
-    def __iter__(self) -> Iterator[Json]:
-        return (self._make(item) for item in self._items)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and list(self) == list(other)
-
-    __hash__ = None  # type: ignore[assignment]  # a list is no key
-
-    def __repr__(self) -> str:
-        return f"<{len(self)} items>"
 
 
 class SessionLogEntries(list[LogEntry]):
@@ -130,15 +98,17 @@ class Expander:
     def __init__(self) -> None:
         self.builder = ConversationBuilder()
         self._ids: JsonObject = {}
-        self._run = 0
         self._request: JsonObject = {}
         self._tools: Json = []
         self._input = ""
+        self._stream_events = 0
         self._natives = 0
+        """The highest number of a native payload; events of the stream have a count of their own."""
         self._texts = 0
         self._surface: str | None = None
         self._answer: AssistantMessage | None = None
-        self._starts: dict[int, Json] = {}
+        self._finished = 0
+        """Calls of the batch that have ended."""
 
     def expand(self, record: JournalRecord, fields: Mapping[str, Json]) -> Iterator[LogEntry]:
         base = {name: value for name, value in fields.items() if name not in _FRAME}
@@ -163,6 +133,11 @@ class Expander:
         ids = {**self._ids, "round": base["round"]} if "round" in base else {}
         return {**head, **ids, **fields}
 
+    def _view(self) -> LazyList:
+        """What the model sees at this point."""
+        store = self.builder.store
+        return LazyList(store.messages_for_api(), as_json, store.epoch)
+
     # --- the run ----------------------------------------------------------------------------------------
 
     def take_init(self, base: JsonObject, message: Message | None) -> Iterator[LogEntry]:
@@ -177,8 +152,12 @@ class Expander:
         context = base.pop("context", None) or ""
         web = base.get("webTools", {})
         enabled = any(tool.get("enabled") for tool in web.values())
-        history = LazyList(self.builder.store.messages_for_api())
-        yield {**base, "input": context + self._input, "history": history, "webToolsEnabled": enabled}
+        yield {
+            **base,
+            "input": context + self._input,
+            "history": self._view(),
+            "webToolsEnabled": enabled,
+        }
 
     def take_start(self, base: JsonObject, message: Message | None) -> Iterator[LogEntry]:
         self._ids = {"executionId": base["executionId"], "conversationId": base["conversationId"]}
@@ -200,8 +179,8 @@ class Expander:
         yield {
             **self._entry(base, "assistant", {"content": text}),
             **self._ids,
-            "history": LazyList(history),
-            "historyStructure": LazyList(history, describe_structure),
+            "history": LazyList(history, as_json, store.epoch),
+            "historyStructure": LazyList(history, describe_structure, store.epoch),
             **{name: base[name] for name in ("rounds", "stopReason", "usage") if name in base},
         }
 
@@ -212,13 +191,12 @@ class Expander:
             yield self._entry(base, "text_delta", {"sequence": 0, "delta": ROUND_SEPARATOR})
         tools = base.get("tools")
         extra = base.get("extra")
-        messages: Sequence[Any] = self.builder.store.messages_for_api()
         if extra is None and tools is not None:
             self._tools = tools
-        view: Json = LazyList(messages)
+        view: Json = self._view()
         if extra is not None:
-            view = [*LazyList(messages), extra]
-        self._natives, self._texts, self._surface = 0, 0, None
+            view = [*view, extra]
+        self._natives, self._stream_events, self._texts, self._surface = 0, 0, 0, None
         self._request = {"provider": base.get("provider"), "model": base.get("model")}
         request = {**self._request, "messages": view, "tools": self._tools if tools is None else tools}
         if "options" in base:
@@ -247,11 +225,15 @@ class Expander:
                 yield self._native(base, NATIVE_KINDS[kind], next(natives))
 
     def _native(self, base: JsonObject, kind: str, payload: Json) -> LogEntry:
-        self._natives += 1
+        if kind == "stream_event":
+            self._stream_events = sequence = self._stream_events + 1
+        else:
+            sequence = self._natives + 1
+        self._natives = max(self._natives, sequence)
         fields = {
             "provider": self._request.get("provider"),
             "payloadKind": kind,
-            "sequence": self._natives,
+            "sequence": sequence,
             "payload": payload,
         }
         if self._surface is not None:
@@ -261,23 +243,23 @@ class Expander:
     def take_message(self, base: JsonObject, message: Message | None) -> Iterator[LogEntry]:
         if message is None:
             return
-        said = to_builtins(message)
+        said = as_json(message)
         if isinstance(message, AssistantMessage):
-            self._answer, self._starts = message, {}
+            self._answer = message
         if base.get("reply"):
-            yield from self._response(base, said)
+            yield from self._response(base, said, kept=True)
             yield self._entry(base, "assistant_message_committed", {"message": said})
+        change = {"mutation": "append_message", "index": base.get("index"), "message": said}
+        yield self._entry(base, "history_mutation", change)
         if "result" in base:
             committed = {"batchId": self._batch(base), "index": base["result"], "message": said}
             yield self._entry(base, "tool_message_committed", committed)
-        change = {"mutation": "append_message", "index": base.get("index"), "message": said}
-        yield self._entry(base, "history_mutation", change)
 
     def take_empty_reply(self, base: JsonObject, message: Message | None) -> Iterator[LogEntry]:
-        yield from self._response(base, base["message"])
+        yield from self._response(base, base["message"], kept=False)
 
-    def _response(self, base: JsonObject, said: JsonObject) -> Iterator[LogEntry]:
-        raw = {"response": said, "responseKind": "provider-normalized-message"}
+    def _response(self, base: JsonObject, said: JsonObject, *, kept: bool) -> Iterator[LogEntry]:
+        raw = {"response": said, "responseKind": "provider-normalized-message", "kept": kept}
         if base.get("error"):
             raw["error"] = base["error"]
         yield self._entry(base, "provider_response_raw", {**self._request, **raw})
@@ -300,6 +282,7 @@ class Expander:
 
     def take_batch(self, base: JsonObject, message: Message | None) -> Iterator[LogEntry]:
         calls = self._answer.tool_calls if self._answer is not None else ()
+        self._finished = 0
         fields = {
             "batchId": self._batch(base),
             "mode": base.get("mode", "parallel"),
@@ -317,6 +300,7 @@ class Expander:
             parameters = _parsed(calls[base["index"]].arguments)
         execution = self._ids.get("executionId", "")
         path = [
+            {"ownerType": "agent", "ownerId": self._ids.get("conversationId", "")},
             {"ownerType": "execution", "ownerId": execution},
             {"ownerType": "tool", "ownerId": call["callId"]},
         ]
@@ -332,6 +316,7 @@ class Expander:
 
     def take_tool_result(self, base: JsonObject, message: Message | None) -> Iterator[LogEntry]:
         outcome = base.get("outcome", "success")
+        self._finished += 1
         fields = {
             **self._call(base),
             "toolName": base.get("toolName"),
@@ -342,6 +327,7 @@ class Expander:
             "errorCode": base.get("errorCode"),
             "metadata": base.get("metadata", {}),
             "duration": base.get("duration", 0.0),
+            "finished": self._finished,
         }
         yield self._entry(base, "tool_execution_result", fields)
 
@@ -372,8 +358,13 @@ def describe_structure(message: Message) -> JsonObject:
         "contentLength": len(message.content),
         "hasToolCalls": bool(calls),
         "toolCallNames": [call.name for call in calls],
-        "metadata": to_builtins(message.metadata),
+        "metadata": as_json(message.metadata),
     }
+
+
+def as_json(value: object) -> Json:
+    """The value as a reader of its JSON has it."""
+    return decode(encode(value))
 
 
 def _parsed(arguments: str) -> Json:

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
+from typing import TypeAlias
 
 from msgspec import Struct
 
 from robota.core.messages import Json
+from robota.sessions.lazy_list import LazyList
 from robota.sessions.session_log import LogEntry
 
-_LEFT_OUT = frozenset(("timestamp", "seq", "sessionId"))
-_NOT_COMPARED = frozenset(("notice", "context_loaded", "session_resumed", "run_start"))
+_LEFT_OUT = frozenset(("timestamp", "seq", "sessionId", "epoch"))
+_NOT_COMPARED = frozenset(("context_loaded", "session_resumed", "run_start", "user_answered"))
 """What depends on the world around a session, or has been compared otherwise."""
-_IN_BATCH = frozenset(("hook_executed", "permission_decided", "tool_original", "tool_execution_request"))
+_IN_BATCH = frozenset(("hook_executed", "permission_decided", "tool_original", "notice"))
+_SIZES = {
+    "session_init": frozenset(("systemPromptLength",)),
+    "pre_run": frozenset(("historyChars", "historyEstTokens")),
+    "context": frozenset(("usedTokens", "usedPercentage", "remainingPercentage")),
+    "context_compact": frozenset(("before", "after")),
+}
+"""Figures that follow from the length of texts."""
+_STEPS = frozenset(("history_mutation", "compaction_marked"))
+_Difference: TypeAlias = tuple[str, Json, Json]
 
 
 class Divergence(Struct, frozen=True, kw_only=True):
@@ -21,42 +32,93 @@ class Divergence(Struct, frozen=True, kw_only=True):
 
     step: int
     """Messages that were in the conversation at this point."""
+    seq: int
+    """The record of the journal, 0 where it has none."""
     event: str
     field: str
-    """Empty when a whole event is missing or too many."""
+    """The way to the value that differs; empty when a whole event is missing or too many."""
     recorded: Json
     replayed: Json
 
     def __str__(self) -> str:
-        where = f"{self.event}.{self.field}" if self.field else self.event
+        where = f"{self.event}.{self.field}" if self.field else "the next event"
         return f"Step {self.step}: {where} was {self.recorded!r:.200}, now it is {self.replayed!r:.200}."
 
 
-def first_divergence(
-    recorded: Iterable[LogEntry], replayed: Iterable[LogEntry], *, step: int = 0, prefix: bool = False
-) -> Divergence | None:
-    """`step` messages were there before; with `prefix` the recording may end early."""
-    for ours, theirs in zip_longest(in_order(recorded), in_order(replayed)):
-        if ours is None and prefix:
+class LogComparison:
+    """Compares entry by entry. Histories that grow are compared once, however many entries have them."""
+
+    def __init__(self, *, step: int = 0, sizes: bool = True) -> None:
+        """`step` messages were there before. Without `sizes`, texts may have had another length."""
+        self.step = step
+        self._sizes = sizes
+        self._compared: dict[tuple[object, ...], int] = {}
+
+    def first_divergence(
+        self, recorded: Iterable[LogEntry], replayed: Iterable[LogEntry], *, prefix: bool = False
+    ) -> Divergence | None:
+        """With `prefix` either log may end early."""
+        for ours, theirs in _pair(in_order(recorded), in_order(replayed)):
+            if prefix and (ours is None or theirs is None):
+                return None
+            difference = self._compare(ours, theirs)
+            if difference is not None:
+                field, before, after = difference
+                known = ours or theirs or {}
+                return Divergence(
+                    step=self.step,
+                    seq=int((ours or {}).get("seq", 0)),
+                    event=str(known.get("event")),
+                    field=field,
+                    recorded=before,
+                    replayed=after,
+                )
+            if ours is not None and ours["event"] in _STEPS:
+                self.step += 1
+        return None
+
+    def _compare(self, ours: LogEntry | None, theirs: LogEntry | None) -> _Difference | None:
+        if ours is None or theirs is None or ours["event"] != theirs["event"]:
+            return "", _name(ours), _name(theirs)
+        ignored = frozenset() if self._sizes else _SIZES.get(str(ours["event"]), frozenset())
+        for field in {**ours, **theirs}:
+            if field in _LEFT_OUT or field in ignored:
+                continue
+            difference = self._differ(field, ours.get(field), theirs.get(field))
+            if difference is not None:
+                return difference
+        return None
+
+    def _differ(self, path: str, ours: Json, theirs: Json) -> _Difference | None:
+        if isinstance(ours, LazyList) and isinstance(theirs, LazyList):
+            return self._differ_in_list(path, ours, theirs, self._known(path, ours, theirs))
+        if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
+            for key in {**ours, **theirs}:
+                found = self._differ(f"{path}.{key}", ours.get(key), theirs.get(key))
+                if found is not None:
+                    return found
             return None
-        difference = compare_entries(ours, theirs)
-        if difference is not None:
-            field, before, after = difference
-            event = str((ours or theirs or {}).get("event"))
-            return Divergence(step=step, event=event, field=field, recorded=before, replayed=after)
-        if ours is not None and ours["event"] in ("history_mutation", "compaction_marked"):
-            step += 1
-    return None
+        if _is_list(ours) and _is_list(theirs):
+            return self._differ_in_list(path, ours, theirs, 0)
+        return None if ours == theirs else (path, ours, theirs)
 
+    def _differ_in_list(
+        self, path: str, ours: Sequence[Json], theirs: Sequence[Json], start: int
+    ) -> _Difference | None:
+        for at, (one, other) in enumerate(zip_longest(ours[start:], theirs[start:]), start):
+            found = self._differ(f"{path}[{at}]", one, other)
+            if found is not None:
+                return found
+        return None
 
-def compare_entries(ours: LogEntry | None, theirs: LogEntry | None) -> tuple[str, Json, Json] | None:
-    """The first field that differs, and its two values."""
-    if ours is None or theirs is None or ours["event"] != theirs["event"]:
-        return "", _name(ours), _name(theirs)
-    for field in {**ours, **theirs}:
-        if field not in _LEFT_OUT and ours.get(field) != theirs.get(field):
-            return field, ours.get(field), theirs.get(field)
-    return None
+    def _known(self, path: str, ours: LazyList, theirs: LazyList) -> int:
+        """How many items of two growing lists were found equal before."""
+        if ours.source is None or theirs.source is None or len(ours) != len(theirs):
+            return 0
+        key = (path, ours.source, theirs.source)
+        known = self._compared.get(key, 0)
+        self._compared[key] = len(ours)
+        return min(known, len(ours))
 
 
 def in_order(entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
@@ -70,18 +132,39 @@ def in_order(entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
         if in_batch and event in _IN_BATCH:
             waiting.append(entry)
             continue
-        if in_batch and event != "tool_execution_result":
+        if in_batch and event not in ("tool_execution_request", "tool_execution_result"):
             in_batch = False
-            yield from sorted(waiting, key=_call_of)
+            yield from sorted(waiting, key=_place)
             waiting = []
-        if event == "tool_batch_started":
-            in_batch = True
+        in_batch = in_batch or event == "tool_batch_started"
         yield entry
-    yield from sorted(waiting, key=_call_of)
+    yield from sorted(waiting, key=_place)
 
 
-def _call_of(entry: LogEntry) -> str:
-    return str(entry.get("callId") or "")
+def _pair(
+    recorded: Iterator[LogEntry], replayed: Iterator[LogEntry]
+) -> Iterator[tuple[LogEntry | None, LogEntry | None]]:
+    """Both logs side by side. A notice that only the recording has came from its disk, and is passed over."""
+    for theirs in replayed:
+        ours = next(recorded, None)
+        while ours is not None and ours["event"] == "notice" and not _same_notice(ours, theirs):
+            ours = next(recorded, None)
+        yield ours, theirs
+    for ours in recorded:
+        if ours["event"] != "notice":
+            yield ours, None
+
+
+def _same_notice(ours: LogEntry, theirs: LogEntry) -> bool:
+    return theirs["event"] == "notice" and ours.get("message") == theirs.get("message")
+
+
+def _place(entry: LogEntry) -> tuple[str, str]:
+    return str(entry.get("callId") or ""), str(entry["message"]) if entry["event"] == "notice" else ""
+
+
+def _is_list(value: Json) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
 
 
 def _name(entry: LogEntry | None) -> str:

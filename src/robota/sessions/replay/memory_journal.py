@@ -10,16 +10,19 @@ from robota.sessions.journal_reader import JournalRecord
 
 
 class MemoryJournalFile:
-    """Takes records as `JournalFile` does."""
+    """Takes records as `JournalFile` does, and says so to `on_record`."""
 
-    def __init__(self, session_id: str, seq: int = 0) -> None:
+    def __init__(self, session_id: str, seq: int, on_record: Callable[[str], None]) -> None:
         self.session_id = session_id
         self.seq = seq
         self.records: list[tuple[JournalRecord, JsonObject]] = []
+        self.closed_for_more = False
+        """What comes now is no part of the journal."""
         self.unsaved = 0
         self.bytes_written = 0
         self.trouble = ""
         self.on_trouble: Callable[[str], None] | None = None
+        self._on_record = on_record
 
     @property
     def synced_seq(self) -> int:
@@ -29,11 +32,14 @@ class MemoryJournalFile:
         """There is nothing to open."""
 
     def append(self, body: bytes) -> int:
+        if self.closed_for_more:
+            return self.seq
         self.seq += 1
         line = b'{"seq":%d,"timestamp":"","sessionId":"%s",%s' % (self.seq, self.session_id.encode(), body)
         fields: JsonObject = decode(line)
         record = JournalRecord(seq=self.seq, event=fields["event"], line=line, offset=0, checked=True)
         self.records.append((record, fields))
+        self._on_record(record.event)
         return self.seq
 
     def sync(self) -> bool:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeAlias
 
-from msgspec import convert
+from msgspec import Struct, convert
 
 from robota.core.context import normalize_usage
-from robota.core.errors import RobotaError
+from robota.core.errors import (
+    AuthenticationError,
+    NetworkError,
+    ProviderError,
+    RateLimitError,
+    RobotaError,
+)
 from robota.core.jsontext import encode
-from robota.core.messages import AssistantMessage, Json, JsonObject, Message, StopReason
+from robota.core.messages import AssistantMessage, Json, JsonObject, StopReason
 from robota.core.provider import (
     Chunk,
     MetadataChunk,
@@ -24,29 +31,45 @@ from robota.core.provider import (
 from robota.sessions.session_log import NATIVE_KINDS
 from robota.sessions.stream_run import INPUT, TEXT, TEXT_WITH_BYTES, THOUGHT
 
-_USAGE_KEYS = {
+_ENGINE_KEYS = {
     *("inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens", "reasoningTokens"),
     *("stopReason", "stopDetail", "providerError", "incomplete"),
 }
 """What the engine itself adds to a message's metadata."""
+_SERVICE_ERRORS = {
+    kind.code: kind for kind in (ProviderError, AuthenticationError, RateLimitError, NetworkError)
+}
+_TOO_LARGE = 413
+
+
+class Meanwhile(Struct, frozen=True):
+    """Something that was done to the session at this point of the reply."""
+
+    event: str
+    fields: Mapping[str, Json]
+
+
+RecordedPiece: TypeAlias = Chunk | Meanwhile
 
 
 class RecordedReply:
-    __slots__ = ("_surface", "chunks", "closed", "error", "interrupted")
+    __slots__ = ("_surface", "closed", "error", "interrupted", "pieces")
 
     def __init__(self) -> None:
-        self.chunks: list[Chunk] = []
+        self.pieces: list[RecordedPiece] = []
         self.error: JsonObject | None = None
+        """Code and message of the failure that ended it."""
         self.interrupted = False
-        """The user stopped it, after the last of the chunks."""
+        """The user stopped it, after the last of the pieces."""
         self.closed = False
+        """Its end is on record."""
         self._surface: str | None = None
 
     # --- taking it from the journal -----------------------------------------------------------------------
 
     def add_text(self, text: str) -> None:
         if text:
-            self.chunks.append(TextChunk(text))
+            self.pieces.append(TextChunk(text))
 
     def add_pieces(self, fields: Mapping[str, Json]) -> None:
         """The pieces of one `stream` record."""
@@ -54,52 +77,49 @@ class RecordedReply:
         self._surface = fields.get("surface", self._surface)
         for kind in fields.get("kinds") or TEXT_WITH_BYTES * len(fields.get("texts") or ()):
             if kind == TEXT:
-                self.chunks.append(TextChunk(next(texts)))
+                self.pieces.append(TextChunk(next(texts)))
             elif kind == TEXT_WITH_BYTES:
-                self.chunks.append(TextChunk(next(texts), encode(next(natives))))
+                self.pieces.append(TextChunk(next(texts), encode(next(natives))))
             elif kind == THOUGHT:
-                self.chunks.append(ReasoningChunk(next(texts)))
+                self.pieces.append(ReasoningChunk(next(texts)))
             elif kind == INPUT:
                 at, call_id, name = next(inputs)
-                self.chunks.append(ToolInputChunk(at, next(texts), call_id, name))
+                self.pieces.append(ToolInputChunk(at, next(texts), call_id, name))
             else:
                 payload = encode(next(natives))
                 native = NativePayload(kind=NATIVE_KINDS[kind], payload=payload, api_surface=self._surface)
-                self.chunks.append(native)
+                self.pieces.append(native)
 
     def add_retry(self, fields: Mapping[str, Json]) -> None:
         attempt, of = int(fields["attempt"]), int(fields["maxAttempts"])
         delay, message = float(fields["delay"]), str(fields["message"])
-        self.chunks.append(RetryNotice(attempt=attempt, max_attempts=of, delay=delay, message=message))
+        self.pieces.append(RetryNotice(attempt=attempt, max_attempts=of, delay=delay, message=message))
 
     def add_server_tool(self, fields: Mapping[str, Json]) -> None:
-        self.chunks.append(ServerToolChunk(str(fields["toolName"]), fields.get("input")))
+        self.pieces.append(ServerToolChunk(str(fields["toolName"]), fields.get("input")))
 
-    def close_with(self, message: Message, error: JsonObject | None) -> None:
-        assert isinstance(message, AssistantMessage)
+    def add_aside(self, event: str, fields: Mapping[str, Json]) -> None:
+        self.pieces.append(Meanwhile(event, fields))
+
+    def close(self, message: AssistantMessage, error: Mapping[str, Json] | None) -> None:
+        """The message that became of it. What a reply has besides its text comes at its end, where the
+        engine only collects it."""
         self.closed = True
         self.interrupted = message.state == "interrupted"
         self.error = None if error is None else dict(error)
-        # What the reply has besides its text comes at its end, where the engine only collects it.
-        self.chunks += [*message.reasoning, *message.tool_calls]
-        self._add_facts(message.metadata)
-
-    def close(self, said: Mapping[str, Json], error: JsonObject | None) -> None:
-        """The reply left no message in the conversation."""
-        self.closed = True
-        self.error = None if error is None else dict(error)
-        self._add_facts(said.get("metadata") or {})
-
-    def _add_facts(self, metadata: Mapping[str, Json]) -> None:
+        self.pieces += [*message.reasoning, *message.tool_calls]
+        metadata = message.metadata
+        own = {name: value for name, value in metadata.items() if name not in _ENGINE_KEYS}
         usage = normalize_usage(metadata)
-        own = {name: value for name, value in metadata.items() if name not in _USAGE_KEYS}
         if usage is not None:
-            self.chunks.append(usage)
+            self.pieces.append(usage)
         if own:
-            self.chunks.append(MetadataChunk(own))
-        reason = metadata.get("stopReason")
-        if reason is not None and not self.interrupted and self.error is None:
-            self.chunks.append(StopChunk(convert(reason, StopReason), metadata.get("stopDetail")))
+            self.pieces.append(MetadataChunk(own))
+        reason, detail = metadata.get("stopReason"), metadata.get("stopDetail")
+        if self.interrupted or self.error is not None:
+            reason = "other" if detail else None  # the engine gives the reason, the provider its words
+        if reason is not None:
+            self.pieces.append(StopChunk(convert(reason, StopReason), detail))
 
     # --- giving it again --------------------------------------------------------------------------------
 
@@ -107,6 +127,12 @@ class RecordedReply:
         """The error that ended the call, with its code and its words."""
         if self.error is None:
             return None
-        facts = {"code": self.error["code"], "recoverable": bool(self.error.get("recoverable", False))}
-        failure: RobotaError = type("RecordedError", (RobotaError,), facts)(self.error["message"])
+        code = str(self.error["code"])
+        kind: type[RobotaError] = _SERVICE_ERRORS.get(code, RobotaError)
+        facts: JsonObject = {"code": code, "recoverable": bool(self.error.get("recoverable", False))}
+        if self.error.get("overflow"):
+            facts["status"] = _TOO_LARGE
+        failure = kind(str(self.error["message"]))
+        for name, value in facts.items():
+            setattr(failure, name, value)
         return failure

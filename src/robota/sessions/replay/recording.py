@@ -1,79 +1,35 @@
 """A journal taken apart into what was done to the session and what the world answered.
 
-An *action* is something done to the session from outside: a prompt, a compaction, an injected message. All
-that a session learns while it carries an action out is kept with it: replies of the model, results of tools,
-outcomes of hooks, decisions, answers, ids and times.
+All that a session learns while it carries an action out is kept with the action: replies of the model,
+results of tools, outcomes of hooks, decisions, answers, ids and times.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
-from robota.core.messages import Json, JsonObject, Message
-from robota.sessions.conversation_builder import CONVERSATION_EVENTS, ConversationBuilder
+from msgspec import ValidationError
+
+from robota.core.errors import RobotaError
+from robota.core.messages import AssistantMessage, Json, Message, SystemMessage
+from robota.sessions.conversation_builder import CONVERSATION_EVENTS, ConversationBuilder, read_message
 from robota.sessions.journal_reader import JournalRecord
+from robota.sessions.replay.action import Action, RecordedRun, Segment
 from robota.sessions.replay.recorded_reply import RecordedReply
 from robota.sessions.session_log import SessionLogReader
 
-_ACTIONS = frozenset(
-    ("user", "compact", "history_cleared", "history_entry", "session_change", "session_shutdown")
-)
-
+INTERRUPTED = "interrupted"
+UNCOUNTED = frozenset(("stream", "notice", "session_init", "session_resumed"))
+"""Records that do not move an action's clock: how many there are depends on timing."""
+ASIDES = frozenset(("history_entry", "session_change"))
+"""What may be done to a session at any time, also in the middle of something else."""
+ORDERED_HOOKS = frozenset(("PreToolUse", "PostToolUse", "PostToolUseFailure"))
+"""Hooks of calls that run at the same time; other hooks of a call wait for nothing but their answer."""
+_ACTIONS = frozenset(("user", "compact", "history_cleared", "session_shutdown"))
 _LONG = frozenset(("user", "compact"))
-"""Actions that take time, so that a crash may fall into them."""
-
-
-class Action:
-    """One thing done to the session, with the answers of the world while it was carried out."""
-
-    __slots__ = (
-        "answers", "batches", "data", "decisions", "event", "finished", "hooks", "ids", "interrupted",
-        "message", "originals", "parts", "replies", "results", "times",
-    )  # fmt: skip
-
-    def __init__(self, event: str, data: Mapping[str, Json], message: Message | None = None) -> None:
-        self.event = event
-        self.data = data
-        self.message = message
-        """Of an injected message."""
-        self.ids: deque[str] = deque()
-        self.times: deque[float] = deque()
-        self.replies: deque[RecordedReply] = deque()
-        self.hooks: dict[tuple[str, str], deque[JsonObject]] = {}
-        self.decisions: dict[str, JsonObject] = {}
-        self.answers: deque[Json] = deque()
-        self.results: dict[str, JsonObject] = {}
-        """Call id -> fields of the `tool_result` record."""
-        self.batches: dict[str, list[str]] = {}
-        """Batch id -> its calls in the order in which they ended."""
-        self.originals: dict[str, JsonObject] = {}
-        self.parts: dict[str, Json] = {}
-        self.interrupted = False
-        self.finished = False
-        """Its end is on record, too."""
-
-    def draw(self, message_id: str, moment: datetime | str) -> None:
-        """An id and a time were taken for a message."""
-        stamp = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
-        self.ids.append(message_id)
-        self.times.append(stamp.timestamp())
-
-
-class Segment:
-    """What one process did to the session: from its beginning, or from where it was resumed."""
-
-    __slots__ = ("actions", "crashed", "first_seq", "init", "start")
-
-    def __init__(self, init: Mapping[str, Json], first_seq: int) -> None:
-        self.init = init
-        self.first_seq = first_seq
-        self.start = Action("session_init", {})
-        """What the session learnt before its first action."""
-        self.actions: list[Action] = []
-        self.crashed = False
-        """The process ended in the middle of an action."""
+"""Actions that take time, so that other things may happen meanwhile."""
 
 
 class Recording:
@@ -82,11 +38,16 @@ class Recording:
     def __init__(self, path: str) -> None:
         self.path = path
         self.segments: list[Segment] = []
+        self.redacted = False
+        """Secrets were taken out of it, so that texts have another length than they had."""
         reader = SessionLogReader(path)
         taker = _Taker(self)
         for record, fields in reader.records():
-            taker.take(record, fields)
-        taker.end_segment()
+            self.redacted = self.redacted or b"[REDACTED]" in record.line
+            try:
+                taker.take(record, fields)
+            except (RobotaError, ValidationError, KeyError, TypeError, ValueError, IndexError) as error:
+                reader.problems.append(f"Record {record.seq} ({record.event}) cannot be used: {error}.")
         self.problems = tuple(reader.problems)
 
 
@@ -98,79 +59,96 @@ class _Taker:
         self.builder = ConversationBuilder()
         self.segment: Segment | None = None
         self.action = Action("", {})
+        self.run = RecordedRun()
         self.reply: RecordedReply | None = None
         self.running = False
+        """The agent is at work."""
+        self.busy = False
+        """The action is not over."""
         self.conversation_id = ""
-        self.batch = ""
+        self.execution = ""
 
     def take(self, record: JournalRecord, fields: Mapping[str, Json]) -> None:
         event = record.event
         if event in ("session_init", "session_resumed"):
             self.begin_segment(fields, record.seq)
         message = self.builder.take(record, fields) if event in CONVERSATION_EVENTS else None
-        if event in _ACTIONS or (event in ("message", "compaction_marked") and self.is_from_outside(fields)):
+        if event in ASIDES and self.busy:
+            self.take_aside(event, fields)
+            return
+        if event in _ACTIONS or event in ASIDES or self.is_from_outside(event, fields):
             self.begin(event, fields, message)
         handler = _HANDLERS.get(event)
         if handler is not None:
             handler(self, fields)
         if message is not None:
             self.take_message(fields, message)
+        if event not in UNCOUNTED:
+            self.action.clock += 1
 
-    def is_from_outside(self, fields: Mapping[str, Json]) -> bool:
+    def is_from_outside(self, event: str, fields: Mapping[str, Json]) -> bool:
         """A message or mark that no run and no compaction made."""
-        if "epoch" in fields:
-            return not self.running and self.action.event not in ("user", "compact")
-        return not self.running
+        if event == "compaction_marked":
+            return self.action.event not in _LONG
+        return event == "message" and not self.running
 
     def begin(self, event: str, fields: Mapping[str, Json], message: Message | None) -> None:
         self.action = Action(event, fields, message)
+        self.busy, self.reply = event in _LONG, None
         if self.segment is not None:
             self.segment.actions.append(self.action)
+            self.segment.closed = event == "session_shutdown"
 
     def begin_segment(self, fields: Mapping[str, Json], seq: int) -> None:
-        self.end_segment()
         known = self.recording.segments[-1].init if self.recording.segments else {}
         self.segment = Segment({**known, **fields}, seq)
         self.recording.segments.append(self.segment)
         self.action = self.segment.start
-        self.running, self.reply, self.conversation_id = False, None, ""
+        self.running, self.busy, self.reply, self.conversation_id = False, False, None, ""
 
-    def end_segment(self) -> None:
-        if self.segment is not None and self.segment.actions:
-            last = self.segment.actions[-1]
-            self.segment.crashed = self.running or not (last.finished or last.event not in _LONG)
+    def take_aside(self, event: str, fields: Mapping[str, Json]) -> None:
+        if self.reply is not None and not self.reply.closed:
+            self.reply.add_aside(event, fields)
+            return
+        self.action.asides.setdefault(self.action.clock, []).append((event, fields))
 
-    # --- records ------------------------------------------------------------------------------------------
+    def end(self, *hooks: str) -> None:
+        """The action is over, unless hooks follow."""
+        self.action.finished = True
+        configured = () if self.segment is None else self.segment.init.get("hookEvents") or ()
+        self.busy = any(hook in configured for hook in hooks)
+
+    # --- the run ----------------------------------------------------------------------------------------
 
     def take_run(self, fields: Mapping[str, Json]) -> None:
-        self.running = True
+        self.running = self.busy = True
+        self.run = RecordedRun()
+        self.run.marks = 1
+        self.action.runs.append(self.run)
         conversation = str(fields["conversationId"])
         if conversation != self.conversation_id:
             self.conversation_id = conversation
             self.action.ids.append(conversation)
-        execution = str(fields["executionId"])
-        self.action.ids.append(execution)
-        self.batch = execution
-
-    def take_compaction(self, fields: Mapping[str, Json]) -> None:
-        if fields.get("trigger") == "manual":
-            self.action.finished = True
-
-    def take_error(self, fields: Mapping[str, Json]) -> None:
-        self.action.finished = True
+        self.execution = str(fields["executionId"])
+        self.action.ids.append(self.execution)
 
     def take_run_end(self, fields: Mapping[str, Json]) -> None:
         self.running = False
-        self.action.finished = True
-        if fields.get("outcome") == "interrupted":
-            self.action.interrupted = True
-            if self.reply is not None and not self.reply.closed:
-                self.reply.interrupted = True
-        elif fields.get("outcome") == "error" and self.reply is not None and self.reply.error is not None:
+        outcome = fields.get("outcome")
+        self.end("Stop" if outcome == "complete" else "StopFailure" if outcome == "error" else "")
+        if outcome == INTERRUPTED:
+            self.action.interrupted = self.run.interrupted = True
+        elif outcome == "error" and self.reply is not None and self.reply.error is not None:
             self.reply.error["recoverable"] = bool(fields.get("recoverable"))
 
+    def take_error(self, fields: Mapping[str, Json]) -> None:
+        self.end("StopFailure")
+
     def take_interruption(self, fields: Mapping[str, Json]) -> None:
-        self.action.interrupted = self.action.finished = True
+        self.action.interrupted = True
+        self.end()
+
+    # --- the model --------------------------------------------------------------------------------------
 
     def take_request(self, fields: Mapping[str, Json]) -> None:
         self.reply = RecordedReply()
@@ -178,6 +156,8 @@ class _Taker:
         extra = fields.get("extra")
         if extra is not None:
             self.action.draw(extra["id"], extra["timestamp"])
+        elif fields.get("tools") is not None:
+            self.action.tools = list(fields["tools"])
 
     def take_stream(self, fields: Mapping[str, Json]) -> None:
         if self.reply is not None:
@@ -192,54 +172,104 @@ class _Taker:
             self.reply.add_server_tool(fields)
 
     def take_empty_reply(self, fields: Mapping[str, Json]) -> None:
-        said = fields["message"]
-        self.action.draw(said["id"], said["timestamp"])
+        said = read_message(fields["message"])
+        assert isinstance(said, AssistantMessage)
+        self.action.draw(said.id, said.timestamp)
+        self.run.marks += 1
         if self.reply is not None:
             self.reply.close(said, fields.get("error"))
 
     def take_message(self, fields: Mapping[str, Json], message: Message) -> None:
         self.action.draw(message.id, message.timestamp)
-        if fields.get("reply") and self.reply is not None:
-            self.reply.close_with(message, fields.get("error"))
+        if isinstance(message, SystemMessage) and self.running:
+            self.action.system = message.content
+        if fields.get("reply") and isinstance(message, AssistantMessage):
+            self.run.marks += 1
+            self.run.cut_in_reply_or_tool |= message.state == INTERRUPTED
+            if self.reply is not None:
+                self.reply.close(message, fields.get("error"))
         if "result" in fields and fields["message"].get("parts"):
-            call_id = f"{self.batch}-r{fields['round']}-{fields['result']}"
+            call_id = f"{self.batch(fields)}-{fields['result']}"
             self.action.parts[call_id] = fields["message"]["parts"]
 
+    # --- compaction -------------------------------------------------------------------------------------
+
     def take_summary(self, fields: Mapping[str, Json]) -> None:
+        self.note_overflow()
+        self.busy = True
         self.action.draw(fields["id"], fields["at"])
-        reply = RecordedReply()
-        reply.close(
-            {"content": fields.get("content", ""), "metadata": fields.get("metadata", {})},
-            fields.get("error"),
-        )
-        reply.add_text(fields.get("content", ""))
+        self.reply = reply = RecordedReply()
         self.action.replies.append(reply)
+        reply.add_text(fields.get("content", ""))
+        reply.close(AssistantMessage("", metadata=fields.get("metadata", {})), fields.get("error"))
+
+    def take_mark(self, fields: Mapping[str, Json]) -> None:
+        self.note_overflow()
+        self.action.sections.append(str(fields["message"].get("content", "")))
+
+    def take_compaction(self, fields: Mapping[str, Json]) -> None:
+        if fields.get("trigger") == "manual":
+            self.end("PostCompact")
+
+    def note_overflow(self) -> None:
+        """Summarising goes on after a failed call only if the call was too long."""
+        if self.reply is not None and self.reply.error is not None:
+            self.reply.error["overflow"] = True
+
+    # --- tools ------------------------------------------------------------------------------------------
+
+    def batch(self, fields: Mapping[str, Json]) -> str:
+        return f"{self.execution}-r{fields['round']}"
+
+    def take_batch(self, fields: Mapping[str, Json]) -> None:
+        self.run.marks += 1
+        self.action.turnstile(self.batch(fields))
+        if self.segment is not None:
+            self.segment.max_parallel = fields.get("maxConcurrency")
 
     def take_result(self, fields: Mapping[str, Json]) -> None:
-        batch = f"{self.batch}-r{fields['round']}"
+        batch = self.batch(fields)
         call_id = f"{batch}-{fields['index']}"
+        cut = fields.get("errorCode") == INTERRUPTED
+        self.run.marks += 1
+        self.run.cut_in_reply_or_tool |= cut
         self.action.results[call_id] = dict(fields)
-        self.action.batches.setdefault(batch, []).append(call_id)
+        self.action.turnstile(batch).add(call_id, interrupted=cut)
 
     def take_original(self, fields: Mapping[str, Json]) -> None:
         self.action.originals[fields["callId"]] = fields["result"]
 
-    def take_hook(self, fields: Mapping[str, Json]) -> None:
-        key = (str(fields["hook"]), str(fields.get("callId") or ""))
-        self.action.hooks.setdefault(key, deque()).append(fields["outcome"])
-
     def take_decision(self, fields: Mapping[str, Json]) -> None:
-        self.action.decisions[f"{self.batch}-r{fields['round']}-{fields['index']}"] = dict(fields)
+        batch = self.batch(fields)
+        call_id = f"{batch}-{fields['index']}"
+        self.action.decisions[call_id] = dict(fields)
+        cut = bool((fields.get("answer") or {}).get(INTERRUPTED))
+        self.action.turnstile(batch).add(call_id, interrupted=cut)
 
     def take_answer(self, fields: Mapping[str, Json]) -> None:
-        self.action.answers.append(fields.get("answer"))
+        self.action.answers.append(dict(fields))
+
+    # --- what else there is -----------------------------------------------------------------------------
+
+    def take_hook(self, fields: Mapping[str, Json]) -> None:
+        hook, call_id = str(fields["hook"]), str(fields.get("callId") or "")
+        self.action.hooks.setdefault((hook, call_id), deque()).append(fields["outcome"])
+        if hook in ORDERED_HOOKS:
+            self.action.turnstile(call_id.rpartition("-")[0]).add(call_id)
+        elif hook in ("Stop", "StopFailure", "PostCompact") and not self.running:
+            self.busy = hook == "PostCompact" and self.action.event == "user"
+        elif hook == "PreCompact":
+            self.note_overflow()
+
+    def take_notice(self, fields: Mapping[str, Json]) -> None:
+        self.action.notices.append(str(fields.get("message")))
 
 
-_HANDLERS = {
-    "context_compact": _Taker.take_compaction,
-    "error": _Taker.take_error,
+_Handler: TypeAlias = Callable[[_Taker, Mapping[str, Json]], None]
+_HANDLERS: dict[str, _Handler] = {
     "run_start": _Taker.take_run,
     "run_end": _Taker.take_run_end,
+    "error": _Taker.take_error,
     "interrupted": _Taker.take_interruption,
     "provider_request": _Taker.take_request,
     "stream": _Taker.take_stream,
@@ -247,9 +277,13 @@ _HANDLERS = {
     "server_tool": _Taker.take_server_tool,
     "empty_reply": _Taker.take_empty_reply,
     "summary_call": _Taker.take_summary,
+    "compaction_marked": _Taker.take_mark,
+    "context_compact": _Taker.take_compaction,
+    "tool_batch_started": _Taker.take_batch,
     "tool_result": _Taker.take_result,
     "tool_original": _Taker.take_original,
-    "hook_executed": _Taker.take_hook,
     "permission_decided": _Taker.take_decision,
     "user_answered": _Taker.take_answer,
+    "hook_executed": _Taker.take_hook,
+    "notice": _Taker.take_notice,
 }

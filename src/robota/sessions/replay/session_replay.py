@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from msgspec import Struct, convert
+from msgspec.structs import replace
 
 from robota.core.errors import RobotaError
-from robota.core.events import HistoryMutation, TurnEvent
+from robota.core.events import TurnEvent
 from robota.core.history import HistoryEntry
-from robota.core.messages import Message, Part, Prompt
+from robota.core.messages import JsonObject, Message, Part, Prompt
 from robota.core.provider import ModelSettings, NativeWebTools
-from robota.sessions.conversation_restore import restore_conversation
+from robota.core.tool import Tool
+from robota.sessions.conversation_restore import RestoredConversation, restore_conversation
 from robota.sessions.permissions.rule_book import PermissionRules
-from robota.sessions.replay.comparison import Divergence, first_divergence
+from robota.sessions.replay.action import Action, Aside, Segment
+from robota.sessions.replay.comparison import Divergence, LogComparison
+from robota.sessions.replay.doubles import ReplayHooks, ReplayProvider, ReplayTool
 from robota.sessions.replay.memory_journal import MemoryJournalFile
-from robota.sessions.replay.recording import Action, Recording, Segment
-from robota.sessions.replay.world import ReplayHooks, ReplayProvider, ReplayTool, ReplayWorld
+from robota.sessions.replay.recording import Recording
+from robota.sessions.replay.world import ReplayWorld
 from robota.sessions.session import Session
 from robota.sessions.session_log import Expander, LogEntry, SessionLogReader
 from robota.sessions.session_logger import FileSessionLogger
 from robota.sessions.session_options import SessionOptions
+
+_MESSAGES = frozenset(("message", "compaction_marked"))
 
 
 class ReplayReport(Struct, frozen=True, kw_only=True):
@@ -35,101 +42,145 @@ class ReplayReport(Struct, frozen=True, kw_only=True):
     """The first difference to the recording."""
     stopped: bool = False
     """It was stopped at the wanted step."""
+    problems: tuple[str, ...] = ()
+    """What was wrong with the journal."""
 
     @property
     def identical(self) -> bool:
         return self.divergence is None
 
 
+class Changes(Struct, frozen=True, kw_only=True):
+    """What is not to be as it was recorded, to see where that leads."""
+
+    system_message: str | None = None
+    tools: tuple[Tool, ...] = ()
+    """These run in the place of the recorded results of the tools of the same names."""
+    options: Callable[[SessionOptions], SessionOptions] | None = None
+    """Gets the options of the replay and returns those to use."""
+
+
+UNCHANGED = Changes()
+
+
 async def replay_session(
     path: str | os.PathLike[str],
     *,
     until: int | None = None,
+    changes: Changes = UNCHANGED,
     on_event: Callable[[TurnEvent], object] | None = None,
 ) -> ReplayReport:
-    """Replay the journal at `path`; `until` stops once the conversation has that many messages.
+    """Replay the journal at `path`; `until` stops as soon as so many messages are recorded.
 
-    `on_event` sees every turn event of the replay. A journal that cannot be read raises.
+    `on_event` sees every turn event of the replay. Nothing is written, started or sent. A journal that
+    cannot be read raises.
     """
-    return await _Replay(os.fspath(path), until, on_event).run()
+    return await _Replay(os.fspath(path), until, changes, on_event).run()
 
 
 class _Replay:
-    def __init__(self, path: str, until: int | None, on_event: Callable[[TurnEvent], object] | None) -> None:
+    def __init__(
+        self,
+        path: str,
+        until: int | None,
+        changes: Changes,
+        on_event: Callable[[TurnEvent], object] | None,
+    ) -> None:
         self.path = path
         self.until = until
+        self.changes = changes
         self.on_event = on_event
         self.recording = Recording(path)
         self.entries: list[LogEntry] = []
-        self.stopped = False
+        self.messages: tuple[Message, ...] = ()
+        self.stopped = self.until == 0
 
     async def run(self) -> ReplayReport:
         divergence: Divergence | None = None
-        messages: tuple[Message, ...] = ()
         for at, segment in enumerate(self.recording.segments):
-            session, journal = self.make_session(segment)
-            steps = len(session.messages)
-            await self.perform(session, segment)
-            messages = tuple(session.messages)
-            replayed = self.expand(segment, journal)
-            self.entries += replayed
-            last = (
-                self.recording.segments[at + 1].first_seq if at + 1 < len(self.recording.segments) else None
-            )
-            divergence = first_divergence(
-                self.recorded(segment.first_seq, last),
-                replayed,
-                step=steps,
-                prefix=segment.crashed,
-            )
             if self.stopped or divergence is not None:
                 break
-        if self.stopped and divergence is not None and divergence.step >= (self.until or 0):
-            divergence = None  # only that it ended
+            part = _SegmentReplay(self, segment)
+            await part.perform()
+            self.messages = part.messages
+            self.entries += part.entries()
+            following = self.recording.segments[at + 1 : at + 2]
+            divergence = part.compare(following[0].first_seq if following else None)
         return ReplayReport(
-            messages=messages, entries=tuple(self.entries), divergence=divergence, stopped=self.stopped
+            messages=self.messages,
+            entries=tuple(self.entries),
+            divergence=divergence,
+            stopped=self.stopped,
+            problems=self.recording.problems,
         )
+
+
+class _SegmentReplay:
+    """What one process did to the session, done again."""
+
+    def __init__(self, replay: _Replay, segment: Segment) -> None:
+        self.replay = replay
+        self.segment = segment
+        self.world = ReplayWorld(segment, _do_aside)
+        session_id = str(segment.init.get("sessionId") or "")
+        self.journal = MemoryJournalFile(session_id, segment.first_seq - 1, self.note_record)
+        self.logger = FileSessionLogger("", session_id)
+        self.logger.journal.file = self.journal  # type: ignore[assignment]  # takes records as a file does
+        self.logger.journal.keep_inline = True
+        self.before = self.restore()
+        self.steps = self.before.steps
+        self.messages: tuple[Message, ...] = ()
+        self.replayed: list[LogEntry] | None = None
+        self.session = self.make_session(session_id)
+        self.world.follow(self.session)
+        if replay.on_event is not None:
+            self.session.events.subscribe(self.pass_on)
+
+    def restore(self) -> RestoredConversation:
+        """The conversation as the segment found it."""
+        earlier = self.segment.first_seq - 1
+        return restore_conversation(self.replay.path, until=earlier) if earlier else RestoredConversation()
 
     # --- the session ------------------------------------------------------------------------------------
 
-    def make_session(self, segment: Segment) -> tuple[Session, MemoryJournalFile]:
-        init = segment.init
-        session_id = str(init.get("sessionId") or "")
-        world = ReplayWorld(init, segment.start)
-        journal = MemoryJournalFile(session_id, segment.first_seq - 1)
-        logger = FileSessionLogger("", session_id)
-        logger.journal.file = journal  # type: ignore[assignment]  # takes records as a file does
-        logger.journal.keep_inline = True
-        checking = frozenset(init.get("selfChecking") or ())
-        earlier = segment.first_seq - 1
-        conversation = restore_conversation(self.path, until=earlier).store if earlier else None
-        session = Session(
+    def make_session(self, session_id: str) -> Session:
+        init, world, changes = self.segment.init, self.world, self.replay.changes
+        options = self.options()
+        if changes.options is not None:
+            options = changes.options(options)
+        return Session(
             provider=ReplayProvider(world),
             model=str(init.get("model") or ""),
-            tools=[
-                ReplayTool(schema, world, validates_arguments=schema["name"] in checking)
-                for schema in init.get("toolSchemas") or ()
-            ],
-            system_message=init.get("systemPrompt"),
+            tools=self.tools(init.get("toolSchemas") or ()),
+            system_message=init.get("systemPrompt")
+            if changes.system_message is None
+            else changes.system_message,
             cwd=str(init.get("cwd") or ""),
             permission_handler=world.approve if init.get("canAsk") else None,
             session_id=session_id,
-            conversation=conversation,
-            options=self.options(world, logger),
+            conversation=self.before.store if self.segment.first_seq > 1 else None,
+            options=options,
         )
-        world.follow(session)
-        if self.on_event is not None:
-            session.events.subscribe(self.on_event)
-        if self.until is not None:
-            session.events.on(HistoryMutation, lambda event: self.watch(session, event))
-        return session, journal
 
-    def options(self, world: ReplayWorld, logger: FileSessionLogger) -> SessionOptions:
-        init = world.init
+    def tools(self, schemas: Iterable[JsonObject]) -> list[Tool]:
+        checking = frozenset(self.segment.init.get("selfChecking") or ())
+        real = {tool.name: tool for tool in self.replay.changes.tools}
+        return [
+            ReplayTool(
+                schema,
+                self.world,
+                validates_arguments=schema["name"] in checking,
+                real=real.get(schema["name"]),
+            )
+            for schema in schemas
+        ]
+
+    def options(self) -> SessionOptions:
+        init, world = self.segment.init, self.world
         rules = init.get("permissions") or {}
         web = init.get("webTools") or {}
-        wanted = {name: bool((web.get(name) or {}).get("enabled")) for name in ("webSearch", "webFetch")}
-        return SessionOptions(
+        wanted = [bool((web.get(name) or {}).get("enabled")) for name in ("webSearch", "webFetch")]
+        options = SessionOptions(
             rules=PermissionRules(
                 mode=init.get("permissionMode", "default"),
                 allow=tuple(rules.get("allow", ())),
@@ -137,85 +188,107 @@ class _Replay:
                 ask=tuple(rules.get("ask", ())),
             ),
             judge=world,
-            save_rule=lambda _: None,
+            save_rule=world.save_rule,
             hook_port=ReplayHooks(world),
+            ask=world.answer,
             max_turns=int(init.get("maxTurns") or 0),
+            max_parallel_tools=self.segment.max_parallel,
             context_window=init.get("contextWindow"),
             auto_compact_threshold=init.get("autoCompactThreshold", False),
             compact_instructions=init.get("compactInstructions") or "",
+            compaction_sections=world.sections,
             settings=convert(init.get("options") or {}, ModelSettings),
-            native_web_tools=NativeWebTools(web_search=wanted["webSearch"], web_fetch=wanted["webFetch"])
-            if any(wanted.values())
-            else None,
             name=init.get("name"),
             agent_id=init.get("agentId") or "",
-            logger=logger,
+            logger=self.logger,
             ports=world.ports(),
         )
+        if not any(wanted):
+            return options
+        return replace(options, native_web_tools=NativeWebTools(web_search=wanted[0], web_fetch=wanted[1]))
 
-    def is_stopped(self) -> bool:
-        return self.stopped
+    # --- doing it again ---------------------------------------------------------------------------------
 
-    def watch(self, session: Session, event: HistoryMutation) -> None:
-        if self.until is not None and event.index + 1 >= self.until:
-            self.stopped = True
-            session.abort()
-
-    # --- the actions ------------------------------------------------------------------------------------
-
-    async def perform(self, session: Session, segment: Segment) -> None:
-        judge = session.options.judge
-        assert isinstance(judge, ReplayWorld)
-        for action in segment.actions:
-            if self.is_stopped():
-                return
-            judge.begin(action)
-            if segment.crashed and action is segment.actions[-1]:
-                action.interrupted = True  # the process ended here; for the session that is a stop
-            await _ACTIONS[action.event](session, action)
-
-    def expand(self, segment: Segment, journal: MemoryJournalFile) -> list[LogEntry]:
-        """The entries of what the replay wrote; earlier segments are known from the recording."""
-        expander = Expander()
-        for record, fields in SessionLogReader(self.path).records():
-            if record.seq >= segment.first_seq:
+    async def perform(self) -> None:
+        for action in self.segment.actions:
+            if self.replay.stopped:
                 break
-            for _ in expander.expand(record, fields):
-                pass
-        return [entry for record, fields in journal.records for entry in expander.expand(record, fields)]
+            self.prepare(action)
+            self.world.begin(action)
+            with suppress(RobotaError):  # how it ended is in the log
+                await _ACTIONS[action.event](self.session, action)
+            self.world.end()
+        if not self.replay.stopped:
+            self.messages = tuple(self.session.messages)
 
-    def recorded(self, first: int, last: int | None) -> list[LogEntry]:
-        return [
-            entry
-            for entry in SessionLogReader(self.path)
-            if entry["seq"] >= first and (last is None or entry["seq"] < last)
-        ]
+    def prepare(self, action: Action) -> None:
+        """What was changed before the action and shows only in it."""
+        agent = self.session.agent
+        if action.system is not None and self.replay.changes.system_message is None:
+            agent.system_message = action.system
+        if action.tools is not None:
+            agent.tools = self.tools(action.tools)
+
+    def note_record(self, event: str) -> None:
+        if event in _MESSAGES:
+            self.steps += 1
+            if self.steps == self.replay.until:
+                self.replay.stopped = self.journal.closed_for_more = True
+                self.messages = tuple(self.session.messages)
+                self.session.abort()
+                return
+        self.world.note_record(event)
+
+    def pass_on(self, event: TurnEvent) -> None:
+        assert self.replay.on_event is not None
+        if not self.replay.stopped:
+            self.replay.on_event(event)
+
+    # --- comparing --------------------------------------------------------------------------------------
+
+    def entries(self) -> list[LogEntry]:
+        """The log of what the replay wrote; what came before the segment is known from the recording."""
+        if self.replayed is None:
+            expander = Expander()
+            for record, fields in self.records_before():
+                for _ in expander.expand(record, fields):
+                    pass
+            self.replayed = [entry for record in self.journal.records for entry in expander.expand(*record)]
+        return self.replayed
+
+    def records_before(self) -> Iterator[tuple[Any, Any]]:
+        for record, fields in SessionLogReader(self.replay.path).records():
+            if record.seq >= self.segment.first_seq:
+                return
+            yield record, fields
+
+    def compare(self, following: int | None) -> Divergence | None:
+        comparison = LogComparison(step=self.before.steps, sizes=not self.replay.recording.redacted)
+        prefix = self.world.cut or self.replay.stopped
+        return comparison.first_divergence(self.recorded(following), self.entries(), prefix=prefix)
+
+    def recorded(self, following: int | None) -> Iterator[LogEntry]:
+        for entry in SessionLogReader(self.replay.path):
+            if following is not None and entry["seq"] >= following:
+                return
+            if entry["seq"] >= self.segment.first_seq:
+                yield entry
 
 
 async def _prompt(session: Session, action: Action) -> None:
     data = action.data
-    prompt: Prompt = data.get("prompt") or data.get("input") or ""
-    if data.get("parts"):
+    prompt: Prompt = data["input"] if data.get("prompt") is None else data["prompt"]
+    if data.get("parts") is not None:
         prompt = convert(data["parts"], list[Part])
-    try:
-        await session.run(prompt, raw_input=data.get("input"))
-    except RobotaError:
-        return  # how it ended is in the log
+    await session.run(prompt, raw_input=data.get("input"))
 
 
 async def _compact(session: Session, action: Action) -> None:
-    try:
-        await session.compact(action.data.get("instructions"))
-    except RobotaError:
-        return  # how it ended is in the log
+    await session.compact(action.data.get("instructions"))
 
 
 async def _clear(session: Session, action: Action) -> None:
     session.clear_history()
-
-
-async def _add_entry(session: Session, action: Action) -> None:
-    session.add_history_entry(convert(action.data["entry"], HistoryEntry))
 
 
 async def _inject(session: Session, action: Action) -> None:
@@ -224,17 +297,27 @@ async def _inject(session: Session, action: Action) -> None:
 
 
 async def _mark(session: Session, action: Action) -> None:
+    """A mark that was there when the conversation was copied."""
     message: Any = action.message
+    session.life.scribe.open()
     session.agent.conversation.restore_mark(message)
-    session.life.scribe.announce(message, len(session.messages) - 1)
+    session.life.scribe.announce(message, len(session.agent.conversation) - 1)
 
 
 async def _change(session: Session, action: Action) -> None:
-    setattr(session, _ATTRIBUTES[action.data["change"]], action.data.get("value"))
+    _do_aside(session, (action.event, action.data))
 
 
 async def _shut_down(session: Session, action: Action) -> None:
     await session.shutdown(action.data.get("reason", "other"))
+
+
+def _do_aside(session: Session, aside: Aside) -> None:
+    event, fields = aside
+    if event == "history_entry":
+        session.add_history_entry(convert(fields["entry"], HistoryEntry))
+    else:
+        setattr(session, _ATTRIBUTES[str(fields["change"])], fields.get("value"))
 
 
 _ATTRIBUTES = {
@@ -247,7 +330,7 @@ _ACTIONS = {
     "user": _prompt,
     "compact": _compact,
     "history_cleared": _clear,
-    "history_entry": _add_entry,
+    "history_entry": _change,
     "message": _inject,
     "compaction_marked": _mark,
     "session_change": _change,

@@ -1,78 +1,132 @@
 """The recorded world: whatever a session asks of the outside, it gets what it got the first time.
 
-When the recording has no more to give, that is where the user stopped the session, so it is stopped again;
-unless nobody had stopped it: then the code asks for something it did not ask for before.
+When the recording has no more to give, that is where the user stopped the session, or where its process
+ended: it is stopped again. Unless nobody had stopped it: then the code asks for something it did not ask for
+before, and is told so.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from msgspec import convert
 
-from robota.core.errors import RobotaError
-from robota.core.events import ToolEnded, ToolStarted
-from robota.core.hooks import HookOutcome
-from robota.core.messages import Json, JsonObject
+from robota.core.events import (
+    PermissionDecided,
+    ProviderResponseRaw,
+    RunStarted,
+    ToolBatchStarted,
+    ToolEnded,
+    ToolStarted,
+)
+from robota.core.messages import Json
 from robota.core.ports import Ports
-from robota.core.provider import Capabilities, ChatRequest, Chunk, NativePayload, NativeWebTool, TextChunk
-from robota.core.tool import ToolContext, ToolResult
+from robota.core.tool import ToolResult
+from robota.sessions.compaction.sections import CompactionSection, read_sections
 from robota.sessions.permissions.approval import ApprovalRequest, PermissionAnswer, answer_from_record
+from robota.sessions.permissions.consultation import Fault
 from robota.sessions.permissions.judgement import Judgement
-from robota.sessions.replay.recording import Action
+from robota.sessions.replay.action import Action, Aside, RecordedRun, Segment
+from robota.sessions.replay.recording import INTERRUPTED, UNCOUNTED
+from robota.sessions.replay.turnstile import ReplayMismatch, Turnstile
 
 if TYPE_CHECKING:
-    from robota.core.hooks.matching import MatchesRule
     from robota.core.tool_batch import PreparedCall
     from robota.sessions.permissions.judgement import Terms
     from robota.sessions.session import Session
 
-INTERRUPTED = "interrupted"
-
-
-class ReplayMismatch(RobotaError):
-    """The session asks for something that it did not ask for when it was recorded."""
-
-    code = "REPLAY_MISMATCH"
+NOT_SAVED = "The rule {rule} counts for this session only, it could not be saved: "
 
 
 class ReplayWorld:
     """Holds the action being replayed; every port answers from it."""
 
-    def __init__(self, init: Mapping[str, Json], start: Action) -> None:
-        self.init = init
-        self.action = start
+    def __init__(self, segment: Segment, do_aside: Callable[[Session, Aside], None]) -> None:
+        self.init: Mapping[str, Json] = segment.init
+        self.action = segment.start
         self.session: Session | None = None
-        self.mismatch: str = ""
+        self.cut = False
+        """The recording ended in the middle of something."""
+        self._last = segment.actions[-1] if segment.actions and not segment.closed else None
+        self._do_aside = do_aside
+        self._clock = 0
+        self._marks = 0
+        self._run: RecordedRun | None = None
         self._spare = 0
         self._timed: dict[Any, str] = {}
-        self._ended: dict[str, asyncio.Event] = {}
-
-    def begin(self, action: Action) -> None:
-        self.action = action
-        self._ended.clear()
+        self._judged: set[str] = set()
 
     def follow(self, session: Session) -> None:
         self.session = session
+        session.events.on(RunStarted, self.note_run)
+        session.events.on(ProviderResponseRaw, self.note_mark)
+        session.events.on(ToolBatchStarted, self.note_mark)
         session.events.on(ToolStarted, self.note_start)
         session.events.on(ToolEnded, self.note_end)
+        session.events.on(PermissionDecided, self.note_decision)
 
-    async def stop_here(self, what: str) -> NoReturn:
-        """There is nothing more on record."""
-        if not self.action.interrupted:
-            self.mismatch = self.mismatch or what
-            raise ReplayMismatch(f"The recording has no {what} at this point.")
+    def begin(self, action: Action) -> None:
+        self.action = action
+        self._clock = 0
+        self._judged.clear()
+        self.do_asides()
+
+    def end(self) -> None:
+        """What was not done in its place by other code is done now."""
+        for clock in sorted(self.action.asides):
+            self._clock = clock
+            self.do_asides()
+
+    # --- where the session was stopped ------------------------------------------------------------------
+
+    async def stop_here(self, what: str, *, after_end: bool = False) -> NoReturn:
+        """There is nothing more on record. `after_end`: also an action whose end is known may lack this."""
+        action = self.action
+        if not action.interrupted:
+            if action is not self._last or (action.finished and not after_end):
+                raise ReplayMismatch(f"The recording has no {what} at this point.")
+            self.cut = True
         await self.abort()
 
     async def abort(self) -> NoReturn:
         """Stop the session where the user stopped it."""
-        assert self.session is not None
-        self.session.abort()
+        session = self.session
+        if session is None or not session.is_running:
+            raise ReplayMismatch("The recording ends at this point.")
+        session.abort()
         await asyncio.get_running_loop().create_future()
         raise AssertionError("nothing sets this future")
+
+    def note_run(self, event: RunStarted) -> None:
+        self._run = self.action.runs.popleft() if self.action.runs else None
+        self._marks = 0
+        self.note_mark(event)
+
+    def note_mark(self, event: object) -> None:
+        """A run that was stopped while it waited for nothing is stopped after the same event."""
+        self._marks += 1
+        run = self._run
+        if run is not None and run.stopped_between and self._marks == run.marks and self.session is not None:
+            self.session.agent.abort()
+
+    def note_record(self, event: str) -> None:
+        """The session wrote a record."""
+        if event not in UNCOUNTED:
+            self._clock += 1
+            self.do_asides()
+
+    def do_asides(self) -> None:
+        for aside in self.action.asides.pop(self._clock, ()):
+            self.meanwhile(aside)
+
+    def meanwhile(self, aside: Aside) -> None:
+        """Do what was done to the session while it was at work."""
+        assert self.session is not None
+        clock = self._clock
+        self._do_aside(self.session, aside)
+        self._clock = clock  # their own records were not counted
 
     # --- clock and ids ------------------------------------------------------------------------------------
 
@@ -93,54 +147,66 @@ class ReplayWorld:
         call_id = self._timed.pop(asyncio.current_task(), "")
         return float(self.action.results.get(call_id, {}).get("duration", 0.0))
 
+    # --- tools --------------------------------------------------------------------------------------------
+
+    def turnstile(self, call_id: str) -> Turnstile:
+        return self.action.turnstile(call_id.rpartition("-")[0])
+
     def note_start(self, event: ToolStarted) -> None:
         self._timed[asyncio.current_task()] = event.call_id
 
     def note_end(self, event: ToolEnded) -> None:
-        self.ended(event.call_id).set()
+        self.turnstile(event.call_id).passed(event.call_id, last=True)
+        self.note_mark(event)
 
-    def ended(self, call_id: str) -> asyncio.Event:
-        return self._ended.setdefault(call_id, asyncio.Event())
-
-    # --- tools --------------------------------------------------------------------------------------------
-
-    async def result(self, call_id: str) -> ToolResult:
-        """What a call gave, when it is its turn to end."""
+    async def take_turn(self, call_id: str) -> None:
+        """Wait until it is this call's turn to end; a call that was interrupted is interrupted again."""
+        await self.turnstile(call_id).wait(call_id)
         recorded = self.action.results.get(call_id)
         if recorded is None:
             await self.stop_here(f"result of the call {call_id}")
-        order = self.action.batches[call_id.rpartition("-")[0]]
-        for earlier in order[: order.index(call_id)]:
-            if self.action.results[earlier].get("errorCode") != INTERRUPTED:
-                await self.ended(earlier).wait()
         if recorded.get("errorCode") == INTERRUPTED and self.action.interrupted:
-            for other in order:
-                if self.action.results[other].get("errorCode") != INTERRUPTED:
-                    await self.ended(other).wait()
             await self.abort()
+
+    def result(self, call_id: str) -> ToolResult:
+        """What a call gave, before hooks had their say."""
         original = self.action.originals.get(call_id)
         if original is not None:
             return convert(original, ToolResult)
+        recorded = self.action.results[call_id]
         outcome = recorded.get("outcome", "success")
-        return convert(
-            {
-                "content": recorded.get("content", ""),
-                "ok": outcome == "success",
-                "denied": outcome == "denied",
-                "error": recorded.get("error"),
-                "error_code": recorded.get("errorCode"),
-                "metadata": recorded.get("metadata", {}),
-                "parts": self.action.parts.get(call_id, ()),
-            },
-            ToolResult,
-        )
+        fields = {
+            "content": recorded.get("content", ""),
+            "ok": outcome == "success",
+            "denied": outcome == "denied",
+            "error": recorded.get("error"),
+            "error_code": recorded.get("errorCode"),
+            "metadata": recorded.get("metadata", {}),
+            "parts": self.action.parts.get(call_id, ()),
+        }
+        return convert(fields, ToolResult)
+
+    async def answer(self, question: Json) -> Json:
+        """What the user answered to a tool."""
+        if not self.action.answers:
+            await self.stop_here("answer of the user")
+        return self.action.answers.popleft().get("answer")
 
     # --- permissions --------------------------------------------------------------------------------------
 
+    def note_decision(self, event: PermissionDecided) -> None:
+        call_id = str(event.data.get("callId"))
+        self.turnstile(call_id).passed(call_id)
+
     async def judge(self, call: PreparedCall, terms: Terms) -> Judgement:
-        judged = self.action.decisions.get(call.call_id, {}).get("judged")
+        call_id = call.call_id
+        if call_id not in self._judged:  # later ones may hold what others wait for
+            self._judged.add(call_id)
+            await self.turnstile(call_id).wait(call_id)
+        judged = self.action.decisions.get(call_id, {}).get("judged")
         if not judged:
-            await self.stop_here(f"decision about the call {call.call_id}")
+            await self.turnstile(call_id).wait_for_all()
+            await self.stop_here(f"decision about the call {call_id}")
         return convert(judged.pop(0), Judgement)
 
     def offer(self, call: PreparedCall, terms: Terms) -> Sequence[str]:
@@ -155,96 +221,22 @@ class ReplayWorld:
         answer = self.action.decisions.get(request.call_id, {}).get("answer")
         if answer is None:
             return None
-        if answer.get("interrupted"):
+        if answer.get(INTERRUPTED):
+            await self.turnstile(request.call_id).wait_for_all()
             await self.abort()
         if "error" in answer:
-            wrong: str = _wrong_answer(str(answer["error"]))
-            return wrong
+            fault: Any = Fault(str(answer["error"]))  # what a handler that broke comes down to
+            return fault  # type: ignore[no-any-return]  # only a handler of ours may say it so
         return answer_from_record(answer)
 
+    def save_rule(self, rule: str) -> Any:
+        """Saving a rule fails again in the same words."""
+        complaint = NOT_SAVED.format(rule=rule)
+        failed = next((said for said in self.action.notices if said.startswith(complaint)), None)
+        return None if failed is None else Fault(failed.removeprefix(complaint))
 
-class ReplayProvider:
-    """A recorded session as a provider: each call gets the next reply on record."""
+    # --- compaction -------------------------------------------------------------------------------------
 
-    def __init__(self, world: ReplayWorld) -> None:
-        self._world = world
-        self.name = str(world.init.get("provider") or "replay")
-        web = world.init.get("webTools") or {}
-        self.capabilities = Capabilities(
-            web_search=_web_tool(web.get("webSearch")), web_fetch=_web_tool(web.get("webFetch"))
-        )
-
-    async def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk, None]:
-        world = self._world
-        replies = world.action.replies
-        if not replies:
-            await world.stop_here("reply of the model")
-        reply = replies.popleft()
-        for chunk in reply.chunks:
-            if request.want_raw or not isinstance(chunk, NativePayload | TextChunk):
-                yield chunk
-            elif isinstance(chunk, TextChunk):
-                yield TextChunk(chunk.text)
-        if reply.interrupted:
-            await world.abort()
-        failure = reply.failure()
-        if failure is not None:
-            raise failure
-
-
-class ReplayTool:
-    """A tool whose results are on record."""
-
-    def __init__(self, schema: JsonObject, world: ReplayWorld, *, validates_arguments: bool) -> None:
-        self.name: str = schema["name"]
-        self.description: str = schema.get("description", "")
-        self.parameters: JsonObject = schema.get("parameters", {"type": "object"})
-        self.validates_arguments = validates_arguments
-        self._world = world
-
-    async def run(self, arguments: JsonObject, context: ToolContext) -> ToolResult:
-        return await self._world.result(context.call_id)
-
-
-class ReplayHooks:
-    """Hooks whose outcomes are on record."""
-
-    def __init__(self, world: ReplayWorld) -> None:
-        self._world = world
-        self._events = frozenset(world.init.get("hookEvents") or ())
-
-    def has(self, event: str) -> bool:
-        return event in self._events
-
-    async def fire(
-        self,
-        event: str,
-        hook_input: Mapping[str, Json],
-        *,
-        call_id: str = "",
-        matches_rule: MatchesRule | None = None,
-    ) -> HookOutcome:
-        if not self.has(event):
-            return HookOutcome(event=event)
-        world = self._world
-        outcomes: deque[JsonObject] = world.action.hooks.get((event, call_id)) or deque()
-        if not outcomes:
-            await world.stop_here(f"outcome of {event} hooks")
-        outcome = convert(outcomes.popleft(), HookOutcome)
-        assert world.session is not None
-        world.session.life.scribe.report_hooks(outcome, call_id)
-        return outcome
-
-
-def _web_tool(described: Json) -> NativeWebTool:
-    said = described or {}
-    return NativeWebTool(supported=bool(said.get("supported")), enabled=bool(said.get("enabled")))
-
-
-def _wrong_answer(error: str) -> Any:
-    """A handler that broke or answered nonsense breaks again in the same words."""
-    odd = error.removeprefix("it answered with ")
-    if odd != error:
-        return type(odd, (), {})()
-    name, _, text = error.partition(": ")
-    raise type(name or "RuntimeError", (Exception,), {})(text)
+    def sections(self) -> Sequence[CompactionSection]:
+        """What code wrote into the summary."""
+        return read_sections(self.action.sections.popleft()) if self.action.sections else ()

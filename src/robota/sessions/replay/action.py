@@ -1,0 +1,101 @@
+"""What was done to a session, and what the world answered while it was carried out."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TypeAlias
+
+from robota.core.messages import Json, JsonObject, Message
+from robota.sessions.replay.recorded_reply import RecordedReply
+from robota.sessions.replay.turnstile import Turnstile
+
+Aside: TypeAlias = tuple[str, Mapping[str, Json]]
+"""Event and fields of something done from outside in the middle of an action."""
+
+
+class RecordedRun:
+    """One run of the agent, as far as it matters for where it was stopped."""
+
+    __slots__ = ("cut_in_reply_or_tool", "interrupted", "marks")
+
+    def __init__(self) -> None:
+        self.marks = 0
+        """Its beginning, replies, batches and results: the places between which a run can be stopped."""
+        self.interrupted = False
+        self.cut_in_reply_or_tool = False
+        """Something that was under way shows the interruption."""
+
+    @property
+    def stopped_between(self) -> bool:
+        """It was stopped when nothing was awaited: after the last of its marks."""
+        return self.interrupted and not self.cut_in_reply_or_tool
+
+
+class Action:
+    """One thing done to the session from outside: a prompt, a compaction, an injected message."""
+
+    __slots__ = (
+        "answers", "asides", "clock", "data", "decisions", "event", "finished", "hooks", "ids", "interrupted",
+        "message", "notices", "originals", "parts", "replies", "results", "runs", "sections", "system",
+        "times", "tools", "turnstiles",
+    )  # fmt: skip
+
+    def __init__(self, event: str, data: Mapping[str, Json], message: Message | None = None) -> None:
+        self.event = event
+        self.data = data
+        self.message = message
+        """Of an injected message."""
+        self.clock = 0
+        """Records so far, those aside whose number depends on timing."""
+        self.asides: dict[int, list[Aside]] = {}
+        """By the state of the clock when they happened."""
+        self.ids: deque[str] = deque()
+        self.times: deque[float] = deque()
+        self.runs: deque[RecordedRun] = deque()
+        self.replies: deque[RecordedReply] = deque()
+        self.hooks: dict[tuple[str, str], deque[JsonObject]] = {}
+        self.decisions: dict[str, JsonObject] = {}
+        self.answers: deque[JsonObject] = deque()
+        self.results: dict[str, JsonObject] = {}
+        """Call id -> fields of the `tool_result` record."""
+        self.turnstiles: dict[str, Turnstile] = {}
+        """Batch id -> the order of what its calls did."""
+        self.originals: dict[str, JsonObject] = {}
+        self.parts: dict[str, Json] = {}
+        self.notices: list[str] = []
+        self.sections: deque[str] = deque()
+        """Texts of the compaction marks, for what code wrote into them."""
+        self.system: str | None = None
+        """The system message that was new in this action."""
+        self.tools: list[JsonObject] | None = None
+        """The schemas of the tools, when they were new in this action."""
+        self.interrupted = False
+        self.finished = False
+        """Its end is on record, too."""
+
+    def draw(self, message_id: str, moment: datetime | str) -> None:
+        """An id and a time were taken for a message."""
+        stamp = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
+        self.ids.append(message_id)
+        self.times.append(stamp.timestamp())
+
+    def turnstile(self, batch: str) -> Turnstile:
+        return self.turnstiles.setdefault(batch, Turnstile())
+
+
+class Segment:
+    """What one process did to the session: from its beginning, or from where it was resumed."""
+
+    __slots__ = ("actions", "closed", "first_seq", "init", "max_parallel", "start")
+
+    def __init__(self, init: Mapping[str, Json], first_seq: int) -> None:
+        self.init = init
+        self.first_seq = first_seq
+        self.start = Action("session_init", {})
+        """What the session learnt before its first action."""
+        self.actions: list[Action] = []
+        self.max_parallel: int | None = None
+        self.closed = False
+        """The session was shut down; without that, the record may end anywhere."""
