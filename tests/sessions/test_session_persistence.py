@@ -284,9 +284,8 @@ async def test_two_processes_cannot_write_to_one_session(tmp_path: Path) -> None
 
 async def test_a_refused_session_works_as_soon_as_it_is_free(tmp_path: Path) -> None:
     studio = Studio(tmp_path, "mine", system=None)
-    with held_by_another_process(studio.kept):
-        with pytest.raises(SessionLockedError):
-            await studio.session.run("hello")
+    with held_by_another_process(studio.kept), pytest.raises(SessionLockedError):
+        await studio.session.run("hello")
 
     assert await studio.session.run("hello") == "mine"
     assert "hello" in studio.path.read_text()
@@ -476,7 +475,7 @@ async def test_a_store_without_a_journal_gets_a_record_after_each_prompt(tmp_pat
     assert saved[0].system_prompt == "Terse."
 
 
-# --- what a conversation is made of ---------------------------------------------------------------------------
+# --- what a conversation is made of ------------------------------------------------------------------------
 
 
 async def test_messages_and_history_are_two_views_of_one_conversation(tmp_path: Path) -> None:
