@@ -16,6 +16,9 @@ _MODULES = {
     "robota.core.robota": "AgentConfig Robota",
     "robota.core.tool": "ToolContext ToolResult",
     "robota.core.turn": "RunResult",
+    "robota.sdk.assembly": "create_project_session_store",
+    "robota.sessions.session": "Session",
+    "robota.sessions.session_options": "SessionOptions",
     "robota.tools.function_tool": "tool",
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}

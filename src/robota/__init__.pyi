@@ -10,4 +10,7 @@ from robota.core.robota import Robota as Robota
 from robota.core.tool import ToolContext as ToolContext
 from robota.core.tool import ToolResult as ToolResult
 from robota.core.turn import RunResult as RunResult
+from robota.sdk.assembly import create_project_session_store as create_project_session_store
+from robota.sessions.session import Session as Session
+from robota.sessions.session_options import SessionOptions as SessionOptions
 from robota.tools.function_tool import tool as tool

@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 
 HEADER = '"""What type checkers see; written by `python -m robota._stubs`."""\n\n'
-PACKAGES = ("robota", "robota.core", "robota.tools", "robota.sdk")
+PACKAGES = ("robota", "robota.core", "robota.sessions", "robota.tools", "robota.sdk")
 
 
 def stub_text(modules: Mapping[str, str], *, version: bool = False) -> str:

@@ -18,7 +18,7 @@ class Terminal:
         self.pid, self.master = pty.fork()
         if self.pid == 0:
             os.chdir(cwd)
-            kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+            kept = {name: os.environ[name] for name in ("PATH", "HOME", "ROBOTA_HOME") if name in os.environ}
             env = {**kept, "ROBOTA_BASE_URL": f"{server.url}/v1", "ROBOTA_MODEL": "scripted", "TERM": "dumb"}
             os.execve(sys.executable, [sys.executable, "-m", "robota"], env)
 
@@ -69,12 +69,12 @@ def test_a_question_is_answered_by_the_user_and_only_yes_means_yes(tmp_path: Pat
         terminal = Terminal(tmp_path, server)
         terminal.wait_for("robota> ")
         terminal.type("first\n")
-        terminal.wait_for("[y/N] ")
+        terminal.wait_for("N] ")
         terminal.type("\n")
         terminal.wait_for("Refused.")
         terminal.wait_for("robota> ")
         terminal.type("second\n")
-        terminal.wait_for("[y/N] ")
+        terminal.wait_for("N] ")
         terminal.type("y\n")
         terminal.wait_for("Done.")
         terminal.wait_for("robota> ")
@@ -103,7 +103,7 @@ def test_ctrl_c_at_a_question_ends_the_turn_and_the_next_prompt_works(tmp_path: 
         terminal = Terminal(tmp_path, server)
         terminal.wait_for("robota> ")
         terminal.type("first\n")
-        terminal.wait_for("[y/N] ")
+        terminal.wait_for("N] ")
         terminal.type("\x03")
         terminal.wait_for("robota> ")
         terminal.type("second\n")
@@ -122,7 +122,7 @@ def test_a_question_hides_nothing_of_what_would_run(tmp_path: Path) -> None:
         terminal = Terminal(tmp_path, server)
         terminal.wait_for("robota> ")
         terminal.type("go\n")
-        terminal.wait_for("[y/N] ")
+        terminal.wait_for("N] ")
         terminal.type("\n")
         terminal.wait_for("Refused.")
         terminal.wait_for("robota> ")

@@ -13,7 +13,7 @@ from robota.testing.model_server import ModelServer
 
 
 def environment(**more: str) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "ROBOTA_HOME") if name in os.environ}
     return {**kept, "PYTHONIOENCODING": "utf-8", **more}
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from robota.core.messages import ToolMessage
-from robota.sdk.assembly import ApprovalRequest, Rules, create_agent
+from robota.sdk.assembly import ApprovalRequest, PermissionRules, SessionRequest, create_session
 from robota.testing import ScriptedProvider, call
 
 pytestmark = pytest.mark.anyio
@@ -41,12 +41,13 @@ def project(tmp_path: Path) -> Path:
 
 
 async def results(
-    project: Path, *calls: object, rules: Rules | None = None, person: Person | None = None
+    project: Path, *calls: object, rules: PermissionRules | None = None, person: Person | None = None
 ) -> list[str]:
     provider = ScriptedProvider(*[[one] for one in calls], "done")  # type: ignore[list-item]
-    agent = create_agent(provider, model="m", cwd=str(project), rules=rules, approve=person)
-    await agent.run("go")
-    return [message.content for message in agent.messages if isinstance(message, ToolMessage)]
+    request = SessionRequest(cwd=str(project), rules=rules or PermissionRules(), approve=person)
+    session = create_session(provider, model="m", request=request)
+    await session.run("go")
+    return [message.content for message in session.messages if isinstance(message, ToolMessage)]
 
 
 async def test_files_of_the_project_are_read_without_a_question(project: Path) -> None:
@@ -98,7 +99,7 @@ async def test_writing_elsewhere_asks_every_time_also_when_edits_are_accepted(
         call("Write", "a", file_path=str(elsewhere / "one"), content="1"),
         call("Write", "b", file_path=str(elsewhere / "two"), content="2"),
         call("Write", "c", file_path="three", content="3"),
-        rules=Rules(mode="acceptEdits"),
+        rules=PermissionRules(mode="acceptEdits"),
         person=person,
     )
 
@@ -113,7 +114,7 @@ async def test_a_file_that_may_not_be_read_is_not_found_by_a_search(project: Pat
         project,
         call("Grep", "a", pattern="milk"),
         call("Glob", "b", pattern="**/*"),
-        rules=Rules(deny=("Read(.env)",)),
+        rules=PermissionRules(deny=("Read(.env)",)),
     )
 
     assert "notes.txt" in found
@@ -134,7 +135,7 @@ async def test_the_user_may_refuse_a_command(project: Path) -> None:
 async def test_a_rule_of_the_users_own_goes_before_the_question_about_elsewhere(
     project: Path, elsewhere: Path
 ) -> None:
-    rules = Rules(allow=(f"Read({elsewhere}/**)",))
+    rules = PermissionRules(allow=(f"Read({elsewhere}/**)",))
 
     [content] = await results(project, call("Read", file_path=str(elsewhere / "secret.txt")), rules=rules)
 

@@ -13,11 +13,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
-from robota.core.events import Noticed, ProviderRetried, TextDelta, ToolEnded, ToolStarted, TurnEvent
+from robota.core.errors import AbortError, RobotaError
+from robota.core.events import (
+    Noticed,
+    ProviderRetried,
+    RunCompleted,
+    TextDelta,
+    ToolEnded,
+    ToolStarted,
+    TurnEvent,
+)
 from robota.core.plain_text import strip_controls
 
 if TYPE_CHECKING:
-    from robota.sdk.assembly import Agent, ApprovalRequest
+    from robota.sdk.assembly import ApprovalRequest, Session
 
 ARGUMENT_WIDTH = 80
 
@@ -47,6 +56,8 @@ class LinePrinter:
                 self.remark(f"… {_one_line(message)} Trying again in {delay:.1f} s (attempt {attempt}).")
             case Noticed(message=message):
                 self.remark(message)
+            case RunCompleted(stop_reason="context_overflow", text=text):
+                self.write(strip_controls(text))  # the engine's own words do not stream
             case _:
                 return
 
@@ -73,50 +84,60 @@ class LinePrinter:
             self.write("\n")
 
 
-async def take_turn(agent: Agent, prompt: str, printer: LinePrinter) -> int:
+async def take_turn(session: Session, prompt: str, printer: LinePrinter) -> int:
     """Run one prompt and show it; the exit code it deserves."""
-    with _ctrl_c_aborts(agent):
+    with _ctrl_c_aborts(session):
 
         def show(event: TurnEvent) -> None:
             printer.show(event)
             if printer.reader_is_gone:
-                agent.abort()
+                session.abort()
 
-        stop = agent.events.subscribe(show)
+        stop = session.events.subscribe(show)
         try:
-            result = await agent.run(prompt)
+            await session.run(prompt)
+            code, said = 0, ""
+        except AbortError:
+            code, said = 130, "Interrupted by user."
+        except RobotaError as error:
+            code, said = 1, f"robota: {strip_controls(str(error))}"
         finally:
             stop()
     if printer.reader_is_gone:
         if printer.failure is not None:
             print(f"robota: The answer could not be written: {printer.failure}.", file=printer.err)
         return 1
-    if result.error is not None:
-        printer.end()
-        print(f"robota: {strip_controls(str(result.error))}", file=printer.err)
-        return 1
-    if result.stop_reason == "context_overflow":
-        printer.write(strip_controls(result.text))  # the engine's own words do not stream
     printer.end()
-    if result.interrupted:
-        print("Interrupted by user.", file=printer.err)
-        return 130
-    return 0
+    if said:
+        print(said, file=printer.err)
+    return code
 
 
-async def ask_on_terminal(request: ApprovalRequest) -> bool:
+async def ask_on_terminal(request: ApprovalRequest) -> bool | str:
     """The question of the line prompt; anything but a clear yes is a no, and Ctrl-C ends the turn."""
     print(f"\n[Permission Required] Tool: {request.tool_name}", file=sys.stderr)
     for name, value in request.tool_input.items():
-        shown = "\n".join(f"    | {visible(line)}" for line in str(value).split("\n"))
-        print(f"  {name}:\n{shown}", file=sys.stderr)
+        print(f"  {name}:\n{_quoted(str(value))}", file=sys.stderr)
+    if request.diff:
+        print(f"  changes:\n{_quoted(request.diff)}", file=sys.stderr)
     print(f"  {request.reason}", file=sys.stderr)
+    choices = "y/N"
+    if request.rule:
+        choices = "y/a/N"
+        print(f"  a: for this session also whatever fits {visible(request.rule)}", file=sys.stderr)
     try:
-        answer = read_line("Allow once? [y/N] ")
+        answer = read_line(f"Allow once? [{choices}] ")
     except KeyboardInterrupt:
         signal.raise_signal(signal.SIGINT)
         return False
-    return answer is not None and answer.strip().lower() in ("y", "yes")
+    word = (answer or "").strip().lower()
+    if request.rule and word in ("a", "always"):
+        return "allow-session"
+    return word in ("y", "yes")
+
+
+def _quoted(text: str) -> str:
+    return "\n".join(f"    | {visible(line)}" for line in text.split("\n"))
 
 
 def read_line(question: str) -> str | None:
@@ -153,9 +174,9 @@ def visible(text: str) -> str:
 
 
 @contextmanager
-def _ctrl_c_aborts(agent: Agent) -> Iterator[None]:
+def _ctrl_c_aborts(session: Session) -> Iterator[None]:
     """While a turn runs, Ctrl-C stops the turn, not the program."""
-    before = signal.signal(signal.SIGINT, lambda *_: agent.abort())
+    before = signal.signal(signal.SIGINT, lambda *_: session.abort())
     try:
         yield
     finally:

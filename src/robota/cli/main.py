@@ -9,13 +9,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Coroutine
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 from msgspec import Struct
 
 from robota.core.errors import RobotaError
 from robota.core.permissions import MODE_POLICY, PermissionMode, check_rules
+
+if TYPE_CHECKING:
+    from robota.cli.lines import LinePrinter
+    from robota.sdk.assembly import Session
 
 LEAVE = ("/exit", "/quit")
 TOOLS = ("Bash", "Edit", "Glob", "Grep", "Read", "TodoWrite", "WebFetch", "WebSearch", "Write")
@@ -31,6 +35,9 @@ class Options(Struct, frozen=True, kw_only=True):
     deny: tuple[str, ...]
     max_turns: int
     context_window: int | None
+    go_on: bool
+    resume: str | None
+    no_save: bool
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -57,6 +64,11 @@ class Options(Struct, frozen=True, kw_only=True):
 @click.option(
     "--context-window", type=click.IntRange(min=1000), help="Tokens, for a model robota does not know."
 )
+@click.option(
+    "-c", "--continue", "go_on", is_flag=True, help="Go on with the last session in this directory."
+)
+@click.option("-r", "--resume", metavar="ID", help="Go on with the session of that id.")
+@click.option("--no-save", is_flag=True, help="Keep nothing of this session on disk.")
 @click.option("-V", "--version", is_flag=True, help="Show the version and exit.")
 def robota(version: bool, **values: Any) -> int:
     """A coding assistant in the terminal.
@@ -105,9 +117,9 @@ def _run(work: Coroutine[Any, Any, int]) -> int:
 
 
 async def _session(options: Options) -> int:
-    from robota.cli.lines import LinePrinter, ask_on_terminal, read_line, take_turn  # noqa: PLC0415 - see _run
+    from robota.cli.lines import LinePrinter, ask_on_terminal  # noqa: PLC0415 - see _run
     from robota.cli.provider_choice import chosen_provider  # noqa: PLC0415
-    from robota.sdk.assembly import Rules, create_agent  # noqa: PLC0415
+    from robota.cli.session_choice import open_session  # noqa: PLC0415
 
     printer = LinePrinter(sys.stdout, sys.stderr)
     async with chosen_provider(
@@ -115,25 +127,31 @@ async def _session(options: Options) -> int:
     ) as chosen:
         if chosen.note:
             printer.remark(chosen.note)
-        agent = create_agent(
-            chosen.provider,
-            model=chosen.model,
-            rules=Rules(mode=options.mode, allow=options.allow, deny=options.deny),
-            approve=None if options.print_mode else ask_on_terminal,
-            max_rounds=options.max_turns,
-            context_window=options.context_window or chosen.context_window,
-        )
-        if options.print_mode:
-            return await take_turn(agent, options.prompt, printer)
-        printer.remark("Type a prompt, or /exit to leave.")
-        prompt = options.prompt
-        while True:
-            if prompt.strip():
-                await take_turn(agent, prompt, printer)
-            words = read_line("robota> ")
-            if words is None or words.strip() in LEAVE:
-                return 0
-            prompt = words
+        session = open_session(options, chosen, None if options.print_mode else ask_on_terminal)
+        try:
+            code = await _take_turns(session, options, printer)
+        finally:
+            await session.shutdown("prompt_input_exit")
+        if session.trouble:
+            print(f"robota: {session.trouble}", file=sys.stderr)
+            return code or 1
+        return code
+
+
+async def _take_turns(session: Session, options: Options, printer: LinePrinter) -> int:
+    from robota.cli.lines import read_line, take_turn  # noqa: PLC0415 - see _run
+
+    if options.print_mode:
+        return await take_turn(session, options.prompt, printer)
+    printer.remark("Type a prompt, or /exit to leave.")
+    prompt = options.prompt
+    while True:
+        if prompt.strip():
+            await take_turn(session, prompt, printer)
+        words = read_line("robota> ")
+        if words is None or words.strip() in LEAVE:
+            return 0
+        prompt = words
 
 
 def run() -> None:

@@ -1,89 +1,105 @@
-"""Puts an agent together: provider, built-in tools, permissions. Front ends get the agent from here."""
+"""Puts a session together: provider, built-in tools, permissions, store. Front ends get theirs from here."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
+from typing import Any
 
 from msgspec import Struct
 
 from robota.core.errors import ConfigurationError
-from robota.core.messages import JsonObject
-from robota.core.permissions import (
-    PermissionExplanation,
-    PermissionMode,
-    evaluate_permission,
-    explain_permission,
-)
+from robota.core.permissions import evaluate_permission
 from robota.core.provider import Provider
-from robota.core.robota import AgentConfig, Robota
-from robota.core.tool import Tool, ToolClass, ToolContext, ToolResult, tool_class
-from robota.core.tool_batch import PreparedCall, RunTool, invoke_tool
+from robota.core.tool import Tool
 from robota.sdk.workspace import Workspace
+from robota.sessions.compaction.sections import OPEN_TODOS, CompactionSection
+from robota.sessions.permissions.approval import ApprovalRequest, PermissionAnswer, PermissionHandler
+from robota.sessions.permissions.rule_book import PermissionRules
+from robota.sessions.redaction import Redactor
+from robota.sessions.session import Session
+from robota.sessions.session_options import SessionOptions
+from robota.sessions.store.session_store import SessionStore, SessionStorePort
 from robota.tools.builtins.bash import bash_tool
 from robota.tools.builtins.edit import edit_tool
 from robota.tools.builtins.glob import glob_tool
 from robota.tools.builtins.grep import grep_tool
 from robota.tools.builtins.read import read_tool
-from robota.tools.builtins.todo import todo_tool
+from robota.tools.builtins.todo import TodoList, todo_tool
 from robota.tools.builtins.web_fetch import web_fetch_tool
 from robota.tools.builtins.web_search import web_search_tool
 from robota.tools.builtins.write import write_tool
+
+__all__ = [
+    "ApprovalRequest",
+    "PermissionAnswer",
+    "PermissionHandler",
+    "PermissionRules",
+    "Session",
+    "SessionRequest",
+    "SessionStore",
+    "create_default_tools",
+    "create_project_session_store",
+    "create_session",
+]
 
 SYSTEM_MESSAGE = (
     "You are robota, a coding assistant in a terminal. Use the tools to look at the project before you "
     "answer, keep answers short, and say what you could not check. The working directory is {cwd}."
 )
-DENIED = "Permission denied. The user did not approve this action."
-NOBODY_TO_ASK = "Permission denied. Nobody can be asked here; an allow rule would let it run."
-FORBIDDEN = "Permission denied."
 
 
-class ApprovalRequest(Struct, frozen=True, kw_only=True):
-    """What a person is asked before a tool runs."""
+class SessionRequest(Struct, frozen=True, kw_only=True):
+    """What a front end wants of a session besides its model."""
 
-    tool_name: str
-    tool_input: dict[str, object]
-    cwd: str
-    reason: str
-
-
-Agent: TypeAlias = Robota
-"""What front ends hold in their hands."""
-Approve: TypeAlias = Callable[[ApprovalRequest], Awaitable[bool]]
-
-
-class Rules(Struct, frozen=True, kw_only=True):
-    """What may run without a question, and what may not run at all."""
-
-    mode: PermissionMode = "default"
-    allow: tuple[str, ...] = ()
-    deny: tuple[str, ...] = ()
+    rules: PermissionRules = PermissionRules()
+    cwd: str | None = None
+    approve: PermissionHandler | None = None
+    """Asks a person; without one, what would be a question is denied."""
+    max_turns: int = 0
+    context_window: int | None = None
+    store: SessionStorePort | None = None
+    """Where the session is kept; `None` keeps it nowhere."""
+    resume: str | None = None
+    """The id of an earlier session to go on with."""
+    secrets: tuple[str, ...] = ()
+    """Values that must never be written anywhere, such as keys."""
 
 
-def create_agent(
-    provider: Provider,
-    *,
-    model: str,
-    rules: Rules | None = None,
-    cwd: str | None = None,
-    approve: Approve | None = None,
-    max_rounds: int = 0,
-    context_window: int | None = None,
-) -> Robota:
-    """An agent with the built-in tools. Without `approve` nobody can be asked: what would ask is denied."""
-    where = working_directory() if cwd is None else cwd
-    in_force = rules or Rules()
-    run_tool = permitted(in_force, Workspace(where), approve)
-    return Robota(
-        provider,
-        model=model,
-        tools=create_default_tools(in_force, where),
-        system_message=SYSTEM_MESSAGE.format(cwd=where),
-        max_rounds=max_rounds,
-        config=AgentConfig(cwd=where, run_tool=run_tool, context_window=context_window),
+def create_session(provider: Provider, *, model: str, request: SessionRequest | None = None) -> Session:
+    """A session with the built-in tools."""
+    wanted = request or SessionRequest()
+    where = working_directory() if wanted.cwd is None else wanted.cwd
+    todos = TodoList()
+    options = SessionOptions(
+        rules=wanted.rules,
+        guard=Workspace(where),
+        max_turns=wanted.max_turns,
+        context_window=wanted.context_window,
+        redactor=Redactor(wanted.secrets),
+        compaction_sections=lambda: (CompactionSection(OPEN_TODOS, todos.open_text),),
     )
+    parts: dict[str, Any] = {
+        "provider": provider,
+        "model": model,
+        "tools": create_default_tools(wanted.rules, where, todos),
+        "system_message": SYSTEM_MESSAGE.format(cwd=where),
+        "cwd": where,
+        "permission_handler": wanted.approve,
+        "options": options,
+    }
+    if wanted.resume is None:
+        return Session(store=wanted.store, **parts)
+    if not isinstance(wanted.store, SessionStore):
+        raise ConfigurationError(f"Session {wanted.resume} can be resumed only from the store it is kept in.")
+    from robota.sessions.session_resume import resume_session  # noqa: PLC0415 - for those who go on
+
+    return resume_session(wanted.store, wanted.resume, **parts)
+
+
+def create_project_session_store(base_dir: str | None = None) -> SessionStore:
+    """Where the sessions of this user are kept; a project cannot move it."""
+    return SessionStore(base_dir)
 
 
 def working_directory() -> str:
@@ -95,14 +111,23 @@ def working_directory() -> str:
         ) from error
 
 
-def create_default_tools(rules: Rules, cwd: str) -> Sequence[Tool]:
+def create_default_tools(rules: PermissionRules, cwd: str, todos: TodoList | None = None) -> Sequence[Tool]:
     """The built-in tools under these rules: files that may not be read do not appear in searches either."""
 
     def is_denied(path: str) -> bool:
         return evaluate_permission("Read", {"file_path": path}, deny=rules.deny, cwd=cwd) == "deny"
 
     def may_follow(url: str) -> bool:
-        return explain("WebFetch", {"url": url}, rules, cwd).decision == "auto"
+        verdict = evaluate_permission(
+            "WebFetch",
+            {"url": url},
+            mode=rules.mode,
+            allow=rules.allow,
+            deny=rules.deny,
+            ask=rules.ask,
+            cwd=cwd,
+        )
+        return verdict == "auto"
 
     denied = is_denied if rules.deny else None
     return (
@@ -114,49 +139,5 @@ def create_default_tools(rules: Rules, cwd: str) -> Sequence[Tool]:
         bash_tool(),
         web_fetch_tool(may_follow=may_follow),
         web_search_tool(),
-        todo_tool(),
+        todo_tool(todos),
     )
-
-
-def explain(
-    tool_name: str, arguments: JsonObject, rules: Rules, cwd: str, kind: ToolClass | None = None
-) -> PermissionExplanation:
-    return explain_permission(
-        tool_name,
-        arguments,
-        mode=rules.mode,
-        allow=rules.allow,
-        deny=rules.deny,
-        cwd=cwd,
-        tool_class=kind,
-    )
-
-
-def permitted(rules: Rules, workspace: Workspace, approve: Approve | None) -> RunTool:
-    """Running a tool only as the rules, the workspace and the user say."""
-
-    async def run_tool(call: PreparedCall, context: ToolContext) -> ToolResult:
-        if call.tool is None or call.answer is not None:
-            return await invoke_tool(call, context)
-        verdict = explain(call.request.name, call.arguments, rules, context.cwd, tool_class(call.tool))
-        decision, reason = verdict.decision, verdict.reason
-        outside = workspace.outside(call.request.name, call.arguments)
-        by_mode = verdict.rule is None and rules.mode != "bypassPermissions"
-        if decision == "auto" and outside is not None and by_mode:  # a rule of the user's own goes before
-            decision, reason = "approve", f"{outside} is outside the working directory."
-        if decision == "approve" and approve is not None:
-            request = ApprovalRequest(
-                tool_name=call.request.name, tool_input=call.arguments, cwd=context.cwd, reason=reason
-            )
-            if await approve(request):
-                decision = "auto"
-                if outside is not None:
-                    workspace.remember(call.request.name, outside)
-        if decision == "auto":
-            return await invoke_tool(call, context)
-        said = NOBODY_TO_ASK if decision == "approve" and approve is None else DENIED
-        if decision == "deny":
-            said = FORBIDDEN
-        return ToolResult(ok=False, denied=True, error=f"{said} {reason}", error_code="denied")
-
-    return run_tool

@@ -1,0 +1,52 @@
+"""Which session a call of the command works in: a new one, the last one here, or the one that was named."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from robota.core.errors import ConfigurationError
+from robota.sdk.assembly import (
+    PermissionHandler,
+    PermissionRules,
+    Session,
+    SessionRequest,
+    SessionStore,
+    create_project_session_store,
+    create_session,
+    working_directory,
+)
+
+if TYPE_CHECKING:
+    from robota.cli.main import Options
+    from robota.cli.provider_choice import ChosenProvider
+
+SECRET_VARIABLES = ("OPENAI_API_KEY",)
+
+
+def open_session(options: Options, chosen: ChosenProvider, approve: PermissionHandler | None) -> Session:
+    store = None if options.no_save else create_project_session_store()
+    resume = options.resume
+    if options.go_on and resume is None:
+        resume = last_session(store, working_directory())
+    elif resume is not None and store is None:
+        raise ConfigurationError("A session cannot be resumed with --no-save: leave one of the two out.")
+    request = SessionRequest(
+        rules=PermissionRules(mode=options.mode, allow=options.allow, deny=options.deny),
+        approve=approve,
+        max_turns=options.max_turns,
+        context_window=options.context_window or chosen.context_window,
+        store=store,
+        resume=resume,
+        secrets=tuple(filter(None, (os.environ.get(name) for name in SECRET_VARIABLES))),
+    )
+    return create_session(chosen.provider, model=chosen.model, request=request)
+
+
+def last_session(store: SessionStore | None, cwd: str) -> str:
+    """The id of the session in this directory that was used last."""
+    known = [] if store is None else store.list(cwd=cwd)
+    for summary in known:
+        if not summary.problem:
+            return summary.id
+    raise ConfigurationError(f"There is no session to go on with in {cwd}: start one without --continue.")
