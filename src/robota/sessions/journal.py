@@ -37,6 +37,7 @@ class Journal:
         redactor: Redactor | None = None,
         files: Files = REAL_FILES,
         now: Callable[[], float] = time.time,
+        durable: bool = True,
     ) -> None:
         self._directory = directory
         self._files = files
@@ -46,7 +47,7 @@ class Journal:
         self.keep_inline = False
         """Put nothing aside: the journal is for memory only."""
         self.path = f"{directory}/{session_id}.jsonl"
-        self.file = JournalFile(self.path, session_id, files=files, now=now)
+        self.file = JournalFile(self.path, session_id, files=files, now=now, durable=durable)
 
     def write(self, event: str, frame: bytes = b"", fields: Mapping[str, Json] | None = None) -> int:
         """Append a record; its number. A value that is `bytes` is JSON already, `None` is left out."""

@@ -14,7 +14,7 @@ from zlib import crc32
 from robota.core.jsontext import encode
 from robota.sessions.files import REAL_FILES, Files, close_quietly
 from robota.sessions.journal_errors import JournalError, SessionLockedError, explain
-from robota.sessions.line_file import LineFile
+from robota.sessions.line_file import KEEP_UNSYNCED, LineFile
 
 __all__ = ["JournalError", "JournalFile", "SessionLockedError"]
 
@@ -25,8 +25,8 @@ class JournalFile:
     """The one writer of `{id}.jsonl`. Nothing is touched before `open` or the first `append`."""
 
     __slots__ = (
-        "_file", "_files", "_frame", "_kept", "_path", "_session_id", "_stamp", "_told", "bytes_written",
-        "on_trouble", "seq", "synced_seq", "trouble",
+        "_file", "_files", "_frame", "_keep", "_kept", "_path", "_session_id", "_stamp", "_told",
+        "bytes_written", "on_trouble", "seq", "synced_seq", "trouble",
     )  # fmt: skip
 
     def __init__(
@@ -36,8 +36,11 @@ class JournalFile:
         *,
         files: Files = REAL_FILES,
         now: Callable[[], float] = time.time,
+        durable: bool = True,
     ) -> None:
+        """Not `durable`: nobody will call `sync`, so nothing is kept in memory for it."""
         self._path = path
+        self._keep = KEEP_UNSYNCED if durable else 0
         self._session_id = session_id
         self._files = files
         self._stamp = Stamp(now)
@@ -132,7 +135,7 @@ class JournalFile:
         return self.seq
 
     def _open(self) -> None:
-        file = LineFile(self._path, self._session_id, self._files, self._stamp.source)
+        file = LineFile(self._path, self._session_id, self._files, self._stamp.source, self._keep)
         self._file = file
         self.seq = max(self.seq, file.last_seq + len(self._kept))
         if file.warning:

@@ -14,8 +14,9 @@ from weakref import WeakSet
 from robota.sessions.files import Files, close_quietly
 from robota.sessions.journal_lock import JournalLock
 
-_KEEP_UNSYNCED = 8 * 1024 * 1024
+KEEP_UNSYNCED = 8 * 1024
 """Bytes written but not yet synced that are also kept in memory, for the case that the sync fails."""
+_BLOCK = 1024 * 1024
 
 _CLEAN, _WRITING, _FAILED = range(3)
 
@@ -27,18 +28,24 @@ class LineFile:
     """`{id}.jsonl` opened for writing, with the session's lock."""
 
     __slots__ = (
-        "__weakref__", "_directory_synced", "_end", "_fd", "_files", "_lock", "_path", "_state", "_unsynced",
-        "_write", "last_seq",
+        "__weakref__", "_directory_synced", "_end", "_fd", "_files", "_keep", "_lock", "_path", "_state",
+        "_unsynced", "_write", "last_seq",
     )  # fmt: skip
 
-    def __init__(self, path: str, session_id: str, files: Files, now: Callable[[], float]) -> None:
-        """Take the lock and make the end whole; raises `OSError`, `SessionLockedError` or `JournalError`."""
+    def __init__(
+        self, path: str, session_id: str, files: Files, now: Callable[[], float], keep: int = KEEP_UNSYNCED
+    ) -> None:
+        """Take the lock and make the end whole; raises `OSError`, `SessionLockedError` or `JournalError`.
+
+        `keep` is how much of what is not yet synced stays in memory as well.
+        """
         from robota.sessions.journal_tail import prepare_end  # noqa: PLC0415 - not before the first record
 
         self._path = path
         self._files = files
         self._write = files.write
         self._fd = -1
+        self._keep = keep
         self._end = 0
         """Where the last whole line ends."""
         self.last_seq = 0
@@ -55,7 +62,7 @@ class LineFile:
         self._state = _CLEAN
         """Anything else: bytes of an unfinished line may follow."""
         self._directory_synced = False
-        self._unsynced = Unsynced(self._end)
+        self._unsynced = Unsynced(self._end, self._keep)
         _watch_forks()
         _open_files.add(self)
 
@@ -98,7 +105,7 @@ class LineFile:
         elif size != self._end:  # others write here too, or somebody cut the file: only end the line
             self._files.write(self._fd, b"\n")
             self._end = self._files.size(self._fd)
-            self._unsynced = Unsynced(self._end)
+            self._unsynced = Unsynced(self._end, self._keep)
         self._state = _CLEAN
 
     def sync(self) -> None:
@@ -112,7 +119,7 @@ class LineFile:
                 self.repair()
                 self._unsynced.write_again(self._files, self._fd)
             self._sync()
-        self._unsynced = Unsynced(self._end)
+        self._unsynced = Unsynced(self._end, self._keep)
 
     def close(self) -> None:
         """Free the session; nothing is written or synced here."""
@@ -145,17 +152,18 @@ class LineFile:
 class Unsynced:
     """The bytes behind the last good sync; those that are too many to keep are in the file alone."""
 
-    __slots__ = ("_kept_from", "_lines", "_size", "_start")
+    __slots__ = ("_keep", "_kept_from", "_lines", "_size", "_start")
 
-    def __init__(self, start: int) -> None:
+    def __init__(self, start: int, keep: int) -> None:
         self._start = self._kept_from = start
+        self._keep = keep
         self._lines: list[bytes] = []
         self._size = 0
 
     def add(self, line: bytes) -> None:
         self._lines.append(line)
         self._size += len(line)
-        if self._size > _KEEP_UNSYNCED:
+        if self._size > self._keep:
             self.forget(self._kept_from + self._size)
 
     def forget(self, end: int) -> None:
@@ -167,7 +175,7 @@ class Unsynced:
     def write_again(self, files: Files, fd: int) -> None:
         place = self._start
         while place < self._kept_from:
-            block = files.read_at(fd, min(_KEEP_UNSYNCED, self._kept_from - place), place)
+            block = files.read_at(fd, min(_BLOCK, self._kept_from - place), place)
             if not block:
                 raise OSError(errno.EIO, "the file lost its end")
             place += files.write_at(fd, block, place)

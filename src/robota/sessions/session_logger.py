@@ -80,7 +80,9 @@ class FileSessionLogger:
         durable: bool = True,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self.journal = Journal(directory, session_id, redactor=redactor, files=files, now=now)
+        self.journal = Journal(
+            directory, session_id, redactor=redactor, files=files, now=now, durable=durable
+        )
         self._durable = durable
         self.stream = StreamWriter(self.journal)
         self._run = 0

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from robota.sessions.session import Session
     from robota.sessions.store.session_record import SessionRecord
 
-MOMENT = 0.5
+MOMENT = 2.0
 """Seconds after a prompt."""
 SMALL_JOURNAL = 64 * 1024
 """Bytes up to which a snapshot is written after each prompt."""
@@ -45,10 +45,12 @@ class Snapshots:
             return
         if session.life.scribe.logger is None:
             self.save()
-        elif self._timer is None and self._is_due():
+        elif self._is_due():
             import asyncio  # noqa: PLC0415 - a loop is running, so this is a look-up
 
-            self._timer = asyncio.get_running_loop().call_later(MOMENT, self.save)
+            loop = asyncio.get_running_loop()
+            if self._timer is None or self._timer.when() < loop.time():  # its own loop may have ended
+                self._timer = loop.call_later(MOMENT, self.save)
 
     def save(self) -> None:
         if self._timer is not None:
