@@ -1,7 +1,8 @@
 """What robota's own tests are made of, for the tests of people who build on it.
 
 The scripted provider is loaded with the package, the model server with its first use. The provider test suite
-is `robota.testing.conformance`, the pytest plugin `robota.testing.fixtures`.
+is `robota.testing.conformance`, that of session stores `robota.testing.store_conformance`, the pytest plugin
+`robota.testing.fixtures`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from robota._lazy import lazy_names
 from robota.providers.scripted import Delay, Fail, ScriptedProvider, Stall, call
 
 if TYPE_CHECKING:
+    from robota.testing.faulty_files import FaultyFiles, SimulatedCrash
     from robota.testing.http_request import ReceivedRequest
     from robota.testing.model_script import (
         ContentType,
@@ -31,12 +33,13 @@ if TYPE_CHECKING:
     from robota.testing.ports import FixedPorts, fixed_ports
 
 __all__ = [
-    "ContentType", "Crlf", "Cut", "Delay", "Drip", "ErrorEvent", "Fail", "FixedPorts", "Gate", "HttpError",
-    "KeepAlive", "Malformed", "ModelServer", "NoEndMark", "RawBytes", "ReceivedRequest", "ScriptedProvider",
-    "Stall", "call", "fixed_ports",
+    "ContentType", "Crlf", "Cut", "Delay", "Drip", "ErrorEvent", "Fail", "FaultyFiles", "FixedPorts", "Gate",
+    "HttpError", "KeepAlive", "Malformed", "ModelServer", "NoEndMark", "RawBytes", "ReceivedRequest",
+    "ScriptedProvider", "SimulatedCrash", "Stall", "call", "fixed_ports",
 ]  # fmt: skip
 
 _MODULES = {
+    "faulty_files": "FaultyFiles SimulatedCrash",
     "http_request": "ReceivedRequest",
     "model_script": "ContentType Crlf Cut Drip ErrorEvent Gate HttpError KeepAlive Malformed NoEndMark "
     "RawBytes",
@@ -48,4 +51,6 @@ _HOMES = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for
 __getattr__, __dir__ = lazy_names(__name__, _HOMES, globals())
 
 if "pytest" in sys.modules:  # a suite that others inherit should explain its failures as their own tests do
-    sys.modules["pytest"].register_assert_rewrite(f"{__name__}.conformance", f"{__name__}.reply_conformance")
+    sys.modules["pytest"].register_assert_rewrite(
+        f"{__name__}.store_conformance", f"{__name__}.conformance", f"{__name__}.reply_conformance"
+    )
