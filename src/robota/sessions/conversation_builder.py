@@ -25,6 +25,7 @@ from robota.core.messages import (
     ToolMessage,
     UserMessage,
 )
+from robota.core.ports import REAL_WORLD, Ports
 from robota.sessions.stream_run import (
     NATIVE_EVENT,
     NATIVE_REQUEST,
@@ -52,9 +53,9 @@ class ConversationBuilder:
         "_calls", "_last", "_results", "_round", "_streams", "_unanswered", "repairs", "steps", "store",
     )  # fmt: skip
 
-    def __init__(self, unanswered: str = UNKNOWN_EFFECTS) -> None:
+    def __init__(self, unanswered: str = UNKNOWN_EFFECTS, ports: Ports = REAL_WORLD) -> None:
         """`unanswered` is what the model is told about a call without a result."""
-        self.store = ConversationStore()
+        self.store = ConversationStore(ports)
         self.steps = 0
         """Messages so far, those of conversations that were cleared included."""
         self.repairs: list[str] = []

@@ -13,6 +13,7 @@ from msgspec import ValidationError
 from robota.core.conversation import ConversationStore
 from robota.core.errors import StorageError
 from robota.core.messages import Json
+from robota.core.ports import REAL_WORLD, Ports
 from robota.sessions.conversation_builder import (
     CONVERSATION_EVENTS,
     UNKNOWN_EFFECTS,
@@ -91,12 +92,14 @@ def restore_conversation(
     until: int | None = None,
     step: int | None = None,
     unanswered: str = UNKNOWN_EFFECTS,
+    ports: Ports = REAL_WORLD,
 ) -> RestoredConversation:
     """Read a journal to its end, up to the record `until`, or up to its message number `step`.
 
-    A call that has no result there gets one that says `unanswered`. A file that cannot be read raises.
+    A call that has no result there gets one that says `unanswered`. The conversation goes on with ids and
+    times of `ports`. A file that cannot be read raises.
     """
-    restored, builder = RestoredConversation(), ConversationBuilder(unanswered)
+    restored, builder = RestoredConversation(), ConversationBuilder(unanswered, ports)
     problems: list[str] = []
     payloads: PayloadStore | None = None
     for item in read_journal(path, session_id=session_id, files=files, events=_WANTED):

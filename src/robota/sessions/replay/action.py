@@ -18,19 +18,19 @@ Aside: TypeAlias = tuple[str, Mapping[str, Json]]
 class RecordedRun:
     """One run of the agent, as far as it matters for where it was stopped."""
 
-    __slots__ = ("cut_in_reply_or_tool", "interrupted", "marks")
+    __slots__ = ("cut_in_reply", "interrupted", "marks")
 
     def __init__(self) -> None:
         self.marks = 0
         """Its beginning, replies, batches and results: the places between which a run can be stopped."""
         self.interrupted = False
-        self.cut_in_reply_or_tool = False
-        """Something that was under way shows the interruption."""
+        self.cut_in_reply = False
+        """The last reply shows the interruption."""
 
     @property
-    def stopped_between(self) -> bool:
-        """It was stopped when nothing was awaited: after the last of its marks."""
-        return self.interrupted and not self.cut_in_reply_or_tool
+    def ends_after_marks(self) -> bool:
+        """It was stopped while tools ran or nothing was awaited: it ends after the last of its marks."""
+        return self.interrupted and not self.cut_in_reply
 
 
 class Action:
@@ -38,8 +38,8 @@ class Action:
 
     __slots__ = (
         "answers", "asides", "clock", "data", "decisions", "event", "finished", "hooks", "ids", "interrupted",
-        "message", "notices", "originals", "parts", "replies", "results", "runs", "sections", "system",
-        "times", "tools", "turnstiles",
+        "message", "notices", "originals", "parts", "replies", "results", "runs", "sections", "starts",
+        "system", "times", "tools", "turnstiles",
     )  # fmt: skip
 
     def __init__(self, event: str, data: Mapping[str, Json], message: Message | None = None) -> None:
@@ -62,6 +62,8 @@ class Action:
         """Call id -> fields of the `tool_result` record."""
         self.turnstiles: dict[str, Turnstile] = {}
         """Batch id -> the order of what its calls did."""
+        self.starts: dict[str, int] = {}
+        """Batch id -> how many of its calls were begun."""
         self.originals: dict[str, JsonObject] = {}
         self.parts: dict[str, Json] = {}
         self.notices: list[str] = []

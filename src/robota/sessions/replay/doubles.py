@@ -100,7 +100,7 @@ class ReplayHooks:
         outcomes: deque[JsonObject] = world.action.hooks.get((event, call_id)) or deque()
         if not outcomes:
             if call_id:
-                await world.turnstile(call_id).wait_for_all()
+                await world.interrupt(call_id, f"outcome of {event} hooks")
             await world.stop_here(f"outcome of {event} hooks", after_end=True)
         outcome = convert(outcomes.popleft(), HookOutcome)
         assert world.session is not None

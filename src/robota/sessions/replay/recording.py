@@ -13,7 +13,7 @@ from typing import TypeAlias
 from msgspec import ValidationError
 
 from robota.core.errors import RobotaError
-from robota.core.messages import AssistantMessage, Json, Message, SystemMessage
+from robota.core.messages import AssistantMessage, Json, JsonObject, Message, SystemMessage
 from robota.sessions.conversation_builder import CONVERSATION_EVENTS, ConversationBuilder, read_message
 from robota.sessions.journal_reader import JournalRecord
 from robota.sessions.replay.action import Action, RecordedRun, Segment
@@ -67,6 +67,8 @@ class _Taker:
         """The action is not over."""
         self.conversation_id = ""
         self.execution = ""
+        self.latest: JsonObject = {}
+        """System message and tools as they were last."""
 
     def take(self, record: JournalRecord, fields: Mapping[str, Json]) -> None:
         event = record.event
@@ -101,7 +103,7 @@ class _Taker:
 
     def begin_segment(self, fields: Mapping[str, Json], seq: int) -> None:
         known = self.recording.segments[-1].init if self.recording.segments else {}
-        self.segment = Segment({**known, **fields}, seq)
+        self.segment = Segment({**known, **self.latest, **fields}, seq)
         self.recording.segments.append(self.segment)
         self.action = self.segment.start
         self.running, self.busy, self.reply, self.conversation_id = False, False, None, ""
@@ -157,7 +159,7 @@ class _Taker:
         if extra is not None:
             self.action.draw(extra["id"], extra["timestamp"])
         elif fields.get("tools") is not None:
-            self.action.tools = list(fields["tools"])
+            self.latest["toolSchemas"] = self.action.tools = list(fields["tools"])
 
     def take_stream(self, fields: Mapping[str, Json]) -> None:
         if self.reply is not None:
@@ -182,10 +184,10 @@ class _Taker:
     def take_message(self, fields: Mapping[str, Json], message: Message) -> None:
         self.action.draw(message.id, message.timestamp)
         if isinstance(message, SystemMessage) and self.running:
-            self.action.system = message.content
+            self.latest["systemPrompt"] = self.action.system = message.content
         if fields.get("reply") and isinstance(message, AssistantMessage):
             self.run.marks += 1
-            self.run.cut_in_reply_or_tool |= message.state == INTERRUPTED
+            self.run.cut_in_reply |= message.state == INTERRUPTED
             if self.reply is not None:
                 self.reply.close(message, fields.get("error"))
         if "result" in fields and fields["message"].get("parts"):
@@ -227,14 +229,17 @@ class _Taker:
         if self.segment is not None:
             self.segment.max_parallel = fields.get("maxConcurrency")
 
+    def take_start(self, fields: Mapping[str, Json]) -> None:
+        batch = self.batch(fields)
+        self.action.starts[batch] = self.action.starts.get(batch, 0) + 1
+        self.action.turnstile(batch).add(f"{batch}-{fields['index']}")
+
     def take_result(self, fields: Mapping[str, Json]) -> None:
         batch = self.batch(fields)
         call_id = f"{batch}-{fields['index']}"
-        cut = fields.get("errorCode") == INTERRUPTED
         self.run.marks += 1
-        self.run.cut_in_reply_or_tool |= cut
         self.action.results[call_id] = dict(fields)
-        self.action.turnstile(batch).add(call_id, interrupted=cut)
+        self.action.turnstile(batch).add(call_id)
 
     def take_original(self, fields: Mapping[str, Json]) -> None:
         self.action.originals[fields["callId"]] = fields["result"]
@@ -243,8 +248,7 @@ class _Taker:
         batch = self.batch(fields)
         call_id = f"{batch}-{fields['index']}"
         self.action.decisions[call_id] = dict(fields)
-        cut = bool((fields.get("answer") or {}).get(INTERRUPTED))
-        self.action.turnstile(batch).add(call_id, interrupted=cut)
+        self.action.turnstile(batch).add(call_id)
 
     def take_answer(self, fields: Mapping[str, Json]) -> None:
         self.action.answers.append(dict(fields))
@@ -280,6 +284,7 @@ _HANDLERS: dict[str, _Handler] = {
     "compaction_marked": _Taker.take_mark,
     "context_compact": _Taker.take_compaction,
     "tool_batch_started": _Taker.take_batch,
+    "tool_start": _Taker.take_start,
     "tool_result": _Taker.take_result,
     "tool_original": _Taker.take_original,
     "permission_decided": _Taker.take_decision,

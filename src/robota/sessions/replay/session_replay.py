@@ -139,7 +139,9 @@ class _SegmentReplay:
     def restore(self) -> RestoredConversation:
         """The conversation as the segment found it."""
         earlier = self.segment.first_seq - 1
-        return restore_conversation(self.replay.path, until=earlier) if earlier else RestoredConversation()
+        if not earlier:
+            return RestoredConversation()
+        return restore_conversation(self.replay.path, until=earlier, ports=self.world.ports())
 
     # --- the session ------------------------------------------------------------------------------------
 

@@ -24,27 +24,28 @@ class Turnstile:
 
     def __init__(self) -> None:
         self._over: list[bool] = []
-        """For each step whether it has happened, or was the interruption itself."""
-        self._mine: dict[str, deque[int | None]] = {}
-        """Call id -> its steps that have not happened yet; `None` for one that was an interruption."""
+        """For each step whether it has happened."""
+        self._mine: dict[str, deque[int]] = {}
+        """Call id -> its steps that have not happened yet."""
         self._head = 0
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
-    def add(self, call_id: str, *, interrupted: bool = False) -> None:
+    def add(self, call_id: str) -> None:
         """The next step of the recording."""
-        self._mine.setdefault(call_id, deque()).append(None if interrupted else len(self._over))
-        self._over.append(interrupted)
+        self._mine.setdefault(call_id, deque()).append(len(self._over))
+        self._over.append(False)
 
     async def wait(self, call_id: str) -> None:
-        """Wait for the turn of a call's next step. What was interrupted comes when all others are done."""
+        """Wait for the turn of a call's next step; one that has none comes after all others."""
         steps = self._mine.get(call_id)
-        await self._wait_until(steps[0] if steps and steps[0] is not None else len(self._over))
+        place = steps[0] if steps else len(self._over)
+        try:
+            await self._reach(place)
+        except asyncio.CancelledError:
+            await self._reach(place)  # calls that are stopped together end in their order, too
+            raise
 
-    async def wait_for_all(self) -> None:
-        await self._wait_until(len(self._over))
-
-    async def _wait_until(self, place: int) -> None:
-        self._advance()
+    async def _reach(self, place: int) -> None:
         if self._head >= place:
             return
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -52,26 +53,20 @@ class Turnstile:
         try:
             await asyncio.wait_for(waiter, PATIENCE)
         except TimeoutError:
-            raise ReplayMismatch(
-                "The calls wait for each other: they no longer end in their order."
-            ) from None
+            message = "The calls wait for each other: they no longer end in their order."
+            raise ReplayMismatch(message) from None
 
     def passed(self, call_id: str, *, last: bool = False) -> None:
         """A step of the call has happened, with `last` all of them."""
         steps = self._mine.get(call_id)
         while steps:
-            step = steps.popleft()
-            if step is not None:
-                self._over[step] = True
+            self._over[steps.popleft()] = True
             if not last:
                 break
-        self._advance()
+        while self._head < len(self._over) and self._over[self._head]:
+            self._head += 1
         ready = [waiter for place, waiter in self._waiting if place <= self._head]
         self._waiting = [(place, waiter) for place, waiter in self._waiting if place > self._head]
         for waiter in ready:
             if not waiter.done():
                 waiter.set_result(None)
-
-    def _advance(self) -> None:
-        while self._head < len(self._over) and self._over[self._head]:
-            self._head += 1

@@ -53,7 +53,10 @@ class ReplayWorld:
         self._do_aside = do_aside
         self._clock = 0
         self._marks = 0
+        self._last_start = 0
+        """How many calls are still to be begun before the run is stopped."""
         self._run: RecordedRun | None = None
+        self._run_task: asyncio.Task[Any] | None = None
         self._spare = 0
         self._timed: dict[Any, str] = {}
         self._judged: set[str] = set()
@@ -62,7 +65,7 @@ class ReplayWorld:
         self.session = session
         session.events.on(RunStarted, self.note_run)
         session.events.on(ProviderResponseRaw, self.note_mark)
-        session.events.on(ToolBatchStarted, self.note_mark)
+        session.events.on(ToolBatchStarted, self.note_batch)
         session.events.on(ToolStarted, self.note_start)
         session.events.on(ToolEnded, self.note_end)
         session.events.on(PermissionDecided, self.note_decision)
@@ -99,16 +102,30 @@ class ReplayWorld:
         await asyncio.get_running_loop().create_future()
         raise AssertionError("nothing sets this future")
 
+    async def interrupt(self, call_id: str, what: str) -> NoReturn:
+        """Stop one call where the recording has nothing more for it. Calls that were stopped together are
+        stopped one by one, in the order in which they ended; after the last of them the run is stopped."""
+        await self.turnstile(call_id).wait(call_id)
+        recorded = self.action.results.get(call_id, {})
+        task = asyncio.current_task()
+        cut = self.action.interrupted and recorded.get("errorCode") == INTERRUPTED
+        if task is None or task is self._run_task or not cut:
+            await self.stop_here(what)
+        task.cancel()
+        await asyncio.get_running_loop().create_future()
+        raise AssertionError("nothing sets this future")
+
     def note_run(self, event: RunStarted) -> None:
+        self._run_task = asyncio.current_task()
         self._run = self.action.runs.popleft() if self.action.runs else None
         self._marks = 0
         self.note_mark(event)
 
     def note_mark(self, event: object) -> None:
-        """A run that was stopped while it waited for nothing is stopped after the same event."""
+        """A run that was stopped, but not in a reply, is stopped after the same event."""
         self._marks += 1
         run = self._run
-        if run is not None and run.stopped_between and self._marks == run.marks and self.session is not None:
+        if run is not None and run.ends_after_marks and self._marks == run.marks and self.session is not None:
             self.session.agent.abort()
 
     def note_record(self, event: str) -> None:
@@ -152,8 +169,19 @@ class ReplayWorld:
     def turnstile(self, call_id: str) -> Turnstile:
         return self.action.turnstile(call_id.rpartition("-")[0])
 
+    def note_batch(self, event: ToolBatchStarted) -> None:
+        """Calls that are begun at once were stopped in between, if only some of them were begun."""
+        begun = self.action.starts.get(event.batch_id, 0)
+        cut = self.action.interrupted and event.max_concurrency is None and begun < event.request_count
+        self._last_start = begun if cut else 0
+        self.note_mark(event)
+
     def note_start(self, event: ToolStarted) -> None:
         self._timed[asyncio.current_task()] = event.call_id
+        self.turnstile(event.call_id).passed(event.call_id)
+        self._last_start -= 1
+        if self._last_start == 0 and self.session is not None:
+            self.session.agent.abort()
 
     def note_end(self, event: ToolEnded) -> None:
         self.turnstile(event.call_id).passed(event.call_id, last=True)
@@ -163,10 +191,9 @@ class ReplayWorld:
         """Wait until it is this call's turn to end; a call that was interrupted is interrupted again."""
         await self.turnstile(call_id).wait(call_id)
         recorded = self.action.results.get(call_id)
-        if recorded is None:
-            await self.stop_here(f"result of the call {call_id}")
-        if recorded.get("errorCode") == INTERRUPTED and self.action.interrupted:
-            await self.abort()
+        cut = recorded is not None and recorded.get("errorCode") == INTERRUPTED and self.action.interrupted
+        if recorded is None or cut:
+            await self.interrupt(call_id, f"result of the call {call_id}")
 
     def result(self, call_id: str) -> ToolResult:
         """What a call gave, before hooks had their say."""
@@ -205,8 +232,7 @@ class ReplayWorld:
             await self.turnstile(call_id).wait(call_id)
         judged = self.action.decisions.get(call_id, {}).get("judged")
         if not judged:
-            await self.turnstile(call_id).wait_for_all()
-            await self.stop_here(f"decision about the call {call_id}")
+            await self.interrupt(call_id, f"decision about the call {call_id}")
         return convert(judged.pop(0), Judgement)
 
     def offer(self, call: PreparedCall, terms: Terms) -> Sequence[str]:
@@ -222,8 +248,7 @@ class ReplayWorld:
         if answer is None:
             return None
         if answer.get(INTERRUPTED):
-            await self.turnstile(request.call_id).wait_for_all()
-            await self.abort()
+            await self.interrupt(request.call_id, f"answer about the call {request.call_id}")
         if "error" in answer:
             fault: Any = Fault(str(answer["error"]))  # what a handler that broke comes down to
             return fault  # type: ignore[no-any-return]  # only a handler of ours may say it so
