@@ -109,6 +109,12 @@ class Studio:
     def record_names(self) -> list[str]:
         return [record["event"] for record in self.records]
 
+    @property
+    def saved_messages(self) -> list[JsonObject]:
+        """The messages of the snapshot."""
+        path = self.path.with_suffix(".json")
+        return list(json.loads(path.read_bytes())["messages"]) if path.exists() else []
+
     def restored(self) -> RestoredConversation:
         return restore_conversation(str(self.path), session_id=self.session.session_id)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -45,9 +46,9 @@ class Gate:
             self.left = True
 
 
-async def aborted(studio: Studio, work: Any, reached: Callable[[], Any]) -> None:
+async def aborted(studio: Studio, work: Any, reached: Callable[[], Any]) -> AbortError:
     """Start the work, abort it when it is where it should be, and expect that it says so."""
-    outcomes: list[BaseException | None] = []
+    outcomes: list[AbortError] = []
 
     async def start() -> None:
         try:
@@ -60,8 +61,9 @@ async def aborted(studio: Studio, work: Any, reached: Callable[[], Any]) -> None
             tasks.start_soon(start)
             await reached()
             studio.session.abort()
-    assert len(outcomes) == 1
+    [error] = outcomes
     assert not studio.session.is_running
+    return error
 
 
 async def assert_it_goes_on(studio: Studio) -> None:
@@ -188,9 +190,22 @@ async def test_an_abort_of_compact_leaves_the_conversation_as_it_was(tmp_path: P
     await studio.session.run("tell me")
     before = studio.session.messages
 
-    await aborted(studio, studio.session.compact(), gate.reached.wait)
+    error = await aborted(studio, studio.session.compact(), gate.reached.wait)
 
+    assert "the conversation is as it was" in str(error)
     assert studio.session.messages == before
+    await assert_it_goes_on(studio)
+
+
+async def test_an_abort_behind_the_summary_says_that_it_is_there(tmp_path: Path) -> None:
+    hooks, started = hook_that_hangs(tmp_path, "PostCompact")
+    studio = Studio(tmp_path, "one", "what was said", hooks=hooks)
+    await studio.session.run("tell me")
+
+    error = await aborted(studio, studio.session.compact(), started)
+
+    assert "the summary is in its place" in str(error)
+    assert len(studio.told(Compacted)) == 1
     await assert_it_goes_on(studio)
 
 
@@ -289,6 +304,19 @@ async def test_an_abort_comes_from_any_thread(tmp_path: Path) -> None:
     stop = studio.session.events.on(TextDelta, from_elsewhere)
     with anyio.fail_after(20), pytest.raises(AbortError):
         await studio.session.run("hello")
+    stop()
+    await assert_it_goes_on(studio)
+
+
+async def test_an_abort_comes_from_a_signal_handler(tmp_path: Path) -> None:
+    studio = Studio(tmp_path, ["Hel", Stall()])
+    stop = studio.session.events.on(TextDelta, lambda _: os.kill(os.getpid(), signal.SIGUSR1))
+    before = signal.signal(signal.SIGUSR1, lambda *_: studio.session.abort())
+    try:
+        with anyio.fail_after(20), pytest.raises(AbortError):
+            await studio.session.run("hello")
+    finally:
+        signal.signal(signal.SIGUSR1, before)
     stop()
     await assert_it_goes_on(studio)
 

@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from tests.sessions.live_session import Studio
 from tests.support.cancel import AwaitCounter
 from tests.support.history import assert_valid_for_a_request
 
 from robota.core.errors import AbortError
-from robota.core.events import RunCompleted, RunFailed, RunInterrupted, RunStarted
+from robota.core.events import RunCompleted, RunFailed, RunInterrupted, RunStarted, TextDelta
 from robota.core.hooks import HookOutcome
 from robota.core.messages import Json
 from robota.testing import Delay, ScriptedProvider, Stall, call
@@ -151,6 +152,18 @@ async def test_a_timeout_around_a_run_is_a_timeout(tmp_path: Path) -> None:
     studio.assert_journal_is_good()
 
 
+async def test_a_scope_around_a_run_ends_it_as_a_cancellation(tmp_path: Path) -> None:
+    studio = Studio(tmp_path, ["Hel", Stall()], "better")
+
+    with anyio.CancelScope() as scope:
+        studio.session.events.on(TextDelta, lambda _: scope.cancel())
+        await studio.session.run("hello")
+
+    assert scope.cancelled_caught
+    assert studio.session.messages[-1].content == "Hel"
+    assert not studio.session.is_running
+
+
 async def test_a_cancellation_and_an_abort_at_the_same_time_is_a_cancellation(tmp_path: Path) -> None:
     studio = Studio(tmp_path, ["Hel", Stall()], "better")
     task = asyncio.ensure_future(studio.session.run("hello"))
@@ -158,8 +171,6 @@ async def test_a_cancellation_and_an_abort_at_the_same_time_is_a_cancellation(tm
     def both(_: object) -> None:
         studio.session.abort()
         task.cancel()
-
-    from robota.core.events import TextDelta
 
     studio.session.events.on(TextDelta, both)
     await asyncio.wait([task])

@@ -83,7 +83,7 @@ async def test_two_sessions_in_one_process_cannot_share_an_id(tmp_path: Path) ->
 
 
 async def test_a_session_can_be_used_from_one_loop_after_another(tmp_path: Path) -> None:
-    studio = Studio(tmp_path, "one", "two", "three")
+    studio = Studio(tmp_path, "one", "two", "three", "four")
 
     def elsewhere(prompt: str) -> str:
         return asyncio.run(studio.session.run(prompt))
@@ -91,6 +91,10 @@ async def test_a_session_can_be_used_from_one_loop_after_another(tmp_path: Path)
     answers = [await anyio.to_thread.run_sync(elsewhere, prompt) for prompt in ("1", "2", "3")]
 
     assert answers == ["one", "two", "three"]
+    assert await studio.session.run("4") == "four"
+    with anyio.fail_after(20):
+        while len(studio.saved_messages) < 9:  # noqa: ASYNC110 - nobody tells when a snapshot is written
+            await anyio.sleep(0.01)
     await studio.session.shutdown()
     studio.assert_journal_is_good()
 

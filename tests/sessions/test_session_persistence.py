@@ -267,6 +267,8 @@ async def test_two_processes_cannot_write_to_one_session(tmp_path: Path) -> None
             with pytest.raises(SessionLockedError, match=str(process.pid)):
                 await studio.session.run("hello")
         with pytest.raises(SessionLockedError):
+            await studio.session.compact()
+        with pytest.raises(SessionLockedError):
             studio.session.inject_message("user", "hello")
         await studio.session.shutdown()
 
@@ -426,10 +428,13 @@ async def test_a_tool_runs_although_its_intention_could_not_be_written(tmp_path:
     assert "the disk is full" in studio.session.trouble
 
 
-async def test_a_store_that_fails_is_said_and_changes_nothing_else(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [StorageError, OSError, RuntimeError])
+async def test_a_store_that_fails_is_said_and_changes_nothing_else(
+    tmp_path: Path, kind: type[Exception]
+) -> None:
     class BrokenStore:
         def save(self, record: object) -> None:
-            raise StorageError("The database is away.")
+            raise kind("The database is away.")
 
         def load(self, id: str) -> None:
             return None

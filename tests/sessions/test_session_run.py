@@ -332,6 +332,26 @@ async def test_a_second_prompt_at_the_same_time_is_refused(tmp_path: Path) -> No
     assert studio.record_names.count("user") == 1
 
 
+async def test_nothing_is_put_between_a_tool_call_and_its_result(tmp_path: Path) -> None:
+    refused: list[Exception] = []
+
+    @tool
+    async def interrupt() -> str:
+        """Put a message into the conversation while a tool runs."""
+        try:
+            studio.session.inject_message("user", "psst")
+        except SessionBusyError as error:
+            refused.append(error)
+        return "no"
+
+    studio = Studio(tmp_path, [call("interrupt")], "done", tools=[interrupt], handler=_yes)
+    assert await studio.session.run("go") == "done"
+
+    assert len(refused) == 1
+    studio.session.inject_message("user", "now")
+    studio.assert_journal_is_good()
+
+
 async def test_a_session_without_a_store_works_and_leaves_no_file(tmp_path: Path) -> None:
     studio = Studio(tmp_path, [call("add", a=1, b=2)], "3", keep=False, handler=_yes)
     told = studio.listen(HistoryMutation)

@@ -90,7 +90,7 @@ async def test_a_session_that_was_never_used_leaves_nothing(tmp_path: Path) -> N
 
 
 async def test_a_session_that_is_over_takes_nothing_more(tmp_path: Path) -> None:
-    studio = Studio(tmp_path, "one")
+    studio = Studio(tmp_path, "one", "two")
     await studio.session.run("hello")
     await studio.session.shutdown()
     before = studio.path.read_bytes()
@@ -106,9 +106,11 @@ async def test_a_session_that_is_over_takes_nothing_more(tmp_path: Path) -> None
     with pytest.raises(SessionBusyError, match="was shut down"):
         studio.session.add_history_entry(HistoryEntry(category="event", type="note", data={}))
     studio.session.abort()
-
-    assert studio.path.read_bytes() == before
+    studio.session.name = "too late"
     assert [message.content for message in studio.session.messages] == ["You are terse.", "hello", "one"]
+
+    await studio.session.agent.run("behind its back")
+    assert studio.path.read_bytes() == before
 
 
 async def test_a_shutdown_stops_a_run_and_waits_for_its_end(tmp_path: Path) -> None:

@@ -21,12 +21,13 @@ from robota.core.events import (
 )
 from robota.core.history import HistoryEntry, chat_entry_to_message, is_chat_entry
 from robota.core.hooks.definition import HOOK_EVENTS
-from robota.core.messages import AssistantMessage, Json, JsonObject, Message
+from robota.core.messages import AssistantMessage, Json, JsonObject, Message, ToolMessage
 from robota.core.provider import get_provider_capabilities
 from robota.core.tool import tool_schema
 from robota.sessions.session_logger import FileSessionLogger
 
 if TYPE_CHECKING:
+    from robota.core.bus import Unsubscribe
     from robota.core.errors import RobotaError
     from robota.core.hooks import HookOutcome
     from robota.core.provider import ChatRequest
@@ -38,11 +39,12 @@ if TYPE_CHECKING:
 class SessionScribe:
     """Opens the journal when there is something to write; without one, nothing is written."""
 
-    __slots__ = ("_opened", "_session", "closed", "logger")
+    __slots__ = ("_detach", "_opened", "_session", "closed", "logger")
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._opened = False
+        self._detach: Unsubscribe | None = None
         self.closed = False
         """Nothing more is written."""
         self.logger = session.options.logger or self._make_logger()
@@ -81,7 +83,7 @@ class SessionScribe:
         self._opened = True
         if logger is None:
             return
-        logger.attach(session.events)
+        self._detach = logger.attach(session.events)
         if logger.journal.file.seq:
             logger.log("session_resumed", self.describe(with_schemas=False))
             return
@@ -101,6 +103,8 @@ class SessionScribe:
     def close(self) -> None:
         """Let the journal go; the session is over."""
         self.closed = True
+        if self._detach is not None:
+            self._detach()
         if self.logger is not None:
             self.logger.close()
 
@@ -159,9 +163,14 @@ class SessionScribe:
             self.log("session_change", {"change": what, "value": value})
 
     def record(self, message: Message) -> None:
-        """Append a message that comes from outside a run."""
+        """Append a message that comes from outside a run; not between a call and its result."""
         self.open()
-        self.announce(message, self._session.agent.conversation.append(message))
+        conversation = self._session.agent.conversation
+        if conversation.open_calls and not isinstance(message, ToolMessage):
+            raise SessionBusyError(
+                "No message can be put between a tool call and its result: wait for the end of the run."
+            )
+        self.announce(message, conversation.append(message))
 
     def record_entry(self, entry: HistoryEntry) -> None:
         """Append an event to the timeline."""

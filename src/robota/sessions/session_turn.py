@@ -211,20 +211,25 @@ class SessionTurn:
 
 async def compact_session(session: Session, instructions: str | None) -> str | None:
     """A compaction that somebody asked for; the summary, `None` for no need."""
-    life = session.life
+    life, conversation = session.life, session.agent.conversation
+    epoch = conversation.epoch
     try:
         with life.switch.abortable() as scope:
             life.scribe.log("compact", {"instructions": instructions})
             await life.begin()
             summary = await life.compaction.compact(instructions, trigger="manual")
     except RobotaError as error:
-        life.scribe.log("error", {"message": str(error), "code": error.code})
+        if life.scribe.opened:
+            life.scribe.log("error", {"message": str(error), "code": error.code})
         raise
     finally:
+        life.scribe.sync()
         life.save()
     if scope.cancelled_caught:
         life.scribe.log("interrupted", {})
-        raise AbortError("The compaction was stopped; the conversation is as it was.")
+        done = conversation.epoch != epoch
+        outcome = "the summary is in its place" if done else "the conversation is as it was"
+        raise AbortError(f"The compaction was stopped; {outcome}.")
     return summary
 
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
-from robota.core.errors import StorageError
+from robota.core.errors import from_unknown
 from robota.core.messages import JsonObject
 
 if TYPE_CHECKING:
-    from asyncio import TimerHandle
+    from asyncio import AbstractEventLoop, TimerHandle
 
     from robota.sessions.session import Session
     from robota.sessions.store.session_record import SessionRecord
@@ -29,12 +29,13 @@ GROWTH = 0.1
 
 
 class Snapshots:
-    __slots__ = ("_saved_at", "_session", "_timer", "trouble")
+    __slots__ = ("_loop", "_saved_at", "_session", "_timer", "trouble")
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._saved_at = 0
         self._timer: TimerHandle | None = None
+        self._loop: AbstractEventLoop | None = None
         self.trouble = ""
         """Why the last one could not be written."""
 
@@ -49,8 +50,8 @@ class Snapshots:
             import asyncio  # noqa: PLC0415 - a loop is running, so this is a look-up
 
             loop = asyncio.get_running_loop()
-            if self._timer is None or self._timer.when() < loop.time():  # its own loop may have ended
-                self._timer = loop.call_later(MOMENT, self.save)
+            if self._timer is None or self._loop is not loop:  # that of another loop may never come
+                self._loop, self._timer = loop, loop.call_later(MOMENT, self.save)
 
     def save(self) -> None:
         if self._timer is not None:
@@ -61,8 +62,8 @@ class Snapshots:
             return
         try:
             store.save(self._redacted())
-        except (OSError, StorageError) as error:
-            trouble = f"The session could not be saved: {error}"
+        except Exception as error:  # noqa: BLE001 - a store may be anybody's; the journal does not need it
+            trouble = f"The session could not be saved: {from_unknown(error)}"
             if not self.trouble:
                 self._session.life.scribe.notice(trouble)
             self.trouble = trouble
