@@ -2,6 +2,7 @@
 
 Each argument is one reply, in order. A reply is a text, or a list of steps: a text is a delta, a chunk is
 yielded as it is, `Stall`, `Delay` and `Fail` do what they say, a function gets the request and returns steps.
+For a journal, the native form of a reply is its place in the script.
 
     ScriptedProvider(["Hel", "lo"], [call("add", a=1, b=2)], "The sum is 3.")
 """
@@ -76,6 +77,8 @@ class ScriptedProvider:
         reply = self._next_reply(request)
         self.open_streams += 1
         try:
+            if request.want_raw:
+                yield NativePayload(kind="response", payload={"reply": len(self.requests)})
             stopped = False
             used_tool = False
             for step in self._steps(reply, request):

@@ -7,13 +7,14 @@ the tool had finished, else a note that its effects are unknown. Results without
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import convert
 from msgspec.structs import replace
 
 from robota.core.conversation import ConversationStore
+from robota.core.errors import StorageError
 from robota.core.history import HistoryEntry
 from robota.core.messages import (
     AssistantMessage,
@@ -50,19 +51,27 @@ _AnyMessage = SystemMessage | UserMessage | AssistantMessage | ToolMessage
 
 class ConversationBuilder:
     __slots__ = (
-        "_calls", "_last", "_results", "_round", "_streams", "_unanswered", "repairs", "steps", "store",
+        "_calls", "_last", "_read", "_results", "_round", "_streams", "_unanswered", "repairs", "steps",
+        "store",
     )  # fmt: skip
 
-    def __init__(self, unanswered: str = UNKNOWN_EFFECTS, ports: Ports = REAL_WORLD) -> None:
-        """`unanswered` is what the model is told about a call without a result."""
+    def __init__(
+        self,
+        unanswered: str = UNKNOWN_EFFECTS,
+        ports: Ports = REAL_WORLD,
+        read: Callable[[JournalRecord], Mapping[str, Json]] | None = None,
+    ) -> None:
+        """`unanswered` is what the model is told about a call without a result. `read` decodes records of
+        streams that came without their fields."""
         self.store = ConversationStore(ports)
         self.steps = 0
         """Messages so far, those of conversations that were cleared included."""
         self.repairs: list[str] = []
         """What had to be put right, for people."""
         self._unanswered = unanswered
-        self._streams: list[JournalRecord] = []
-        """The pieces of a reply that has no message yet, not decoded."""
+        self._read = read
+        self._streams: list[tuple[JournalRecord, Mapping[str, Json]]] = []
+        """The pieces of a reply that has no message yet."""
         self._calls: tuple[ToolCall, ...] = ()
         """All calls of the last answer, in order."""
         self._results: dict[int, JsonObject] = {}
@@ -70,11 +79,11 @@ class ConversationBuilder:
         self._last: Message | None = None
 
     def take(self, record: JournalRecord, data: Mapping[str, Json]) -> Message | None:
-        """Take one of `CONVERSATION_EVENTS` in; the message it added, if it did. Of a stream only the record
-        is kept, and decoded if it turns out that there is no message for it."""
+        """Take one of `CONVERSATION_EVENTS` in; the message it added, if it did. A stream may come without
+        its fields: they are read if it turns out that there is no message for it."""
         event = record.event
         if event == "stream":
-            self._streams.append(record)
+            self._streams.append((record, data))
             return None
         if event == "message":
             return self._take_message(data)
@@ -94,7 +103,7 @@ class ConversationBuilder:
         elif event == "history_entry":
             self.store.add_entry(read_history_entry(data["entry"]))
         elif event == "history_mutation":
-            return self._take_original(data)
+            return self._take_original(record, data)
         else:
             self.settle()
         return None
@@ -150,11 +159,12 @@ class ConversationBuilder:
         assert isinstance(message, ToolMessage)
         return message
 
-    def _take_original(self, data: Mapping[str, Json]) -> Message | None:
-        """The record in which the original keeps a message."""
-        from robota.sessions.store.message_codec import message_from_record  # noqa: PLC0415 - old logs only
+    def _take_original(self, record: JournalRecord, data: Mapping[str, Json]) -> Message | None:
+        """The record in which the original keeps a message; one without an id is known by its place."""
+        from robota.sessions.store.message_codec import message_from_record, read_time  # noqa: PLC0415 - old logs
 
-        return self._add(message_from_record(data["message"]))
+        stamp = read_time(data.get("timestamp"))
+        return self._add(message_from_record(data["message"], id=f"at-{record.offset}", timestamp=stamp))
 
     def _mark(self, data: Mapping[str, Json]) -> Message:
         self.settle()
@@ -177,7 +187,7 @@ class ConversationBuilder:
 
     def _keep_partial_reply(self) -> None:
         streams, self._streams = self._streams, []
-        text = "".join("".join(text_pieces(record.fields())) for record in streams)
+        text = "".join(self._text_of(record, data) for record, data in streams)
         if not text:
             return
         self._answer_calls()
@@ -185,6 +195,15 @@ class ConversationBuilder:
         message = AssistantMessage(text, state="interrupted", metadata={"recovered": True}, **identity)
         self.repairs.append(f"An answer was cut after {len(text):,} characters; they are kept.")
         self._add(message)
+
+    def _text_of(self, record: JournalRecord, data: Mapping[str, Json]) -> str:
+        try:
+            return "".join(
+                text_pieces(data or (record.fields() if self._read is None else self._read(record)))
+            )
+        except (StorageError, TypeError) as error:
+            self.repairs.append(f"A part of an answer that was cut is lost (record {record.seq}): {error}.")
+            return ""
 
     def _answer_calls(self) -> None:
         opened = {call.id for call in self.store.open_calls}
@@ -224,11 +243,21 @@ def read_history_entry(data: Json) -> HistoryEntry:
     return convert(data, HistoryEntry)
 
 
+def list_of(fields: Mapping[str, Json], name: str) -> list[Json]:
+    """A list of a `stream` record; raises for one that was put aside and is lost."""
+    value = fields.get(name) or []
+    if not isinstance(value, list):
+        raise TypeError(f"its {name} are not there")
+    return value
+
+
+def kinds_of(fields: Mapping[str, Json]) -> str:
+    """The kinds of the pieces in a `stream` record."""
+    return str(fields.get("kinds") or TEXT_WITH_BYTES * len(list_of(fields, "texts")))
+
+
 def text_pieces(fields: Mapping[str, Json]) -> list[str]:
     """The pieces of answer text in a `stream` record."""
-    texts = fields.get("texts") or []
-    kinds = fields.get("kinds")
-    if kinds is None:
-        return list(texts)
-    with_text = [kind for kind in kinds if kind not in _NO_TEXT]
+    with_text = [kind for kind in kinds_of(fields) if kind not in _NO_TEXT]
+    texts = list_of(fields, "texts")
     return [text for kind, text in zip(with_text, texts, strict=False) if kind in (TEXT, TEXT_WITH_BYTES)]

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import ValidationError
 
 from robota.core.conversation import ConversationStore
-from robota.core.errors import StorageError
+from robota.core.errors import RobotaError, StorageError
 from robota.core.messages import Json
 from robota.core.ports import REAL_WORLD, Ports
 from robota.sessions.conversation_builder import (
@@ -99,9 +99,9 @@ def restore_conversation(
     A call that has no result there gets one that says `unanswered`. The conversation goes on with ids and
     times of `ports`. A file that cannot be read raises.
     """
-    restored, builder = RestoredConversation(), ConversationBuilder(unanswered, ports)
     problems: list[str] = []
-    payloads: PayloadStore | None = None
+    fields_of = _FieldReader(path, files, problems).read
+    restored, builder = RestoredConversation(), ConversationBuilder(unanswered, ports, fields_of)
     for item in read_journal(path, session_id=session_id, files=files, events=_WANTED):
         if isinstance(item, JournalProblem):
             problems.append(item.message)
@@ -110,12 +110,8 @@ def restore_conversation(
             break
         restored.last_seq = max(restored.last_seq, item.seq)
         try:
-            fields: Mapping[str, Json] = {} if item.event == "stream" else item.fields()
-            if b'"external-payload"' in item.line and fields:
-                payloads = payloads or payloads_of(path, files)
-                fields = resolve_payloads(item, fields, payloads, problems)
-            _take(restored, builder, item, fields)
-        except (StorageError, ValidationError, KeyError, TypeError, ValueError) as error:
+            _take(restored, builder, item, {} if item.event == "stream" else fields_of(item))
+        except (RobotaError, ValidationError, KeyError, TypeError, ValueError) as error:
             problems.append(
                 f"{path}: record {item.seq} ({item.event}) is not usable and was left out: {error}."
             )
@@ -123,6 +119,25 @@ def restore_conversation(
     restored.store, restored.steps = builder.store, builder.steps
     restored.problems = (*problems, *builder.repairs)
     return restored
+
+
+class _FieldReader:
+    """Decodes records and fetches what was put aside."""
+
+    __slots__ = ("_files", "_path", "_payloads", "_problems")
+
+    def __init__(self, path: str, files: Files, problems: list[str]) -> None:
+        self._path = path
+        self._files = files
+        self._problems = problems
+        self._payloads: PayloadStore | None = None
+
+    def read(self, record: JournalRecord) -> Mapping[str, Json]:
+        fields = record.fields()
+        if b'"external-payload"' not in record.line:
+            return fields
+        self._payloads = self._payloads or payloads_of(self._path, self._files)
+        return resolve_payloads(record, fields, self._payloads, self._problems)
 
 
 def _take(

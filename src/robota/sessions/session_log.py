@@ -12,12 +12,17 @@ from typing import TypeAlias
 
 from msgspec import ValidationError
 
-from robota.core.errors import StorageError
+from robota.core.errors import RobotaError, StorageError
 from robota.core.events import PayloadKind
 from robota.core.jsontext import decode, encode
 from robota.core.loop import ROUND_SEPARATOR
 from robota.core.messages import AssistantMessage, Json, JsonObject, Message
-from robota.sessions.conversation_builder import CONVERSATION_EVENTS, ConversationBuilder
+from robota.sessions.conversation_builder import (
+    CONVERSATION_EVENTS,
+    ConversationBuilder,
+    kinds_of,
+    list_of,
+)
 from robota.sessions.conversation_restore import payloads_of, resolve_payloads
 from robota.sessions.files import REAL_FILES, Files
 from robota.sessions.journal_reader import JournalProblem, JournalRecord, read_journal
@@ -36,6 +41,8 @@ from robota.sessions.stream_run import (
 LogEntry: TypeAlias = JsonObject
 """`timestamp`, `sessionId`, `event` and the fields of that event."""
 _FRAME = ("crc", "v", "run")
+UNREADABLE = (RobotaError, ValidationError, KeyError, TypeError, ValueError, IndexError, RuntimeError)
+"""What may come of a record that is not what it should be."""
 NATIVE_KINDS: dict[str, PayloadKind] = {
     NATIVE_EVENT: "stream_event",
     NATIVE_RESPONSE: "response",
@@ -71,8 +78,9 @@ class SessionLogReader:
         for record, fields in self.records():
             try:
                 yield from expander.expand(record, fields)
-            except (ValidationError, KeyError, TypeError, ValueError, IndexError) as error:
+            except UNREADABLE as error:
                 self.problems.append(f"Record {record.seq} ({record.event}) cannot be read in full: {error}.")
+                yield without_frame(fields)
         self.problems.extend(expander.builder.repairs)
 
     def records(self) -> Iterator[tuple[JournalRecord, Mapping[str, Json]]]:
@@ -111,7 +119,7 @@ class Expander:
         """Calls of the batch that have ended."""
 
     def expand(self, record: JournalRecord, fields: Mapping[str, Json]) -> Iterator[LogEntry]:
-        base = {name: value for name, value in fields.items() if name not in _FRAME}
+        base = without_frame(fields)
         handler = _HANDLERS.get(record.event) if record.checked else None
         message: Message | None = None
         if record.event in CONVERSATION_EVENTS:
@@ -204,10 +212,9 @@ class Expander:
         yield self._entry(base, "provider_request", request)
 
     def take_stream(self, base: JsonObject, message: Message | None) -> Iterator[LogEntry]:
-        texts, natives, inputs = (iter(base.get(name) or ()) for name in ("texts", "native", "inputs"))
+        texts, natives, inputs = (iter(list_of(base, name)) for name in ("texts", "native", "inputs"))
         self._surface = base.get("surface", self._surface)
-        kinds = base.get("kinds") or TEXT_WITH_BYTES * len(base.get("texts") or ())
-        for kind in kinds:
+        for kind in kinds_of(base):
             if kind in (TEXT, TEXT_WITH_BYTES):
                 if kind == TEXT_WITH_BYTES:
                     yield self._native(base, "stream_event", next(natives))
@@ -348,6 +355,11 @@ _HANDLERS: dict[str, Handler] = {
     "permission_decided": Expander.take_decision,
     "tool_result": Expander.take_tool_result,
 }
+
+
+def without_frame(fields: Mapping[str, Json]) -> LogEntry:
+    """A record as an entry."""
+    return {name: value for name, value in fields.items() if name not in _FRAME}
 
 
 def describe_structure(message: Message) -> JsonObject:

@@ -28,6 +28,7 @@ from robota.core.provider import (
     TextChunk,
     ToolInputChunk,
 )
+from robota.sessions.conversation_builder import kinds_of, list_of
 from robota.sessions.session_log import NATIVE_KINDS
 from robota.sessions.stream_run import INPUT, TEXT, TEXT_WITH_BYTES, THOUGHT
 
@@ -73,9 +74,9 @@ class RecordedReply:
 
     def add_pieces(self, fields: Mapping[str, Json]) -> None:
         """The pieces of one `stream` record."""
-        texts, natives, inputs = (iter(fields.get(name) or ()) for name in ("texts", "native", "inputs"))
+        texts, natives, inputs = (iter(list_of(fields, name)) for name in ("texts", "native", "inputs"))
         self._surface = fields.get("surface", self._surface)
-        for kind in fields.get("kinds") or TEXT_WITH_BYTES * len(fields.get("texts") or ()):
+        for kind in kinds_of(fields):
             if kind == TEXT:
                 self.pieces.append(TextChunk(next(texts)))
             elif kind == TEXT_WITH_BYTES:

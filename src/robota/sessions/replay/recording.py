@@ -10,15 +10,12 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from msgspec import ValidationError
-
-from robota.core.errors import RobotaError
 from robota.core.messages import AssistantMessage, Json, JsonObject, Message, SystemMessage
 from robota.sessions.conversation_builder import CONVERSATION_EVENTS, ConversationBuilder, read_message
 from robota.sessions.journal_reader import JournalRecord
 from robota.sessions.replay.action import Action, RecordedRun, Segment
 from robota.sessions.replay.recorded_reply import RecordedReply
-from robota.sessions.session_log import SessionLogReader
+from robota.sessions.session_log import UNREADABLE, SessionLogReader
 
 INTERRUPTED = "interrupted"
 UNCOUNTED = frozenset(("stream", "notice", "session_init", "session_resumed"))
@@ -46,7 +43,7 @@ class Recording:
             self.redacted = self.redacted or b"[REDACTED]" in record.line
             try:
                 taker.take(record, fields)
-            except (RobotaError, ValidationError, KeyError, TypeError, ValueError, IndexError) as error:
+            except UNREADABLE as error:
                 reader.problems.append(f"Record {record.seq} ({record.event}) cannot be used: {error}.")
         self.problems = tuple(reader.problems)
 
