@@ -19,6 +19,7 @@ from robota.core.transport import SessionLike
 from robota.sessions.files import Files
 from robota.sessions.permissions.rule_book import PermissionRules
 from robota.sessions.session import Session
+from robota.sessions.session_log_replay import validate_session_replay_log_entries
 from robota.sessions.store.session_record import SessionRecord
 from robota.sessions.store.session_store import SessionStore
 from robota.testing import Fail, ScriptedProvider, Stall, call
@@ -301,6 +302,15 @@ async def test_secrets_are_redacted_and_large_fields_put_aside(tmp_path: Path) -
     assert payloads
     assert all(len(path.stem) == 64 for path in payloads)
     studio.log()
+
+
+async def test_a_recorded_session_is_complete_and_what_is_taken_out_is_missed(
+    tmp_path: Path,
+) -> None:  # §20.100
+    studio = Studio(tmp_path, ADDITION, "3", rules=ALLOWED)
+    await studio.session.run("1+2?")
+    cut = [entry for entry in studio.log() if entry["event"] != "tool_execution_result"]
+    assert "TOOL_RESULT_MISSING" in {issue.code for issue in validate_session_replay_log_entries(cut).issues}
 
 
 async def test_the_record_keeps_system_prompt_and_tool_schemas(tmp_path: Path) -> None:  # §20.101

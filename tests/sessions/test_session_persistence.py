@@ -13,15 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.sessions.live_session import Studio, fired, listen_to
+from tests.sessions.live_session import Studio, fired, listen_to, run
 
-from robota.core.errors import StorageError
+from robota.core.errors import ConfigurationError, StorageError
 from robota.core.history import HistoryEntry
 from robota.core.messages import AssistantMessage, ToolMessage, UserMessage
 from robota.sessions.files import Files
 from robota.sessions.journal_errors import JournalError, SessionLockedError
 from robota.sessions.permissions.rule_book import PermissionRules
 from robota.sessions.session import Session
+from robota.sessions.session_turn import PromptBlockedError
 from robota.sessions.store.session_store import SessionStore
 from robota.testing import ScriptedProvider, call
 from robota.tools.builtins.write import write_tool
@@ -285,12 +286,40 @@ async def test_two_processes_cannot_write_to_one_session(tmp_path: Path) -> None
 
 
 async def test_a_refused_session_works_as_soon_as_it_is_free(tmp_path: Path) -> None:
-    studio = Studio(tmp_path, "mine", system=None)
-    with held_by_another_process(studio.kept), pytest.raises(SessionLockedError):
-        await studio.session.run("hello")
+    first = Studio(tmp_path, "one", system=None)
+    await first.session.run("first")
+    second = first.resume("two", system=None)
+    with pytest.raises(SessionLockedError):
+        await second.session.run("hello")
+    await first.session.shutdown()
 
-    assert await studio.session.run("hello") == "mine"
-    assert "hello" in studio.path.read_text()
+    assert await second.session.run("second") == "two"
+    second.assert_journal_is_good()
+
+
+async def test_a_session_is_not_gone_on_with_by_one_that_knows_nothing_of_it(tmp_path: Path) -> None:
+    first = Studio(tmp_path, "one")
+    await first.session.run("first")
+    await first.session.shutdown()
+    before = first.path.read_bytes()
+
+    forgetful = Studio(tmp_path, "two")
+    with pytest.raises(ConfigurationError, match="exists already"):
+        await forgetful.session.run("second")
+    await forgetful.session.shutdown()
+
+    assert first.path.read_bytes() == before
+    again = first.resume("two")
+    assert await again.session.run("second") == "two"
+
+
+async def test_a_session_in_which_nothing_was_said_can_be_begun_again(tmp_path: Path) -> None:
+    first = Studio(tmp_path, hooks={"UserPromptSubmit": [run("exit 2")]})
+    with pytest.raises(PromptBlockedError):
+        await first.session.run("first")
+    await first.session.shutdown()
+
+    assert await Studio(tmp_path, "two").session.run("second") == "two"
 
 
 async def test_a_journal_of_another_session_is_not_written_to(tmp_path: Path) -> None:

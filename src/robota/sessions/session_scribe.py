@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 
-from robota.core.errors import SessionBusyError
+from robota.core.errors import ConfigurationError, SessionBusyError
 from robota.core.events import (
     CompactionMarked,
     HistoryMutation,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from robota.core.provider import ChatRequest
     from robota.core.tool import ToolResult
     from robota.core.tool_batch import PreparedCall
+    from robota.sessions.journal import Journal
     from robota.sessions.session import Session
 
 
@@ -80,6 +81,8 @@ class SessionScribe:
         if logger is not None:
             logger.journal.file.on_trouble = self.notice
             logger.journal.file.open()
+            if logger.journal.file.seq and not len(session.agent.conversation):
+                self.refuse_to_forget(logger.journal)
         self._opened = True
         if logger is None:
             return
@@ -89,6 +92,17 @@ class SessionScribe:
             return
         self.report(SessionInit, data=self.describe(with_schemas=True))
         self.copy_history()
+
+    def refuse_to_forget(self, journal: Journal) -> None:
+        """Go on without what was said before? The model would not know it, and the journal would mix both."""
+        from robota.sessions.conversation_restore import restore_conversation  # noqa: PLC0415 - rare
+
+        if restore_conversation(journal.path, session_id=journal.session_id).messages:
+            journal.file.close()
+            raise ConfigurationError(
+                f"Session {journal.session_id} exists already, in {journal.path}. To go on with it, pass the "
+                "conversation that restore_conversation() finds there; else choose another session_id."
+            )
 
     def copy_history(self) -> None:
         """Write down a conversation that began elsewhere."""
