@@ -8,7 +8,16 @@ from typing import Any, ClassVar
 import pytest
 from tests.sessions.live_session import Studio, fired, heard, listen_to, names_of, run
 
-from robota.core.errors import ConfigurationError, ProviderError, SessionBusyError
+from robota.core.errors import (
+    AuthenticationError,
+    ConfigurationError,
+    ModelNotAvailableError,
+    NetworkError,
+    ProviderError,
+    RateLimitError,
+    RobotaError,
+    SessionBusyError,
+)
 from robota.core.events import Compacted, ContextUpdated, HistoryMutation, RunFailed
 from robota.core.hooks import HookOutcome
 from robota.core.messages import ImagePart, TextPart, UserMessage
@@ -282,6 +291,32 @@ async def test_an_error_is_logged_told_to_hooks_and_raised_and_the_session_goes_
     assert await studio.session.run("again") == "better"
     assert names_of(studio.fired) == ["StopFailure", "Stop"]
     studio.assert_journal_is_good()
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (RateLimitError("slow down"), "rate_limit"),
+        (AuthenticationError("who?"), "authentication_failed"),
+        (ModelNotAvailableError("m", "p"), "model_not_found"),
+        (ProviderError("busy", status=529), "overloaded"),
+        (ProviderError("broken", status=503), "server_error"),
+        (ProviderError("what?", status=400), "invalid_request"),
+        (NetworkError("nobody there"), "unknown"),
+        (ValueError("a bug"), "unknown"),
+    ],
+)
+async def test_hooks_tell_failures_apart_by_their_kind(tmp_path: Path, error: Exception, kind: str) -> None:
+    group = {"matcher": kind, **heard(tmp_path)}
+    studio = Studio(tmp_path, [Fail(error)], hooks={"StopFailure": [group]})
+
+    with pytest.raises(RobotaError):
+        await studio.session.run("hello")
+
+    [told] = studio.fired
+    assert told["error"] == kind
+    assert told["error_details"] == told["reason"]
+    assert str(error) in told["reason"]
 
 
 async def test_an_error_before_the_model_is_logged_and_told_to_hooks_too(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from robota.core.hooks import HookOutcome, run_hooks
 from robota.core.messages import Json, JsonObject
 
 if TYPE_CHECKING:
+    from robota.core.errors import RobotaError
     from robota.core.hooks import HooksConfig
     from robota.core.hooks.matching import MatchesRule
     from robota.core.hooks.runner import Executors
@@ -97,3 +98,26 @@ class NoHooks:
 
 
 NO_HOOKS = NoHooks()
+
+_KINDS = {
+    "AUTHENTICATION_ERROR": "authentication_failed",
+    "BUDGET_EXCEEDED": "billing_error",
+    "MODEL_NOT_AVAILABLE": "model_not_found",
+    "RATE_LIMIT_ERROR": "rate_limit",
+}
+_KINDS_BY_STATUS = {
+    400: "invalid_request",
+    402: "billing_error",
+    404: "model_not_found",
+    413: "invalid_request",
+    422: "invalid_request",
+    529: "overloaded",
+}
+_SERVER_ERROR = 500
+
+
+def failure_kind(error: RobotaError) -> str:
+    """The word by which `StopFailure` hooks tell failures apart."""
+    status = getattr(error, "status", None) or 0
+    by_status = _KINDS_BY_STATUS.get(status, "server_error" if status >= _SERVER_ERROR else "unknown")
+    return _KINDS.get(error.code, by_status)

@@ -14,6 +14,7 @@ from robota.core.ports import timestamp
 from robota.core.robota import check_prompt
 from robota.sessions.compaction.overflow import is_context_overflow
 from robota.sessions.compaction.summarizer import CompactionError
+from robota.sessions.session_hooks import failure_kind
 
 if TYPE_CHECKING:
     from robota.core.turn import RunResult
@@ -198,7 +199,8 @@ class SessionTurn:
         return await self.life.hooks.fire("Stop", {**said, "stop_hook_active": active})
 
     async def fire_failure(self, error: RobotaError) -> None:
-        await self.life.hooks.fire("StopFailure", {"reason": str(error), "error": error.code})
+        said = {"error": failure_kind(error), "error_details": str(error), "reason": str(error)}
+        await self.life.hooks.fire("StopFailure", {**said, "stop_hook_active": False})
 
     async def note_failure(self, error: RobotaError) -> None:
         """An error outside the agent's run: inside, the run's end has told of it."""
