@@ -7,7 +7,9 @@ CASES ?= 100000
 SEED ?= 1
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help run test test-system check format static fuzz soak bench bench-search stubs pins clean
+RUNS ?= 500
+
+.PHONY: help run test test-system check format static fuzz kills soak bench bench-search bench-sessions stubs pins clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -49,11 +51,19 @@ check: static test ## Everything a change must pass
 fuzz: $(VENV)/.dev ## CASES generated inputs to the permission evaluator
 	$(BIN)/python fuzz/permissions.py --cases $(CASES) --seed $(SEED)
 
-bench: $(VENV)/.dev ## Measure the engine beside a hand-written httpx2 loop
+kills: $(VENV)/.dev ## Kill RUNS writing processes with -9 and look for what is missing
+	$(BIN)/python fuzz/kills.py --runs $(RUNS) --seed $(SEED)
+
+bench: $(VENV)/.dev ## Measure the engine and sessions beside a hand-written httpx2 loop
 	$(BIN)/python bench/run.py
 
 bench-search: $(VENV)/.dev ## Measure Grep and Glob beside ripgrep on 50,000 files
 	$(BIN)/python bench/search.py
+
+bench-sessions: $(VENV)/.dev ## Measure the list of sessions, redaction and opening a long journal
+	$(BIN)/python bench/sessions_list.py
+	$(BIN)/python bench/redaction.py
+	$(BIN)/python bench/open_journal.py
 
 soak: $(VENV)/.dev ## Many turns in one process: memory and descriptors must stay flat
 	$(BIN)/python bench/soak.py
