@@ -16,9 +16,12 @@ HERE = Path(__file__).resolve().parent
 
 
 _bytecode = tempfile.TemporaryDirectory(prefix="bench-bytecode-")
+_disk = tempfile.TemporaryDirectory(prefix="bench-", dir="/var/tmp" if Path("/var/tmp").is_dir() else None)
+"""Where sessions are kept: a real disk, also where /tmp is kept in memory."""
 ENVIRONMENT = {
     **{name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"},
     "PYTHONPYCACHEPREFIX": _bytecode.name,
+    "BENCH_DISK": _disk.name,
 }
 """Children run compiled modules, as installed programs do, whatever state the source tree is in."""
 

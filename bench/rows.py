@@ -96,9 +96,7 @@ MEASURES = {
             repeats=3,
             quick_repeats=1,
         ),
-        Measure(
-            "s-build", "build", ("session",), {"scenario": "rounds-0", "times": 200}, quick_repeats=1
-        ),
+        Measure("s-build", "build", ("session",), {"scenario": "rounds-0", "times": 200}, quick_repeats=1),
         Measure("s-fresh", "fresh", SESSIONS, {"scenario": "rounds-0", "times": 20}, 201, repeats=8),
         Measure("s-round", "runs", SESSIONS, {"scenario": "rounds-50", "times": 4}, 204),
         Measure(

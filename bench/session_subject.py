@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
+import os
 import tempfile
-from pathlib import Path
 
 from subject import TOOLS
 from workload import FUNCTIONS, MODEL, PROMPT, SYSTEM
@@ -21,8 +20,7 @@ class SessionSubject:
 
     def __init__(self, base_url: str, *, durable: bool) -> None:
         self.provider = OpenAICompatibleProvider("none", base_url, MODEL)
-        self.directory = tempfile.mkdtemp(prefix=".bench-", dir=Path(__file__).resolve().parent)
-        self.store = SessionStore(self.directory)
+        self.store = SessionStore(tempfile.mkdtemp(dir=os.environ.get("BENCH_DISK")))
         self.options = SessionOptions(rules=ALLOWED, context_window=100_000_000, durable=durable)
 
     def new_agent(self) -> Session:
@@ -43,5 +41,6 @@ class SessionSubject:
         return len(pieces), sum(map(len, pieces))
 
     async def close(self) -> None:
+        # The files stay until the whole benchmark is over: ext4 takes its time to find a free inode among
+        # those that were deleted within the last seconds.
         await self.provider.aclose()
-        shutil.rmtree(self.directory)
