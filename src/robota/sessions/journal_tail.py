@@ -42,6 +42,8 @@ def find_end(files: Files, fd: int, path: str, session_id: str) -> JournalEnd:
     Raises `JournalError` when the file is another session's or was written by a newer version.
     """
     size = files.size(fd)
+    if not size:
+        return JournalEnd(size=0, line_start=0, has_records=False, seq=0)
     start = _find_line_start(files, fd, size)
     tail = _read(files, fd, start, size) if size - start <= LONGEST_LINE else b""
     has_records = bool(find_records(tail, start))

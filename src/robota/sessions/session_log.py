@@ -10,8 +10,9 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
-from msgspec import ValidationError
+from msgspec import ValidationError, to_builtins
 
+from robota.core.context import window_state
 from robota.core.errors import RobotaError, StorageError
 from robota.core.events import PayloadKind
 from robota.core.jsontext import decode, encode
@@ -109,6 +110,8 @@ class Expander:
         self._request: JsonObject = {}
         self._tools: Json = []
         self._input = ""
+        self._web: JsonObject = {}
+        self._window = 0
         self._stream_events = 0
         self._natives = 0
         """The highest number of a native payload; events of the stream have a count of their own."""
@@ -150,6 +153,7 @@ class Expander:
 
     def take_init(self, base: JsonObject, message: Message | None) -> Iterator[LogEntry]:
         self._tools = base.get("toolSchemas") or []
+        self._web = base.get("webTools", {})
         yield base
 
     def take_user(self, base: JsonObject, message: Message | None) -> Iterator[LogEntry]:
@@ -158,16 +162,22 @@ class Expander:
 
     def take_pre_run(self, base: JsonObject, message: Message | None) -> Iterator[LogEntry]:
         context = base.pop("context", None) or ""
-        web = base.get("webTools", {})
-        enabled = any(tool.get("enabled") for tool in web.values())
+        used = base.pop("usedTokens", None)
+        self._window = base.get("maxTokens", 0)
         yield {
             **base,
+            "webTools": self._web,
             "input": context + self._input,
             "history": self._view(),
-            "webToolsEnabled": enabled,
+            "webToolsEnabled": any(tool.get("enabled") for tool in self._web.values()),
         }
+        if used is not None:
+            yield self._entry(base, "context", to_builtins(window_state(used, self._window)))
 
     def take_start(self, base: JsonObject, message: Message | None) -> Iterator[LogEntry]:
+        before = base.pop("before", None)
+        if before is not None:
+            yield from self.take_pre_run(self._entry(base, "pre_run", before), None)
         self._ids = {"executionId": base["executionId"], "conversationId": base["conversationId"]}
         yield base
 
@@ -191,6 +201,9 @@ class Expander:
             "historyStructure": LazyList(history, describe_structure, store.epoch),
             **{name: base[name] for name in ("rounds", "stopReason", "usage") if name in base},
         }
+        if self._window:
+            state = window_state(store.tally.estimate().tokens, self._window)
+            yield self._entry(base, "context", to_builtins(state))
 
     # --- the model --------------------------------------------------------------------------------------
 

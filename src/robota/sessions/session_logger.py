@@ -66,8 +66,8 @@ class FileSessionLogger:
     """The pen of one journal. Give it the bus of an agent with `attach`."""
 
     __slots__ = (
-        "_answer", "_batch_seq", "_calls", "_durable", "_effects", "_history_crc", "_response", "_results",
-        "_run", "_tools", "journal", "stream",
+        "_answer", "_batch_seq", "_before", "_calls", "_durable", "_effects", "_ended", "_history_crc",
+        "_response", "_results", "_run", "_tools", "journal", "stream",
     )  # fmt: skip
 
     def __init__(
@@ -90,6 +90,9 @@ class FileSessionLogger:
         self._history_crc = 0
         self._response: ProviderResponseRaw | None = None
         self._answer = ""
+        self._before: JsonObject | None = None
+        self._ended = False
+        """The last record was the good end of a run."""
         self._calls: Mapping[int, str] = {}
         self._results: dict[int, ToolEnded] = {}
         self._batch_seq = 0
@@ -128,8 +131,12 @@ class FileSessionLogger:
 
     def end_run(self) -> None:
         """Another record follows: write what is left of the run of pieces."""
+        self._ended = False
         if self.stream.pending:
             self.stream.close_run(self._run)
+        if self._before is not None:  # the run it was to begin did not start
+            before, self._before = self._before, None
+            self.journal.write("pre_run", b"", before)
 
     def take_piece(self, piece: StreamPiece) -> None:
         self.stream.add(piece, self._run)
@@ -139,12 +146,27 @@ class FileSessionLogger:
     def frame(self, round_number: int) -> bytes:
         return b',"run":%d,"round":%d' % (self._run, round_number)
 
+    def take_pre_run(self, event: PreRun) -> None:
+        """What a run begins with goes into the record of its start, which follows at once."""
+        self.end_run()
+        self._before = dict(event.data)
+        self._before.pop("webTools", None)  # of the session, and said at its beginning
+
+    def take_context(self, event: ContextUpdated) -> None:
+        """The estimate belongs to the start of a run; the exact state follows from the conversation."""
+        if self._before is not None:
+            self._before["usedTokens"] = event.used_tokens
+        elif not self._ended:
+            self.take_any(event)
+
     def take_start(self, event: RunStarted) -> None:
+        before, self._before = self._before, None
         self.end_run()
         self._run += 1
         ids = {"executionId": event.execution_id, "conversationId": event.conversation_id}
+        name = event.agent_name or None
         self.journal.write(
-            "run_start", b',"run":%d' % self._run, {**ids, "agentName": event.agent_name or None}
+            "run_start", b',"run":%d' % self._run, {**ids, "agentName": name, "before": before}
         )
 
     def take_request(self, event: ProviderRequest) -> None:
@@ -250,6 +272,7 @@ class FileSessionLogger:
             del fields["text"]  # the last answer, which is in the journal
         self.journal.write("run_end", b',"run":%d,"outcome":"%s"' % (self._run, event.name.encode()), fields)
         self.sync()
+        self._ended = type(event) is RunCompleted
 
     # --- what else there is ---------------------------------------------------------------------------
 
@@ -296,7 +319,7 @@ FileSessionLogger.HANDLERS = {
     RunFailed: FileSessionLogger.take_end,
     CompactionMarked: FileSessionLogger.take_mark,
     SessionInit: FileSessionLogger.take_data,
-    PreRun: FileSessionLogger.take_data,
+    PreRun: FileSessionLogger.take_pre_run,
     HookExecuted: FileSessionLogger.take_data,
     PermissionDecided: FileSessionLogger.take_decision,
     UserAnswered: FileSessionLogger.take_data,
@@ -305,7 +328,7 @@ FileSessionLogger.HANDLERS = {
     ServerToolUsed: FileSessionLogger.take_any,
     ProviderRetried: FileSessionLogger.take_any,
     Noticed: FileSessionLogger.take_any,
-    ContextUpdated: FileSessionLogger.take_any,
+    ContextUpdated: FileSessionLogger.take_context,
     Compacted: FileSessionLogger.take_any,
 }
 
