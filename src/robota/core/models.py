@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 
 import msgspec
@@ -120,6 +120,7 @@ class ModelTable:
         )
 
 
+@lru_cache(maxsize=256)
 def _plain_id(model: str) -> str:
     """The id without what routers, clouds and releases add: `router/us.cloud.name-20250929-v1` is `name`."""
     import re  # noqa: PLC0415 - exact ids need no pattern
@@ -163,6 +164,7 @@ def get_model_name(model: str) -> str:
     return model if known is None else known.name
 
 
+@lru_cache(maxsize=256)
 def find_model_price(model: str) -> ModelPrice | None:
     return shipped_models().find_price(model)
 
