@@ -34,7 +34,8 @@ from robota.providers.scripted import Fail, Reply, ScriptedProvider, Step
 
 pytestmark = pytest.mark.anyio
 
-REQUEST = ChatRequest(model="m", messages=[], want_raw=True)
+REQUEST = ChatRequest(model="m", messages=[])
+RECORDED = ChatRequest(model="m", messages=[], want_raw=True)
 OVERLOADED = ProviderError("Overloaded.", status=529)
 
 
@@ -59,8 +60,8 @@ def retrying(world: World, *replies: Reply, **policy: float) -> RetryingProvider
     )
 
 
-async def drain(provider: RetryingProvider) -> list[Chunk]:
-    return [chunk async for chunk in provider.stream(REQUEST)]
+async def drain(provider: RetryingProvider, request: ChatRequest = REQUEST) -> list[Chunk]:
+    return [chunk async for chunk in provider.stream(request)]
 
 
 async def fail_call(provider: RetryingProvider) -> Exception:
@@ -232,7 +233,7 @@ async def test_a_reply_that_has_begun_is_never_started_again(content: Chunk) -> 
 
 async def test_native_payloads_do_not_count_as_a_beginning_and_are_seen_for_every_attempt() -> None:
     payload = NativePayload(kind="request", payload={})
-    seen = await drain(retrying(World(), [payload, Fail(OVERLOADED)], [payload, "ok"]))
+    seen = await drain(retrying(World(), [payload, Fail(OVERLOADED)], [payload, "ok"]), RECORDED)
     assert [type(chunk) for chunk in seen] == [
         NativePayload,
         RetryNotice,
@@ -401,7 +402,7 @@ async def test_a_probe_that_says_nothing_about_the_service_lets_the_next_call_pr
     script: list[Step] = [payload] if ending is None else [payload, ending]
     provider = RetryingProvider(ScriptedProvider(script, "ok"), breaker=tripped(world), ports=world.ports)
     world.time = 60.0
-    probe = provider.stream(REQUEST)
+    probe = provider.stream(RECORDED)
     await anext(probe)
     if ending is None:
         await probe.aclose()

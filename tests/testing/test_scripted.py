@@ -67,3 +67,10 @@ async def test_no_stream_stays_open():
     assert provider.open_streams == 1
     await stream.aclose()
     assert provider.open_streams == 0
+
+
+async def test_the_native_form_of_a_reply_is_its_place_in_the_script():
+    provider = ScriptedProvider("a", "b")
+    assert await play(provider) == [TextChunk("a"), StopChunk("end_turn")]
+    place = NativePayload(kind="response", payload={"reply": 2})
+    assert await play(provider, RECORDED) == [TextChunk("b"), place, StopChunk("end_turn")]

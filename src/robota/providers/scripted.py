@@ -77,10 +77,10 @@ class ScriptedProvider:
         reply = self._next_reply(request)
         self.open_streams += 1
         try:
-            if request.want_raw:
-                yield NativePayload(kind="response", payload={"reply": len(self.requests)})
+            number = len(self.requests)
             stopped = False
             used_tool = False
+            native = not request.want_raw
             for step in self._steps(reply, request):
                 if isinstance(step, Delay):
                     await self._ports.sleep(step.seconds)
@@ -91,7 +91,10 @@ class ScriptedProvider:
                 elif request.want_raw or not isinstance(step, NativePayload):
                     stopped = stopped or isinstance(step, StopChunk)
                     used_tool = used_tool or isinstance(step, ToolCall)
+                    native = native or isinstance(step, NativePayload)
                     yield TextChunk(step) if isinstance(step, str) else step
+            if not native:
+                yield NativePayload(kind="response", payload={"reply": number})
             if not stopped:
                 yield StopChunk("tool_use" if used_tool else "end_turn")
         finally:

@@ -126,13 +126,13 @@ def validate_session_replay_log_entries(entries: Iterable[LogEntry]) -> ReplayVa
 class _ModelCall:
     """What the log has of one model call."""
 
-    __slots__ = ("deltas", "native", "normalized", "nothing_came", "raw", "request")
+    __slots__ = ("cut", "native", "normalized", "raw", "request")
 
     def __init__(self) -> None:
         self.request: LogEntry | None = None
-        self.native = self.raw = self.normalized = self.deltas = False
-        self.nothing_came = False
-        """It failed or was stopped before the provider said anything."""
+        self.native = self.raw = self.normalized = False
+        self.cut = False
+        """It failed or was stopped, perhaps before the provider had said anything."""
 
 
 class _Inspection:
@@ -162,15 +162,13 @@ class _Inspection:
             call.request = entry
         elif event == "provider_native_raw_payload":
             call.native = call.native or entry.get("payloadKind") in _ANSWERS
-        elif event == "provider_stream_raw_delta":
-            call.deltas = True
         elif event == "provider_response_normalized":
             call.normalized = True
         elif event == "provider_response_raw":
             call.raw = True
             response = entry.get("response")
-            cut = isinstance(response, Mapping) and response.get("state") == "interrupted"
-            call.nothing_came = cut or bool(entry.get("error"))
+            stopped = isinstance(response, Mapping) and response.get("state") == "interrupted"
+            call.cut = stopped or bool(entry.get("error"))
 
     def _check_references(self, entry: LogEntry) -> None:
         for field, value in entry.items():
@@ -190,7 +188,7 @@ class _Inspection:
                 yield _issue("TOOL_RESULT_MISSING", entry, _tool_key(entry), sentence)
 
     def _missing(self, key: str, call: _ModelCall, request: LogEntry) -> Iterator[ReplayIssue]:
-        if not call.native and not (call.nothing_came and not call.deltas):
+        if not call.native and not call.cut:
             sentence = f"The model call {key} has nothing of what its provider really sent."
             yield _issue("PROVIDER_NATIVE_RAW_PAYLOAD_MISSING", request, key, sentence)
         if not call.raw:
