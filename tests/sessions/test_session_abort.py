@@ -18,8 +18,9 @@ from tests.support.processes import mark, read_fifo
 from robota.core.errors import AbortError
 from robota.core.events import Compacted, RunCompleted, RunInterrupted, TextDelta
 from robota.core.messages import AssistantMessage, ToolMessage
+from robota.providers.openai_compatible import OpenAICompatibleProvider
 from robota.sessions.permissions.rule_book import PermissionRules
-from robota.testing import ScriptedProvider, Stall, call
+from robota.testing import ModelServer, ScriptedProvider, Stall, call
 from robota.tools.function_tool import tool
 
 __all__ = ["mark"]
@@ -337,3 +338,19 @@ async def test_an_abort_is_no_failure(tmp_path: Path) -> None:
     assert names_of(studio.fired) == ["SessionEnd"]
     assert [entry for entry in studio.log() if entry["event"] == "error"] == []
     assert [entry["content"] for entry in studio.log() if entry["event"] == "interrupted"] == ["Hel"]
+
+
+async def test_an_abort_ends_a_real_connection(tmp_path: Path) -> None:
+    words = Gate()
+    async with (
+        ModelServer(["Hel", Stall()], "still here") as server,
+        OpenAICompatibleProvider(api_key="k", base_url=f"{server.url}/v1", model="m") as provider,
+    ):
+        studio = Studio(tmp_path, provider=provider, model="m")
+        studio.session.events.on(TextDelta, lambda _: words.reached.set())
+        await aborted(studio, studio.session.run("hello"), words.reached.wait)
+
+        assert studio.session.messages[-1].content == "Hel"
+        assert await studio.session.run("and now?") == "still here"
+        await studio.session.shutdown()
+    studio.assert_journal_is_good()

@@ -13,6 +13,7 @@ from tests.sessions.live_session import Studio
 from robota.core.errors import AbortError
 from robota.core.events import TextDelta
 from robota.core.provider import ChatRequest, StopChunk, TextChunk
+from robota.sessions.journal_errors import SessionLockedError
 from robota.testing import ScriptedProvider
 
 pytestmark = pytest.mark.anyio
@@ -71,8 +72,6 @@ async def test_aborting_one_session_leaves_the_other_alone(tmp_path: Path) -> No
 
 
 async def test_two_sessions_in_one_process_cannot_share_an_id(tmp_path: Path) -> None:
-    from robota.sessions.journal_errors import SessionLockedError
-
     one = Studio(tmp_path, "one")
     await one.session.run("first")
 

@@ -16,6 +16,7 @@ from robota.core.events import TextDelta
 from robota.core.history import HistoryEntry
 from robota.core.provider import NativePayload
 from robota.core.tool import ToolContext, ToolResult
+from robota.providers.openai_compatible import OpenAICompatibleProvider
 from robota.sessions.files import Files
 from robota.sessions.permissions.approval import PermissionAnswer
 from robota.sessions.permissions.rule_book import PermissionRules
@@ -185,10 +186,10 @@ async def test_a_resumed_session_uses_what_was_written(tmp_path: Path) -> None:
 
 
 async def test_no_key_of_a_provider_is_written(tmp_path: Path) -> None:
-    from robota.providers.openai_compatible import OpenAICompatibleProvider
-
-    async with ModelServer(["Hel", "lo"]) as server:
-        provider = OpenAICompatibleProvider(api_key=OWN, base_url=f"{server.url}/v1", model="m")
+    async with (
+        ModelServer(["Hel", "lo"]) as server,
+        OpenAICompatibleProvider(api_key=OWN, base_url=f"{server.url}/v1", model="m") as provider,
+    ):
         studio = Studio(tmp_path, provider=provider)
         assert await studio.session.run("hi") == "Hello"
         await studio.session.shutdown()

@@ -10,7 +10,10 @@ from tests.sessions.live_session import Studio, listen_to, names_of
 from robota.core.errors import ProviderError
 from robota.core.events import Compacted, RunStarted
 from robota.core.provider import ChatRequest
+from robota.providers.openai_compatible import OpenAICompatibleProvider
+from robota.sessions.permissions.rule_book import PermissionRules
 from robota.testing import Fail, HttpError, ModelServer, ScriptedProvider, call
+from robota.tools.function_tool import tool
 
 pytestmark = pytest.mark.anyio
 
@@ -118,9 +121,6 @@ async def test_whoever_manages_the_context_himself_gets_no_compaction(tmp_path: 
 
 
 async def test_tool_results_that_no_longer_fit_end_in_a_compaction_not_in_a_failure(tmp_path: Path) -> None:
-    from robota.sessions.permissions.rule_book import PermissionRules
-    from robota.tools.function_tool import tool
-
     @tool
     async def read_all() -> str:
         """Give a long text."""
@@ -141,8 +141,6 @@ async def test_tool_results_that_no_longer_fit_end_in_a_compaction_not_in_a_fail
 
 
 async def test_the_words_of_a_real_service_are_understood(tmp_path: Path) -> None:
-    from robota.providers.openai_compatible import OpenAICompatibleProvider
-
     refusal = HttpError(
         400,
         body={
@@ -153,8 +151,10 @@ async def test_the_words_of_a_real_service_are_understood(tmp_path: Path) -> Non
             }
         },
     )
-    async with ModelServer("one", refusal, "what was said", "here you are") as server:
-        provider = OpenAICompatibleProvider(api_key="k", base_url=f"{server.url}/v1", model="m")
+    async with (
+        ModelServer("one", refusal, "what was said", "here you are") as server,
+        OpenAICompatibleProvider(api_key="k", base_url=f"{server.url}/v1", model="m") as provider,
+    ):
         studio = Studio(tmp_path, provider=provider, model="m")
         await studio.session.run("first")
         assert await studio.session.run("second") == "here you are"

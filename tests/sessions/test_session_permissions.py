@@ -21,6 +21,7 @@ from robota.testing import call
 from robota.tools.builtins.bash import bash_tool
 from robota.tools.builtins.read import read_tool
 from robota.tools.builtins.write import write_tool
+from robota.tools.function_tool import tool
 
 pytestmark = pytest.mark.anyio
 
@@ -179,8 +180,6 @@ async def test_whoever_runs_tools_comes_after_the_permission(tmp_path: Path) -> 
 
 
 async def test_what_a_tool_asks_the_user_is_answered_and_written_down(tmp_path: Path) -> None:
-    from robota.tools.function_tool import tool
-
     async def ask(question: Any) -> Any:
         return f"{question} Blue."
 
