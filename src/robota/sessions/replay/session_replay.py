@@ -154,9 +154,7 @@ class _SegmentReplay:
             provider=ReplayProvider(world),
             model=str(init.get("model") or ""),
             tools=self.tools(init.get("toolSchemas") or ()),
-            system_message=init.get("systemPrompt")
-            if changes.system_message is None
-            else changes.system_message,
+            system_message=changes.system_message or init.get("systemPrompt") or None,
             cwd=str(init.get("cwd") or ""),
             permission_handler=world.approve if init.get("canAsk") else None,
             session_id=session_id,
