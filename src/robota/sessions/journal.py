@@ -51,14 +51,17 @@ class Journal:
 
     def write(self, event: str, frame: bytes = b"", fields: Mapping[str, Json] | None = None) -> int:
         """Append a record; its number. A value that is `bytes` is JSON already, `None` is left out."""
+        encoded = encode_fields(fields) if fields else None
+        return self._append(event, frame, None if encoded is None else self.redactor.json(encoded))
+
+    def write_clean(self, event: str, frame: bytes, fields: Mapping[str, Json]) -> int:
+        """Append a record whose fields went through redaction piece by piece."""
+        return self._append(event, frame, encode_fields(fields))
+
+    def _append(self, event: str, frame: bytes, encoded: bytes | None) -> int:
         body = b'"event":"%s"%s' % (event.encode(), frame)
-        given = {name: value for name, value in fields.items() if value is not None} if fields else None
-        if not given:
+        if encoded is None:
             return self.file.append(body + b"}")
-        for name, value in given.items():
-            if type(value) is bytes:
-                given[name] = Raw(value)
-        encoded = self.redactor.json(encode(given))
         if len(encoded) > INLINE_LIMIT and not self.keep_inline:
             encoded = self.put_large_aside(encoded)
         return self.file.append(b"%s,%s" % (body, encoded[1:]))
@@ -79,3 +82,12 @@ class Journal:
             return self._payloads.put(encoded)
         except (OSError, StorageError):
             return encoded
+
+
+def encode_fields(fields: Mapping[str, Json]) -> bytes | None:
+    """The fields that have a value as one JSON object; `None` when none has."""
+    given = {name: value for name, value in fields.items() if value is not None}
+    for name, value in given.items():
+        if type(value) is bytes:
+            given[name] = Raw(value)
+    return encode(given) if given else None

@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from robota.core.events import ProviderNativeRawPayload, ReasoningDelta, TextDelta, ToolInputDelta
-from robota.core.jsontext import decode, encode
+from robota.core.jsontext import encode
 from robota.core.messages import Json
+from robota.sessions.native_events import NativeEvents
 from robota.sessions.redaction import Redactor, StreamRedactor
 
 TEXT_WITH_BYTES, TEXT, THOUGHT, INPUT, NATIVE_EVENT, NATIVE_RESPONSE, NATIVE_REQUEST = "tTrinNq"
@@ -29,10 +30,11 @@ _NATIVE_KINDS = {"stream_event": NATIVE_EVENT, "response": NATIVE_RESPONSE, "req
 class StreamRun:
     """The pieces of one reply that are not written yet."""
 
-    __slots__ = ("_channels", "_redactor", "_shown", "_surface", "pieces", "texts_written")
+    __slots__ = ("_channels", "_natives", "_redactor", "_shown", "_surface", "pieces", "texts_written")
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
+        self._natives = NativeEvents(redactor)
         self._channels: dict[object, StreamRedactor] = {}
         self._surface: str | None = None
         self._shown: list[str | None] = []
@@ -84,6 +86,8 @@ class StreamRun:
         natives: list[bytes] = []
         inputs: list[Json] = []
         surface = self._surface
+        carried = ("", "")  # what the next event of the provider is about
+        clean = self._natives.clean
         for piece, text in zip(written, shown, strict=True):
             if type(piece) is TextDelta:
                 texts.append(text)
@@ -92,38 +96,28 @@ class StreamRun:
                     kinds.append(TEXT)
                 else:
                     kinds.append(TEXT_WITH_BYTES)
-                    natives.append(piece.raw)
+                    natives.append(clean(piece.raw, piece.text, text))
             elif type(piece) is ProviderNativeRawPayload:
                 kinds.append(_NATIVE_KINDS[piece.payload_kind])
-                natives.append(_native_bytes(piece))
+                natives.append(clean(_native_bytes(piece), *carried))
                 surface = piece.api_surface or surface
-            elif type(piece) is ToolInputDelta:
-                kinds.append(INPUT)
-                texts.append(text)
-                inputs.append([piece.index, piece.tool_call_id, piece.tool_name])
             else:
                 kinds.append(THOUGHT)
                 texts.append(text)
+                carried = (_text_of(piece), text)
+                if type(piece) is ToolInputDelta:
+                    kinds[-1] = INPUT
+                    inputs.append([piece.index, piece.tool_call_id, piece.tool_name])
         news = surface if surface != self._surface else None
         self._surface = surface
-        changed = {_text_of(p): text for p, text in zip(written, shown, strict=True) if text != _text_of(p)}
         return {
             "first": first if self.texts_written >= first else None,
             "kinds": "".join(kinds) if any(kind != TEXT_WITH_BYTES for kind in kinds) else None,
             "texts": texts or None,
             "inputs": inputs or None,
             "surface": news,
-            "native": _native_list(natives, changed),
+            "native": b"[%s]" % b",".join(natives) if natives else None,
         }
-
-
-def _native_list(natives: Sequence[bytes], changed: dict[str, str]) -> bytes | None:
-    """The provider's events as one list; where the text lost a secret, so do the events that carried it."""
-    if not natives:
-        return None
-    if changed:
-        natives = [encode(_exchange(decode(raw), changed)) for raw in natives]
-    return b"[%s]" % b",".join(natives)
 
 
 def _channel_of(piece: StreamPiece) -> object:
@@ -143,14 +137,3 @@ def _native_bytes(piece: ProviderNativeRawPayload) -> bytes:
         encoded = payload if type(payload) is bytes else encode(payload)
         return encoded if encoded.startswith(_SIZE_ONLY) else b"%s%d}" % (_SIZE_ONLY, len(encoded))
     return payload if type(payload) is bytes else encode(payload)
-
-
-def _exchange(value: Json, changed: dict[str, str]) -> Json:
-    """The value with each text that is a key of `changed` replaced."""
-    if isinstance(value, str):
-        return changed.get(value, value)
-    if isinstance(value, list):
-        return [_exchange(item, changed) for item in value]
-    if isinstance(value, dict):
-        return {key: _exchange(item, changed) for key, item in value.items()}
-    return value

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from asyncio import TimerHandle
 
 RUN_SECONDS = 0.05
-RUN_CHARACTERS = 8 * 1024
-"""Of text and of the provider's own bytes."""
+RUN_BYTES = 24 * 1024
+"""Of text and of the provider's own bytes: less than what a record may have in its line."""
 
 
 class StreamWriter:
@@ -40,7 +40,7 @@ class StreamWriter:
                 return  # the separator before every later round, which the loader knows about
             self._size += len(piece.text) + (len(piece.raw) if piece.raw is not None else 0)
         self._stream.pieces.append(piece)
-        if self._size > RUN_CHARACTERS:
+        if self._size > RUN_BYTES:
             self._run = run
             self._write(final=False)
         elif self._timer is None:
@@ -77,4 +77,4 @@ class StreamWriter:
         frame = b',"run":%d,"round":%d' % (self._run, stream.pieces[0].round)
         fields = stream.take(final=final)
         if fields is not None:
-            self._journal.write("stream", frame, fields)
+            self._journal.write_clean("stream", frame, fields)
