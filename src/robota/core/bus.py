@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from robota.core.errors import ConfigurationError
@@ -29,10 +28,11 @@ _COROUTINE = 0x80
 
 
 class EventBus:
-    __slots__ = ("_busy", "_later", "_listeners", "_routes", "seq")
+    __slots__ = ("_busy", "_later", "_listeners", "_routes", "_tables", "seq")
 
     def __init__(self) -> None:
-        self._listeners: list[tuple[type[Event] | HandlerTable, Any]] = []
+        self._listeners: list[tuple[type[Event], Listener]] = []
+        self._tables: tuple[tuple[HandlerTable, Any], ...] = ()
         self._routes: dict[type[Event], tuple[Listener, ...]] = {}
         self._later: deque[Event] | None = None
         self._busy = False
@@ -49,17 +49,7 @@ class EventBus:
                 f"Listener {listener!r} is asynchronous; listeners are plain functions. "
                 "To await, iterate over `events.open()`."
             )
-        return self._add((kind, listener))
-
-    def on_each(self, handlers: HandlerTable, owner: object) -> Unsubscribe:
-        """Call `handlers[type(event)](owner, event)` for exactly the types in the table.
-
-        One entry however many types it names, so that an object with twenty handlers costs a session nothing
-        but the object.
-        """
-        return self._add((handlers, owner))
-
-    def _add(self, entry: tuple[type[Event] | HandlerTable, Any]) -> Unsubscribe:
+        entry = (kind, listener)
         self._listeners.append(entry)
         self._routes = {}
 
@@ -67,6 +57,20 @@ class EventBus:
             # By identity: the same function may have subscribed twice.
             self._listeners = [other for other in self._listeners if other is not entry]
             self._routes = {}
+
+        return unsubscribe
+
+    def on_each(self, handlers: HandlerTable, owner: object) -> Unsubscribe:
+        """Call `handlers[type(event)](owner, event)` for exactly the types in the table.
+
+        It hears each event before the listeners do. Whatever the number of types, it costs the bus one entry:
+        the table belongs to the owner's class.
+        """
+        entry = (handlers, owner)
+        self._tables += (entry,)
+
+        def unsubscribe() -> None:
+            self._tables = tuple(other for other in self._tables if other is not entry)
 
         return unsubscribe
 
@@ -80,6 +84,9 @@ class EventBus:
 
     def wants(self, kind: type[Event]) -> bool:
         """Whether anybody would see an event of that type; lets the loop skip building it."""
+        for handlers, _ in self._tables:
+            if kind in handlers:
+                return True
         if not self._listeners:
             return False
         known = self._routes.get(kind)
@@ -90,12 +97,7 @@ class EventBus:
         return self.seq
 
     def emit(self, event: Event) -> None:
-        if not self._listeners:
-            return
-        listeners = self._routes.get(type(event))
-        if listeners is None:
-            listeners = self._route(type(event))
-        if not listeners:
+        if not self._listeners and not self._tables:
             return
         if self._busy:
             if self._later is None:
@@ -104,36 +106,42 @@ class EventBus:
             return
         self._busy = True
         try:
-            _deliver(event, listeners)
+            self._deliver(event)
             while self._later:
-                late = self._later.popleft()
-                _deliver(late, self._routes.get(type(late)) or self._route(type(late)))
+                self._deliver(self._later.popleft())
         finally:
             self._busy = False
 
+    def _deliver(self, event: Event) -> None:
+        kind = type(event)
+        for handlers, owner in self._tables:
+            handler = handlers.get(kind)
+            if handler is not None:
+                try:
+                    handler(owner, event)
+                except Exception:  # noqa: BLE001 - logged there
+                    _log_failure(handler, event)
+        if not self._listeners:
+            return
+        listeners = self._routes.get(kind)
+        for listener in self._route(kind) if listeners is None else listeners:
+            try:
+                listener(event)
+            except Exception:  # noqa: BLE001 - logged there
+                _log_failure(listener, event)
+
     def _route(self, kind: type[Event]) -> tuple[Listener, ...]:
         """Who gets events of this type; found out once per type after each change of the listeners."""
-        chosen: list[Listener] = []
-        for wanted, listener in self._listeners:
-            if isinstance(wanted, type):
-                if issubclass(kind, wanted):
-                    chosen.append(listener)
-            elif kind in wanted:
-                chosen.append(partial(wanted[kind], listener))
-        route = self._routes[kind] = tuple(chosen)
-        return route
+        chosen = self._routes[kind] = tuple(call for base, call in self._listeners if issubclass(kind, base))
+        return chosen
 
 
-def _deliver(event: Event, listeners: tuple[Listener, ...]) -> None:
-    for listener in listeners:
-        try:
-            listener(event)
-        except Exception:
-            import logging  # noqa: PLC0415 - 11 ms that a healthy run never needs
+def _log_failure(listener: object, event: Event) -> None:
+    import logging  # noqa: PLC0415 - 11 ms that a healthy run never needs
 
-            logging.getLogger("robota.events").exception(
-                "Listener %r failed on event %r; the run goes on.", listener, event.name
-            )
+    logging.getLogger("robota.events").exception(
+        "Listener %r failed on event %r; the run goes on.", listener, event.name
+    )
 
 
 class EventStream(AsyncIterator[E]):
