@@ -10,7 +10,7 @@ from robota.core.jsontext import decode, encode
 from robota.core.messages import Json
 from robota.sessions.redaction import Redactor
 
-_ENVELOPES_KEPT = 32
+_ENVELOPES_KEPT = 8
 
 
 class NativeEvents:
@@ -18,7 +18,7 @@ class NativeEvents:
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
-        self._plain: set[bytes] = set()
+        self._plain: list[bytes] = []
         """Envelopes without anything secret."""
 
     def clean(self, raw: bytes, text: str, shown: str) -> bytes:
@@ -37,8 +37,8 @@ class NativeEvents:
         if self._redactor.json(envelope) is not envelope:
             return self._redactor.json(raw)
         if len(self._plain) >= _ENVELOPES_KEPT:
-            self._plain.clear()
-        self._plain.add(envelope)
+            del self._plain[0]
+        self._plain.append(envelope)
         return raw
 
 
