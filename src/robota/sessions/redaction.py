@@ -15,16 +15,25 @@ import msgspec
 from robota.core.messages import Json
 from robota.sessions.redaction_commands import COMMANDS
 from robota.sessions.redaction_headers import SCHEMES
-from robota.sessions.redaction_named import NAMED
+from robota.sessions.redaction_named import NAMED, RECORD_GATE
+from robota.sessions.redaction_names import Strength, name_strength
 from robota.sessions.redaction_pem import PRIVATE_KEYS
-from robota.sessions.redaction_scan import REDACTED, Rule, Scanner, apply_spans
-from robota.sessions.redaction_shapes import SHAPES
+from robota.sessions.redaction_scan import (
+    REDACTED,
+    Rule,
+    RuleSet,
+    Scanner,
+    apply_spans,
+    find_runs,
+    may_hold_secret,
+)
+from robota.sessions.redaction_shapes import RUN_SHAPES, SHAPES
 from robota.sessions.redaction_stream import TextStream
 from robota.sessions.redaction_structure import Walk
 
 __all__ = ["REDACTED", "Redactor", "StreamRedactor", "redact"]
 
-RULES: tuple[Rule, ...] = (*SHAPES, *PRIVATE_KEYS, *SCHEMES, *NAMED, *COMMANDS)
+RULES = RuleSet((*SHAPES, *PRIVATE_KEYS, *SCHEMES, *NAMED, *COMMANDS))
 _SHORTEST = 8
 """Own secrets shorter than this would hit ordinary words."""
 _PREFIX = 128
@@ -53,7 +62,7 @@ class Redactor:
             return
         for form in _forms(value):
             self._literals += (form,)
-            self._rules = (_literal_rule(form), *self._rules)
+            self._rules = RuleSet((_literal_rule(form), *self._rules.rules))
 
     def value(self, value: Json) -> Json:
         """Any value of Python or JSON, redacted."""
@@ -61,13 +70,15 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """One text, redacted."""
-        if not text:
+        if not self._literals and not may_hold_secret(text):
             return text
         spans = Scanner(self._rules).scan(text)
         return apply_spans(text, spans) if spans else text
 
     def json(self, encoded: bytes, key: str = "") -> bytes:
         """Encoded JSON, redacted; the same object when nothing in it is secret."""
+        if self._is_plain(encoded) and name_strength(key) is Strength.NONE:
+            return encoded
         try:
             value = msgspec.json.decode(encoded)
         except (msgspec.DecodeError, RecursionError):
@@ -76,6 +87,16 @@ class Redactor:
             return encoded if text is plain else text.encode()
         redacted = Walk(self._string).run(value, key)
         return encoded if redacted is value else msgspec.json.encode(redacted)
+
+    def _is_plain(self, encoded: bytes) -> bool:
+        """Whether a short record cannot hold a secret, seen without decoding it."""
+        if len(encoded) > _RECORD:
+            return False
+        plain = encoded.decode("utf-8", "replace")
+        if RECORD_GATE.search(plain.lower()) or any(literal in plain for literal in self._literals):
+            return False
+        runs = find_runs(plain)
+        return not any(rule.pattern.match(plain, *run) for run in runs for rule in RUN_SHAPES)
 
     def stream(self) -> TextStream:
         """A text that arrives in pieces."""
@@ -96,6 +117,8 @@ class Redactor:
         return redacted if inner is carried else msgspec.json.encode(inner).decode()
 
 
+_RECORD = 640
+"""Longer records are decoded at once: looking for a reason costs as much."""
 _JSON = re.compile(r"\s*[\[{]")
 
 
@@ -147,7 +170,7 @@ def _literal_rule(form: str) -> Rule:
     prefix, rest = form[:_PREFIX], form[_PREFIX:]
     length = len(prefix)
     return Rule(
-        (prefix,),
+        (),
         f"(?={re.escape(prefix)})",
         decide=lambda _before, _ahead, _ends: (0, length, LiteralTail(rest) if rest else None, REDACTED),
         at_start=True,

@@ -30,11 +30,8 @@ from robota.sessions.redaction_values import (
 )
 
 _SIGN = re.compile(
-    r"(?P<close>(?:\\{0,15}[\"'`])?(?:\]|%5[dD])?)(?P<space>[ \t]{0,8})(?P<sign>=>|:=|\?=|=(?![=~>])|:(?![:/=])| is:?(?= )|>(?=[^<\s=]))"
-    r"(?P<gap>[ \t]{0,8}+|\s{0,40}+(?=\\{0,15}[\"\[{]))(?=\S)"
-)
-_SPACED = re.compile(
-    r"(?i)\b(?:(?:api|access|secret|private|auth|client|bearer|refresh|signing|encryption|master) ){1,2}\Z"
+    r"(?P<close>(?:\\{0,15}[\"'`])?(?:\]|%5[dD])?)(?P<space>[ \t]{0,8})(?P<sign>=>|:=|\|\|=|::(?=[ ]?[\"'])|\?=|=(?![=~>])|:(?![:/=])| is:?(?= )|>(?=[^<\s=]))"
+    r"(?P<gap>[ \t]{0,8}+(?=\S)|[ \t]{0,2}\r?\n[ \t]{0,20}- |\s{0,40}+(?=\\{0,15}[\"\[{]))(?=\S)"
 )
 _VALUE = re.compile(r"(?:[^\s\"'`\\<>&;,|\x00\x1b]|[&;,](?![\s\w.-]{0,40}=|\s|\Z|[\"'\\&;,]))+")
 _PARAMETER = re.compile(r"[^\s\"'`\\<>&;#|)\]}\x00]+")
@@ -46,7 +43,9 @@ _SCHEMA = re.compile(
     r"|(?:shape|description|title|\$ref|anyOf|oneOf|allOf|format|minLength|maxLength|enum|pattern|writeOnly|examples?)\\*\")"
 )
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?=\s*(?:[,}\]\\]|\Z))")
-_STRING = re.compile(r"[bBrRuUL@]?(?P<slashes>\\{0,15})(?P<quote>[\"'`])")
+_STRING = re.compile(
+    r"(?:(?:Some|Just|SecretStr|SecretString)\()?[bBrRuUL@]?(?P<slashes>\\{0,15})(?P<quote>[\"'`])"
+)
 _EMPTY = re.compile(r"[\[{]\s*(?:\\+[nrt]\s*)*[\]}]|\[REDACTED\]")
 _REST = re.compile(r"[ \t]*(?:\r?\n|\\+[nr]|\Z|[\"'`]|\\+[\"']|[#;]|//|\*/|--+>|,?[ \t]*\})")
 _PAIR_BEFORE = re.compile(r"[\s;,&]{1,4}[^\s=;,&]{0,60}=[\w.-]")  # read backwards
@@ -64,7 +63,7 @@ def decide_assignment(name: str, lead: str, ahead: str, ends: bool) -> Decision 
     sign = _SIGN.match(ahead)
     if sign is None or lead.endswith("//"):  # a user's name in a URL
         return None
-    strength = name_strength(_spell(name, lead))
+    strength = name_strength(name)
     if strength is Strength.NONE:
         return None
     decision = _decide_value(_Place(name, lead, sign, strength), ahead[sign.end() :], ends)
@@ -83,15 +82,8 @@ def _decide_value(place: _Place, ahead: str, ends: bool) -> Decision | None:
     if lowered.endswith("cookie"):
         return decide_cookie(ahead) if place.strength is Strength.FULL else None
     if place.sign == ">":
-        return _decide_element(place.lead, ahead)
+        return _decide_element(place.lead, ahead, ends=ends)
     return _decide_variable(place, ahead, ends)
-
-
-def _spell(name: str, lead: str) -> str:
-    """The whole name, for those written with blanks (`API key: …`)."""
-    if lead.endswith(" ") and (words := _SPACED.search(lead[-40:])):
-        return words.group() + name
-    return name
 
 
 def _decide_field(place: _Place, ahead: str) -> Decision | None:
@@ -154,7 +146,7 @@ _VERSION = re.compile(r"[\^~<>=v]*\d+\.\d+|\*|latest\b|workspace:")
 _LINE_VALUE = re.compile(r"(?P<secret>[A-Za-z0-9][^\s\"'`\\<>&;,|(){}\[\]]+)[ \t]*(?:\n|\Z)")
 
 
-def _decide_element(lead: str, ahead: str) -> Decision | None:
+def _decide_element(lead: str, ahead: str, *, ends: bool) -> Decision | None:
     """`<password>value</password>`"""
     if not re.search(r"<[\w.:-]*\Z", lead):
         return None
@@ -166,7 +158,7 @@ def _decide_element(lead: str, ahead: str) -> Decision | None:
         or REDACTED in found.group()
     ):
         return None
-    if ahead[found.end() : found.end() + 2] != "</" and found.end() < len(ahead):
+    if ahead[found.end() : found.end() + 2] != "</" and (ends or found.end() < len(ahead)):
         return None
     return 0, found.end(), _ELEMENT_TAIL, REDACTED
 
@@ -191,12 +183,12 @@ class _Place:
         self.lead = lead
         self.strength = strength
         self.sign = sign["sign"]
-        self.close = sign["close"].rstrip("]")
+        self.close = sign["close"].rstrip("]").removesuffix("%5D").removesuffix("%5d")
         self.tight = not sign["space"] and not sign["gap"]
         self.is_constant = name.isupper()
         self.is_option = name.startswith("-")
         self.is_parameter = (
-            self.tight and self.sign == "=" and lead.endswith(("?", "&", ";", "[", "%5B", "%5b"))
+            self.tight and self.sign == "=" and lead.endswith(("?", "&", ";", "[", "%5B", "%5b", "%"))
         )
 
     @property

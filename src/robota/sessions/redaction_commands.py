@@ -6,7 +6,7 @@ import re
 
 from robota.sessions.redaction_headers import decide_cookie
 from robota.sessions.redaction_names import Strength, name_strength
-from robota.sessions.redaction_scan import REDACTED, Decide, Decision, Rule, RunTail
+from robota.sessions.redaction_scan import REDACTED, Decision, Rule, RunTail
 from robota.sessions.redaction_values import (
     is_code,
     is_dashed,
@@ -19,9 +19,6 @@ from robota.sessions.redaction_values import (
 
 _URL_PASSWORD = re.compile(
     r"(?P<user>[^\s/:@\"'`<>\\?#]{0,80}):(?P<secret>[^\s/@\"'`<>\\?#]{1,120})@(?=[\w\[(${.*-])"
-)
-_URL_PASSWORD_SLASHED = re.compile(
-    r"(?P<user>[\w.%+-]{1,40}):(?P<secret>[^\s@\"'`<>\\]{1,100})@(?=[\w.-]{1,50}[:/]|tcp\()"
 )
 _URL_TOKEN = re.compile(r"(?P<secret>[A-Za-z0-9_-]{20,140})@(?![\w.-]*sentry\.io)(?=[\w.-]+)")
 _WORD_TAIL = RunTail(r"[^\s\"'`\\]")
@@ -66,11 +63,12 @@ def _option(before: str, ahead: str, _ends: bool) -> Decision | None:
         return None
     ends = _AFTER.match(ahead, found.end()) is not None
     stated = looks_chosen(secret) or (ends and (is_dashed(secret) or _CAMEL.search(secret) is not None))
-    if is_path(secret) or is_snake(secret):
+    if is_path(secret) or is_snake(secret) or _PAIRS.match(secret):
         return None
     return (found.start("secret"), found.end(), _WORD_TAIL, REDACTED) if stated else None
 
 
+_PAIRS = re.compile(r"[a-z]+=\S*(?:,|\Z)")  # --secret id=npmrc,src=.npmrc
 _CAMEL = re.compile(r"[a-z][A-Z][a-z]")
 _AFTER = re.compile(r"[\"']?[ \t]*(?:\Z|\r?\n|\\|-|[|;&])")
 
@@ -80,16 +78,63 @@ def _names_secret(before: str) -> bool:
     return name is not None and name_strength(name.group(1)) >= Strength.TEXT
 
 
-def _login(before: str, ahead: str, _ends: bool) -> Decision | None:
-    """`curl -u user:password`"""
-    line = before[max(before.rfind("\n"), before.rfind("\\n")) + 1 :]
-    found = re.match(r"[\"']?[\w.@+%-]+:(?P<secret>[^\s\"'`\\]+)", ahead)
-    if found is None or not re.search(r"\b(?:curl|https?|xh|wget)\b", line):
+_PROGRAMS = {
+    "p": re.compile(
+        r"\b(?:mongo(?:sh|dump|restore|import|export)?|sshpass|mysql(?:dump|admin)?|mariadb(?:-dump)?)\s"
+        r"|\b(?:docker|podman|helm|oras|crane|nerdctl|registry|az|ecr|acr)\b.* login\s"
+    ),
+    "P": re.compile(r"\b(?:sqlcmd|(?:un)?zip)\s"),
+    "a": re.compile(r"\bredis-cli\s"),
+    "w": re.compile(r"\bldap(?:search|modify|add|delete|whoami|passwd)\s"),
+    "N": re.compile(r"\bssh-keygen\s"),
+    "b": re.compile(r"\bcurl\s"),
+}
+_CLIENT = re.compile(r"\b(?:curl|https?|xh|wget)\s")
+_LOGIN = re.compile(r"[\"']?[\w.@+%-]+[:%](?P<secret>[^\s\"'`\\]+)")
+
+
+def _letter(before: str, ahead: str, ends: bool) -> Decision | None:
+    """The options of one letter, which mean a password in some programs only."""
+    line = before[max(before.rfind("\n"), before.rfind("\\n"), before.rfind("|"), before.rfind(";")) + 1 :]
+    letter = line.rstrip(" ")[-1:]
+    if letter in "uUa" and (_CLIENT.search(line) or (letter == "U" and "smbclient" in line)):
+        return _login(ahead)
+    program = _PROGRAMS.get(letter)
+    if program is None or not program.search(line):
+        return None
+    if letter == "b":
+        return decide_cookie(ahead)
+    glued = not line.endswith(" ")
+    if glued and "mysql" not in line and "mariadb" not in line and "sshpass" not in line:
+        return None
+    if not glued and letter == "p" and ("mysql" in line or "mariadb" in line):  # asks for the password
+        return None
+    return _chosen_word(before, ahead, ends) if "login" in line else _word(before, ahead, ends)
+
+
+def _login(ahead: str) -> Decision | None:
+    """`curl -u user:password`, `smbclient -U user%password`"""
+    found = _LOGIN.match(ahead)
+    if found is None:
         return None
     secret = found["secret"]
     if is_placeholder(secret) or is_code(secret) or secret.startswith("//") or REDACTED in secret:
         return None
     return found.start("secret"), found.end(), _WORD_TAIL, REDACTED
+
+
+def _user(before: str, ahead: str, _ends: bool) -> Decision | None:
+    return _login(ahead) if _CLIENT.search(before[before.rfind("\n") + 1 :]) else None
+
+
+def _line_of_file(before: str, ahead: str, ends: bool) -> Decision | None:
+    """`login jane password …` of .netrc, `password …` alone on a line of .msmtprc"""
+    return _chosen_word(before, ahead, ends) if _FILE_LINE.search(before[-120:]) else None
+
+
+_FILE_LINE = re.compile(
+    r"(?:(?:\n|\A)[ \t]*(?:user \S+ )?[\w-]*|\b(?:login|machine)\s+\S+\s+)(?:password|requirepass)\s+\Z"
+)
 
 
 def _word(_before: str, ahead: str, _ends: bool) -> Decision | None:
@@ -107,20 +152,14 @@ def _word(_before: str, ahead: str, _ends: bool) -> Decision | None:
 
 def _chosen_word(before: str, ahead: str, ends: bool) -> Decision | None:
     decision = _word(before, ahead, ends)
-    if decision and looks_chosen(ahead[decision[0] : decision[1]]):
+    if decision and looks_chosen(secret := ahead[decision[0] : decision[1]]) and not is_code(secret):
         return decision
     return None
 
 
-def _rule(needle: str, pattern: str, decide: Decide = _word) -> Rule:
-    return Rule((needle,), pattern, decide=decide)
-
-
-_GAP = r"[^\n\\;|]{0,80}?"
-
 _FLAG = (
     r"(?:password|passwd|passphrase|pass|pwd|secret|token|key|credentials|bearer)"
-    r"(?:[ \t]{1,4}|[\"'],[ \t\n]{0,20}[\"'])(?=[^\s=-])"
+    r"(?:[ \t]{1,4}|[\"'],[ \t\n]{0,20}[\"']|[ \t]{0,2}\n[ \t]{0,12}- )(?=[^\s=-])"
 )
 _DIRECTIVE = r"[ \t]{1,8}[\"']?[\w.-]{0,40}?(?:password|passwd|passphrase|secret|token|key|credentials|authorization)[ \t]{1,8}(?=[^\s=:|&])"
 
@@ -147,68 +186,43 @@ def _until_at(_before: str, ahead: str, _ends: bool) -> Decision | None:
     return (0, end, None, REDACTED) if end > 0 and REDACTED not in ahead[:end] else None
 
 
+_NAMES = ("pass", "secret", "token", "key", "cred", "auth")
+
 COMMANDS: tuple[Rule, ...] = (
-    Rule((), r"://(?=[^\s/@]{1,200}@)", decide=_url),
-    Rule((), r":\\/\\/(?=[^\s/@]{1,200}@)", decide=_url),
+    Rule(("@",), r"://(?=[^\s/@]{1,200}@)", decide=_url),
+    Rule(("@",), r":\\/\\/(?=[^\s/@]{1,200}@)", decide=_url),
     Rule(
-        (), r"sig(?:nature)?=(?:(?<=[?&;]sig=)|(?<=[?&;-]signature=))(?=\S)", decide=_signature, folded=True
+        ("sig=", "signature="),
+        r"sig(?:nature)?=(?:(?<=[?&;]sig=)|(?<=[?&;-]signature=))(?=\S)",
+        decide=_signature,
+        folded=True,
     ),
-    Rule((), rf"--(?<![\w-]--)(?=[a-z])[a-z0-9_-]{{0,40}}?{_FLAG}", decide=_option, folded=True),
-    Rule((), rf" -(?=[a-z])[a-z0-9_-]{{0,40}}?{_FLAG}", decide=_option, folded=True),
-    Rule(
-        (" -u", "-user ", "-user=", " -a"),
-        r"\s(?:-u|--user|--proxy-user|-U|-a|--auth)(?: {1,3}|=|(?=[\"'\w]))",
-        decide=_login,
-    ),
+    Rule(("--", " -"), rf"--(?=[a-z])(?<![\w-]--)[a-z0-9_-]{{0,40}}?{_FLAG}", decide=_option, folded=True),
+    Rule((" -",), rf" -(?=[a-z])[a-z0-9_-]{{0,40}}?{_FLAG}", decide=_option, folded=True),
+    Rule((" -",), r" -[uUabpPwN](?= ?[^\s-])(?![a-z]+-)(?: |(?<=-p)|(?<=-u))", decide=_letter),
+    Rule(("--", " -"), r"--(?:user|proxy-user|auth|cookie)[ =]", decide=_user),
     *(
-        Rule((), rf"{word}{_DIRECTIVE}", decide=_directive, folded=True)
+        Rule((*_NAMES,), f"{word}{_DIRECTIVE}", decide=_directive, folded=True)
         for word in (
             r"env(?<![\w.-]env)",
             r"arg(?<![\w.-]arg)",
             "setx",
-            " set(?: -[a-z]{1,3})?",
-            r"\nset -[a-z]{1,3}",
+            r"set(?<![\w.-]set)(?: -[a-z]{1,3})?",
             "#define",
             r"header(?:_up)?(?: set)?",
         )
     ),
-    Rule((), r"set -(?<!\wset -)[a-z]{1,3}" + _DIRECTIVE, decide=_directive, folded=True),
-    # options of one letter
-    _rule(" -p", rf"\bmongo(?:sh|dump|restore|import|export)?{_GAP}\s-p "),
-    _rule(" -P", rf"\bsqlcmd{_GAP}\s-P "),
-    _rule(" -P", r"\b(?:un)?zip\s(?:-\w+ )?-P "),
-    _rule(" -N", rf"\bssh-keygen{_GAP}\s-N (?=['\"]?[^\s'\"])"),
-    Rule((" -b", "--cookie"), r"\bcurl\s[^\n]{0,80}?(?:-b|--cookie)[ =]", decide=_curl_cookie),
-    _rule("htpasswd", r"\bhtpasswd -\w*b\w* \S{1,80} \S{1,40} "),
-    _rule(" -U", rf"\bsmbclient{_GAP}\s-U ['\"]?[\w.-]{{1,40}}%"),
-    _rule(" -p", r"\bsshpass\s+-p ?"),
-    _rule(" -p", rf"\b(?:mysql|mysqldump|mysqladmin|mariadb|mariadb-dump){_GAP}\s-p(?=[^\s-])"),
-    _rule(
-        " -p",
-        rf"\b(?:docker|podman|helm|oras|crane|nerdctl|registry|az|ecr|acr){_GAP} login{_GAP}\s-p ",
-        _chosen_word,
-    ),
-    _rule(" -a", rf"\bredis-cli{_GAP}\s-a "),
-    _rule(" -w", rf"\bldap(?:search|modify|add|delete|whoami|passwd){_GAP}\s-w "),
-    _rule("pass:", r"\s-(?:pass|passin|passout) pass:"),
-    # statements and dialogues
-    _rule("SecureString", r"ConvertTo-SecureString (?:-String )?(?=[\"'])"),
-    _rule("IDENTIFIED", r"IDENTIFIED (?:WITH \w+ )?BY (?=['\"])"),
-    _rule("PASSWORD", r"\bPASSWORD (?:FOR \S{1,80} = )?(?=['\"])"),
-    _rule("AUTH", r"\"AUTH\" (?=\")|\bAUTH (?:PLAIN|LOGIN) (?=[A-Za-z0-9+/]{8})"),
-    _rule("PASS ", r"(?:> |\n|\A)PASS (?=\S)", _chosen_word),
-    # lines of files
-    _rule(
-        "password ",
-        r"\blogin\s{1,4}\S{1,80}\s{1,8}password\s{1,4}|\bmachine\s{1,4}\S{1,80}\s{1,8}password\s{1,4}",
-        _chosen_word,
-    ),
-    _rule("password ", r"(?:\n|\A)[ \t]{0,8}password (?=\S{5,80}[ \t]{0,4}(?:\n|\Z))", _chosen_word),
-    _rule("thin:", r"jdbc:oracle:thin:\w{1,40}/(?=[^\s@]{1,60}@)", _until_at),
-    _rule("@tcp(", r"[\w.-]{1,40}:(?=[^\s:@/]{1,80}@tcp\()", _until_at),
-    Rule(
-        (":5432:", ":*:", ":5433:", ":6432:"),
-        r":(?:5432|5433|6432|\*):(?:\*|[A-Za-z_][\w-]{0,60}):(?:\*|[A-Za-z_][\w-]{0,60}):(?=\S)",
-        decide=_word,
-    ),
+    Rule(("auth",), r"auth=?\([\"'][^\"'\n]{1,60}[\"'],\s{0,4}(?=[\"'])", decide=_word, folded=True),
+    Rule(("pass",), r"htpasswd -\w{0,4}b\w{0,4} \S{1,80} \S{1,40} ", decide=_word),
+    Rule(("pass",), r"pass:(?:(?<=-pass pass:)|(?<=-passin pass:)|(?<=-passout pass:))", decide=_word),
+    Rule(("securestring",), r"ConvertTo-SecureString (?:-String )?(?=[\"'])", decide=_word),
+    Rule(("identified",), r"IDENTIFIED (?:WITH \w{1,40} )?BY (?=['\"])", decide=_word),
+    Rule(("pass",), r"PASSWORD (?:FOR \S{1,80} = )?(?=['\"])", decide=_word),
+    Rule(("auth",), r"AUTH(?:(?<=\"AUTH)\" (?=\")| (?:PLAIN|LOGIN) (?=[A-Za-z0-9+/]{8}))", decide=_word),
+    Rule(("pass",), r"PASS (?:(?<=> PASS )|(?<=\nPASS )|(?<=\APASS ))(?=\S)", decide=_chosen_word),
+    Rule(("pass",), r"pass(?:word)?[ \t\n]{1,4}(?=\S{0,80}?[0-9!@#$%^&*])", decide=_line_of_file),
+    Rule(("thin:",), r"thin:(?<=oracle:thin:)\w{1,40}/(?=[^\s@]{1,60}@)", decide=_until_at),
+    Rule(("@",), r"[\w.-]{1,40}:(?=[^\s:@/]{1,80}@tcp\()", decide=_until_at, slow=True),
+    Rule((":543",), r":543[23]:[\w*-]{1,60}:[\w*-]{1,60}:(?=\S)", decide=_word),
+    Rule((":*:",), r":\*:[\w*-]{1,60}:[\w*-]{1,60}:(?=\S)", decide=_word),
 )

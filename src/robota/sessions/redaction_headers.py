@@ -103,11 +103,11 @@ def _is_login(encoded: str) -> bool:
 
 SCHEMES: tuple[Rule, ...] = (
     Rule(
-        (),
+        ("bearer",),
         r"bearer(?<![a-z0-9_]bearer)(?:\s{1,4}|%20|\+)"
         r"(?=[a-z._~+/=:-]{0,100}[0-9]|[a-z._~+/=:-]{20}|[a-z._~+/=:-]{1,19}(?:\\{0,15}[\"'`]|\s{0,4}\Z))",
         decide=_bearer,
         folded=True,
     ),
-    Rule((), r"basic(?<![a-z0-9_]basic)(?:\s{1,4}|%20)(?=[a-z0-9+/]{6})", decide=_basic, folded=True),
+    Rule(("basic",), r"basic(?<![a-z0-9_]basic)(?:\s{1,4}|%20)(?=[a-z0-9+/]{6})", decide=_basic, folded=True),
 )

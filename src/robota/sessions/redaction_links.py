@@ -33,7 +33,7 @@ _LINKS = (
     # <key>NAME</key><string>value      <string name="NAME">value      <x:Password Type="…">value
     r"</key>\s{0,40}<string>|[\"']>|[ \t]{1,3}[a-z:]{2,20}=[\"'][^\"'<>\n]{0,60}[\"']>",
     # | NAME | value |
-    r"`?[ \t]{1,20}\|[ \t]{1,20}`?",
+    r"`?[ \t]{1,20}[|│][ \t]{1,20}[`']?",
     # NAME: type = "value"      Name { get; set; } = "value"
     r"[ \t]{0,4}:[ \t]{0,4}[&\w\[\]<>.?| ]{1,30}?[ \t]{0,4}=[ \t]{0,4}(?=[\"'])|[ \t]\{ get;[^}\n]{0,24}\}[ \t]{0,4}=[ \t]{0,4}(?=[\"'])",
     # setPassword("value")
@@ -50,6 +50,7 @@ _LINKS = (
 )
 _LINK = re.compile(rf"(?is)(?:{'|'.join(_LINKS)})(?=\S)")
 _VALUE = re.compile(r"(?P<open>\\{0,15}[\"'`]?)(?P<secret>[^\s\"'`\\<>|&\x00\x1b]+)")
+_QUOTED = re.compile(r"(?P<open>)(?P<secret>[^\"'`\\<>|&\x00\x1b\n]+)")
 _TAIL = RunTail(r"[^\s\"'`\\<>|&\x00\x1b]")
 _BLOCK = re.compile(r"[|>][+-]?\n")
 _SETTER = re.compile(r"^(?:[\w.]*\.)?(?:set|with|use|add)_?(?=[A-Z])|^[\w.]*\.")
@@ -58,7 +59,7 @@ _SETTER = re.compile(r"^(?:[\w.]*\.)?(?:set|with|use|add)_?(?=[A-Z])|^[\w.]*\.")
 def decide_link(name: str, lead: str, ahead: str) -> Decision | None:
     """Whether the name (found after `lead`) is tied to a secret by one of the links."""
     head = _LINK.match(ahead)
-    found = _VALUE.match(ahead, head.end()) if head else None
+    found = (_QUOTED if head.group()[-1:] in "\"'" else _VALUE).match(ahead, head.end()) if head else None
     if head is None or found is None or REDACTED in head.group() or REDACTED in found["secret"]:
         return None
     link, secret = head.group(), found["secret"].rstrip(";,)]}")
@@ -92,14 +93,16 @@ def _is_stated(name: str, link: str, secret: str) -> bool:
 def _links(link: str, name: str, lead: str, rest: str) -> bool:
     """Whether this link, between these neighbours, ties a name to its value."""
     if link.strip(" \t") == "":
-        return lead.endswith((" :", "{:"))
+        return lead.endswith((" :", "{:")) or lead.rstrip(" \t")[-1:] in ("", "\n", "{", ";")
     if re.match(rf"{_QUOTE}[ \t]*,", link):
         return (
             re.search(rf"[(\[]\s*b?{_QUOTE}\Z", lead) is not None
             and re.match(r"\\*[\"'`]\s*[)\]]", rest) is not None
         )
-    if "|" in link and "\n" not in link and "->" not in link:
-        return re.search(r"\|[ \t]*`?\Z", lead) is not None and re.match(r"`?[ \t]*\|", rest) is not None
+    if ("|" in link or "│" in link) and "\n" not in link and "->" not in link:
+        return (
+            re.search(r"[|│][ \t]*`?\Z", lead) is not None and re.match(r"[`']?[ \t]*[|│]", rest) is not None
+        )
     if link.endswith(">") and "</" not in link:
         return re.search(r"<[^<>\n]*\Z", lead) is not None
     return True
@@ -136,7 +139,7 @@ def _change(before: str, ahead: str, _ends: bool) -> Decision | None:
 _CHANGED = re.compile(
     r"(?P<name>[\w.-]+)[ \t]{0,4}[:=][ \t]{0,4}[\"']?[^\s\"'()]{1,80}[\"']?[ \t]{1,4}->[ \t]{1,4}\Z"
 )
-CHANGES = Rule((), r"->[ \t]{1,4}(?=[^\s])", decide=_change)
+CHANGES = Rule((" -",), r"->(?<=[\w\"'] ->)[ \t]{1,4}(?=\S)", decide=_change)
 VALUE_FIRST = Rule(
-    (), rf"value{_QUOTE}?\s{{0,4}}[=:]\s{{0,4}}{_QUOTE}(?=[^\"'\s])", decide=_value_first, folded=True
+    ("value",), rf"value{_QUOTE}?\s{{0,4}}[=:]\s{{0,4}}{_QUOTE}(?=[^\"'\s])", decide=_value_first, folded=True
 )

@@ -12,21 +12,26 @@ from robota.sessions.redaction_scan import Decision, Rule
 _NAME = re.compile(r"[A-Za-z0-9_.$@-]{1,80}")
 # What may come between a name and its value, seen from the name's end; most words of a sentence fail here.
 _NEXT = (
-    r"(?=\\{0,15}[\"'`]|[\]=:>(*%&<|\x1b]|\\{1,8}u00|[ \t]{1,20}(?:[\"'=:|{>]|\?=|is[ :]|[a-z:]{2,20}=[\"'])"
+    r"(?=\\{0,15}[\"'`]|[\]=:>(*&<|│\x1b]|%(?:3d|5d|22)|\\{1,8}u00|[ \t]{1,20}(?:[\"'=:|│{>]|\?=|is[ :]|[a-z:]{2,20}=[\"'])"
     r"|[ \t]{0,4}\n[ \t]{0,40}(?:value|default|type))"
 )
-_STEMS = (
-    "pass(?:words?|wd|phrases?|code)?",
-    "pwd",
-    "psk",
-    "secret",
-    "token",
+_STEMS = (  # each with the literal of the gate that it contains
+    ("pass", "pass(?:words?|wd|phrases?|code)?"),
+    ("pwd", "pwd"),
+    ("psk", "psk"),
+    ("secret", "secret"),
+    ("token", "token"),
     # `key` alone names nothing secret
-    "key(?:(?<=[a-z0-9_-]key)|(?<=(?:api|uth) key)|(?<=(?:cess|ster|cret|vate|ning|tion) key))",
-    "credentials?",
-    "cookies?",
-    "auth(?:orization)?",
-    "bearer",
+    ("key", "key(?:(?<=[a-z0-9_.-]key)|(?<=(?:api|uth) key)|(?<=(?:cess|ster|cret|vate|ning|tion) key))"),
+    ("cred", "credentials?"),
+    ("cookie", "cookies?"),
+    ("auth", "auth(?:orization)?"),
+    ("bearer", "bearer"),
+)
+
+
+_SPACED = re.compile(
+    r"(?i)\b(?:(?:api|access|secret|private|auth|client|bearer|refresh|signing|encryption|master) ){1,2}\Z"
 )
 
 
@@ -36,14 +41,29 @@ def _decide(before: str, ahead: str, ends: bool) -> Decision | None:
         return None
     lead = before[: len(before) - backwards.end()]
     name = clean_name(before[len(lead) :], lead)
+    if lead.endswith(" ") and (words := _SPACED.search(lead[-40:])):  # `API key: …`
+        name = f"{words.group()}{name}"
     return decide_assignment(name, lead, ahead, ends) or decide_link(name, lead, ahead)
 
 
 NAMED: tuple[Rule, ...] = (
     *(
-        Rule((), rf"{stem}[0-9_]{{0,3}}(?:[_-]?(?:{TRAILERS})[0-9]?)?{_NEXT}", decide=_decide, folded=True)
-        for stem in _STEMS
+        Rule(
+            (needle,),
+            rf"{stem}[0-9_]{{0,3}}(?:[_-]?(?:{TRAILERS})[0-9]?)?{_NEXT}",
+            decide=_decide,
+            folded=True,
+        )
+        for needle, stem in _STEMS
     ),
     VALUE_FIRST,
     CHANGES,
 )
+
+RECORD_GATE = re.compile(
+    rf"(?:{'|'.join(stem for _, stem in _STEMS)})(?:s|[0-9_]{{0,3}}(?:[_-]?(?:{TRAILERS})[0-9]?)?){_NEXT}"
+    r"|(?:password|passwd|pass|auth|env|arg|setx?|define|header|header_up)[ \t\n]|basic|bearer|hook|begin|private-l|thin:"
+    r"|sig=|signature=|@| -[a-z]|--[a-z]|:543|:\*:|identified|securestring|eyj|\\u00"
+    rf"|(?:{'|'.join(stem for _, stem in _STEMS)})s?[0-9_]{{0,3}}[ ]{{0,8}}\\"
+)
+"""What a short JSON record must contain, in lower case, to hold a secret that a name or a sign betrays."""

@@ -49,7 +49,7 @@ def _putty_key(_before: str, ahead: str, _ends: bool) -> Decision | None:
 
 
 PRIVATE_KEYS: tuple[Rule, ...] = (
-    Rule((), f"-----{_HEAD}", KeyTail()),
-    Rule((), f"---- {_HEAD}", KeyTail()),
-    Rule((), r"Private-Lines: \d{1,4}", decide=_putty_key),
+    Rule(("begin",), f"-----{_HEAD}", KeyTail()),
+    Rule(("begin",), f"---- {_HEAD}", KeyTail()),
+    Rule(("private-l",), r"Private-Lines: \d{1,4}", decide=_putty_key),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_BRACKET = re.compile(r"\\*+\"|[{}\[\]]")
+_BRACKET = re.compile(r"\\*+\"|[{\[]++|[}\]]++")
 
 
 def closes(backslashes: int, level: int) -> bool:
@@ -70,9 +70,12 @@ class BracketTail:
                 if not self._quote(len(sign) - 1):
                     return found.start(), False
             elif not self._inside:
-                self._depth += 1 if sign in "{[" else -1
-                if self._depth <= 0:
-                    return found.end(), False
+                if sign[0] in "{[":
+                    self._depth += len(sign)
+                elif self._depth > len(sign):
+                    self._depth -= len(sign)
+                else:
+                    return found.start() + self._depth, False
         return stop, not final
 
     def _quote(self, backslashes: int) -> bool:

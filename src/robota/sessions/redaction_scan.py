@@ -8,7 +8,7 @@ arrives: a place further than `AHEAD` from the end is settled, whatever comes.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeAlias
 
 REDACTED = "[REDACTED]"
@@ -30,14 +30,14 @@ Span: TypeAlias = tuple[int, int, str]
 
 
 class Rule:
-    """One kind of secret: literals of which one must be there, a bounded pattern that finds it, a decision.
+    """One kind of secret: literals (of `GATE`) of which one must be there, a bounded pattern, a decision.
 
     The anchor is the end of the pattern's match for rules with a decision (the value that follows a name) and
     its start otherwise (the match is the beginning of the secret). A pattern should begin with a literal: such
     a search is ten times faster than any other.
     """
 
-    __slots__ = ("at_start", "decide", "folded", "in_runs", "needles", "pattern", "tail")
+    __slots__ = ("at_start", "decide", "folded", "in_runs", "needles", "pattern", "slow", "tail")
 
     def __init__(
         self,
@@ -49,9 +49,10 @@ class Rule:
         folded: bool = False,
         at_start: bool | None = None,
         in_runs: bool = False,
+        slow: bool = False,
     ) -> None:
-        self.needles = tuple(needles)
-        """None of them: the pattern itself is fast enough."""
+        self.needles = frozenset(needles)
+        """Without them the rule cannot match; none at all: it is always tried."""
         self.pattern = re.compile(pattern)
         self.tail = tail
         self.decide = decide
@@ -59,16 +60,25 @@ class Rule:
         """Whether the pattern is written for lower-case text."""
         self.in_runs = in_runs
         """Whether only the neighbourhood of long runs of letters and digits is searched."""
+        self.slow = slow
+        """Whether the pattern begins with no literal, so that the needles are worth a search of their own."""
         self.at_start = decide is None if at_start is None else at_start
 
     def windows(self, text: Text) -> Sequence[tuple[int, int]]:
         """The stretches of the text that are worth searching."""
         if self.in_runs:
             return text.runs
-        haystack = text.lowered if self.folded else text.plain
-        if self.needles and not any(needle in haystack for needle in self.needles):
+        if self.slow and not any(needle in text.lowered for needle in self.needles):
             return ()
         return text.whole
+
+
+GATE = re.compile(
+    r"key|token|secret|pass|pwd|psk|cred|cookie|auth|bearer|basic|hook|begin|private-l|thin:|sig=|signature=|@"
+    r"| -|--|:543|:\*:|identified|securestring|value|eyj"
+)
+"""Every rule but those about runs needs one of these; a short text without any is not searched."""
+_SHORT = 1024
 
 
 class Text:
@@ -93,6 +103,19 @@ class Text:
         return self._runs
 
 
+def may_hold_secret(text: str) -> bool:
+    """False if no rule can find anything in a short text; cheap."""
+    if len(text) > _GLANCE:
+        return True
+    if len(text) < _LEAST:
+        return False
+    return GATE.search(text.lower()) is not None or _RUN in text.encode("latin-1", "replace").translate(
+        _RUN_TABLE
+    )
+
+
+_GLANCE = 320
+_LEAST = 7
 _RUN = b"a" * 16
 _RUN_TABLE = bytes(97 if chr(code).isalnum() or code in b"_-." else 32 for code in range(256))
 _MARGIN = 64
@@ -130,12 +153,35 @@ class RunTail:
         return end, not final and len(text) - end < self._look
 
 
+class RuleSet:
+    """Rules, and which of them a short text needs."""
+
+    __slots__ = ("_always", "_by_needle", "rules")
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self.rules = tuple(rules)
+        self._always = tuple(rule for rule in rules if not rule.needles)
+        self._by_needle: dict[str, list[Rule]] = {}
+        for rule in rules:
+            for needle in rule.needles:
+                self._by_needle.setdefault(needle, []).append(rule)
+
+    def choose(self, text: Text) -> Iterable[Rule]:
+        """The rules that could match."""
+        if len(text.plain) > _SHORT:
+            return self.rules
+        chosen = dict.fromkeys(self._always)
+        for needle in set(GATE.findall(text.lowered)):
+            chosen.update(dict.fromkeys(self._by_needle.get(needle, ())))
+        return chosen
+
+
 class Scanner:
     """Applies rules to a text. `scan` may be called again when the text has grown or lost its beginning."""
 
     __slots__ = ("_memory", "_open", "_positions", "_rules")
 
-    def __init__(self, rules: Sequence[Rule]) -> None:
+    def __init__(self, rules: RuleSet) -> None:
         self._rules = rules
         self._positions: dict[Rule, int] = {}
         self._open: dict[Rule, tuple[int, Tail]] = {}
@@ -156,7 +202,7 @@ class Scanner:
         limit = len(text) if final else len(text) - AHEAD
         shared = Text(text)
         spans: list[Span] = []
-        for rule in self._rules:
+        for rule in {**self._open, **dict.fromkeys(self._rules.choose(shared))}:
             windows = rule.windows(shared)
             if windows or rule in self._open:
                 self._apply(rule, shared, (settled, limit, final), windows, spans)

@@ -15,7 +15,7 @@ EDGE = (
     r"|(?<=\\u00[0-9a-fA-F]{2})|(?<=/bot))"
 )
 # Goes from word to word without looking inside them.
-_WORDS = r"(?s)(?:(?!%s)(?:\\(?:[nrtbf]|u00[0-9a-fA-F]{2})|%%[0-9A-Fa-f]{2}|/bot(?=\d)|[A-Za-z0-9][A-Za-z0-9_-]*+|.))*+"
+_WORDS = r"(?s)(?:(?!%s)(?:\\(?:[nrtbf]|u00[0-9a-fA-F]{2})|%%[0-9A-Fa-f]{2}|/bot(?=\d)|[A-Za-z0-9][A-Za-z0-9_-]*+|[^A-Za-z0-9\\%%/_]++|.))*+"
 # `hf_transformers_cache_folder` and `sk-ant-your-key` are words; a token has a digit among its letters.
 _MIXED = r"(?=[A-Za-z_.-]{0,40}[0-9])(?=[0-9_.-]{0,40}[A-Za-z])"
 _LIVELY = r"(?=[a-z_-]{0,40}[0-9A-Z])"
@@ -109,11 +109,16 @@ _DOTTED_TAIL = RunTail(r"[A-Za-z0-9_.=-]")
 _ISSUED = f"(?=[A-Za-z0-9]){EDGE}(?:{_SOURCE})"
 _SLASHED = rf"(?=[fsF]){EDGE}(?:(?:FlyV1 )?fm[12][ar]?_|sntrys_)[A-Za-z0-9+/=_-]{{16}}"
 
-SHAPES: tuple[Rule, ...] = (
+RUN_SHAPES: tuple[Rule, ...] = (
     Rule((), f"{_WORDS % _ISSUED}(?P<secret>{_ISSUED})", _TOKEN_TAIL, in_runs=True),
     Rule((), f"{_WORDS % _SLASHED}(?P<secret>{_SLASHED})", _BASE64_TAIL, in_runs=True),
-    Rule(("hook",), _HOOKS, decide=_hook),
+)
+SHAPES: tuple[Rule, ...] = (
+    *RUN_SHAPES,
+    Rule(("hook",), _HOOKS, decide=_hook, slow=True),
     Rule(
-        (), rf"eyJ(?:(?<![A-Za-z0-9_+/-]eyJ)|(?<=\\[nrtbf]eyJ)|(?<=%[0-9A-Fa-f]{{2}}eyJ)){_JWT}", _DOTTED_TAIL
+        ("eyj",),
+        rf"eyJ(?:(?<![A-Za-z0-9_+/-]eyJ)|(?<=\\[nrtbf]eyJ)|(?<=%[0-9A-Fa-f]{{2}}eyJ)){_JWT}",
+        _DOTTED_TAIL,
     ),
 )

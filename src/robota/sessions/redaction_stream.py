@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from robota.sessions.redaction_scan import AHEAD, BEHIND, Rule, Scanner, Span
+from robota.sessions.redaction_scan import AHEAD, BEHIND, RuleSet, Scanner, Span
 
 _STRIDE = 96
 """How much new text is worth a scan; with `AHEAD` it makes the 256 characters that may be held back."""
@@ -26,7 +26,7 @@ class TextStream:
         "_waiting",
     )
 
-    def __init__(self, rules: Sequence[Rule]) -> None:
+    def __init__(self, rules: RuleSet) -> None:
         self._scanner = Scanner(rules)
         self._pieces: list[str] = []
         self._waiting = 0  # characters that were pushed and not scanned

@@ -15,8 +15,8 @@ from robota.sessions.redaction_names import Strength, name_strength
 from robota.sessions.redaction_scan import REDACTED
 from robota.sessions.redaction_values import is_placeholder, looks_chosen, looks_issued, repeats_name
 
-_NAME_FIELDS = ("name", "key", "header", "field", "variable", "Name", "Key", "k")
-_VALUE_FIELDS = ("value", "values", "val", "Value", "v", "defaultValue")
+_NAME_FIELDS = ("ParameterKey", "name", "key", "header", "field", "variable", "Name", "Key", "k")
+_VALUE_FIELDS = ("ParameterValue", "value", "values", "val", "Value", "v", "defaultValue")
 _SCHEMA_TYPES = frozenset(("string", "number", "integer", "object", "array", "boolean", "null"))
 _SCHEMA_WORDS = frozenset(
     "type description title $ref anyOf oneOf allOf not enum const format pattern minLength maxLength minimum maximum "
@@ -33,6 +33,8 @@ def is_schema(value: Json) -> bool:
         return False
     if "shape" in value:  # a service description
         return True
+    if "value" in value:
+        return False
     kind = value.get("type")
     if isinstance(kind, str):
         return kind in _SCHEMA_TYPES

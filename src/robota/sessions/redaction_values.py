@@ -48,6 +48,7 @@ _PATH = re.compile(
     r"(?:~|\.{1,2})?/[\w.@~-]*(?:/|$)|[A-Za-z]:[\\/]|\.{1,2}/|[\w.-]+/[\w./-]+\.\w{1,5}$|https?://"
 )
 _STEM = re.compile(r"(?i)pass|secret|token|key|pwd|cred|auth|cookie")
+_STEM_WORD = re.compile(r"(?i)\b(?:pass\w*|secrets?|tokens?|keys?|pwd|cred\w*|auth\w*|cookies?)\b")
 _VERSION = re.compile(r"(?i)v?\d+(?:\.\d+)+\S*|\d{4}-\d\d-\d\d\S*|v\d+(?:alpha|beta)?\d*")
 _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*")
 _LETTER = re.compile(r"[A-Za-z]")
@@ -194,4 +195,4 @@ def is_prose(value: str) -> bool:
     """Whether a quoted text of several words is a sentence or a label, not a pass phrase."""
     if " " not in value.strip():
         return False
-    return _STEM.search(value) is not None or value.rstrip()[-1:] in ".?!:…" or value[:1].isupper()
+    return _STEM_WORD.search(value) is not None or value.rstrip()[-1:] in ".?!:…" or value[:1].isupper()
