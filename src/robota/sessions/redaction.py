@@ -93,8 +93,12 @@ class Redactor:
         if len(encoded) > _RECORD:
             return False
         plain = encoded.decode("utf-8", "replace")
-        if RECORD_GATE.search(plain.lower()) or any(literal in plain for literal in self._literals):
+        if RECORD_GATE.search(plain.lower()):
             return False
+        if self._literals:
+            bare = plain.replace("\\", "")  # a secret may be escaped, and more than once
+            if any(literal.replace("\\", "") in bare for literal in self._literals):
+                return False
         runs = find_runs(plain)
         return not any(rule.pattern.match(plain, *run) for run in runs for rule in RUN_SHAPES)
 

@@ -212,7 +212,13 @@ def _decide_variable(place: _Place, ahead: str, ends: bool) -> Decision | None:
         return None
     value = found.group().rstrip(".,:!?)")
     rest = ahead[found.start() + len(value) :]
-    if not value or is_placeholder(value) or is_placeholder(found.group()) or REDACTED in value:
+    if (
+        not value
+        or value.startswith("!")
+        or is_placeholder(value)
+        or is_placeholder(found.group())
+        or REDACTED in value
+    ):
         return None
     if place.is_parameter:
         if (place.strength is Strength.WEAK and len(value) < 6) or value[0] in "{<$":

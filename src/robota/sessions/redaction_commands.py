@@ -18,7 +18,7 @@ from robota.sessions.redaction_values import (
 )
 
 _URL_PASSWORD = re.compile(
-    r"(?P<user>[^\s/:@\"'`<>\\?#]{0,80}):(?P<secret>[^\s/@\"'`<>\\?#]{1,120})@(?=[\w\[(${.*-])"
+    r"(?P<user>[^\s/:@\"'`<>?#]{0,80}):(?P<secret>[^\s/@\"'`<>\\?#]{1,120})@(?=[\w\[(${.*-])"
 )
 _URL_TOKEN = re.compile(r"(?P<secret>[A-Za-z0-9_-]{20,140})@(?![\w.-]*sentry\.io)(?=[\w.-]+)")
 _WORD_TAIL = RunTail(r"[^\s\"'`\\]")
@@ -37,7 +37,7 @@ def _url(_before: str, ahead: str, _ends: bool) -> Decision | None:
 
 
 def _is_template(value: str) -> bool:
-    return bool(re.match(r"[$<{%*\[]|\.\.|x{3,}\Z|…|•", value)) and is_placeholder(value) or "{" in value
+    return (bool(re.match(r"[$<{%*\[]|\.\.|x{3,}\Z|…|•", value)) and is_placeholder(value)) or "{" in value
 
 
 def _signature(_before: str, ahead: str, _ends: bool) -> Decision | None:
@@ -53,7 +53,7 @@ def _option(before: str, ahead: str, _ends: bool) -> Decision | None:
         return (
             (quoted.start("secret"), quoted.end("secret"), None, REDACTED) if _names_secret(before) else None
         )
-    name = re.search(r"--?([A-Za-z][A-Za-z0-9_-]*)[\"',\]\s]*\Z", before[-80:])
+    name = re.search(r"--?([A-Za-z][A-Za-z0-9_-]*)[\"',\]\s]*(?:- )?\Z", before[-80:])
     strength = name_strength(name.group(1)) if name else Strength.NONE
     found = re.match(r"[\"']?(?P<secret>[^\s\"'`\\]+)", ahead)
     if strength is Strength.NONE or found is None:
@@ -125,6 +125,10 @@ def _login(ahead: str) -> Decision | None:
 
 def _user(before: str, ahead: str, _ends: bool) -> Decision | None:
     return _login(ahead) if _CLIENT.search(before[before.rfind("\n") + 1 :]) else None
+
+
+def _credentials(_before: str, ahead: str, _ends: bool) -> Decision | None:
+    return _login(ahead)
 
 
 def _line_of_file(before: str, ahead: str, ends: bool) -> Decision | None:
@@ -213,6 +217,7 @@ COMMANDS: tuple[Rule, ...] = (
         )
     ),
     Rule(("auth",), r"auth=?\([\"'][^\"'\n]{1,60}[\"'],\s{0,4}(?=[\"'])", decide=_word, folded=True),
+    Rule(("pwd",), r"userpwd,\s{0,4}(?=[\"'])", decide=_credentials, folded=True),
     Rule(("pass",), r"htpasswd -\w{0,4}b\w{0,4} \S{1,80} \S{1,40} ", decide=_word),
     Rule(("pass",), r"pass:(?:(?<=-pass pass:)|(?<=-passin pass:)|(?<=-passout pass:))", decide=_word),
     Rule(("securestring",), r"ConvertTo-SecureString (?:-String )?(?=[\"'])", decide=_word),

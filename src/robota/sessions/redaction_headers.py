@@ -66,7 +66,7 @@ def _bearer(before: str, ahead: str, _ends: bool) -> Decision | None:
         return None
     quoted = re.search(r"(?i)[\"'`]bearer\s+\Z", before) and rest[:1] in ("'", '"', "`", "\\")
     whole = before.strip().lower() == "bearer" and not ahead[found.end() :].strip()
-    known = bool(re.search(r"\d", secret)) and len(secret) >= 6 or looks_issued(secret) or len(secret) >= 24
+    known = (bool(re.search(r"\d", secret)) and len(secret) >= 6) or looks_issued(secret) or len(secret) >= 24
     if known or ((quoted or whole) and not _SCHEME_WORD.fullmatch(secret)):
         return 0, found.end(), _BEARER_TAIL, REDACTED
     return None

@@ -13,6 +13,7 @@ from robota.sessions.redaction_scan import REDACTED, Decision, Rule, RunTail
 from robota.sessions.redaction_values import (
     is_code,
     is_dashed,
+    is_name,
     is_placeholder,
     is_snake,
     looks_chosen,
@@ -31,7 +32,7 @@ _LINKS = (
     # - name: NAME\n  value: value      NAME:\n  value: value      variable "NAME" {\n default = "value"
     r"[\"']?\s{0,4}(?::|\{)?\s{0,40}(?:\n[ \t]{0,40}type\s{0,4}[:=][^\n]{0,40})?\n[ \t]{0,40}(?:value|default)\s{0,4}[:=][ \t]{1,4}[\"']?",
     # <key>NAME</key><string>value      <string name="NAME">value      <x:Password Type="…">value
-    r"</key>\s{0,40}<string>|[\"']>|[ \t]{1,3}[a-z:]{2,20}=[\"'][^\"'<>\n]{0,60}[\"']>",
+    r"</(?:key|name)>\s{0,40}<(?:string|value)>(?:<string>)?|[\"']>|[ \t]{1,3}[a-z:]{2,20}=[\"'][^\"'<>\n]{0,60}[\"']>",
     # | NAME | value |
     r"`?[ \t]{1,20}[|│][ \t]{1,20}[`']?",
     # NAME: type = "value"      Name { get; set; } = "value"
@@ -39,7 +40,7 @@ _LINKS = (
     # setPassword("value")
     r"\((?=[\"'])|[\"']\r?\n\r?\n",
     # :name "value"      %3Fname%3Dvalue
-    r"[ \t]{1,8}(?=[\"'])|%3d",
+    r"[ \t]{1,8}(?=[\"'])|[\"'] (?:to|->) (?=[\"'])|%3d",
     # \x1b[32mNAME\x1b[0m=value, NAME=\x1b[31mvalue
     r"\x1b\[[0-9;]{0,8}m[=:][ \t]?(?:\x1b\[[0-9;]{0,8}m)?|[=:][ \t]?\x1b\[[0-9;]{0,8}m",
     # **Password:** value
@@ -52,6 +53,7 @@ _LINK = re.compile(rf"(?is)(?:{'|'.join(_LINKS)})(?=\S)")
 _VALUE = re.compile(r"(?P<open>\\{0,15}[\"'`]?)(?P<secret>[^\s\"'`\\<>|&\x00\x1b]+)")
 _QUOTED = re.compile(r"(?P<open>)(?P<secret>[^\"'`\\<>|&\x00\x1b\n]+)")
 _TAIL = RunTail(r"[^\s\"'`\\<>|&\x00\x1b]")
+_PASSWORD = re.compile(r"(?i)password\Z")
 _BLOCK = re.compile(r"[|>][+-]?\n")
 _SETTER = re.compile(r"^(?:[\w.]*\.)?(?:set|with|use|add)_?(?=[A-Z])|^[\w.]*\.")
 
@@ -68,6 +70,9 @@ def decide_link(name: str, lead: str, ahead: str) -> Decision | None:
     if not _links(link, name, lead, ahead[found.start("secret") + len(secret) :]):
         return None
     strength = name_strength(_SETTER.sub("", name) if link == "(" else name)
+    bare = secret.lstrip("*.")
+    if "," in link and (is_name(bare) or (bare.isalpha() and name_strength(bare) is not Strength.NONE)):
+        return None
     if strength is Strength.NONE or is_placeholder(secret) or is_code(secret) or repeats_name(name, secret):
         return None
     stated = looks_issued(secret) if strength is Strength.WEAK else _is_stated(name, link, secret)
@@ -93,11 +98,15 @@ def _is_stated(name: str, link: str, secret: str) -> bool:
 def _links(link: str, name: str, lead: str, rest: str) -> bool:
     """Whether this link, between these neighbours, ties a name to its value."""
     if link.strip(" \t") == "":
-        return lead.endswith((" :", "{:")) or lead.rstrip(" \t")[-1:] in ("", "\n", "{", ";")
+        return (
+            lead.endswith((" :", "{:"))
+            or lead.rstrip(" \t")[-1:] in ("", "\n", "{", ";", ",", "(")
+            or _PASSWORD.search(name) is not None
+        )
     if re.match(rf"{_QUOTE}[ \t]*,", link):
         return (
             re.search(rf"[(\[]\s*b?{_QUOTE}\Z", lead) is not None
-            and re.match(r"\\*[\"'`]\s*[)\]]", rest) is not None
+            and re.match(r"\\*[\"'`](?:, ?\d)?\s*[)\]]", rest) is not None
         )
     if ("|" in link or "│" in link) and "\n" not in link and "->" not in link:
         return (

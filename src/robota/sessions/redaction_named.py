@@ -63,7 +63,7 @@ NAMED: tuple[Rule, ...] = (
 RECORD_GATE = re.compile(
     rf"(?:{'|'.join(stem for _, stem in _STEMS)})(?:s|[0-9_]{{0,3}}(?:[_-]?(?:{TRAILERS})[0-9]?)?){_NEXT}"
     r"|(?:password|passwd|pass|auth|env|arg|setx?|define|header|header_up)[ \t\n]|basic|bearer|hook|begin|private-l|thin:"
-    r"|sig=|signature=|@| -[a-z]|--[a-z]|:543|:\*:|identified|securestring|eyj|\\u00"
+    r"|sig=|signature=|@| -[a-z]|--[a-z]|:543|:\*:|identified|securestring|eyj|userpwd|\\u00"
     rf"|(?:{'|'.join(stem for _, stem in _STEMS)})s?[0-9_]{{0,3}}[ ]{{0,8}}\\"
 )
 """What a short JSON record must contain, in lower case, to hold a secret that a name or a sign betrays."""

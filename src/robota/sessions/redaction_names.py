@@ -9,6 +9,8 @@ import re
 from enum import IntEnum
 from functools import lru_cache
 
+from robota.sessions.redaction_words import word_set
+
 
 class Strength(IntEnum):
     """How much a name says about its value."""
@@ -26,64 +28,83 @@ class Strength(IntEnum):
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
-_QUESTIONS = frozenset(
-    "is has had no have needs need requires require required allow allows with without use uses using "
-    "supports enable enabled disable disabled expects accept accepts skip ignore if valid".split()
+_QUESTIONS = word_set(
+    """
+    is has had no have needs need requires require required allow allows with without use uses using
+    supports enable enabled disable disabled expects accept accepts skip ignore if valid
+    """
 )
-_VERBS = frozenset(
-    "forgot forgotten reset change enter show hide toggle invalid wrong incorrect missing ask prompt "
-    "create delete describe list revoke put batch start import rotate associate disassociate expired register "
-    "generate verify validate check compare hash type input label placeholder edit set get read update "
-    "empty weak strong expired bad confirm_label recover lost request".split()
+_VERBS = word_set(
+    """
+    forgot forgotten reset change enter show hide toggle invalid wrong incorrect missing ask prompt create
+    delete describe list revoke put batch start import rotate associate disassociate expired register
+    generate verify validate check compare hash type input label placeholder edit set get read update empty
+    weak strong expired bad confirm_label recover lost
+    """
 )
 _DOERS = _QUESTIONS | _VERBS
-_PASS_OWNERS = frozenset(
-    "db database smtp user mail email mysql pg postgres postgresql redis ftp sftp ssh root admin auth http "
-    "https proxy sudo keystore truststore key login rabbitmq mongo mongodb ldap imap pop vpn wifi wpa router "
-    "basic jenkins docker registry svn git sql mssql oracle account master my kafka amqp es elastic vnc rdp".split()
+_PASS_OWNERS = word_set(
+    """
+    db database smtp user mail email mysql pg postgres postgresql redis ftp sftp ssh root admin auth http
+    https proxy sudo keystore truststore key login rabbitmq mongo mongodb ldap imap pop vpn wifi wpa router
+    basic jenkins docker registry svn git sql mssql oracle account master my kafka amqp es elastic vnc rdp
+    """
 )
-_OTHER_TOKENS = frozenset(
-    "page next prev previous continuation cursor pagination resume sync pad eos bos unk sep cls mask stop special "
-    "first last start end begin per max min num n input output prompt completion cached cache current lookahead "
-    "syntax design expected unexpected unknown invalid sub word byte image audio text reasoning thinking total "
-    "newline identifier keyword punctuation operator eof eol close open closing opening delimiter cancellation "
-    "cancel stopping ct erc reward lp nft governance native new old this each every other another one single "
-    "string number comment whitespace indent dedent literal template tag symbol color colour spacing theme "
-    "semantic parse parsed lexer lex sample sampled draft target top best likely response request count "
-    "left right peek consume consumed bad trailing leading extra separator quote bracket brace paren".split()
+_OTHER_TOKENS = word_set(
+    """
+    page next prev previous continuation cursor pagination resume sync pad eos bos unk sep cls mask stop
+    special first last start end begin per max min num n input output prompt completion cached cache current
+    lookahead syntax design expected unexpected unknown invalid sub word byte image audio text reasoning
+    thinking total newline identifier keyword punctuation operator eof eol close open closing opening
+    delimiter cancellation cancel stopping ct erc reward lp nft governance native new old this each every
+    other another one single string number comment whitespace indent dedent literal template tag symbol
+    color colour spacing theme semantic parse parsed lexer lex sample sampled draft target top best likely
+    response request count left right peek consume consumed bad trailing leading extra separator quote
+    bracket brace paren
+    """
 )
-_LOGIN_TOKENS = frozenset(
-    "access refresh auth authentication authorization api bearer session id github gh gitlab gl slack bot npm "
-    "personal security oauth oauth2 jwt csrf xsrf registration deploy webhook verification device push user "
-    "service secret hf huggingface hugging vault discord telegram pypi cargo docker hub registry app "
-    "application client private admin root master login sso saml bitbucket jira atlassian notion linear "
-    "sentry fly vercel netlify heroku cloudflare cf digitalocean do azure aws google gcp openai anthropic "
-    "replicate sonar codecov snyk circleci circle ci travis buildkite jenkins grafana influx influxdb "
-    "databricks shopify square stripe twilio facebook fb instagram twitter x whatsapp mastodon pat job "
-    "runner gitea consul nomad kube kubernetes k8s sa account upload publish signing impersonation "
-    "identity federated mapbox figma asana trello airtable doppler supabase neon turso planetscale".split()
+_LOGIN_TOKENS = word_set(
+    """
+    access refresh auth authentication authorization api bearer session id github gh gitlab gl slack bot npm
+    personal security oauth oauth2 jwt csrf xsrf registration deploy webhook verification device push user
+    service secret hf huggingface hugging vault discord telegram pypi cargo docker hub registry app
+    application client private admin root master login sso saml bitbucket jira atlassian notion linear
+    sentry fly vercel netlify heroku cloudflare cf digitalocean do azure aws google gcp openai anthropic
+    replicate sonar codecov snyk circleci circle ci travis buildkite jenkins grafana influx influxdb
+    databricks shopify square stripe twilio facebook fb instagram twitter x whatsapp mastodon pat job runner
+    gitea consul nomad kube kubernetes k8s sa account upload publish signing impersonation identity
+    federated mapbox figma asana trello airtable doppler supabase neon turso planetscale
+    """
 )
-_FULL_KEYS = frozenset("api private secret".split())
-_SECRET_KEYS = frozenset(
-    "access signing sign encryption encrypt decryption decrypt master auth authentication account shared service "
-    "ssh hmac app application admin subscription preshared psk cipher aes rsa pgp gpg jwt symmetric license licence client "
-    "deploy webhook root role fernet cookie session rails wg wireguard openai anthropic claude stripe sendgrid "
-    "mailgun twilio google gemini azure aws datadog dd algolia pinecone groq mistral cohere replicate deepseek "
-    "openrouter huggingface hf resend sentry supabase cloudflare cf tavily serper brave exa firecrawl "
-    "perplexity together fireworks xai elevenlabs deepgram assemblyai voyage jina langsmith langchain "
-    "wandb langfuse helicone newrelic pagerduty opsgenie mailchimp maps".split()
+_FULL_KEYS = word_set(
+    """
+    api private secret
+    """
 )
-_OTHER_KEYS = frozenset(
-    "primary foreign public publishable sort partition cache hash range index row unique routing idempotency "
-    "storage lookup map dict object config setting settings meta ctrl alt shift hot arrow esc escape enter "
-    "delete del tab space return home end insert backspace function fn modifier query state pref preference "
-    "group order ordering site issue project event translation registry h hkey host name answer any some no "
-    "this that each every press pressed bound dedup dedupe deduplication message locale i18n label column field "
-    "json dictionary composite natural surrogate candidate super parent child id param parameter attr attribute "
-    "header env environment var variable option prop property path file section item first last next prev "
-    "lock job queue topic stream bucket s3 blob shard tenant search filter facet sorting compare comparison "
-    "default fallback unknown missing new old current left right up down volume media power mute low high music "
-    "piano musical minor major answer turn card legend map test extra verify verification anon".split()
+_SECRET_KEYS = word_set(
+    """
+    access signing sign encryption encrypt decryption decrypt master auth authentication account shared
+    service ssh hmac app application admin subscription preshared psk cipher aes rsa pgp gpg jwt symmetric
+    license licence client deploy webhook root role fernet cookie session rails wg wireguard openai
+    anthropic claude stripe sendgrid mailgun twilio google gemini azure aws datadog dd algolia pinecone groq
+    mistral cohere replicate deepseek openrouter huggingface hf resend sentry supabase cloudflare cf tavily
+    serper brave exa firecrawl perplexity together fireworks xai elevenlabs deepgram assemblyai voyage jina
+    langsmith langchain wandb langfuse helicone newrelic pagerduty opsgenie mailchimp maps
+    """
+)
+_OTHER_KEYS = word_set(
+    """
+    primary foreign public publishable sort partition cache hash range index row unique routing idempotency
+    storage lookup map dict object config setting settings meta ctrl alt shift hot arrow esc escape enter
+    delete del tab space return home end insert backspace function fn modifier query state pref preference
+    group order ordering site issue project event translation registry h hkey host name answer any some no
+    this that each every press pressed bound dedup dedupe deduplication message locale i18n label column
+    field json dictionary composite natural surrogate candidate super parent child id param parameter attr
+    attribute header env environment var variable option prop property path file section item first last
+    next prev lock job queue topic stream bucket s3 blob shard tenant search filter facet sorting compare
+    comparison default fallback unknown missing new old current left right up down volume media power mute
+    low high music piano musical minor major answer turn card legend map test extra verify verification anon
+    """
 )
 _FIXED_SUFFIXES = (
     "password",
@@ -102,8 +123,10 @@ TRAILERS = (
 )
 """What may follow a secret's name without changing what it names."""
 _TRAILERS = frozenset(TRAILERS.split("|"))
-_PLURALS = frozenset(
-    "passwords passphrases apikeys accesstokens refreshtokens privatekeys secretkeys clientsecrets cookies".split()
+_PLURALS = word_set(
+    """
+    passwords passphrases apikeys accesstokens refreshtokens privatekeys secretkeys clientsecrets cookies
+    """
 )
 
 
@@ -186,14 +209,18 @@ def _key_strength(glued: str, words: list[str], *, upper: bool) -> Strength:
 
 def _other_strength(last: str, owner: str, words: list[str]) -> Strength:
     if last in ("cookie", "setcookie"):
-        return Strength.FULL if owner in ("", "set", "session", "auth", "x") else Strength.WEAK
+        return (
+            Strength.FULL
+            if owner in ("", "set", "session", "auth", "x", "http", "request", "response")
+            else Strength.WEAK
+        )
     if last == "pwd" or (last.endswith("pwd") and last != "oldpwd"):
         return Strength.TEXT
     if last == "psk" or last in ("storepass", "keypass", "userpass", "dbpass"):
         return Strength.TEXT
     if last == "pass":
         return Strength.TEXT if owner in _PASS_OWNERS else Strength.WEAK
-    if last == "bearer" or (last == "auth" and owner in ("", "http", "proxy", "basic")):
+    if last == "bearer" or (last == "auth" and owner in ("", "http", "proxy", "basic", "bearer")):
         return Strength.WEAK
     if last in _PLURALS or "".join(words[-2:]) in _PLURALS:
         return Strength.MANY

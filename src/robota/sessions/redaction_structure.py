@@ -14,14 +14,17 @@ from robota.core.messages import Json
 from robota.sessions.redaction_names import Strength, name_strength
 from robota.sessions.redaction_scan import REDACTED
 from robota.sessions.redaction_values import is_placeholder, looks_chosen, looks_issued, repeats_name
+from robota.sessions.redaction_words import word_set
 
 _NAME_FIELDS = ("ParameterKey", "name", "key", "header", "field", "variable", "Name", "Key", "k")
 _VALUE_FIELDS = ("ParameterValue", "value", "values", "val", "Value", "v", "defaultValue")
 _SCHEMA_TYPES = frozenset(("string", "number", "integer", "object", "array", "boolean", "null"))
-_SCHEMA_WORDS = frozenset(
-    "type description title $ref anyOf oneOf allOf not enum const format pattern minLength maxLength minimum maximum "
-    "items properties required default examples example nullable deprecated writeOnly readOnly "
-    "additionalProperties minItems maxItems uniqueItems x-order order".split()
+_SCHEMA_WORDS = word_set(
+    """
+    type description title $ref anyOf oneOf allOf not enum const format pattern minLength maxLength minimum
+    maximum items properties required default examples example nullable deprecated writeOnly readOnly
+    additionalProperties minItems maxItems uniqueItems x-order order
+    """
 )
 _PROPERTY_FIELDS = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"))
 _Slot: TypeAlias = Any

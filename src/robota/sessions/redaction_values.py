@@ -7,22 +7,28 @@ from __future__ import annotations
 
 import re
 
-_ORDINARY = frozenset(
-    "true false null none nil undefined void unknown any never string str text bytes int integer number float "
-    "bool boolean object array list dict map optional required mandatory hidden masked redacted password passwd "
-    "passphrase secret token key value values username user name email str[] string[] char varchar "
-    "enabled disabled yes no on off default empty blank missing invalid valid expired incorrect wrong "
-    "changeme change_me changeit example sample test dummy fake placeholder todo tbd n/a na unset same-origin include omit "
-    "sha1 sha256 sha384 sha512 md5 base64 base32 utf8 utf-8 utf16 ascii hex bcrypt argon2 argon2id argon2i scrypt "
-    "pbkdf2 x509 ed25519 rs256 hs256 es256 rsa2048 rsa4096 aes256 aes128 aes-256 aes-256-gcm aes-128-gcm "
-    "aes-256-cbc oauth oauth2 oauth1 oauth2.0 openid jwt bearer basic digest http https 2fa mfa totp sso saml saml2 "
-    "i18n l10n utf-16 latin1 iso-8859-1 http2 http1.1 h2 ipv4 ipv6 base58 p12 pkcs1 pkcs8 pkcs12 ecdsa "
-    "env stdin prompt keychain keyring vault file inherit self this".split()
+from robota.sessions.redaction_words import word_set
+
+_ORDINARY = word_set(
+    """
+    true false null none nil undefined void unknown any never string str text bytes int integer number float
+    bool boolean object array list dict map optional required mandatory hidden masked redacted password
+    passwd passphrase secret token key value values username user name email str[] string[] char varchar
+    enabled disabled yes no on off default empty blank missing invalid valid expired incorrect wrong
+    changeme change_me changeit example sample test dummy fake placeholder todo tbd n/a na unset same-origin
+    include omit sha1 sha256 sha384 sha512 md5 base64 base32 utf8 utf-8 utf16 ascii hex bcrypt argon2
+    argon2id argon2i scrypt pbkdf2 x509 ed25519 rs256 hs256 es256 rsa2048 rsa4096 aes256 aes128 aes-256
+    aes-256-gcm aes-128-gcm aes-256-cbc oauth oauth2 oauth1 oauth2.0 openid jwt bearer basic digest http
+    https 2fa mfa totp sso saml saml2 i18n l10n utf-16 latin1 iso-8859-1 http2 http1.1 h2 ipv4 ipv6 base58
+    p12 pkcs1 pkcs8 pkcs12 ecdsa env stdin prompt keychain keyring vault file inherit self this
+    """
 )
-_KNOWN_PASSWORDS = frozenset(
-    "letmein swordfish opensesame qwerty qwertyuiop monkey dragon iloveyou sunshine princess football welcome "
-    "shadow batman superman hunter topsecret supersecret mysecret sesame toor correcthorsebatterystaple asdfgh "
-    "asdfghjkl zxcvbn trustno mypassword secretpassword supersecretpassword verysecret s3cret p4ssword".split()
+_KNOWN_PASSWORDS = word_set(
+    """
+    letmein swordfish opensesame qwerty qwertyuiop monkey dragon iloveyou sunshine princess football welcome
+    shadow batman superman hunter topsecret supersecret mysecret sesame toor correcthorsebatterystaple
+    asdfgh asdfghjkl zxcvbn trustno mypassword secretpassword supersecretpassword verysecret s3cret p4ssword
+    """
 )
 _PLACEHOLDER = re.compile(
     r"""(?xi)
@@ -74,9 +80,11 @@ def is_type(value: str) -> bool:
     return value in _TYPES
 
 
-_TYPES = frozenset(
-    "string str number integer int float boolean bool bytes object list dict file any true false none null String "
-    "SecretStr True False None Boolean Integer".split()
+_TYPES = word_set(
+    """
+    string str number integer int float boolean bool bytes object list dict file any true false none null
+    String SecretStr True False None Boolean Integer
+    """
 )
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[_.-][A-Za-z0-9]+)+|[A-Z][a-z]+(?:[A-Z][a-z]+)*")
 _SNAKE = re.compile(r"_*[A-Za-z]+[0-9]{0,2}(?:_+[A-Za-z]*[0-9]{0,2})+")
@@ -115,6 +123,7 @@ def is_code(value: str) -> bool:
 
 def is_dotted(value: str) -> bool:
     """Whether the text is a chain of names (`self.token`, `google.oauth2.Credentials`)."""
+    value = value.lstrip("!*&")
     return _DOTTED.fullmatch(value) is not None or (
         "." in value and _STEM.search(value) is not None and _CHAIN.fullmatch(value) is not None
     )
