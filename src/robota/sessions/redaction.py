@@ -1,8 +1,8 @@
 """Redaction: the one door through which everything goes that is written or sent elsewhere.
 
 `redact` and `Redactor` are pure: they return the value itself when nothing in it is secret, otherwise a copy.
-Redacting twice changes nothing more. `Redactor.text` decides about a place from a bounded stretch of text around
-it, so `StreamRedactor` gives the same text for the same pieces however they were cut.
+Redacting twice changes nothing more. `Redactor.text` decides about a place from a bounded stretch of text
+around it, so `StreamRedactor` gives the same text however it was cut into pieces.
 """
 
 from __future__ import annotations

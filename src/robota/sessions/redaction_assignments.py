@@ -30,7 +30,8 @@ from robota.sessions.redaction_values import (
 )
 
 _SIGN = re.compile(
-    r"(?P<close>(?:\\{0,15}[\"'`])?(?:\]|%5[dD])?)(?P<space>[ \t]{0,8})(?P<sign>=>|:=|\|\|=|::(?=[ ]?[\"'])|\?=|=(?![=~>])|:(?![:/=])| is:?(?= )|>(?=[^<\s=]))"
+    r"(?P<close>(?:\\{0,15}[\"'`])?(?:\]|%5[dD])?)(?P<space>[ \t]{0,8})"
+    r"(?P<sign>=>|:=|\|\|=|::(?=[ ]?[\"'])|\?=|=(?![=~>])|:(?![:/=])| is:?(?= )|>(?=[^<\s=]))"
     r"(?P<gap>[ \t]{0,8}+(?=\S)|[ \t]{0,2}\r?\n[ \t]{0,20}- |\s{0,40}+(?=\\{0,15}[\"\[{]))(?=\S)"
 )
 _VALUE = re.compile(r"(?:[^\s\"'`\\<>&;,|\x00\x1b]|[&;,](?![\s\w.-]{0,40}=|\s|\Z|[\"'\\&;,]))+")
@@ -83,7 +84,7 @@ def _decide_value(place: _Place, ahead: str, ends: bool) -> Decision | None:
         return decide_cookie(ahead) if place.strength is Strength.FULL else None
     if place.sign == ">":
         return _decide_element(place.lead, ahead, ends=ends)
-    return _decide_variable(place, ahead, ends)
+    return _decide_variable(place, ahead)
 
 
 def _decide_field(place: _Place, ahead: str) -> Decision | None:
@@ -204,7 +205,7 @@ class _Place:
 _LINE_START = re.compile(r"(?:\n|\A|\\n|[\"'`])(?:export |set |ENV |ARG |- )?\Z")
 
 
-def _decide_variable(place: _Place, ahead: str, ends: bool) -> Decision | None:
+def _decide_variable(place: _Place, ahead: str) -> Decision | None:
     if found := _STRING.match(ahead):
         return _decide_literal(place, ahead, found)
     found = (_PARAMETER if place.is_parameter else _VALUE).match(ahead)
@@ -226,7 +227,7 @@ def _decide_variable(place: _Place, ahead: str, ends: bool) -> Decision | None:
         if _MATRIX.search(place.lead) and "/" in value:
             return 0, value.index("/"), None, REDACTED
         return 0, found.end(), _PARAMETER_TAIL, REDACTED
-    if not _states_secret(place, value, rest, ends):
+    if not _states_secret(place, value, rest):
         return None
     whole = len(found.group()) == len(ahead)
     return 0, len(ahead) if whole else len(value), _VALUE_TAIL if whole else None, REDACTED
@@ -274,7 +275,7 @@ def _closes_before(place: _Place, quote: str, content: str) -> bool:
 _GOES_ON = re.compile(r"\s*[+%] |[)\],;}](?:[\s;,).:]|\Z)|\s*\+\s*\w|\.(?:format|join)\(")
 
 
-def _states_secret(place: _Place, value: str, rest: str, ends: bool) -> bool:
+def _states_secret(place: _Place, value: str, rest: str) -> bool:
     """Whether a bare word after a name is the secret itself and not a word, a type or an expression."""
     if rest[:1] in ("(", "[", "{"):
         return False
@@ -288,6 +289,11 @@ def _states_secret(place: _Place, value: str, rest: str, ends: bool) -> bool:
     line_ends = _REST.match(rest) is not None
     if place.sign == "=" and place.tight:
         return _states_tightly(place, value, rest, line_ends=line_ends)
+    return _states_loosely(place, value, rest, line_ends=line_ends)
+
+
+def _states_loosely(place: _Place, value: str, rest: str, *, line_ends: bool) -> bool:
+    """`name: value`, `name = value`, `name is value`: YAML, an INI file, a program or a sentence."""
     if repeats_name(place.name, value) or is_snake(value):
         return False
     if place.sign == "=" and not line_ends:

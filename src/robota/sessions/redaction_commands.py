@@ -165,7 +165,10 @@ _FLAG = (
     r"(?:password|passwd|passphrase|pass|pwd|secret|token|key|credentials|bearer)"
     r"(?:[ \t]{1,4}|[\"'],[ \t\n]{0,20}[\"']|[ \t]{0,2}\n[ \t]{0,12}- )(?=[^\s=-])"
 )
-_DIRECTIVE = r"[ \t]{1,8}[\"']?[\w.-]{0,40}?(?:password|passwd|passphrase|secret|token|key|credentials|authorization)[ \t]{1,8}(?=[^\s=:|&])"
+_DIRECTIVE = (
+    r"[ \t]{1,8}[\"']?[\w.-]{0,40}?(?:password|passwd|passphrase|secret|token|key|credentials|authorization)"
+    r"[ \t]{1,8}(?=[^\s=:|&])"
+)
 
 
 def _directive(before: str, ahead: str, ends: bool) -> Decision | None:
@@ -183,6 +186,18 @@ def _directive(before: str, ahead: str, ends: bool) -> Decision | None:
 
 def _curl_cookie(_before: str, ahead: str, _ends: bool) -> Decision | None:
     return decide_cookie(ahead)
+
+
+def _pgpass(before: str, ahead: str, ends: bool) -> Decision | None:
+    """`host:port:database:user:password`"""
+    line = before[max(before.rfind("\n"), before.rfind("\\n") + 1) + 1 :]
+    decision = _word(before, ahead, ends)
+    if decision is None or not _PGPASS.fullmatch(line) or not looks_chosen(ahead[: decision[1]]):
+        return None
+    return None if ":" in ahead[: decision[1]] else decision
+
+
+_PGPASS = re.compile(r"[\w.*-]{1,80}:(?:\*|\d{4,5}):[\w*-]+:[\w*-]+:")
 
 
 def _until_at(_before: str, ahead: str, _ends: bool) -> Decision | None:
@@ -228,6 +243,6 @@ COMMANDS: tuple[Rule, ...] = (
     Rule(("pass",), r"pass(?:word)?[ \t\n]{1,4}(?=\S{0,80}?[0-9!@#$%^&*])", decide=_line_of_file),
     Rule(("thin:",), r"thin:(?<=oracle:thin:)\w{1,40}/(?=[^\s@]{1,60}@)", decide=_until_at),
     Rule(("@",), r"[\w.-]{1,40}:(?=[^\s:@/]{1,80}@tcp\()", decide=_until_at, slow=True),
-    Rule((":543",), r":543[23]:[\w*-]{1,60}:[\w*-]{1,60}:(?=\S)", decide=_word),
-    Rule((":*:",), r":\*:[\w*-]{1,60}:[\w*-]{1,60}:(?=\S)", decide=_word),
+    Rule((":543",), r":543[23]:[\w*-]{1,60}:[\w*-]{1,60}:(?=\S)", decide=_pgpass),
+    Rule((":*:",), r":\*:[\w*-]{1,60}:[\w*-]{1,60}:(?=\S)", decide=_pgpass),
 )

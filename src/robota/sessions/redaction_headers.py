@@ -20,7 +20,8 @@ _OTHER_SCHEME = re.compile(rf"(?P<scheme>[A-Z][A-Za-z0-9-]{{1,24}}) +(?P<secret>
 _SINGLE = re.compile(rf"(?P<open>\\*[\"'`]?)(?P<secret>{_CREDENTIAL}+)")
 _LINE_END = re.compile(r"[ \t]*(?:\r?\n|\\+[nr]|\Z|\\*[\"'`]|[,;)}\]>|])")
 _COOKIE = re.compile(
-    r"\\*[\"'`]?(?P<secret>[^\s=;,\"'\\<>(){}\[\]]{1,80}=[^\s;,\"'\\<>]*(?:; ?[^\s=;\"'\\<>]+(?:=[^\s;\"'\\<>]*)?)*)"
+    r"\\*[\"'`]?(?P<secret>[^\s=;,\"'\\<>(){}\[\]]{1,80}=[^\s;,\"'\\<>]*"
+    r"(?:; ?[^\s=;\"'\\<>]+(?:=[^\s;\"'\\<>]*)?)*)"
 )
 _TAIL = RunTail(_CREDENTIAL)
 _LIST_TAIL = RunTail(r"[^\n\r\\'`]")

@@ -26,17 +26,21 @@ _LINKS = (
     # ("name", "value")   ['name', b'value']   define('NAME', 'value')   getenv("NAME", "default")
     rf"{_QUOTE}[ \t]{{0,4}},\s{{0,40}}b?{_QUOTE}",
     # {"name": "NAME", "value": "value"}   <add key="NAME" value="value"/>   <input name="NAME" value="value">
-    rf"{_QUOTE}(?:[ \t,]|\s)[^{{}}<>\n]{{0,80}}?\b(?:value|content|default){_QUOTE}?\s{{0,8}}[=:]\s{{0,8}}{_QUOTE}",
+    rf"{_QUOTE}(?:[ \t,]|\s)[^{{}}<>\n]{{0,80}}?\b(?:value|content|default)"
+    rf"{_QUOTE}?\s{{0,8}}[=:]\s{{0,8}}{_QUOTE}",
     # &quot;name&quot;:&quot;value&quot;   \u0022name\u0022:\u0022value\u0022
     r"(?:&quot;|\\{1,8}u0022|%22)\s{0,4}(?::|%3a)\s{0,4}(?:&quot;|\\{1,8}u0022|%22)",
     # - name: NAME\n  value: value      NAME:\n  value: value      variable "NAME" {\n default = "value"
-    r"[\"']?\s{0,4}(?::|\{)?\s{0,40}(?:\n[ \t]{0,40}type\s{0,4}[:=][^\n]{0,40})?\n[ \t]{0,40}(?:value|default)\s{0,4}[:=][ \t]{1,4}[\"']?",
+    r"[\"']?\s{0,4}(?::|\{)?\s{0,40}(?:\n[ \t]{0,40}type\s{0,4}[:=][^\n]{0,40})?"
+    r"\n[ \t]{0,40}(?:value|default)\s{0,4}[:=][ \t]{1,4}[\"']?",
     # <key>NAME</key><string>value      <string name="NAME">value      <x:Password Type="…">value
-    r"</(?:key|name)>\s{0,40}<(?:string|value)>(?:<string>)?|[\"']>|[ \t]{1,3}[a-z:]{2,20}=[\"'][^\"'<>\n]{0,60}[\"']>",
+    r"</(?:key|name)>\s{0,40}<(?:string|value)>(?:<string>)?|[\"']>"
+    r"|[ \t]{1,3}[a-z:]{2,20}=[\"'][^\"'<>\n]{0,60}[\"']>",
     # | NAME | value |
     r"`?[ \t]{1,20}[|│][ \t]{1,20}[`']?",
     # NAME: type = "value"      Name { get; set; } = "value"
-    r"[ \t]{0,4}:[ \t]{0,4}[&\w\[\]<>.?| ]{1,30}?[ \t]{0,4}=[ \t]{0,4}(?=[\"'])|[ \t]\{ get;[^}\n]{0,24}\}[ \t]{0,4}=[ \t]{0,4}(?=[\"'])",
+    r"[ \t]{0,4}:[ \t]{0,4}[&\w\[\]<>.?| ]{1,30}?[ \t]{0,4}=[ \t]{0,4}(?=[\"'])"
+    r"|[ \t]\{ get;[^}\n]{0,24}\}[ \t]{0,4}=[ \t]{0,4}(?=[\"'])",
     # setPassword("value")
     r"\((?=[\"'])|[\"']\r?\n\r?\n",
     # :name "value"      %3Fname%3Dvalue
@@ -129,7 +133,8 @@ def _value_first(_before: str, ahead: str, _ends: bool) -> Decision | None:
 
 
 _REVERSED = re.compile(
-    rf"(?P<secret>[^\"'\\\n]{{1,80}}){_QUOTE}[ \t,]\s{{0,8}}{_QUOTE}?(?:name|key){_QUOTE}?\s{{0,4}}[=:]\s{{0,4}}{_QUOTE}(?P<name>[\w.-]{{1,40}}){_QUOTE}"
+    rf"(?P<secret>[^\"'\\\n]{{1,80}}){_QUOTE}[ \t,]\s{{0,8}}{_QUOTE}?(?:name|key){_QUOTE}?"
+    rf"\s{{0,4}}[=:]\s{{0,4}}{_QUOTE}(?P<name>[\w.-]{{1,40}}){_QUOTE}"
 )
 
 

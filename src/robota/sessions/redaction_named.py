@@ -1,4 +1,4 @@
-"""The rules that begin with a secret's name: one for each stem, so that every search begins with a literal."""
+"""The rules that begin with a secret's name, one for each stem: so every search begins with a literal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from robota.sessions.redaction_scan import Decision, Rule
 _NAME = re.compile(r"[A-Za-z0-9_.$@-]{1,80}")
 # What may come between a name and its value, seen from the name's end; most words of a sentence fail here.
 _NEXT = (
-    r"(?=\\{0,15}[\"'`]|[\]=:>(*&<|│\x1b]|%(?:3d|5d|22)|\\{1,8}u00|[ \t]{1,20}(?:[\"'=:|│{>]|\?=|is[ :]|[a-z:]{2,20}=[\"'])"
+    r"(?=\\{0,15}[\"'`]|[\]=:>(*&<|│\x1b]|%(?:3d|5d|22)|\\{1,8}u00"
+    r"|[ \t]{1,20}(?:[\"'=:|│{>]|\?=|is[ :]|[a-z:]{2,20}=[\"'])"
     r"|[ \t]{0,4}\n[ \t]{0,40}(?:value|default|type))"
 )
 _STEMS = (  # each with the literal of the gate that it contains
@@ -62,7 +63,8 @@ NAMED: tuple[Rule, ...] = (
 
 RECORD_GATE = re.compile(
     rf"(?:{'|'.join(stem for _, stem in _STEMS)})(?:s|[0-9_]{{0,3}}(?:[_-]?(?:{TRAILERS})[0-9]?)?){_NEXT}"
-    r"|(?:password|passwd|pass|auth|env|arg|setx?|define|header|header_up)[ \t\n]|basic|bearer|hook|begin|private-l|thin:"
+    r"|(?:password|passwd|pass|auth|env|arg|setx?|define|header|header_up)[ \t\n]"
+    r"|basic|bearer|hook|begin|private-l|thin:"
     r"|sig=|signature=|@| -[a-z]|--[a-z]|:543|:\*:|identified|securestring|eyj|userpwd|\\u00"
     rf"|(?:{'|'.join(stem for _, stem in _STEMS)})s?[0-9_]{{0,3}}[ ]{{0,8}}\\"
 )

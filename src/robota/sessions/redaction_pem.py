@@ -6,7 +6,10 @@ import re
 
 from robota.sessions.redaction_scan import REDACTED, Decision, Rule
 
-_GAP = r"(?:[ \t]{1,24}|\n[ \t]{0,8}\d{1,5}[\t:|]|\\+[nrt]|[\s\"'+,;#>|*`]|\\+u000[aAdD]|%0[aAdD]|%20|&#10;|<br\s?/?>)"
+_GAP = (
+    r"(?:[ \t]{1,24}|\n[ \t]{0,8}\d{1,5}[\t:|]"
+    r"|\\+[nrt]|[\s\"'+,;#>|*`]|\\+u000[aAdD]|%0[aAdD]|%20|&#10;|<br\s?/?>)"
+)
 _RUN = "[A-Za-z0-9+/=]"
 _END = r"-{4,5} ?END [A-Z0-9 ]{0,40}-{4,5}"
 _HEAD = (

@@ -15,7 +15,10 @@ EDGE = (
     r"|(?<=\\u00[0-9a-fA-F]{2})|(?<=/bot))"
 )
 # Goes from word to word without looking inside them.
-_WORDS = r"(?s)(?:(?!%s)(?:\\(?:[nrtbf]|u00[0-9a-fA-F]{2})|%%[0-9A-Fa-f]{2}|/bot(?=\d)|[A-Za-z0-9][A-Za-z0-9_-]*+|[^A-Za-z0-9\\%%/_]++|.))*+"
+_WORDS = (
+    r"(?s)(?:(?!%s)(?:\\(?:[nrtbf]|u00[0-9a-fA-F]{2})|%%[0-9A-Fa-f]{2}"
+    r"|/bot(?=\d)|[A-Za-z0-9][A-Za-z0-9_-]*+|[^A-Za-z0-9\\%%/_]++|.))*+"
+)
 # `hf_transformers_cache_folder` and `sk-ant-your-key` are words; a token has a digit among its letters.
 _MIXED = r"(?=[A-Za-z_.-]{0,40}[0-9])(?=[0-9_.-]{0,40}[A-Za-z])"
 _LIVELY = r"(?=[a-z_-]{0,40}[0-9A-Z])"
@@ -155,7 +158,10 @@ _HOOKS = (
     r"|\.webhook\.office\.com/webhookb2/(?=[A-Za-z0-9@/-]{20})"
 )
 
-_BARE_KEY = rf"sk-{_REAL}(?=[A-Za-z0-9_-]{{0,60}}?(?=[A-Za-z]{{0,30}}[0-9])(?=[0-9]{{0,30}}[A-Za-z])[A-Za-z0-9]{{12}})[A-Za-z0-9_-]{{16}}"
+_BARE_KEY = (
+    rf"sk-{_REAL}(?=[A-Za-z0-9_-]{{0,60}}?(?=[A-Za-z]{{0,30}}[0-9])(?=[0-9]{{0,30}}[A-Za-z])"
+    rf"[A-Za-z0-9]{{12}})[A-Za-z0-9_-]{{16}}"
+)
 """Keys with nothing but `sk-` in front: the rest must be one long mix of letters and digits."""
 _JWT = (
     r"(?:(?:hbGci|0eXAi|raWQi|lbmMi|jdHki|6aXAi|qa3Ui|4NWMi|4NXQi|hcHUi|lcGsi)[A-Za-z0-9_-]{8}"

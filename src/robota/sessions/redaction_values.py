@@ -36,10 +36,10 @@ _PLACEHOLDER = re.compile(
     | < | \* {2} | \.{2} | … | • | x{3,} (?:-|_|\b|$) | -{3} | _{3}
     | \[ (?:redacted|hidden|masked|removed|filtered|secret|your|omitted)
     | (?:redacted|removed|masked|hidden|filtered|omitted) \b
-    | your (?:[-_ .]|[a-z]*(?:key|token|password|secret)) | insert | replace | change[-_]?(?:me|this|it) | put[-_ ]
-    | paste | enter[-_ ] | (?:my|the|a|some)[-_](?:api|secret|token|password|key|access)[-_a-z]*$
-    | (?:op|vault|env|keyring|ssm|secretsmanager|awssm|gcpsm|file):(?!\S*@) | \$?env: | arn:aws | enc\[ | !vault
-    | @@ | todo | fixme | dummy | placeholder | example[-_ ]
+    | your (?:[-_ .]|[a-z]*(?:key|token|password|secret)) | insert | replace | change[-_]?(?:me|this|it)
+    | put[-_ ] | paste | enter[-_ ] | (?:my|the|a|some)[-_](?:api|secret|token|password|key|access)[-_a-z]*$
+    | (?:op|vault|env|keyring|ssm|secretsmanager|awssm|gcpsm|file):(?!\S*@) | \$?env: | arn:aws
+    | enc\[ | !vault | @@ | todo | fixme | dummy | placeholder | example[-_ ]
     """
 )
 _BLANKED = re.compile(
@@ -134,7 +134,7 @@ def is_number(value: str) -> bool:
 
 
 def looks_chosen(value: str) -> bool:
-    """Whether a bare text is likely a password somebody chose: letters with digits or symbols, or a famous one."""
+    """Whether a bare text is likely a chosen password: letters with digits or symbols, or a famous one."""
     lowered = value.lower()
     if lowered in _KNOWN_PASSWORDS:
         return True
@@ -173,7 +173,7 @@ _SETTINGS = (
 
 
 def looks_issued(value: str) -> bool:
-    """Whether a text is likely a credential some machine issued: long, one word, letters mixed with digits."""
+    """Whether a text is likely an issued credential: long, one word, letters mixed with digits."""
     if len(value) < 12 and not _DENSE.fullmatch(value):
         return False
     if any(character.isspace() for character in value) or is_snake(value):
