@@ -118,9 +118,19 @@ class Redactor:
         if not isinstance(carried, (dict, list)):
             return redacted
         inner = Walk(self._string).run(carried)
-        return redacted if inner is carried else msgspec.json.encode(inner).decode()
+        return redacted if inner is carried else _encode_like(redacted, inner)
 
 
+def _encode_like(text: str, value: Json) -> str:
+    """JSON laid out as the text was."""
+    import json  # noqa: PLC0415 - only for JSON in a string whose secrets the text rules did not see
+
+    if indented := _INDENT.match(text):
+        return json.dumps(value, indent=len(indented[1]), ensure_ascii=False)
+    return json.dumps(value, separators=None if '": ' in text[:200] else (",", ":"), ensure_ascii=False)
+
+
+_INDENT = re.compile(r"\s*[\[{]\r?\n([ ]+)\S")
 _RECORD = 640
 """Longer records are decoded at once: looking for a reason costs as much."""
 _JSON = re.compile(r"\s*[\[{]")

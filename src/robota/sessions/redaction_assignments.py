@@ -215,7 +215,7 @@ def _decide_variable(place: _Place, ahead: str) -> Decision | None:
     rest = ahead[found.start() + len(value) :]
     if (
         not value
-        or value.startswith("!")
+        or value[0] in "!&"
         or is_placeholder(value)
         or is_placeholder(found.group())
         or REDACTED in value

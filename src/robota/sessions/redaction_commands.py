@@ -190,7 +190,7 @@ def _curl_cookie(_before: str, ahead: str, _ends: bool) -> Decision | None:
 
 def _pgpass(before: str, ahead: str, ends: bool) -> Decision | None:
     """`host:port:database:user:password`"""
-    line = before[max(before.rfind("\n"), before.rfind("\\n") + 1) + 1 :]
+    line = before.rpartition("\n")[2].rpartition("\\n")[2]
     decision = _word(before, ahead, ends)
     if decision is None or not _PGPASS.fullmatch(line) or not looks_chosen(ahead[: decision[1]]):
         return None

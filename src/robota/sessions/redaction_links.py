@@ -94,8 +94,10 @@ def _is_stated(name: str, link: str, secret: str) -> bool:
         return not secret.isalpha()
     if "," in link and is_snake(secret):
         return False
+    if "," in link and name[-6:].lower() == "cookie":
+        return "=" in secret
     if "," in link and is_dashed(secret):
-        return True
+        return name.isupper()
     return looks_chosen(secret) or (name.isupper() and not secret.isalpha())
 
 

@@ -133,7 +133,7 @@ _PLURALS = word_set(
 @lru_cache(maxsize=4096)
 def name_strength(name: str) -> Strength:
     """How surely the value named `name` is a secret."""
-    if ":" in name.strip(":"):  # the scripts of a package are called `db:password`
+    if ":" in name.strip(":") and name.islower():  # the scripts of a package are called `db:password`
         return min(Strength.WEAK, name_strength(name.rpartition(":")[2]))
     words = [word.lower() for word in _WORDS.findall(name[-96:])]
     numbered = bool(words) and words[-1].isdigit()

@@ -30,7 +30,7 @@ Span: TypeAlias = tuple[int, int, str]
 
 
 class Rule:
-    """One kind of secret: literals of `GATE`, of which one must occur, a bounded pattern, a decision.
+    """One kind of secret: literals of `GATE` (one must occur), a bounded pattern, a decision.
 
     The anchor is the end of the pattern's match for rules with a decision (the value that follows a name) and
     its start otherwise (the match is the beginning of the secret). A pattern should begin with a literal: such
