@@ -122,23 +122,31 @@ class LogComparison:
 
 
 def in_order(entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
-    """The entries to compare. What parallel calls do before they end depends on timing: sorted by call."""
-    waiting: list[LogEntry] = []
+    """The entries to compare. What parallel calls do before they end depends on timing, so it is moved to
+    the end of its call; notices that have no call come after the batch."""
+    waiting: dict[str, list[LogEntry]] = {}
     in_batch = False
     for entry in entries:
         event = entry["event"]
         if event in _NOT_COMPARED:
             continue
         if in_batch and event in _IN_BATCH:
-            waiting.append(entry)
+            waiting.setdefault(str(entry.get("callId") or ""), []).append(entry)
             continue
-        if in_batch and event not in ("tool_execution_request", "tool_execution_result"):
+        if event == "tool_execution_result":
+            yield from waiting.pop(str(entry.get("callId")), ())
+        elif in_batch and event != "tool_execution_request":
             in_batch = False
-            yield from sorted(waiting, key=_place)
-            waiting = []
+            yield from _settle(waiting)
         in_batch = in_batch or event == "tool_batch_started"
         yield entry
-    yield from sorted(waiting, key=_place)
+    yield from _settle(waiting)
+
+
+def _settle(waiting: dict[str, list[LogEntry]]) -> Iterator[LogEntry]:
+    for call_id in sorted(waiting):
+        found = waiting.pop(call_id)
+        yield from found if call_id else sorted(found, key=lambda entry: str(entry.get("message")))
 
 
 def _pair(
@@ -157,10 +165,6 @@ def _pair(
 
 def _same_notice(ours: LogEntry, theirs: LogEntry) -> bool:
     return theirs["event"] == "notice" and ours.get("message") == theirs.get("message")
-
-
-def _place(entry: LogEntry) -> tuple[str, str]:
-    return str(entry.get("callId") or ""), str(entry["message"]) if entry["event"] == "notice" else ""
 
 
 def _is_list(value: Json) -> bool:

@@ -10,10 +10,16 @@ from robota.sessions.journal_reader import JournalRecord
 
 
 class MemoryJournalFile:
-    """Takes records as `JournalFile` does, and says so to `on_record`."""
+    """Takes records as `JournalFile` does, if `accept` wants them, and says so to `on_record`."""
 
-    def __init__(self, session_id: str, seq: int, on_record: Callable[[str], None]) -> None:
-        self.session_id = session_id
+    def __init__(
+        self,
+        session_id: str,
+        seq: int,
+        accept: Callable[[str], bool],
+        on_record: Callable[[str], None],
+    ) -> None:
+        self._session_id = session_id.encode()
         self.seq = seq
         self.records: list[tuple[JournalRecord, JsonObject]] = []
         self.closed_for_more = False
@@ -22,6 +28,7 @@ class MemoryJournalFile:
         self.bytes_written = 0
         self.trouble = ""
         self.on_trouble: Callable[[str], None] | None = None
+        self._accept = accept
         self._on_record = on_record
 
     @property
@@ -32,11 +39,11 @@ class MemoryJournalFile:
         """There is nothing to open."""
 
     def append(self, body: bytes) -> int:
-        if self.closed_for_more:
+        line = b'{"seq":%d,"timestamp":"","sessionId":"%s",%s' % (self.seq + 1, self._session_id, body)
+        fields: JsonObject = decode(line)
+        if self.closed_for_more or not self._accept(fields["event"]):
             return self.seq
         self.seq += 1
-        line = b'{"seq":%d,"timestamp":"","sessionId":"%s",%s' % (self.seq, self.session_id.encode(), body)
-        fields: JsonObject = decode(line)
         record = JournalRecord(seq=self.seq, event=fields["event"], line=line, offset=0, checked=True)
         self.records.append((record, fields))
         self._on_record(record.event)

@@ -159,15 +159,15 @@ class _Taker:
             self.latest["toolSchemas"] = self.action.tools = list(fields["tools"])
 
     def take_stream(self, fields: Mapping[str, Json]) -> None:
-        if self.reply is not None:
+        if self.reply is not None and not self.reply.closed:
             self.reply.add_pieces(fields)
 
     def take_retry(self, fields: Mapping[str, Json]) -> None:
-        if self.reply is not None:
+        if self.reply is not None and not self.reply.closed:
             self.reply.add_retry(fields)
 
     def take_server_tool(self, fields: Mapping[str, Json]) -> None:
-        if self.reply is not None:
+        if self.reply is not None and not self.reply.closed:
             self.reply.add_server_tool(fields)
 
     def take_empty_reply(self, fields: Mapping[str, Json]) -> None:
@@ -175,7 +175,7 @@ class _Taker:
         assert isinstance(said, AssistantMessage)
         self.action.draw(said.id, said.timestamp)
         self.run.marks += 1
-        if self.reply is not None:
+        if self.reply is not None and not self.reply.closed:
             self.reply.close(said, fields.get("error"))
 
     def take_message(self, fields: Mapping[str, Json], message: Message) -> None:
@@ -185,7 +185,7 @@ class _Taker:
         if fields.get("reply") and isinstance(message, AssistantMessage):
             self.run.marks += 1
             self.run.cut_in_reply |= message.state == INTERRUPTED
-            if self.reply is not None:
+            if self.reply is not None and not self.reply.closed:
                 self.reply.close(message, fields.get("error"))
         if "result" in fields and fields["message"].get("parts"):
             call_id = f"{self.batch(fields)}-{fields['result']}"

@@ -121,9 +121,10 @@ class _SegmentReplay:
     def __init__(self, replay: _Replay, segment: Segment) -> None:
         self.replay = replay
         self.segment = segment
-        self.world = ReplayWorld(segment, _do_aside)
+        self.world = ReplayWorld(segment, _do_aside, on_cut=self.end_early, on_mismatch=self.note_mismatch)
+        self.mismatch: Divergence | None = None
         session_id = str(segment.init.get("sessionId") or "")
-        self.journal = MemoryJournalFile(session_id, segment.first_seq - 1, self.note_record)
+        self.journal = MemoryJournalFile(session_id, segment.first_seq - 1, self.accept, self.note_record)
         self.logger = FileSessionLogger("", session_id)
         self.logger.journal.file = self.journal  # type: ignore[assignment]  # takes records as a file does
         self.logger.journal.keep_inline = True
@@ -210,6 +211,7 @@ class _SegmentReplay:
     # --- doing it again ---------------------------------------------------------------------------------
 
     async def perform(self) -> None:
+        self.session.life.scribe.open()
         for action in self.segment.actions:
             if self.replay.stopped:
                 break
@@ -229,6 +231,10 @@ class _SegmentReplay:
         if action.tools is not None:
             agent.tools = self.tools(action.tools)
 
+    def accept(self, event: str) -> bool:
+        self.journal.closed_for_more = beyond = self.world.is_beyond(event)
+        return not beyond
+
     def note_record(self, event: str) -> None:
         if event in _MESSAGES:
             self.steps += 1
@@ -239,9 +245,21 @@ class _SegmentReplay:
                 return
         self.world.note_record(event)
 
+    def end_early(self) -> None:
+        """The recording ends here: what follows is no part of it."""
+        self.logger.sync()
+        self.journal.closed_for_more = True
+
+    def note_mismatch(self, what: str) -> None:
+        """The session wants something that is not on record: it may go on without it and say nothing."""
+        if self.mismatch is None:
+            self.mismatch = Divergence(
+                step=self.steps, seq=0, event="", field="", recorded="nothing", replayed=what
+            )
+
     def pass_on(self, event: TurnEvent) -> None:
         assert self.replay.on_event is not None
-        if not self.replay.stopped:
+        if not self.journal.closed_for_more:
             self.replay.on_event(event)
 
     # --- comparing --------------------------------------------------------------------------------------
@@ -264,8 +282,11 @@ class _SegmentReplay:
 
     def compare(self, following: int | None) -> Divergence | None:
         comparison = LogComparison(step=self.before.steps, sizes=not self.replay.recording.redacted)
-        prefix = self.world.cut or self.replay.stopped
-        return comparison.first_divergence(self.recorded(following), self.entries(), prefix=prefix)
+        found = comparison.first_divergence(
+            self.recorded(following), self.entries(), prefix=self.journal.closed_for_more
+        )
+        missed = self.mismatch
+        return found if missed is None or (found is not None and found.step <= missed.step) else missed
 
     def recorded(self, following: int | None) -> Iterator[LogEntry]:
         for entry in SessionLogReader(self.replay.path):

@@ -37,18 +37,29 @@ if TYPE_CHECKING:
     from robota.sessions.permissions.judgement import Terms
     from robota.sessions.session import Session
 
+AFTER_END = frozenset(("context", "hook_executed"))
+"""Records that may follow the end of a prompt."""
 NOT_SAVED = "The rule {rule} counts for this session only, it could not be saved: "
 
 
 class ReplayWorld:
     """Holds the action being replayed; every port answers from it."""
 
-    def __init__(self, segment: Segment, do_aside: Callable[[Session, Aside], None]) -> None:
+    def __init__(
+        self,
+        segment: Segment,
+        do_aside: Callable[[Session, Aside], None],
+        *,
+        on_cut: Callable[[], None],
+        on_mismatch: Callable[[str], None],
+    ) -> None:
+        """`on_cut` is called where the recording ends in the middle of something, `on_mismatch` when the
+        session wants what is not on record."""
         self.init: Mapping[str, Json] = segment.init
         self.action = segment.start
         self.session: Session | None = None
-        self.cut = False
-        """The recording ended in the middle of something."""
+        self._on_cut = on_cut
+        self._on_mismatch = on_mismatch
         self._last = segment.actions[-1] if segment.actions and not segment.closed else None
         self._do_aside = do_aside
         self._clock = 0
@@ -89,8 +100,9 @@ class ReplayWorld:
         action = self.action
         if not action.interrupted:
             if action is not self._last or (action.finished and not after_end):
+                self._on_mismatch(what)
                 raise ReplayMismatch(f"The recording has no {what} at this point.")
-            self.cut = True
+            self._on_cut()
         await self.abort()
 
     async def abort(self) -> NoReturn:
@@ -127,6 +139,13 @@ class ReplayWorld:
         run = self._run
         if run is not None and run.ends_after_marks and self._marks == run.marks and self.session is not None:
             self.session.agent.abort()
+
+    def is_beyond(self, event: str) -> bool:
+        """Whether the process that was recorded ended before it could write such a record."""
+        action = self.action
+        if action is not self._last or event in UNCOUNTED or self._clock < action.clock:
+            return False
+        return not action.finished or event in AFTER_END
 
     def note_record(self, event: str) -> None:
         """The session wrote a record."""
