@@ -52,7 +52,8 @@ fuzz: $(VENV)/.dev ## CASES generated inputs to the permission evaluator
 	$(BIN)/python fuzz/permissions.py --cases $(CASES) --seed $(SEED)
 
 kills: $(VENV)/.dev ## Kill RUNS writing processes with -9 and look for what is missing
-	$(BIN)/python fuzz/kills.py --runs $(RUNS) --seed $(SEED)
+	$(BIN)/python fuzz/kills.py --program journal --runs $(RUNS) --seed $(SEED)
+	$(BIN)/python fuzz/kills.py --program session --runs $(RUNS) --seed $(SEED)
 
 bench: $(VENV)/.dev ## Measure the engine and sessions beside a hand-written httpx2 loop
 	$(BIN)/python bench/run.py
