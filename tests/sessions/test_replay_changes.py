@@ -171,7 +171,7 @@ async def test_another_limit_of_rounds(tmp_path: Path) -> None:
 class Rounds(Plugin):
     """Code around the agent that was not there when the session was recorded."""
 
-    async def after_tool_execution(self, result: ToolResult, call: ToolCall) -> ToolResult:
+    async def after_tool_execution(self, call: ToolCall, result: ToolResult) -> ToolResult:
         return replace(result, content=f"{result.content}.0")
 
 
