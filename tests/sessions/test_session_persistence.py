@@ -21,6 +21,7 @@ from robota.core.messages import AssistantMessage, ToolMessage, UserMessage
 from robota.sessions.files import Files
 from robota.sessions.journal_errors import JournalError, SessionLockedError
 from robota.sessions.permissions.rule_book import PermissionRules
+from robota.sessions.replay.session_replay import replay_session
 from robota.sessions.session import Session
 from robota.sessions.session_turn import PromptBlockedError
 from robota.sessions.store.session_store import SessionStore
@@ -91,6 +92,31 @@ async def test_a_session_goes_on_in_another_process(tmp_path: Path) -> None:
 def run_script(script: str, *arguments: object) -> str:
     command = [sys.executable, "-c", textwrap.dedent(script), *map(str, arguments)]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"system": "Be verbose."},
+        {"context_window": None},
+        {"hooks": None},
+        {"rules": PermissionRules(allow=("add",))},
+    ],
+)
+async def test_a_session_that_was_resumed_with_other_options_is_repeated_with_them(
+    tmp_path: Path, options: dict[str, Any]
+) -> None:
+    hooks = listen_to(tmp_path, "UserPromptSubmit", "Stop")
+    first = Studio(tmp_path, "one", hooks=hooks, compact_instructions="keep names")
+    await first.session.run("first")
+    await first.session.shutdown()
+
+    second = first.resume(ADDITION, "two", "what was said", **{"hooks": hooks, **options})
+    await second.session.run("second")
+    await second.session.compact()
+    await second.session.shutdown()
+
+    assert (await replay_session(second.path)).divergence is None
 
 
 async def test_a_process_that_was_killed_has_lost_nothing_that_was_said(tmp_path: Path) -> None:
@@ -319,7 +345,10 @@ async def test_a_session_in_which_nothing_was_said_can_be_begun_again(tmp_path: 
         await first.session.run("first")
     await first.session.shutdown()
 
-    assert await Studio(tmp_path, "two").session.run("second") == "two"
+    again = Studio(tmp_path, "two")
+    assert await again.session.run("second") == "two"
+    await again.session.shutdown()
+    assert (await replay_session(str(again.path))).divergence is None
 
 
 async def test_a_journal_of_another_session_is_not_written_to(tmp_path: Path) -> None:

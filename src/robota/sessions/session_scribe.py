@@ -95,8 +95,12 @@ class SessionScribe:
 
     def refuse_to_forget(self, journal: Journal) -> None:
         """Go on without what was said before? The model would not know it, and the journal would mix both."""
-        from robota.sessions.conversation_restore import restore_conversation  # noqa: PLC0415 - rare
+        import os  # noqa: PLC0415 - rare, as is the rest
 
+        from robota.sessions.conversation_restore import restore_conversation  # noqa: PLC0415
+
+        if not os.path.exists(journal.path):
+            return  # a replay writes into memory
         if restore_conversation(journal.path, session_id=journal.session_id).messages:
             journal.file.close()
             raise ConfigurationError(

@@ -18,6 +18,8 @@ from robota.sessions.replay.recorded_reply import RecordedReply
 from robota.sessions.session_log import UNREADABLE, SessionLogReader
 
 INTERRUPTED = "interrupted"
+NOT_REPEATED = ("systemPrompt", "toolSchemas")
+"""What the record of a resumed session leaves to its first one; all else that is missing there is off."""
 UNCOUNTED = frozenset(("stream", "notice", "session_init", "session_resumed"))
 """Records that do not move an action's clock: how many there are depends on timing."""
 ASIDES = frozenset(("history_entry", "session_change"))
@@ -100,7 +102,8 @@ class _Taker:
 
     def begin_segment(self, fields: Mapping[str, Json], seq: int) -> None:
         known = self.recording.segments[-1].init if self.recording.segments else {}
-        self.segment = Segment({**known, **self.latest, **fields}, seq)
+        kept = {name: known[name] for name in NOT_REPEATED if name in known}
+        self.segment = Segment({**kept, **self.latest, **fields}, seq)
         self.recording.segments.append(self.segment)
         self.action = self.segment.start
         self.running, self.busy, self.reply, self.conversation_id = False, False, None, ""
