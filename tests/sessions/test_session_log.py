@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,9 @@ from robota.core.provider import (
     ToolInputChunk,
 )
 from robota.core.tool import ToolResult
+from robota.sessions.conversation_restore import restore_conversation
 from robota.sessions.permissions.rule_book import PermissionRules
+from robota.sessions.session_log import SessionLogReader
 from robota.testing import Fail, Stall, call
 from robota.tools.function_tool import tool
 
@@ -288,3 +291,27 @@ async def test_the_answer_lists_the_whole_history_and_its_structure(tmp_path: Pa
         "toolCallNames": ["add"],
         "metadata": {"stopReason": "tool_use"},
     }
+
+
+async def test_reading_needs_memory_for_the_conversation_not_for_the_log(tmp_path: Path) -> None:
+    native = NativePayload(kind="stream_event", payload={"filler": "x" * 1_000})
+    recorded = scripted(tmp_path, *[[*["word "] * 20, *[native] * 20] for _ in range(100)])
+    await recorded.run(*["go"] * 100)
+    size = recorded.path.stat().st_size
+    assert size > 2_000_000
+
+    def restore() -> int:
+        return len(restore_conversation(str(recorded.path)).messages)
+
+    def read() -> int:
+        return sum(
+            1 for entry in SessionLogReader(str(recorded.path)) if entry["event"] == "history_mutation"
+        )
+
+    for way in (restore, read):
+        way()  # what is loaded once does not count
+        tracemalloc.start()
+        assert way() == 201
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < size / 2

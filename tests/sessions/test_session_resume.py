@@ -47,6 +47,18 @@ async def test_a_session_goes_on_as_it_was_left(tmp_path: Path) -> None:
     assert (await replay_session(store.journal_path("s-1"))).identical
 
 
+async def test_a_session_without_a_system_message_gets_none(tmp_path: Path) -> None:
+    recorded = scripted(tmp_path, "one", system=None)
+    await recorded.run("first")
+    await recorded.session.shutdown()
+
+    store = SessionStore(tmp_path / "sessions")
+    session = resume_session(store, "s-1", provider=ScriptedProvider("two"), options=OPTIONS)
+    await session.run("second")
+
+    assert [message.role for message in session.messages] == ["user", "assistant"] * 2
+
+
 async def test_a_session_that_does_not_exist_or_cannot_be_read_is_never_an_empty_one(tmp_path: Path) -> None:
     store = SessionStore(tmp_path)
     with pytest.raises(StorageError, match="There is no session s-9"):

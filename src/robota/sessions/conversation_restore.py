@@ -77,7 +77,7 @@ class RestoredConversation:
     @property
     def system_prompt(self) -> str | None:
         system = self.store.system
-        return system.content if system is not None else self.init.get("systemPrompt")
+        return system.content if system is not None else self.init.get("systemPrompt") or None
 
     @property
     def tool_schemas(self) -> Json:
