@@ -14,8 +14,9 @@ import msgspec
 
 from robota.core.messages import Json
 from robota.sessions.redaction_commands import COMMANDS
+from robota.sessions.redaction_gate import is_plain_record, may_hold_secret, may_name_secret
 from robota.sessions.redaction_headers import SCHEMES
-from robota.sessions.redaction_named import NAMED, RECORD_GATE
+from robota.sessions.redaction_named import NAMED
 from robota.sessions.redaction_names import Strength, name_strength
 from robota.sessions.redaction_pem import PRIVATE_KEYS
 from robota.sessions.redaction_scan import (
@@ -24,10 +25,8 @@ from robota.sessions.redaction_scan import (
     RuleSet,
     Scanner,
     apply_spans,
-    find_runs,
-    may_hold_secret,
 )
-from robota.sessions.redaction_shapes import RUN_SHAPES, SHAPES
+from robota.sessions.redaction_shapes import SHAPES
 from robota.sessions.redaction_stream import TextStream
 from robota.sessions.redaction_structure import Walk
 
@@ -77,7 +76,11 @@ class Redactor:
 
     def json(self, encoded: bytes, key: str = "") -> bytes:
         """Encoded JSON, redacted; the same object when nothing in it is secret."""
-        if self._is_plain(encoded) and name_strength(key) is Strength.NONE:
+        if (
+            name_strength(key) is Strength.NONE
+            and is_plain_record(encoded)
+            and not self._holds_literal(encoded)
+        ):
             return encoded
         try:
             value = msgspec.json.decode(encoded)
@@ -88,19 +91,13 @@ class Redactor:
         redacted = Walk(self._string).run(value, key)
         return encoded if redacted is value else msgspec.json.encode(redacted)
 
-    def _is_plain(self, encoded: bytes) -> bool:
-        """Whether a short record cannot hold a secret, seen without decoding it."""
-        if len(encoded) > _RECORD:
+    def _holds_literal(self, encoded: bytes) -> bool:
+        if not self._literals:
             return False
-        plain = encoded.decode("utf-8", "replace")
-        if RECORD_GATE.search(plain.lower()):
-            return False
-        if self._literals:
-            bare = plain.replace("\\", "")  # a secret may be escaped, and more than once
-            if any(literal.replace("\\", "") in bare for literal in self._literals):
-                return False
-        runs = find_runs(plain)
-        return not any(rule.pattern.match(plain, *run) for run in runs for rule in RUN_SHAPES)
+        bare = encoded.decode("utf-8", "replace").replace(
+            "\\", ""
+        )  # a secret may be escaped, and more than once
+        return any(literal.replace("\\", "") in bare for literal in self._literals)
 
     def stream(self) -> TextStream:
         """A text that arrives in pieces."""
@@ -108,8 +105,10 @@ class Redactor:
 
     def _string(self, text: str) -> str:
         """A string of a value: its secrets, and those of the JSON it may carry."""
+        if not self._literals and not may_hold_secret(text):
+            return text
         redacted = self.text(text)
-        if not _JSON.match(redacted):
+        if not _JSON.match(redacted) or not may_name_secret(redacted):
             return redacted
         try:
             carried = msgspec.json.decode(redacted)
@@ -131,8 +130,6 @@ def _encode_like(text: str, value: Json) -> str:
 
 
 _INDENT = re.compile(r"\s*[\[{]\r?\n([ ]+)\S")
-_RECORD = 640
-"""Longer records are decoded at once: looking for a reason costs as much."""
 _JSON = re.compile(r"\s*[\[{]")
 
 

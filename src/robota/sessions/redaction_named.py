@@ -11,12 +11,12 @@ from robota.sessions.redaction_scan import Decision, Rule
 
 _NAME = re.compile(r"[A-Za-z0-9_.$@-]{1,80}")
 # What may come between a name and its value, seen from the name's end; most words of a sentence fail here.
-_NEXT = (
+NEXT = (
     r"(?=\\{0,15}[\"'`]|[\]=:>(*&<|│\x1b]|%(?:3d|5d|22)|\\{1,8}u00"
     r"|[ \t]{1,20}(?:[\"'=:|│{>]|\?=|is[ :]|[a-z:]{2,20}=[\"'])"
     r"|[ \t]{0,4}\n[ \t]{0,40}(?:value|default|type))"
 )
-_STEMS = (  # each with the literal of the gate that it contains
+STEMS = (  # each with the literal of the gate that it contains
     ("pass", "pass(?:words?|wd|phrases?|code)?"),
     ("pwd", "pwd"),
     ("psk", "psk"),
@@ -51,21 +51,12 @@ NAMED: tuple[Rule, ...] = (
     *(
         Rule(
             (needle,),
-            rf"{stem}[0-9_]{{0,3}}(?:[_-]?(?:{TRAILERS})[0-9]?)?{_NEXT}",
+            rf"{stem}[0-9_]{{0,3}}(?:[_-]?(?:{TRAILERS})[0-9]?)?{NEXT}",
             decide=_decide,
             folded=True,
         )
-        for needle, stem in _STEMS
+        for needle, stem in STEMS
     ),
     VALUE_FIRST,
     CHANGES,
 )
-
-RECORD_GATE = re.compile(
-    rf"(?:{'|'.join(stem for _, stem in _STEMS)})(?:s|[0-9_]{{0,3}}(?:[_-]?(?:{TRAILERS})[0-9]?)?){_NEXT}"
-    r"|(?:password|passwd|pass|auth|env|arg|setx?|define|header|header_up)[ \t\n]"
-    r"|basic|bearer|hook|begin|private-l|thin:"
-    r"|sig=|signature=|@| -[a-z]|--[a-z]|:543|:\*:|identified|securestring|eyj|userpwd|\\u00"
-    rf"|(?:{'|'.join(stem for _, stem in _STEMS)})s?[0-9_]{{0,3}}[ ]{{0,8}}\\"
-)
-"""What a short JSON record must contain, in lower case, to hold a secret that a name or a sign betrays."""

@@ -62,11 +62,12 @@ def hides(strength: Strength, value: Json) -> bool:
 class Walk:
     """One pass over one value."""
 
-    __slots__ = ("_changed", "_later", "_pending", "_seen", "_text")
+    __slots__ = ("_changed", "_later", "_pending", "_seen", "_text", "_words")
 
     def __init__(self, text: Callable[[str], str]) -> None:
         self._text = text
         self._changed = False
+        self._words: dict[str, str] = {}
         self._seen: dict[tuple[int, str], Json] = {}
         self._pending: list[tuple[Json, Json, str]] = []
         self._later: list[tuple[_Slot, Json, list[Json]]] = []
@@ -88,8 +89,10 @@ class Walk:
     def _copy(self, value: Json, parent: _Slot, slot: Json, context: str) -> Json:
         """The redacted copy of a value; containers are filled later."""
         if isinstance(value, str):
-            text = self._text(value)
-            self._changed = self._changed or text is not value
+            text = self._redact(value)
+            if text == value:
+                return value
+            self._changed = True
             return text
         if isinstance(value, (dict, list, tuple)):
             return self._container(value, parent, slot, context)
@@ -157,11 +160,22 @@ class Walk:
             else:
                 target[name] = self._field(key, value, target, name, context)
 
+    def _redact(self, text: str) -> str:
+        """A text, remembered if it is short: names and kinds come back all the time."""
+        if len(text) > _WORD:
+            return self._text(text)
+        known = self._words.get(text)
+        if known is None:
+            known = self._text(text)
+            if len(self._words) < _WORDS:
+                self._words[text] = known
+        return known
+
     def _key(self, key: Json, target: dict[Json, Json]) -> Json:
         if not isinstance(key, str):
             return key
-        text = self._text(key)
-        if text is key:
+        text = self._redact(key)
+        if text == key:
             return key
         self._changed = True
         name, number = text, 1
@@ -199,6 +213,8 @@ class Walk:
 _VERSION = re.compile(r"[\^~<>=v]*\d+(?:\.\w+)+\S*")
 _FLAT = frozenset(("rawHeaders", "raw_headers"))
 _CONTEXTS = _FLAT | _PROPERTY_FIELDS
+_WORD = 64
+_WORDS = 4096
 _HOLDER = "="
 """The context of an object that stands under a secret's name and was not replaced as a whole."""
 
