@@ -28,6 +28,9 @@ class Strength(IntEnum):
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
+_SENTENCE = re.compile(r"[?!,;\"'<>{}=]|\.\s|\n")
+_BLANKS = 4
+"""More blanks than that make a sentence, not a name."""
 _QUESTIONS = word_set(
     """
     is has had no have needs need requires require required allow allows with without use uses using
@@ -133,6 +136,8 @@ _PLURALS = word_set(
 @lru_cache(maxsize=4096)
 def name_strength(name: str) -> Strength:
     """How surely the value named `name` is a secret."""
+    if _is_sentence(name):
+        return Strength.NONE
     if ":" in name.strip(":") and name.islower():  # the scripts of a package are called `db:password`
         return min(Strength.WEAK, name_strength(name.rpartition(":")[2]))
     words = [word.lower() for word in _WORDS.findall(name[-96:])]
@@ -147,7 +152,14 @@ def name_strength(name: str) -> Strength:
         and (whole := name_strength("_".join(words[:-1]))) > Strength.WEAK
     ):
         return whole
-    upper = name.isupper()
+    return _words_strength(words, upper=name.isupper())
+
+
+def _is_sentence(name: str) -> bool:
+    return name.count(" ") > _BLANKS or _SENTENCE.search(name) is not None
+
+
+def _words_strength(words: list[str], *, upper: bool) -> Strength:
     joined = "".join(words)
     if joined.endswith(_GLUED) and not _DOERS.intersection(words[:-1]):
         return Strength.FULL
@@ -164,7 +176,9 @@ def name_strength(name: str) -> Strength:
 
 
 def clean_name(name: str, lead: str) -> str:
-    """The name without what an escape or a colour left before it."""
+    """The name without what an escape, a colour or a ruler left before it."""
+    if "--" in name.lstrip("-"):
+        name = name.rpartition("--")[2]
     if lead.endswith("\\") and name[:1] in "nrt":
         return name[1:]
     if lead.endswith("%"):

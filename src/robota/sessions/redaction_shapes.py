@@ -205,7 +205,15 @@ _DOTTED_TAIL = RunTail(r"[A-Za-z0-9_.=-]")
 _ISSUED = f"(?=[A-Za-z0-9]){EDGE}(?:{_SOURCE})"
 _SLASHED = rf"(?=[fsF]){EDGE}(?:(?:FlyV1 )?fm[12][ar]?_|sntrys_)[A-Za-z0-9+/=_-]{{16}}"
 
+# So telling that they are found inside other words too; the first letters spare most places a closer look.
+_TELLING = (
+    r"(?:gh[pousr]_(?![xX]{6})[A-Za-z0-9]{30}|github_pat_[A-Za-z0-9_]{30}|sk-ant-api\d\d-[A-Za-z0-9_-]{20}"
+    r"|sk-proj-[A-Za-z0-9_-]{30}|glpat-[A-Za-z0-9_-]{18}|xox[bp]-\d{8}[A-Za-z0-9-]{16}|AIza[A-Za-z0-9_-]{35}"
+    r"|AKIA[A-Z0-9]{16}(?![A-Za-z0-9])|eyJ(?:hbGciOi|0eXAiOi|raWQiOi)[A-Za-z0-9_-]{8,140}\.[A-Za-z0-9_-]{10})"
+)
+
 RUN_SHAPES: tuple[Rule, ...] = (
+    Rule((), f"(?s)(?:[^gsxAe]++|(?!{_TELLING}).)*+(?P<secret>{_TELLING})", _DOTTED_TAIL, in_runs=True),
     Rule((), f"{_WORDS % _ISSUED}(?P<secret>{_ISSUED})", _TOKEN_TAIL, in_runs=True),
     Rule((), f"{_WORDS % _SLASHED}(?P<secret>{_SLASHED})", _BASE64_TAIL, in_runs=True),
 )

@@ -207,7 +207,8 @@ class Walk:
             return False
         if "=" in option or value.startswith("-") or is_placeholder(value):
             return False
-        return hides(name_strength(option), value)
+        strength = name_strength(option)
+        return hides(strength, value) or (strength is Strength.WEAK and looks_chosen(value))
 
 
 _VERSION = re.compile(r"[\^~<>=v]*\d+(?:\.\w+)+\S*")
