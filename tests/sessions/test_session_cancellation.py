@@ -17,6 +17,7 @@ from robota.core.errors import AbortError
 from robota.core.events import RunCompleted, RunFailed, RunInterrupted, RunStarted, TextDelta
 from robota.core.hooks import HookOutcome
 from robota.core.messages import Json
+from robota.sessions.replay.session_replay import replay_session
 from robota.testing import Delay, ScriptedProvider, Stall, call
 from robota.tools.builtins.bash import bash_tool
 from robota.tools.builtins.write import write_tool
@@ -177,3 +178,34 @@ async def test_a_cancellation_and_an_abort_at_the_same_time_is_a_cancellation(tm
 
     assert task.cancelled()
     assert not studio.session.is_running
+
+
+@pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit", "PreCompact", "Stop"])
+async def test_a_cancellation_outside_the_agents_run_is_on_record_and_can_be_repeated(
+    tmp_path: Path, event: str
+) -> None:
+    reached = asyncio.Event()
+
+    class HangingHooks(SlowHooks):
+        async def fire(self, name: str, hook_input: Mapping[str, Json], **more: Any) -> HookOutcome:
+            if name == event:
+                reached.set()
+                await asyncio.Event().wait()
+            outcome = HookOutcome(event=name)
+            studio.session.life.scribe.report_hooks(outcome, str(more.get("call_id", "")))
+            return outcome
+
+    studio = Studio(tmp_path, "one", "never", hook_port=HangingHooks())
+    work = studio.session.run("hello")
+    if event == "PreCompact":
+        await work
+        work = studio.session.compact()
+    task = asyncio.ensure_future(work)
+    await reached.wait()
+    task.cancel()
+    await asyncio.wait([task])
+
+    assert task.cancelled()
+    assert studio.record_names[-1] == "interrupted"
+    await studio.session.shutdown()
+    assert (await replay_session(studio.path)).divergence is None

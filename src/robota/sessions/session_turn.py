@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import to_builtins
@@ -44,6 +45,8 @@ class SessionTurn:
         self.prompt = prompt
         self.words = _words(prompt) if raw_input is None else raw_input
         """What the user typed."""
+        self.in_agent = False
+        """The agent is at work, and tells itself if it is interrupted."""
 
     async def take(self) -> str:
         """The answer, or one of the three other ends: an abort, a refusal by a hook, an error."""
@@ -53,6 +56,10 @@ class SessionTurn:
                 result = await self.go_through()
             if scope.cancelled_caught:
                 self.life.scribe.log("interrupted", {})
+        except asyncio.CancelledError:
+            if not self.in_agent:
+                self.life.scribe.log("interrupted", {})
+            raise
         finally:
             self.life.save()
         if scope.cancelled_caught or switch.aborted or (result.interrupted and self.stop_reason is None):
@@ -173,7 +180,7 @@ class SessionTurn:
     async def run_agent(self, prompt: Prompt) -> RunResult:
         """One run; a conversation that turns out too long is summarised once and gone on with."""
         session = self.session
-        result = await session.agent.run(prompt)
+        result = await self.ask_agent(prompt)
         too_long = result.stop_reason == "context_overflow" or (
             result.error is not None and is_context_overflow(result.error)
         )
@@ -185,7 +192,13 @@ class SessionTurn:
         except CompactionError as error:
             self.life.scribe.notice(f"The conversation could not be summarised: {error}")
             return result
-        return await session.agent.run(CONTINUE_AFTER_COMPACTION)
+        return await self.ask_agent(CONTINUE_AFTER_COMPACTION)
+
+    async def ask_agent(self, prompt: Prompt) -> RunResult:
+        self.in_agent = True
+        result = await self.session.agent.run(prompt)
+        self.in_agent = False
+        return result
 
     @property
     def stop_reason(self) -> str | None:
@@ -223,6 +236,9 @@ async def compact_session(session: Session, instructions: str | None) -> str | N
     except RobotaError as error:
         if life.scribe.opened:
             life.scribe.log("error", {"message": str(error), "code": error.code})
+        raise
+    except asyncio.CancelledError:
+        life.scribe.log("interrupted", {})
         raise
     finally:
         life.scribe.sync()
