@@ -77,9 +77,10 @@ async def test_another_word_in_a_reply(tmp_path: Path) -> None:
 
 async def test_another_decision(tmp_path: Path) -> None:
     def edit(entry: JsonObject) -> JsonObject:
-        return {**entry, "judged": [{"decision": "deny", "by": "rule", "reason": "No."}]}
+        judged = [{"decision": "deny", "by": "rule", "reason": "No."}]
+        return {**entry, "decided": {**entry["decided"], "judged": judged}}
 
-    found = await plant(tmp_path, on("permission_decided", 2, edit))
+    found = await plant(tmp_path, on("tool_start", 2, edit))
 
     assert (found.step, found.event, found.field) == (3, "permission_decided", "decision")
     assert (found.recorded, found.replayed) == ("allow", "deny")
@@ -116,7 +117,7 @@ async def test_another_time_or_id_of_a_message_is_no_difference(tmp_path: Path) 
     ("event", "nth", "step"),
     [
         ("tool_result", 1, 3),
-        ("permission_decided", 1, 3),
+        ("tool_start", 1, 3),
         ("hook_executed", 2, 3),
         ("provider_request", 2, 5),
         ("message", 3, 2),

@@ -255,7 +255,7 @@ async def test_the_prompt_is_on_the_disk_before_the_model_is_asked(tmp_path: Pat
 async def test_an_intention_is_on_the_disk_before_a_tool_changes_anything(tmp_path: Path) -> None:
     studio, steps = watched(tmp_path, [WRITE], "done")
     await studio.session.run("write")
-    assert "SYNC" in between(steps, "tool_batch_started", "TOOL")
+    assert "SYNC" in between(steps, "tool_start", "TOOL")
 
 
 async def test_results_are_on_the_disk_before_the_model_hears_of_them(tmp_path: Path) -> None:
@@ -268,7 +268,7 @@ async def test_results_are_on_the_disk_before_the_model_hears_of_them(tmp_path: 
 async def test_many_tools_at_once_wait_for_one_sync(tmp_path: Path) -> None:
     studio, steps = watched(tmp_path, [write(f"file{number}") for number in range(20)], "done")
     await studio.session.run("write")
-    begun = steps[steps.index("tool_batch_started") :]
+    begun = steps[steps.index("tool_start") :]
     last_tool = len(begun) - begun[::-1].index("TOOL")
     assert begun[:last_tool].count("TOOL") == 20
     assert begun[:last_tool].count("SYNC") == 1

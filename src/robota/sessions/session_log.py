@@ -29,6 +29,7 @@ from robota.sessions.files import REAL_FILES, Files
 from robota.sessions.journal_reader import JournalProblem, JournalRecord, read_journal
 from robota.sessions.lazy_list import LazyList
 from robota.sessions.payloads import PayloadStore
+from robota.sessions.record_parts import split_record
 from robota.sessions.stream_run import (
     INPUT,
     NATIVE_EVENT,
@@ -85,7 +86,7 @@ class SessionLogReader:
         self.problems.extend(expander.builder.repairs)
 
     def records(self) -> Iterator[tuple[JournalRecord, Mapping[str, Json]]]:
-        """The records as the journal has them, with their payloads."""
+        """What the journal has recorded, one by one, with payloads."""
         for item in read_journal(self.path, files=self._files):
             if isinstance(item, JournalProblem):
                 self.problems.append(item.message)
@@ -98,7 +99,7 @@ class SessionLogReader:
             if b'"external-payload"' in item.line:
                 self._payloads = self._payloads or payloads_of(self.path, self._files)
                 fields = resolve_payloads(item, fields, self._payloads, self.problems)
-            yield item, fields
+            yield from split_record(item, fields)
 
 
 class Expander:
@@ -218,7 +219,8 @@ class Expander:
         if extra is not None:
             view = [*view, extra]
         self._natives, self._stream_events, self._texts, self._surface = 0, 0, 0, None
-        self._request = {"provider": base.get("provider"), "model": base.get("model")}
+        if "provider" in base:
+            self._request = {"provider": base["provider"], "model": base.get("model")}
         request = {**self._request, "messages": view, "tools": self._tools if tools is None else tools}
         if "options" in base:
             request["options"] = base["options"]
@@ -331,7 +333,7 @@ class Expander:
     def take_decision(self, base: JsonObject, message: Message | None) -> Iterator[LogEntry]:
         known = ("timestamp", "sessionId", "event", "seq", "round", "index")
         said = {name: value for name, value in base.items() if name not in known}
-        fields = {"decision": "allow", "rules": [], **said, **self._call(base)}
+        fields = {"decision": "allow", "rules": [], "answer": None, **said, **self._call(base)}
         yield self._entry(base, "permission_decided", fields)
 
     def take_tool_result(self, base: JsonObject, message: Message | None) -> Iterator[LogEntry]:

@@ -66,8 +66,9 @@ class FileSessionLogger:
     """The pen of one journal. Give it the bus of an agent with `attach`."""
 
     __slots__ = (
-        "_answer", "_batch_seq", "_before", "_calls", "_durable", "_effects", "_ended", "_history_crc",
-        "_response", "_results", "_run", "_tools", "journal", "stream",
+        "_answer", "_batch", "_batch_round", "_batch_seq", "_before", "_calls", "_durable", "_effects",
+        "_ended", "_history_crc", "_model", "_response", "_results", "_run", "_start", "_tools", "journal",
+        "stream",
     )  # fmt: skip
 
     def __init__(
@@ -87,6 +88,7 @@ class FileSessionLogger:
         self.stream = StreamWriter(self.journal)
         self._run = 0
         self._tools: Any = None
+        self._model: tuple[str, str] | None = None
         self._history_crc = 0
         self._response: ProviderResponseRaw | None = None
         self._answer = ""
@@ -95,7 +97,11 @@ class FileSessionLogger:
         """The last record was the good end of a run."""
         self._calls: Mapping[int, str] = {}
         self._results: dict[int, ToolEnded] = {}
+        self._batch: JsonObject | None = None
+        self._batch_round = 0
         self._batch_seq = 0
+        self._start: tuple[int, int, JsonObject] | None = None
+        """Round, index and fields of a call that was started and not decided about."""
         self._effects = False
 
     # --- what a session calls -------------------------------------------------------------------------
@@ -122,6 +128,7 @@ class FileSessionLogger:
         The record of the batch names all its calls, so that a hundred parallel tools wait for one sync.
         """
         self._effects = True
+        self.write_start()
         if self._durable and self.journal.file.synced_seq < self._batch_seq:
             self.journal.file.sync()
 
@@ -137,6 +144,10 @@ class FileSessionLogger:
         if self._before is not None:  # the run it was to begin did not start
             before, self._before = self._before, None
             self.journal.write("pre_run", b"", before)
+        if self._batch is not None:  # no call of it was started
+            batch, self._batch = self._batch, None
+            self.journal.write("tool_batch_started", self.frame(self._batch_round), batch)
+        self.write_start()
 
     def take_piece(self, piece: StreamPiece) -> None:
         self.stream.add(piece, self._run)
@@ -178,9 +189,12 @@ class FileSessionLogger:
         if not isinstance(view, MessageView):  # a last word that belongs to this request alone
             view, extra = view[:-1], view[-1]
         same = event.tools is self._tools or event.tools == self._tools
+        who = (event.provider, event.model)
+        news = who != self._model
+        self._model = who
         fields = {
-            "provider": event.provider,
-            "model": event.model,
+            "provider": event.provider if news else None,
+            "model": event.model if news else None,
             "history": [len(view), f"{self._history_crc:08x}"],
             "extra": extra,
             "tools": None if same else event.tools,
@@ -232,19 +246,35 @@ class FileSessionLogger:
         self.journal.write(record, frame, {"message": written, **more})
 
     def take_batch(self, event: ToolBatchStarted) -> None:
+        """The record of the first call's start tells of it, too."""
         self.end_run()
-        limit = event.max_concurrency
-        frame = self.frame(event.round) + (b"" if limit is None else b',"maxConcurrency":%d' % limit)
-        fields = None if event.mode == "parallel" else {"mode": event.mode}
-        self._batch_seq = self.journal.write("tool_batch_started", frame, fields)
+        mode = None if event.mode == "parallel" else event.mode
+        batch = {"mode": mode, "maxConcurrency": event.max_concurrency}
+        self._batch = {name: value for name, value in batch.items() if value is not None}
+        self._batch_round = event.round
 
     def take_tool_start(self, event: ToolExecutionRequest) -> None:
+        batch, self._batch = self._batch, None
         self.end_run()
         at = event.index
-        frame = self.frame(event.round) + b',"index":%d' % at
         asked = self._calls.get(at)
         same = asked is not None and _parsed(asked) == event.parameters
-        self.journal.write("tool_start", frame, None if same else {"parameters": event.parameters})
+        fields: JsonObject = {"batch": batch, "parameters": None if same else event.parameters}
+        self._start = (event.round, at, fields)
+        import asyncio  # noqa: PLC0415 - a run is under way, so this is a look-up
+
+        # A decision by rule follows before anything else can happen; for any other the start does not wait.
+        asyncio.get_running_loop().call_soon(self.write_start)
+
+    def write_start(self, decided: JsonObject | None = None) -> None:
+        """The start of a call, with the decision about it if that was quick."""
+        if self._start is None:
+            return
+        (number, at, fields), self._start = self._start, None
+        frame = self.frame(number) + b',"index":%d' % at
+        seq = self.journal.write("tool_start", frame, {**fields, "decided": decided})
+        if fields["batch"] is not None:
+            self._batch_seq = seq
 
     def take_tool_end(self, event: ToolEnded) -> None:
         self.end_run()
@@ -254,14 +284,18 @@ class FileSessionLogger:
         self.journal.write("tool_result", frame, result_fields(event))
 
     def take_decision(self, event: PermissionDecided) -> None:
-        self.end_run()
         data = dict(event.data)
-        round_number, at = place_of(str(data.pop("callId")))
+        number, at = place_of(str(data.pop("callId")))
         if data.get("decision") == "allow":
             del data["decision"]
         if not data.get("rules"):
             data.pop("rules", None)
-        self.journal.write(event.name, self.frame(round_number) + b',"index":%d' % at, data)
+        said = {name: value for name, value in data.items() if value is not None and name != "toolName"}
+        if self._start is not None and self._start[:2] == (number, at):
+            self.write_start(said)
+            return
+        self.end_run()
+        self.journal.write(event.name, self.frame(number) + b',"index":%d' % at, said)
 
     def take_end(self, event: RunCompleted | RunInterrupted | RunFailed) -> None:
         self.end_run()

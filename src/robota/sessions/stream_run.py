@@ -111,7 +111,7 @@ class StreamRun:
         news = surface if surface != self._surface else None
         self._surface = surface
         return {
-            "first": first if self.texts_written >= first else None,
+            "first": first if self.texts_written >= first > 1 else None,
             "kinds": "".join(kinds) if any(kind != TEXT_WITH_BYTES for kind in kinds) else None,
             "texts": texts or None,
             "inputs": inputs or None,

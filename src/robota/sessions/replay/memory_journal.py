@@ -7,6 +7,7 @@ from collections.abc import Callable
 from robota.core.jsontext import decode
 from robota.core.messages import JsonObject
 from robota.sessions.journal_reader import JournalRecord
+from robota.sessions.record_parts import split_record
 
 
 class MemoryJournalFile:
@@ -41,12 +42,13 @@ class MemoryJournalFile:
     def append(self, body: bytes) -> int:
         line = b'{"seq":%d,"timestamp":"","sessionId":"%s",%s' % (self.seq + 1, self._session_id, body)
         fields: JsonObject = decode(line)
-        if self.closed_for_more or not self._accept(fields["event"]):
-            return self.seq
-        self.seq += 1
-        record = JournalRecord(seq=self.seq, event=fields["event"], line=line, offset=0, checked=True)
-        self.records.append((record, fields))
-        self._on_record(record.event)
+        record = JournalRecord(seq=self.seq + 1, event=fields["event"], line=line, offset=0, checked=True)
+        for part, values in split_record(record, fields):
+            if self.closed_for_more or not self._accept(part.event):
+                continue
+            self.seq += 1
+            self.records.append((part, {**values, "seq": self.seq}))
+            self._on_record(part.event)
         return self.seq
 
     def sync(self) -> bool:

@@ -1,0 +1,36 @@
+"""Records that stand for several: the start of a call with the batch it begins and the decision about it.
+
+Most calls are decided at once, and a line has more around its facts than in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from msgspec.structs import replace
+
+from robota.core.messages import Json, JsonObject
+from robota.sessions.journal_reader import JournalRecord
+
+_COMMON = ("crc", "v", "seq", "timestamp", "sessionId", "run", "round")
+
+
+def split_record(
+    record: JournalRecord, fields: Mapping[str, Json]
+) -> Iterator[tuple[JournalRecord, Mapping[str, Json]]]:
+    """The records that this one stands for, in the order in which they happened."""
+    if record.event != "tool_start" or not ("batch" in fields or "decided" in fields):
+        yield record, fields
+        return
+    common = {name: fields[name] for name in _COMMON if name in fields}
+    if "batch" in fields:
+        yield _part(record, "tool_batch_started", {**common, **fields["batch"]})
+    rest = {name: value for name, value in fields.items() if name not in ("batch", "decided")}
+    yield record, rest
+    if "decided" in fields:
+        decided = {**common, "index": fields.get("index", 0), **fields["decided"]}
+        yield _part(record, "permission_decided", decided)
+
+
+def _part(record: JournalRecord, event: str, fields: JsonObject) -> tuple[JournalRecord, Mapping[str, Json]]:
+    return replace(record, event=event), {**fields, "event": event}
