@@ -104,6 +104,8 @@ class SessionTexts:
         self, database: sqlite3.Connection, text: str, *, cwds: Iterable[str] | None, limit: int
     ) -> list[SearchHit]:
         words = [word[:_LONGEST_WORD] for word in _as_plain_text(text).split()[:_MOST_WORDS]]
+        if not words:
+            return []
         database.create_function("holds", 2, _holds, deterministic=True)
         conditions, values = self._conditions(words)
         if cwds is not None:
