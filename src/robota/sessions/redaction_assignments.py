@@ -41,7 +41,8 @@ _PARAMETER_TAIL = RunTail(r"[^\s\"'`\\<>&;#|)\]}]")
 _ELEMENT_TAIL = RunTail(r"[^<\n]")
 _SCHEMA = re.compile(
     r"\{\s*\\*\"(?:type\\*\"\s*:\s*(?:\[\s*)?\\*\"(?:string|number|integer|object|array|boolean|null)\\*\""
-    r"|(?:shape|description|title|\$ref|anyOf|oneOf|allOf|format|minLength|maxLength|enum|pattern|writeOnly|examples?)\\*\")"
+    r"|(?:shape|documentation|additionalProperties|properties|required|items|default|deprecated|readOnly|const"
+    r"|insertionOrder|uniqueItems|minItems|maxItems|minimum|maximum|nullable|\$comment|description|title|\$ref|anyOf|oneOf|allOf|format|minLength|maxLength|enum|pattern|writeOnly|examples?)\\*\")"
 )
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?=\s*(?:[,}\]\\]|\Z))")
 _STRING = re.compile(
@@ -54,6 +55,7 @@ _PAIR_AFTER = re.compile(r"[ \t;,&]+[A-Za-z_][\w.-]*=")
 _MATRIX = re.compile(r"/[\w.-]*;\Z")
 _YAML_NEXT = re.compile(r"\r?\n[ \t-]*[a-z][\w-]*:(?:[ \t]+[\w./:@-]+)?[ \t]*(?:\r?\n|\Z)")
 _PASSWORD = re.compile(r"(?i)pass(?:word|wd|phrase)s?\d*\Z")
+_TYPE_NAME = re.compile(r"[A-Z][A-Za-z0-9]*(?:(?:Private|Public|Secret)Keys?|Types?|Str|Ref)")
 _CAMEL = re.compile(r"[a-z][A-Z][a-z]")
 _CALL = re.compile(r"[()\[\]{}$]|(?i:key|token|secret|password)\Z")
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z_.:-]*")
@@ -63,6 +65,8 @@ def decide_assignment(name: str, lead: str, ahead: str, ends: bool) -> Decision 
     """Whether the name (found after `lead`) is tied to a secret by a sign such as `=` or `:`."""
     sign = _SIGN.match(ahead)
     if sign is None or lead.endswith("//"):  # a user's name in a URL
+        return None
+    if lead.endswith(":") and "arn:" in lead[-90:] and sign["sign"] == ":" and not sign["gap"]:
         return None
     strength = name_strength(name)
     if strength is Strength.NONE:
@@ -140,6 +144,7 @@ def _states_alone(place: _Place, value: str) -> bool:
 
 
 _ALNUM = re.compile(r"[^\W_]")
+_ANY_DIGIT = re.compile(r"\d")
 _DIGITS = re.compile(r"\d\D+\d|\d{3}")
 _OPTION = re.compile(r"--?[a-z][a-z-]*")
 _SCHEME = re.compile(r"(?i)^(?:bearer|basic|token)\s*(?=\W|\Z)")
@@ -250,7 +255,7 @@ def _decide_literal(place: _Place, ahead: str, found: re.Match[str]) -> Decision
     if is_dotted(content) and not _DIGITS.search(content) and not (place.is_constant and place.tight):
         return None
     if place.is_constant and not place.tight and name_strength(place.name.lower()) is Strength.NONE:
-        return _literal(found, end, content) if looks_issued(content) else None
+        return _literal(found, end, content) if looks_issued(content) and _ANY_DIGIT.search(content) else None
     if place.strength is Strength.WEAK:
         secret = looks_issued(content)
     elif repeats_name(place.name, content):
@@ -294,7 +299,7 @@ def _states_secret(place: _Place, value: str, rest: str) -> bool:
 
 def _states_loosely(place: _Place, value: str, rest: str, *, line_ends: bool) -> bool:
     """`name: value`, `name = value`, `name is value`: YAML, an INI file, a program or a sentence."""
-    if repeats_name(place.name, value) or is_snake(value):
+    if repeats_name(place.name, value) or is_snake(value) or _TYPE_NAME.fullmatch(value):
         return False
     if place.sign == "=" and not line_ends:
         return looks_issued(value)

@@ -20,6 +20,7 @@ from robota.sessions.redaction_values import (
 _URL_PASSWORD = re.compile(
     r"(?P<user>[^\s/:@\"'`<>?#]{0,80}):(?P<secret>[^\s/@\"'`<>\\?#]{1,120})@(?=[\w\[(${.*-])"
 )
+_URL_USER = re.compile(r"[A-Za-z0-9_-]{20,}")
 _URL_TOKEN = re.compile(r"(?P<secret>[A-Za-z0-9_-]{20,140})@(?![\w.-]*sentry\.io)(?=[\w.-]+)")
 _WORD_TAIL = RunTail(r"[^\s\"'`\\]")
 
@@ -32,7 +33,11 @@ def _url(_before: str, ahead: str, _ends: bool) -> Decision | None:
     secret = found["secret"]
     if _is_template(secret) or REDACTED in secret:
         return None
-    start = found.start("user") if looks_issued(found["user"]) else found.start("secret")
+    start = (
+        found.start("user")
+        if _URL_USER.fullmatch(found["user"]) and looks_issued(found["user"])
+        else found.start("secret")
+    )
     return start, found.end("secret"), None, REDACTED
 
 

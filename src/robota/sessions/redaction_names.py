@@ -33,6 +33,7 @@ _BLANKS = 4
 """More blanks than that make a sentence, not a name."""
 _QUESTIONS = word_set(
     """
+    last
     is has had no have needs need requires require required allow allows with without use uses using
     supports enable enabled disable disabled expects accept accepts skip ignore if valid
     """
@@ -55,6 +56,7 @@ _PASS_OWNERS = word_set(
 )
 _OTHER_TOKENS = word_set(
     """
+    change idempotency starting creation action update unit lifecycle
     page next prev previous continuation cursor pagination resume sync pad eos bos unk sep cls mask stop
     special first last start end begin per max min num n input output prompt completion cached cache current
     lookahead syntax design expected unexpected unknown invalid sub word byte image audio text reasoning
@@ -167,7 +169,9 @@ def _words_strength(words: list[str], *, upper: bool) -> Strength:
     owner = words[-2] if len(words) > 1 else ""
     for suffix in _FIXED_SUFFIXES:
         if last.endswith(suffix):
-            return _fixed_strength(last.removesuffix(suffix) or owner, words[0], suffix)
+            return _fixed_strength(last.removesuffix(suffix) or owner, words[0])
+    if "public" in words[:-1]:
+        return Strength.NONE
     if last.endswith("token"):
         return _token_strength(last.removesuffix("token") or owner, upper=upper)
     if last.endswith("key"):
@@ -189,8 +193,8 @@ def clean_name(name: str, lead: str) -> str:
 _COLOUR = re.compile(r"^[0-9;]*m")
 
 
-def _fixed_strength(owner: str, first: str, suffix: str) -> Strength:
-    if (owner in _QUESTIONS or first in _QUESTIONS) and suffix not in ("authorization", "credentials"):
+def _fixed_strength(owner: str, first: str) -> Strength:
+    if owner in _QUESTIONS or first in _QUESTIONS:
         return Strength.NONE
     return Strength.WEAK if owner in _VERBS or first in _VERBS else Strength.FULL
 
