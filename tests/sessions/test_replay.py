@@ -22,6 +22,7 @@ from robota.core.events import (
     Event,
     HookExecuted,
     ProviderRequest,
+    RunCompleted,
     RunStarted,
     TextDelta,
     ToolBatchStarted,
@@ -398,6 +399,16 @@ async def test_an_abort_between_two_things(tmp_path: Path, kind: type[Event], ca
     abort_on(recorded, kind)
     await recorded.run("go", "on")
 
+    await assert_replays(recorded)
+
+
+async def test_an_abort_in_the_last_moment(tmp_path: Path) -> None:
+    hooks = {"Stop": [run_command("exit 0")]}
+    recorded = scripted(tmp_path, "one", "two", "three", hooks=hooks)
+    abort_on(recorded, RunCompleted, 2)
+    await recorded.run("first", "second", "third")
+
+    assert len(recorded.told(HookExecuted)) == 2
     await assert_replays(recorded)
 
 

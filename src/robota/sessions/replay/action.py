@@ -18,7 +18,7 @@ Aside: TypeAlias = tuple[str, Mapping[str, Json]]
 class RecordedRun:
     """One run of the agent, as far as it matters for where it was stopped."""
 
-    __slots__ = ("cut_in_reply", "interrupted", "marks")
+    __slots__ = ("cut_in_reply", "interrupted", "marks", "stopped_late")
 
     def __init__(self) -> None:
         self.marks = 0
@@ -26,6 +26,8 @@ class RecordedRun:
         self.interrupted = False
         self.cut_in_reply = False
         """The last reply shows the interruption."""
+        self.stopped_late = False
+        """It was told to stop when it was over: what would have followed it did not."""
 
     @property
     def ends_after_marks(self) -> bool:

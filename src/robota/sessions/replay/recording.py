@@ -94,6 +94,7 @@ class _Taker:
         return event == "message" and not self.running
 
     def begin(self, event: str, fields: Mapping[str, Json], message: Message | None) -> None:
+        self.run.stopped_late = self.action.finished and self.busy and not self.action.interrupted
         self.action = Action(event, fields, message)
         self.busy, self.reply = event in _LONG, None
         if self.segment is not None:
@@ -123,7 +124,7 @@ class _Taker:
     # --- the run ----------------------------------------------------------------------------------------
 
     def take_run(self, fields: Mapping[str, Json]) -> None:
-        self.running = self.busy = True
+        self.running, self.busy, self.reply = True, True, None
         self.run = RecordedRun()
         self.run.marks = 1
         self.action.runs.append(self.run)

@@ -22,6 +22,7 @@ from robota.sessions.replay.action import Action, Aside, Segment
 from robota.sessions.replay.comparison import Divergence, LogComparison
 from robota.sessions.replay.doubles import ReplayHooks, ReplayProvider, ReplayTool
 from robota.sessions.replay.memory_journal import MemoryJournalFile
+from robota.sessions.replay.recorded_judge import RecordedJudge
 from robota.sessions.replay.recording import Recording
 from robota.sessions.replay.world import ReplayWorld
 from robota.sessions.session import Session
@@ -122,6 +123,7 @@ class _SegmentReplay:
         self.replay = replay
         self.segment = segment
         self.world = ReplayWorld(segment, _do_aside, on_cut=self.end_early, on_mismatch=self.note_mismatch)
+        self.judge = RecordedJudge(self.world)
         self.mismatch: Divergence | None = None
         session_id = str(segment.init.get("sessionId") or "")
         self.journal = MemoryJournalFile(session_id, segment.first_seq - 1, self.accept, self.note_record)
@@ -157,7 +159,7 @@ class _SegmentReplay:
             tools=self.tools(init.get("toolSchemas") or ()),
             system_message=changes.system_message or init.get("systemPrompt") or None,
             cwd=str(init.get("cwd") or ""),
-            permission_handler=world.approve if init.get("canAsk") else None,
+            permission_handler=self.judge.approve if init.get("canAsk") else None,
             session_id=session_id,
             conversation=self.before.store if self.segment.first_seq > 1 else None,
             options=options,
@@ -188,8 +190,8 @@ class _SegmentReplay:
                 deny=tuple(rules.get("deny", ())),
                 ask=tuple(rules.get("ask", ())),
             ),
-            judge=world,
-            save_rule=world.save_rule,
+            judge=self.judge,
+            save_rule=self.judge.save_rule,
             hook_port=ReplayHooks(world),
             ask=world.answer,
             max_turns=int(init.get("maxTurns") or 0),

@@ -16,6 +16,7 @@ from msgspec import convert
 from robota.core.events import (
     PermissionDecided,
     ProviderResponseRaw,
+    RunCompleted,
     RunStarted,
     ToolBatchStarted,
     ToolEnded,
@@ -25,21 +26,15 @@ from robota.core.messages import Json
 from robota.core.ports import Ports
 from robota.core.tool import ToolResult
 from robota.sessions.compaction.sections import CompactionSection, read_sections
-from robota.sessions.permissions.approval import ApprovalRequest, PermissionAnswer, answer_from_record
-from robota.sessions.permissions.consultation import Fault
-from robota.sessions.permissions.judgement import Judgement
 from robota.sessions.replay.action import Action, Aside, RecordedRun, Segment
 from robota.sessions.replay.recording import INTERRUPTED, UNCOUNTED
 from robota.sessions.replay.turnstile import ReplayMismatch, Turnstile
 
 if TYPE_CHECKING:
-    from robota.core.tool_batch import PreparedCall
-    from robota.sessions.permissions.judgement import Terms
     from robota.sessions.session import Session
 
 AFTER_END = frozenset(("context", "hook_executed"))
 """Records that may follow the end of a prompt."""
-NOT_SAVED = "The rule {rule} counts for this session only, it could not be saved: "
 
 
 class ReplayWorld:
@@ -64,18 +59,20 @@ class ReplayWorld:
         self._do_aside = do_aside
         self._clock = 0
         self._marks = 0
-        self._last_start = 0
-        """How many calls are still to be begun before the run is stopped."""
+        self._to_begin = -1
+        """How many calls are still to be begun before the run is told to stop."""
+        self._room = 0
+        """How many more calls may run at the same time."""
         self._run: RecordedRun | None = None
         self._run_task: asyncio.Task[Any] | None = None
         self._spare = 0
         self._timed: dict[Any, str] = {}
-        self._judged: set[str] = set()
 
     def follow(self, session: Session) -> None:
         self.session = session
         session.events.on(RunStarted, self.note_run)
         session.events.on(ProviderResponseRaw, self.note_mark)
+        session.events.on(RunCompleted, self.note_run_end)
         session.events.on(ToolBatchStarted, self.note_batch)
         session.events.on(ToolStarted, self.note_start)
         session.events.on(ToolEnded, self.note_end)
@@ -84,7 +81,6 @@ class ReplayWorld:
     def begin(self, action: Action) -> None:
         self.action = action
         self._clock = 0
-        self._judged.clear()
         self.do_asides()
 
     def end(self) -> None:
@@ -132,6 +128,10 @@ class ReplayWorld:
         self._run = self.action.runs.popleft() if self.action.runs else None
         self._marks = 0
         self.note_mark(event)
+
+    def note_run_end(self, event: RunCompleted) -> None:
+        if self._run is not None and self._run.stopped_late and self.session is not None:
+            self.session.abort()
 
     def note_mark(self, event: object) -> None:
         """A run that was stopped, but not in a reply, is stopped after the same event."""
@@ -189,22 +189,34 @@ class ReplayWorld:
         return self.action.turnstile(call_id.rpartition("-")[0])
 
     def note_batch(self, event: ToolBatchStarted) -> None:
-        """Calls that are begun at once were stopped in between, if only some of them were begun."""
+        """If only some of the calls were begun, the run had been told to stop when the next one was due: at
+        once where there was room for it, else when another one ended."""
         begun = self.action.starts.get(event.batch_id, 0)
-        cut = self.action.interrupted and event.max_concurrency is None and begun < event.request_count
-        self._last_start = begun if cut else 0
+        cut = self.action.interrupted and 0 < begun < event.request_count
+        self._to_begin = begun if cut else -1
+        self._room = event.request_count if event.max_concurrency is None else max(event.max_concurrency, 1)
         self.note_mark(event)
 
     def note_start(self, event: ToolStarted) -> None:
         self._timed[asyncio.current_task()] = event.call_id
         self.turnstile(event.call_id).passed(event.call_id)
-        self._last_start -= 1
-        if self._last_start == 0 and self.session is not None:
-            self.session.agent.abort()
+        self._to_begin -= 1
+        self._room -= 1
+        if self._to_begin == 0 and self._room > 0:
+            self.begin_no_more()
 
     def note_end(self, event: ToolEnded) -> None:
         self.turnstile(event.call_id).passed(event.call_id, last=True)
+        self._room += 1
+        if self._to_begin == 0:
+            self.begin_no_more()
         self.note_mark(event)
+
+    def begin_no_more(self) -> None:
+        """Have the run begin no other call; those under way end as they did."""
+        control = None if self.session is None else self.session.agent._control
+        if control is not None:
+            control.aborted = True
 
     async def take_turn(self, call_id: str) -> None:
         """Wait until it is this call's turn to end; a call that was interrupted is interrupted again."""
@@ -238,46 +250,9 @@ class ReplayWorld:
             await self.stop_here("answer of the user")
         return self.action.answers.popleft().get("answer")
 
-    # --- permissions --------------------------------------------------------------------------------------
-
     def note_decision(self, event: PermissionDecided) -> None:
         call_id = str(event.data.get("callId"))
         self.turnstile(call_id).passed(call_id)
-
-    async def judge(self, call: PreparedCall, terms: Terms) -> Judgement:
-        call_id = call.call_id
-        if call_id not in self._judged:  # later ones may hold what others wait for
-            self._judged.add(call_id)
-            await self.turnstile(call_id).wait(call_id)
-        judged = self.action.decisions.get(call_id, {}).get("judged")
-        if not judged:
-            await self.interrupt(call_id, f"decision about the call {call_id}")
-        return convert(judged.pop(0), Judgement)
-
-    def offer(self, call: PreparedCall, terms: Terms) -> Sequence[str]:
-        rules: list[str] = self.action.decisions.get(call.call_id, {}).get("rules", [])
-        return rules
-
-    def remember(self, call: PreparedCall, directory: str) -> None:
-        """What followed from it is on record."""
-
-    async def approve(self, request: ApprovalRequest) -> bool | str | PermissionAnswer | None:
-        """What the user, or nobody, answered."""
-        answer = self.action.decisions.get(request.call_id, {}).get("answer")
-        if answer is None:
-            return None
-        if answer.get(INTERRUPTED):
-            await self.interrupt(request.call_id, f"answer about the call {request.call_id}")
-        if "error" in answer:
-            fault: Any = Fault(str(answer["error"]))  # what a handler that broke comes down to
-            return fault  # type: ignore[no-any-return]  # only a handler of ours may say it so
-        return answer_from_record(answer)
-
-    def save_rule(self, rule: str) -> Any:
-        """Saving a rule fails again in the same words."""
-        complaint = NOT_SAVED.format(rule=rule)
-        failed = next((said for said in self.action.notices if said.startswith(complaint)), None)
-        return None if failed is None else Fault(failed.removeprefix(complaint))
 
     # --- compaction -------------------------------------------------------------------------------------
 
