@@ -52,7 +52,7 @@ _EMPTY = re.compile(r"[\[{]\s*(?:\\+[nrt]\s*)*[\]}]|\[REDACTED\]")
 _REST = re.compile(r"[ \t]*(?:\r?\n|\\+[nr]|\Z|[\"'`]|\\+[\"']|[#;]|//|\*/|--+>|,?[ \t]*\})")
 _PAIR_BEFORE = re.compile(r"[\s;,&]{1,4}[^\s=;,&]{0,60}=[\w.-]")  # read backwards
 _PAIR_AFTER = re.compile(r"[ \t;,&]+[A-Za-z_][\w.-]*=")
-_MATRIX = re.compile(r"/[\w.-]*;\Z")
+_MATRIX = re.compile(r"/[\w.-]+;\Z")
 _YAML_NEXT = re.compile(r"\r?\n[ \t-]*[a-z][\w-]*:(?:[ \t]+[\w./:@-]+)?[ \t]*(?:\r?\n|\Z)")
 _PASSWORD = re.compile(r"(?i)pass(?:word|wd|phrase)s?\d*\Z")
 _TYPE_NAME = re.compile(r"[A-Z][A-Za-z0-9]*(?:(?:Private|Public|Secret)Keys?|Types?|Str|Ref)")

@@ -149,8 +149,6 @@ _EXACT = (
     rf"(?<![+/])(?:SK|dapi){_HEX}{{32}}(?![A-Za-z0-9])",
     rf"(?<![+/])(?:EAA[A-Z]|EZ[AT]K|ATBB){_MIXED}{_WORD}{{28}}",
     rf"(?<![+/])(?:LTAI{_MIXED}{_WORD}{{12,26}}|oy2[a-z0-9]{{43}}|GR1348941{_TOKEN}{{20}})(?![A-Za-z0-9+/])",
-    r"LS0tLS1CRUdJTi(?:BQUklWQVRF|BSU0EgUFJJVkFURS|BFQyBQUklWQVRF|BPUEVOU1NIIFBSSVZBVE"
-    r"|BFTkNSWVBURUQgUFJJVkFURS|BEU0EgUFJJVkFURS)",
 )
 _HOOKS = (
     r"hooks\.slack\.com/(?:services|workflows|triggers)/(?=T[A-Za-z0-9_/]{19})"
@@ -203,7 +201,11 @@ _DOTTED_TAIL = RunTail(r"[A-Za-z0-9_.=-]")
 
 
 _ISSUED = f"(?=[A-Za-z0-9]){EDGE}(?:{_SOURCE})"
-_SLASHED = rf"(?=[fsF]){EDGE}(?:(?:FlyV1 )?fm[12][ar]?_|sntrys_)[A-Za-z0-9+/=_-]{{16}}"
+_SLASHED = (
+    rf"(?=[fgsFL]){EDGE}(?:(?:(?:FlyV1 )?fm[12][ar]?_|sntrys_|glc_)[A-Za-z0-9+/=_-]{{16}}"
+    r"|LS0tLS1CRUdJTi(?:BQUklWQVRF|BSU0EgUFJJVkFURS|BFQyBQUklWQVRF|BPUEVOU1NIIFBSSVZBVE"
+    r"|BFTkNSWVBURUQgUFJJVkFURS|BEU0EgUFJJVkFURS))"
+)
 
 # So telling that they are found inside other words too; the first letters spare most places a closer look.
 _TELLING = (
