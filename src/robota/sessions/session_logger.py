@@ -49,14 +49,13 @@ from robota.core.events import (
     ToolInputDelta,
     UserAnswered,
 )
-from robota.core.jsontext import decode
 from robota.core.messages import AssistantMessage, Json, JsonObject, Message, ToolMessage
+from robota.sessions.call_writer import CallWriter, decision_fields, place_of
 from robota.sessions.files import REAL_FILES, Files
 from robota.sessions.journal import Journal
 from robota.sessions.redaction import Redactor
 from robota.sessions.stream_run import StreamPiece
 from robota.sessions.stream_writer import StreamWriter
-from robota.sessions.tool_record import result_fields, tool_message_fields
 
 RESTARTS = ("history_cleared", "session_resumed")
 """Records after which the running checksum of the history begins anew."""
@@ -66,9 +65,8 @@ class FileSessionLogger:
     """The pen of one journal. Give it the bus of an agent with `attach`."""
 
     __slots__ = (
-        "_answer", "_batch", "_batch_round", "_batch_seq", "_before", "_calls", "_durable", "_effects",
-        "_ended", "_history_crc", "_model", "_response", "_results", "_run", "_start", "_tools", "journal",
-        "stream",
+        "_answer", "_before", "_durable", "_effects", "_ended", "_history_crc", "_model", "_response", "_run",
+        "_tools", "calls", "journal", "stream",
     )  # fmt: skip
 
     def __init__(
@@ -86,6 +84,7 @@ class FileSessionLogger:
         )
         self._durable = durable
         self.stream = StreamWriter(self.journal)
+        self.calls = CallWriter(self.journal)
         self._run = 0
         self._tools: Any = None
         self._model: tuple[str, str] | None = None
@@ -95,13 +94,6 @@ class FileSessionLogger:
         self._before: JsonObject | None = None
         self._ended = False
         """The last record was the good end of a run."""
-        self._calls: Mapping[int, str] = {}
-        self._results: dict[int, ToolEnded] = {}
-        self._batch: JsonObject | None = None
-        self._batch_round = 0
-        self._batch_seq = 0
-        self._start: tuple[int, int, JsonObject] | None = None
-        """Round, index and fields of a call that was started and not decided about."""
         self._effects = False
 
     # --- what a session calls -------------------------------------------------------------------------
@@ -128,8 +120,8 @@ class FileSessionLogger:
         The record of the batch names all its calls, so that a hundred parallel tools wait for one sync.
         """
         self._effects = True
-        self.write_start()
-        if self._durable and self.journal.file.synced_seq < self._batch_seq:
+        self.calls.flush()
+        if self._durable and self.journal.file.synced_seq < self.calls.batch_seq:
             self.journal.file.sync()
 
     def close(self) -> None:
@@ -144,10 +136,7 @@ class FileSessionLogger:
         if self._before is not None:  # the run it was to begin did not start
             before, self._before = self._before, None
             self.journal.write("pre_run", b"", before)
-        if self._batch is not None:  # no call of it was started
-            batch, self._batch = self._batch, None
-            self.journal.write("tool_batch_started", self.frame(self._batch_round), batch)
-        self.write_start()
+        self.calls.flush()
 
     def take_piece(self, piece: StreamPiece) -> None:
         self.stream.add(piece, self._run)
@@ -222,8 +211,7 @@ class FileSessionLogger:
         answered = response is not None and response.response is message
         if isinstance(message, AssistantMessage):
             self._answer = message.content
-            self._calls = {at: call.arguments for at, call in enumerate(message.tool_calls)}
-            self._results = {}
+            self.calls.begin_answer(message)
         frame = (
             self.frame(event.round) + b',"index":%d' % event.index + (b',"reply":true' if answered else b"")
         )
@@ -231,13 +219,12 @@ class FileSessionLogger:
         self.write_message("message", frame, message, message, error=error)
 
     def take_tool_message(self, event: HistoryMutation, message: ToolMessage) -> None:
-        at = next((at for at, end in self._results.items() if end.tool_call_id == message.tool_call_id), None)
         frame = self.frame(event.round) + b',"index":%d' % event.index
-        if at is None:
+        known = self.calls.shorten(message)
+        if known is None:
             self.write_message("message", frame, message, message)
-            return
-        short = tool_message_fields(message, self._results.pop(at))
-        self.write_message("message", frame + b',"result":%d' % at, message, short)
+        else:
+            self.write_message("message", frame + b',"result":%d' % known[0], message, known[1])
 
     def write_message(
         self, record: str, frame: bytes, message: Message, written: Message | JsonObject, **more: Json
@@ -246,56 +233,23 @@ class FileSessionLogger:
         self.journal.write(record, frame, {"message": written, **more})
 
     def take_batch(self, event: ToolBatchStarted) -> None:
-        """The record of the first call's start tells of it, too."""
         self.end_run()
-        mode = None if event.mode == "parallel" else event.mode
-        batch = {"mode": mode, "maxConcurrency": event.max_concurrency}
-        self._batch = {name: value for name, value in batch.items() if value is not None}
-        self._batch_round = event.round
+        self.calls.begin_batch(event, self.frame(event.round))
 
     def take_tool_start(self, event: ToolExecutionRequest) -> None:
-        batch, self._batch = self._batch, None
-        self.end_run()
-        at = event.index
-        asked = self._calls.get(at)
-        same = asked is not None and _parsed(asked) == event.parameters
-        fields: JsonObject = {"batch": batch, "parameters": None if same else event.parameters}
-        self._start = (event.round, at, fields)
-        import asyncio  # noqa: PLC0415 - a run is under way, so this is a look-up
-
-        # A decision by rule follows before anything else can happen; for any other the start does not wait.
-        asyncio.get_running_loop().call_soon(self.write_start)
-
-    def write_start(self, decided: JsonObject | None = None) -> None:
-        """The start of a call, with the decision about it if that was quick."""
-        if self._start is None:
-            return
-        (number, at, fields), self._start = self._start, None
-        frame = self.frame(number) + b',"index":%d' % at
-        seq = self.journal.write("tool_start", frame, {**fields, "decided": decided})
-        if fields["batch"] is not None:
-            self._batch_seq = seq
+        self.stream.close_run(self._run)
+        self.calls.start(event, self.frame(event.round))
 
     def take_tool_end(self, event: ToolEnded) -> None:
         self.end_run()
-        at = place_of(event.call_id)[1]
-        self._results[at] = event
-        frame = self.frame(event.round) + b',"index":%d' % at
-        self.journal.write("tool_result", frame, result_fields(event))
+        self.calls.end(event, self.frame(event.round))
 
     def take_decision(self, event: PermissionDecided) -> None:
-        data = dict(event.data)
-        number, at = place_of(str(data.pop("callId")))
-        if data.get("decision") == "allow":
-            del data["decision"]
-        if not data.get("rules"):
-            data.pop("rules", None)
-        said = {name: value for name, value in data.items() if value is not None and name != "toolName"}
-        if self._start is not None and self._start[:2] == (number, at):
-            self.write_start(said)
-            return
-        self.end_run()
-        self.journal.write(event.name, self.frame(number) + b',"index":%d' % at, said)
+        number, at = place_of(str(event.data["callId"]))
+        frame = self.frame(number) + b',"index":%d' % at
+        if not self.calls.decide(event, frame):
+            self.end_run()
+            self.journal.write(event.name, frame, decision_fields(event))
 
     def take_end(self, event: RunCompleted | RunInterrupted | RunFailed) -> None:
         self.end_run()
@@ -365,16 +319,3 @@ FileSessionLogger.HANDLERS = {
     ContextUpdated: FileSessionLogger.take_context,
     Compacted: FileSessionLogger.take_any,
 }
-
-
-def place_of(call_id: str) -> tuple[int, int]:
-    """Round and index of a call, from its id `<execution>-r<round>-<index>`."""
-    batch, _, at = call_id.rpartition("-")
-    return int(batch.rpartition("-r")[2]), int(at)
-
-
-def _parsed(arguments: str) -> Json:
-    try:
-        return decode(arguments)
-    except ValueError:
-        return None
