@@ -150,7 +150,7 @@ def print_growth(samples: Samples) -> None:
     for side, taken in samples.items():
         lengths = {int(number) for figures in taken for number in figures["at"]}
         best = {at: min(figures["at"][str(at)] for figures in taken) * 1e3 for at in sorted(lengths)}
-        print(f"  {side:8}" + "".join(f"{at:>7}: {ms:.2f}" for at, ms in best.items()))
+        print(f"  {side:16}" + "".join(f"{at:>7}: {ms:.2f}" for at, ms in best.items()))
 
 
 def read_arguments() -> argparse.Namespace:
@@ -188,8 +188,9 @@ def main() -> int:
                 bench.take(MEASURES[name])
             lines = lines_of(bench.samples)
             print_table(lines)
-            if "growth" in bench.samples:
-                print_growth(bench.samples["growth"])
+            for name in ("growth", "s-growth"):
+                if name in bench.samples:
+                    print_growth(bench.samples[name])
             for line in lines:
                 if line["met"] is False:
                     spots = bench.profile(MEASURES[line["measure"]], line["side"], 8)
