@@ -14,7 +14,7 @@ import msgspec
 
 from robota.core.messages import Json
 from robota.sessions.redaction_commands import COMMANDS
-from robota.sessions.redaction_gate import is_plain_record, may_hold_secret, may_name_secret
+from robota.sessions.redaction_gate import is_plain_record, may_hold_secret
 from robota.sessions.redaction_headers import SCHEMES
 from robota.sessions.redaction_named import NAMED
 from robota.sessions.redaction_names import Strength, name_strength
@@ -69,18 +69,15 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """One text, redacted."""
-        if not self._literals and not may_hold_secret(text):
+        if not may_hold_secret(text, self._rules):
             return text
         spans = Scanner(self._rules).scan(text)
         return apply_spans(text, spans) if spans else text
 
     def json(self, encoded: bytes, key: str = "") -> bytes:
         """Encoded JSON, redacted; the same object when nothing in it is secret."""
-        if (
-            name_strength(key) is Strength.NONE
-            and is_plain_record(encoded)
-            and not self._holds_literal(encoded)
-        ):
+        named = name_strength(key) is not Strength.NONE
+        if not named and is_plain_record(encoded, self._rules) and not self._holds_literal(encoded):
             return encoded
         try:
             value = msgspec.json.decode(encoded)
@@ -105,10 +102,10 @@ class Redactor:
 
     def _string(self, text: str) -> str:
         """A string of a value: its secrets, and those of the JSON it may carry."""
-        if not self._literals and not may_hold_secret(text):
+        if not may_hold_secret(text, self._rules):
             return text
         redacted = self.text(text)
-        if not _JSON.match(redacted) or not may_name_secret(redacted):
+        if not _JSON.match(redacted):
             return redacted
         try:
             carried = msgspec.json.decode(redacted)

@@ -244,7 +244,11 @@ COMMANDS: tuple[Rule, ...] = (
     Rule(("identified",), r"IDENTIFIED (?:WITH \w{1,40} )?BY (?=['\"])", decide=_word),
     Rule(("pass",), r"PASSWORD (?:FOR \S{1,80} = )?(?=['\"])", decide=_word),
     Rule(("auth",), r"AUTH(?:(?<=\"AUTH)\" (?=\")| (?:PLAIN|LOGIN) (?=[A-Za-z0-9+/]{8}))", decide=_word),
-    Rule(("pass",), r"PASS (?:(?<=> PASS )|(?<=\nPASS )|(?<=\APASS ))(?=\S)", decide=_chosen_word),
+    Rule(
+        ("pass",),
+        r"PASS (?:(?<=> PASS )|(?<=\nPASS )|(?<=\APASS )|(?<=[\"']PASS ))(?=\S)",
+        decide=_chosen_word,
+    ),
     Rule(("pass",), r"pass(?:word)?[ \t\n]{1,4}(?=\S{0,80}?[0-9!@#$%^&*])", decide=_line_of_file),
     Rule(("thin:",), r"thin:(?<=oracle:thin:)\w{1,40}/(?=[^\s@]{1,60}@)", decide=_until_at),
     Rule(("@",), r"[\w.-]{1,40}:(?=[^\s:@/]{1,80}@tcp\()", decide=_until_at, slow=True),

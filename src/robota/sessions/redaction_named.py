@@ -11,12 +11,12 @@ from robota.sessions.redaction_scan import Decision, Rule
 
 _NAME = re.compile(r"[A-Za-z0-9_.$@-]{1,80}")
 # What may come between a name and its value, seen from the name's end; most words of a sentence fail here.
-NEXT = (
+_NEXT = (
     r"(?=\\{0,15}[\"'`]|[\]=:>(*&<|│\x1b]|%(?:3d|5d|22)|\\{1,8}u00"
     r"|[ \t]{1,20}(?:[\"'=:|│{>]|\?=|is[ :]|[a-z:]{2,20}=[\"'])"
     r"|[ \t]{0,4}\n[ \t]{0,40}(?:value|default|type))"
 )
-STEMS = (  # each with the literal of the gate that it contains
+_STEMS = (  # each with the literal of the gate that it contains
     ("pass", "pass(?:words?|wd|phrases?|code)?"),
     ("pwd", "pwd"),
     ("psk", "psk"),
@@ -51,11 +51,11 @@ NAMED: tuple[Rule, ...] = (
     *(
         Rule(
             (needle,),
-            rf"{stem}[0-9_]{{0,3}}(?:[_-]?(?:{TRAILERS})[0-9]?)?{NEXT}",
+            rf"{stem}[0-9_]{{0,3}}(?:[_-]?(?:{TRAILERS})[0-9]?)?{_NEXT}",
             decide=_decide,
             folded=True,
         )
-        for needle, stem in STEMS
+        for needle, stem in _STEMS
     ),
     VALUE_FIRST,
     CHANGES,

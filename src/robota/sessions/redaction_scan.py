@@ -64,6 +64,11 @@ class Rule:
         """Whether the pattern begins with no literal, so that the needles are worth a search of their own."""
         self.at_start = decide is None if at_start is None else at_start
 
+    def finds(self, text: Text, window: tuple[int, int]) -> bool:
+        """Whether the pattern matches in the window."""
+        look = self.pattern.match if self.in_runs else self.pattern.search
+        return look(text.lowered if self.folded else text.plain, *window) is not None
+
     def windows(self, text: Text) -> Sequence[tuple[int, int]]:
         """The stretches of the text that are worth searching."""
         if self.in_runs:
@@ -105,12 +110,9 @@ class Text:
 
 _RUN = b"a" * 16
 _RUN_TABLE = bytes(97 if chr(code).isalnum() or code in b"_-." else 32 for code in range(256))
-_MARGIN = 64
-
-
-def has_runs(text: str) -> bool:
-    """Whether `find_runs` finds any."""
-    return _RUN in text.encode("latin-1", "replace").translate(_RUN_TABLE)
+_MARGIN = 24
+_TOKEN_LETTER = re.compile(r"[A-Zg-z]")
+_TOKEN_DIGIT = re.compile(r"[A-Z0-9]")
 
 
 def find_runs(text: str) -> list[tuple[int, int]]:
@@ -122,7 +124,9 @@ def find_runs(text: str) -> list[tuple[int, int]]:
         end = classes.find(b" ", position)
         end = len(classes) if end < 0 else end
         start = max(0, position - _MARGIN)
-        if runs and start <= runs[-1][1]:
+        if not _TOKEN_DIGIT.search(text, position, end) or not _TOKEN_LETTER.search(text, position, end):
+            pass  # a word, or a hash
+        elif runs and start <= runs[-1][1]:
             runs[-1] = (runs[-1][0], end + _MARGIN)
         else:
             runs.append((start, end + _MARGIN))
@@ -157,6 +161,13 @@ class RuleSet:
         for rule in rules:
             for needle in rule.needles:
                 self._by_needle.setdefault(needle, []).append(rule)
+
+    def may_match(self, text: Text) -> bool:
+        """False if no rule can match anywhere."""
+        for needle, rules in self._by_needle.items():
+            if needle in text.lowered and any(rule.finds(text, text.whole[0]) for rule in rules):
+                return True
+        return any(rule.finds(text, window) for rule in self._always for window in rule.windows(text))
 
     def choose(self, text: Text) -> Iterable[Rule]:
         """The rules that could match."""
@@ -217,7 +228,9 @@ class Scanner:
         for start, end in windows:
             if rule in self._open:
                 break
-            position = self._search(rule, text, bounds, (max(position, start), end), spans)
+            position, pending = self._search(rule, text, bounds, (max(position, start), end), spans)
+            if pending:
+                break
         self._positions[rule] = position
 
     def _search(
@@ -227,8 +240,8 @@ class Scanner:
         bounds: tuple[int, int, bool],
         window: tuple[int, int],
         spans: list[Span],
-    ) -> int:
-        """Find the secrets of one window; gives the place where the next search goes on."""
+    ) -> tuple[int, bool]:
+        """Find the secrets of one window: where the next search goes on, and whether a place is not settled."""
         settled, limit, final = bounds
         position, stop = window
         haystack = text.lowered if rule.folded else text.plain
@@ -238,7 +251,7 @@ class Scanner:
                 found.start("secret") if rule.in_runs else found.start() if rule.at_start else found.end()
             )
             if anchor >= limit and not final:
-                break
+                return position, True
             decision = self._decide(rule, text.plain, found, anchor) if anchor >= settled else None
             if decision is None:
                 position = max(found.end(), position + 1)
@@ -250,7 +263,7 @@ class Scanner:
             spans.append((anchor + start, position, replacement))
             if rule in self._open:
                 break
-        return position
+        return position, False
 
     def _follow(self, rule: Rule, tail: Tail, place: tuple[str, int, bool]) -> int:
         text, position, final = place

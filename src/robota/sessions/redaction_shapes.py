@@ -214,13 +214,10 @@ _TELLING = (
     r"|AKIA[A-Z0-9]{16}(?![A-Za-z0-9])|eyJ(?:hbGciOi|0eXAiOi|raWQiOi)[A-Za-z0-9_-]{8,140}\.[A-Za-z0-9_-]{10})"
 )
 
-RUN_SHAPES: tuple[Rule, ...] = (
+SHAPES: tuple[Rule, ...] = (
     Rule((), f"(?s)(?:[^gsxAe]++|(?!{_TELLING}).)*+(?P<secret>{_TELLING})", _DOTTED_TAIL, in_runs=True),
     Rule((), f"{_WORDS % _ISSUED}(?P<secret>{_ISSUED})", _TOKEN_TAIL, in_runs=True),
     Rule((), f"{_WORDS % _SLASHED}(?P<secret>{_SLASHED})", _BASE64_TAIL, in_runs=True),
-)
-SHAPES: tuple[Rule, ...] = (
-    *RUN_SHAPES,
     Rule(("hook",), _HOOKS, decide=_hook, slow=True),
     Rule(
         ("eyj",),
