@@ -28,9 +28,12 @@ from robota.testing.http_request import ReceivedRequest, response
 from robota.testing.latch import PATIENCE, Latch
 from robota.testing.model_script import Cut, HttpError, ModelReply, ModelStep, freeze, settle
 from robota.testing.reply_plan import Plan, make_plan, plan_error
+from robota.testing.wire_anthropic import Messages
 from robota.testing.wire_chat import ChatCompletions
+from robota.testing.wire_gemini import GenerateContent
+from robota.testing.wire_responses import Responses
 
-DIALECTS: tuple[Dialect, ...] = (ChatCompletions(),)
+DIALECTS: tuple[Dialect, ...] = (ChatCompletions(), Messages(), Responses(), GenerateContent())
 """The protocols spoken; the first that serves a path answers."""
 PLANS_KEPT = 256
 

@@ -1,0 +1,303 @@
+"""OpenAI's Responses API from the server's side: how replies are said in typed events.
+
+Texts, thinking and calls become output items that are opened, streamed and closed as the vendor does it; a
+call that is said in `ToolInputChunk` steps stays open until the reply ends. What requests must look like is
+in `robota.testing.wire_responses_check`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, TypeAlias, cast
+
+import msgspec
+
+from robota.core.messages import Json, JsonObject, ReasoningBlock, TokenUsage, ToolCall
+from robota.core.provider import (
+    MetadataChunk,
+    ReasoningChunk,
+    ServerToolChunk,
+    StopChunk,
+    TextChunk,
+    ToolInputChunk,
+)
+from robota.testing.dialect import DEFAULT_USAGE, Conversation, Said, ServerSentEvent, Turn, refuse
+from robota.testing.wire_chat import ARGUMENT_FRAGMENT, ERROR_TYPES
+from robota.testing.wire_responses_check import check_request
+
+Role: TypeAlias = Literal["system", "user", "assistant"]
+INCOMPLETE_WORDS = {"max_tokens": "max_output_tokens", "content_filter": "content_filter"}
+_encode = msgspec.json.encode
+
+
+class ResponsesReply:
+    """Says one reply in the Responses API."""
+
+    end_mark: ServerSentEvent | None = None
+
+    def __init__(self, model: str) -> None:
+        self._response: JsonObject = {
+            "id": "resp_scripted", "object": "response", "created_at": 1_700_000_000, "status": "in_progress",
+            "error": None, "incomplete_details": None, "model": model, "output": [], "usage": None,
+        }  # fmt: skip
+        self._sequence = 0
+        self._usage = DEFAULT_USAGE
+        self._stop: StopChunk | None = None
+        self._items: list[JsonObject] = []
+        self._speaking: int | None = None
+        """The place of the message or reasoning item that is being said."""
+        self._calls: dict[int, int] = {}
+        """Places of the calls that are open, by the index of their fragments."""
+        self._opening = b""
+
+    def begin(self, first: Said | None) -> Iterator[ServerSentEvent]:
+        yield self._event("response.created", response=self._response)
+        yield self._event("response.in_progress", response=self._response)
+
+    def say(self, said: Said) -> Iterable[ServerSentEvent]:
+        match said:
+            case str():
+                return self._text(said)
+            case TextChunk():
+                return self._text(said.text)
+            case ReasoningChunk():
+                return self._thinking(said.text)
+            case ReasoningBlock():
+                return self._thought(said)
+            case ToolInputChunk():
+                return self._fragment(said)
+            case ToolCall():
+                return self._call(said)
+            case ServerToolChunk():
+                return self._hosted(said)
+        return self._note(said)
+
+    def end(self) -> Iterator[ServerSentEvent]:
+        stop = self._stop or StopChunk("end_turn")
+        if stop.reason == "refusal":
+            yield from self._refusal(stop.detail or "I cannot help with that.")
+        whole = stop.reason in ("end_turn", "tool_use", "refusal")
+        yield from self._close_speech("completed" if whole else "incomplete")
+        for place in self._calls.values():
+            yield from self._close_call(place, "completed" if whole else "incomplete")
+        self._response["output"] = self._items
+        self._response["usage"] = _usage(self._usage)
+        self._response["status"] = "completed" if whole else "incomplete"
+        if not whole:
+            word = stop.detail or INCOMPLETE_WORDS.get(stop.reason, stop.reason)
+            self._response["incomplete_details"] = {"reason": word}
+        yield self._event(f"response.{self._response['status']}", response=self._response)
+
+    def whole(self, said: Sequence[Said]) -> JsonObject:
+        for step in said:
+            for _ in self.say(step):
+                pass
+        *_, (_, last) = self.end()
+        response: JsonObject = msgspec.json.decode(last)["response"]
+        return response
+
+    # --- texts -----------------------------------------------------------------------------------------
+
+    def _text(self, text: str) -> Iterator[ServerSentEvent]:
+        yield from self._speak({"type": "message", "role": "assistant", "content": []})
+        item = self._items[-1]
+        if not item["content"]:
+            item["content"].append({"type": "output_text", "text": "", "annotations": []})
+            yield self._part("response.content_part.added", item["content"][0])
+            self._opening = _encode(
+                {"type": "response.output_text.delta", "item_id": item["id"],
+                 "output_index": len(self._items) - 1, "content_index": 0, "logprobs": []}
+            )[:-1]  # fmt: skip
+        item["content"][0]["text"] += text
+        self._sequence += 1
+        delta = b'%b,"delta":%b,"sequence_number":%d}' % (self._opening, _encode(text), self._sequence)
+        yield "response.output_text.delta", delta
+
+    def _refusal(self, text: str) -> Iterator[ServerSentEvent]:
+        yield from self._close_speech()
+        yield from self._speak({"type": "message", "role": "assistant", "content": []})
+        part = {"type": "refusal", "refusal": text}
+        self._items[-1]["content"].append(part)
+        yield self._part("response.content_part.added", {"type": "refusal", "refusal": ""})
+        yield self._piece("response.refusal.delta", content_index=0, delta=text)
+
+    def _thinking(self, text: str) -> Iterator[ServerSentEvent]:
+        yield from self._speak({"type": "reasoning", "summary": [], "encrypted_content": "scripted"})
+        summary = self._items[-1]["summary"]
+        if not summary:
+            summary.append({"type": "summary_text", "text": ""})
+            yield self._piece("response.reasoning_summary_part.added", summary_index=0, part=summary[0])
+        summary[0]["text"] += text
+        yield self._piece("response.reasoning_summary_text.delta", summary_index=0, delta=text)
+
+    def _thought(self, block: ReasoningBlock) -> Iterator[ServerSentEvent]:
+        """Thinking as a whole; its `data` are fields of the item."""
+        yield from self._close_speech()
+        summary = [{"type": "summary_text", "text": block.text}] if block.text else []
+        fields = block.data if isinstance(block.data, dict) else {}
+        yield from self._speak(
+            {"type": "reasoning", "summary": summary, "encrypted_content": "scripted", **fields}
+        )
+        yield from self._close_speech()
+
+    def _speak(self, item: JsonObject) -> Iterator[ServerSentEvent]:
+        """Go on with the item that is open if it is of this type; else open this one."""
+        if self._speaking is not None and self._items[-1]["type"] == item["type"]:
+            return
+        yield from self._close_speech()
+        yield self._open(item)
+        self._speaking = len(self._items) - 1
+
+    def _close_speech(self, status: str = "completed") -> Iterator[ServerSentEvent]:
+        if self._speaking is None:
+            return
+        item = self._items[self._speaking]
+        for part in item.get("content", ()):
+            done = "output_text" if part["type"] == "output_text" else "refusal"
+            said = {"text": part["text"]} if done == "output_text" else {"refusal": part["refusal"]}
+            yield self._piece(f"response.{done}.done", content_index=0, **said)
+            yield self._part("response.content_part.done", part)
+        place, self._speaking = self._speaking, None
+        yield self._done(place, status)
+
+    # --- tools -----------------------------------------------------------------------------------------
+
+    def _call(self, call: ToolCall) -> Iterator[ServerSentEvent]:
+        yield from self._close_speech()
+        yield self._open({"type": "function_call", "call_id": call.id, "name": call.name, "arguments": ""})
+        place = len(self._items) - 1
+        for at in range(0, len(call.arguments), ARGUMENT_FRAGMENT):
+            yield self._arguments(place, call.arguments[at : at + ARGUMENT_FRAGMENT])
+        yield from self._close_call(place, "completed")
+
+    def _fragment(self, chunk: ToolInputChunk) -> Iterator[ServerSentEvent]:
+        if chunk.index not in self._calls:
+            yield from self._close_speech()
+            yield self._open(
+                {"type": "function_call", "call_id": chunk.id, "name": chunk.name, "arguments": ""}
+            )
+            self._calls[chunk.index] = len(self._items) - 1
+        if chunk.delta:
+            yield self._arguments(self._calls[chunk.index], chunk.delta)
+
+    def _arguments(self, place: int, delta: str) -> ServerSentEvent:
+        item = self._items[place]
+        item["arguments"] += delta
+        return self._event(
+            "response.function_call_arguments.delta", item_id=item["id"], output_index=place, delta=delta
+        )
+
+    def _close_call(self, place: int, status: str) -> Iterator[ServerSentEvent]:
+        item = self._items[place]
+        facts = {"item_id": item["id"], "output_index": place, "arguments": item["arguments"]}
+        yield self._event("response.function_call_arguments.done", **facts)
+        yield self._done(place, status)
+
+    def _hosted(self, tool: ServerToolChunk) -> Iterator[ServerSentEvent]:
+        yield from self._close_speech()
+        yield self._open({"type": f"{tool.name}_call"})
+        place = len(self._items) - 1
+        facts = tool.input if isinstance(tool.input, dict) else {}
+        self._items[place]["action"] = {"type": "search", **facts}
+        yield self._done(place, "completed")
+
+    # --- events ----------------------------------------------------------------------------------------
+
+    def _note(self, said: Said) -> Iterable[ServerSentEvent]:
+        """Facts that colour what follows instead of being events themselves."""
+        if isinstance(said, TokenUsage):
+            self._usage = said
+        elif isinstance(said, StopChunk):
+            self._stop = said
+        elif isinstance(said, MetadataChunk):
+            self._response.update(said.values)
+        else:
+            raise refuse(said, "the Responses API")
+        return ()
+
+    def _open(self, item: JsonObject) -> ServerSentEvent:
+        self._items.append({"id": f"item_{len(self._items)}", "status": "in_progress", **item})
+        return self._event(
+            "response.output_item.added", output_index=len(self._items) - 1, item=self._items[-1]
+        )
+
+    def _done(self, place: int, status: str) -> ServerSentEvent:
+        self._items[place]["status"] = status
+        return self._event("response.output_item.done", output_index=place, item=self._items[place])
+
+    def _part(self, kind: str, part: JsonObject) -> ServerSentEvent:
+        return self._piece(kind, content_index=0, part=part)
+
+    def _piece(self, kind: str, **facts: Json) -> ServerSentEvent:
+        """An event about the item that was opened last."""
+        place = len(self._items) - 1
+        return self._event(kind, item_id=self._items[place]["id"], output_index=place, **facts)
+
+    def _event(self, kind: str, **facts: Json) -> ServerSentEvent:
+        self._sequence += 1
+        return kind, _encode({"type": kind, "sequence_number": self._sequence, **facts})
+
+
+def _usage(usage: TokenUsage) -> JsonObject:
+    return {
+        "input_tokens": usage.input_tokens,
+        "input_tokens_details": {"cached_tokens": usage.cache_read_tokens},
+        "output_tokens": usage.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
+        "total_tokens": usage.total_tokens,
+    }
+
+
+class Responses:
+    """The dialect: `…/responses` under any prefix."""
+
+    name = "responses"
+
+    def serves(self, path: str) -> bool:
+        return path.endswith("/responses")
+
+    def wants_stream(self, path: str, body: JsonObject) -> bool:
+        return body.get("stream") is True
+
+    def check(self, body: JsonObject) -> str | None:
+        return check_request(body)
+
+    def read(self, body: JsonObject) -> Conversation:
+        turns = [Turn("system", body["instructions"])] if body.get("instructions") else []
+        given = body.get("input", ())
+        for item in [{"role": "user", "content": given}] if isinstance(given, str) else given:
+            _add_turn(turns, item)
+        names = (tool.get("name", tool["type"]) for tool in body.get("tools") or ())
+        return Conversation(tuple(turns), tuple(names))
+
+    def variant(self, path: str, body: JsonObject) -> str:
+        return str(body.get("model", ""))
+
+    def encoder(self, path: str, body: JsonObject) -> ResponsesReply:
+        return ResponsesReply(self.variant(path, body))
+
+    def error_event(self, message: str, kind: str) -> ServerSentEvent:
+        return "error", _encode({"type": "error", "code": kind, "message": message, "param": None})
+
+    def error_body(self, status: int, message: str) -> JsonObject:
+        kind = ERROR_TYPES.get(status, "server_error" if status >= 500 else "invalid_request_error")
+        return {"error": {"message": message, "type": kind, "param": None, "code": kind}}
+
+
+def _add_turn(turns: list[Turn], item: JsonObject) -> None:
+    kind = item.get("type", "message")
+    if kind == "message":
+        role = "system" if item["role"] == "developer" else item["role"]
+        turns.append(Turn(cast(Role, role), _text(item["content"])))
+    elif kind == "function_call":
+        call = ToolCall(item["call_id"], item["name"], item["arguments"])
+        if turns and turns[-1].role == "assistant":
+            turns[-1] = Turn("assistant", turns[-1].text, (*turns[-1].calls, call))
+        else:
+            turns.append(Turn("assistant", "", (call,)))
+    elif kind == "function_call_output":
+        turns.append(Turn("tool", _text(item["output"]), (), item["call_id"]))
+
+
+def _text(content: Json) -> str:
+    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
