@@ -242,3 +242,59 @@ def test_a_working_directory_that_is_gone_is_one_sentence(tmp_path: Path) -> Non
     assert done.returncode == 1
     assert "working directory" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_session_goes_on_after_a_crash_and_says_what_was_cut(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with ModelServer("First answer.", "Second answer.", repeat=True).in_thread() as server:
+        where = {"ROBOTA_BASE_URL": f"{server.url}/v1", "ROBOTA_MODEL": "scripted", "ROBOTA_HOME": str(home)}
+
+        def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+            return subprocess.run(
+                [sys.executable, "-m", "robota", *arguments],
+                cwd=tmp_path, env=environment(**where), input="", capture_output=True, text=True, check=False,
+            )  # fmt: skip
+
+        first = run("-p", "one")
+        [journal] = (home / "sessions").glob("*.jsonl")
+        journal.with_suffix(".json").unlink()
+        journal.write_bytes(journal.read_bytes()[:-20])
+        second = run("-c", "-p", "two")
+        sent = server.requests[-1].body["messages"]
+
+    assert (first.returncode, second.returncode) == (0, 0)
+    assert second.stdout == "Second answer.\n"
+    assert "incomplete" in second.stderr
+    assert [(each["role"], each["content"]) for each in sent][1:] == [
+        ("user", "one"),
+        ("assistant", "First answer."),
+        ("user", "two"),
+    ]
+
+
+def test_nothing_is_kept_when_nothing_is_to_be_saved(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with ModelServer("Hello.").in_thread() as server:
+        done = subprocess.run(
+            [sys.executable, "-m", "robota", "--no-save", "-p", "one"],
+            cwd=tmp_path,
+            env=environment(
+                ROBOTA_BASE_URL=f"{server.url}/v1", ROBOTA_MODEL="scripted", ROBOTA_HOME=str(home)
+            ),
+            input="",
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    assert (done.returncode, done.stdout) == (0, "Hello.\n")
+    assert not home.exists()
+
+
+def test_a_session_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    with ModelServer("Hello.").in_thread() as server:
+        done = robota("-r", "no-such-session", "-p", "x", cwd=tmp_path, server=server)
+
+    assert done.returncode == 1
+    assert "There is no session no-such-session" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -127,7 +127,8 @@ async def _session(options: Options) -> int:
     ) as chosen:
         if chosen.note:
             printer.remark(chosen.note)
-        session = open_session(options, chosen, None if options.print_mode else ask_on_terminal)
+        approve = None if options.print_mode else ask_on_terminal
+        session = open_session(options, chosen, approve=approve, on_problem=printer.remark)
         try:
             code = await _take_turns(session, options, printer)
         finally:

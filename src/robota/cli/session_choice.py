@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from robota.core.errors import ConfigurationError
@@ -24,7 +25,13 @@ if TYPE_CHECKING:
 SECRET_VARIABLES = ("OPENAI_API_KEY",)
 
 
-def open_session(options: Options, chosen: ChosenProvider, approve: PermissionHandler | None) -> Session:
+def open_session(
+    options: Options,
+    chosen: ChosenProvider,
+    *,
+    approve: PermissionHandler | None,
+    on_problem: Callable[[str], None],
+) -> Session:
     store = None if options.no_save else create_project_session_store()
     resume = options.resume
     if options.go_on and resume is None:
@@ -38,6 +45,7 @@ def open_session(options: Options, chosen: ChosenProvider, approve: PermissionHa
         context_window=options.context_window or chosen.context_window,
         store=store,
         resume=resume,
+        on_problem=on_problem,
         secrets=tuple(filter(None, (os.environ.get(name) for name in SECRET_VARIABLES))),
     )
     return create_session(chosen.provider, model=chosen.model, request=request)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -62,6 +62,8 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
     """Where the session is kept; `None` keeps it nowhere."""
     resume: str | None = None
     """The id of an earlier session to go on with."""
+    on_problem: Callable[[str], None] | None = None
+    """Told, in a sentence each, what was damaged in an earlier session and what was kept."""
     secrets: tuple[str, ...] = ()
     """Values that must never be written anywhere, such as keys."""
 
@@ -94,7 +96,7 @@ def create_session(provider: Provider, *, model: str, request: SessionRequest | 
         raise ConfigurationError(f"Session {wanted.resume} can be resumed only from the store it is kept in.")
     from robota.sessions.session_resume import resume_session  # noqa: PLC0415 - for those who go on
 
-    return resume_session(wanted.store, wanted.resume, **parts)
+    return resume_session(wanted.store, wanted.resume, on_problem=wanted.on_problem, **parts)
 
 
 def create_project_session_store(base_dir: str | None = None) -> SessionStore:
