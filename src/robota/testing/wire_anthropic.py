@@ -1,0 +1,266 @@
+"""Anthropic's Messages API from the server's side: how replies are said, what requests must look like.
+
+A call is a block that opens with its id and name and sends its input in fragments, as the vendor does;
+scripts that want other fragments or half a call write `ToolInputChunk` steps. `ReasoningChunk` steps are
+thinking that streams, and the `ReasoningBlock` after them signs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from robota.core.messages import Json, JsonObject, ReasoningBlock, StopReason, TokenUsage, ToolCall
+from robota.core.provider import (
+    MetadataChunk,
+    ReasoningChunk,
+    ServerToolChunk,
+    StopChunk,
+    TextChunk,
+    ToolInputChunk,
+)
+from robota.testing.dialect import DEFAULT_USAGE, Conversation, Said, ServerSentEvent, Turn, refuse
+from robota.testing.wire_anthropic_check import check_request
+
+INPUT_FRAGMENT = 12
+"""Characters of a call's input per delta."""
+SIGNATURE = "c2NyaXB0ZWQ="
+"""What thinking is signed with whose script does not say."""
+STOP_WORDS: dict[StopReason, str] = {
+    "pause": "pause_turn",
+    "context_overflow": "model_context_window_exceeded",
+}
+ERROR_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    529: "overloaded_error",
+}
+_encode = msgspec.json.encode
+
+
+class MessagesReply:
+    """Says one reply. Blocks open when something is said that needs them and close when something else is."""
+
+    end_mark: ServerSentEvent = ("message_stop", b'{"type":"message_stop"}')
+
+    def __init__(self, model: str) -> None:
+        self._message: JsonObject = {
+            "id": "msg_scripted", "type": "message", "role": "assistant", "model": model, "content": [],
+            "stop_reason": None, "stop_sequence": None,
+        }  # fmt: skip
+        self._usage = DEFAULT_USAGE
+        self._stop: StopChunk | None = None
+        self._count = 0
+        self._open: dict[str, int] = {}
+        """Open blocks by what they are: `text`, `thinking`, or the number of a call."""
+        self._calls = 0
+
+    def begin(self, first: Said | None) -> Iterator[ServerSentEvent]:
+        if isinstance(first, MetadataChunk):
+            self._note(first)
+        usage = {**_usage(DEFAULT_USAGE), "output_tokens": 1}
+        yield _event("message_start", message={**self._message, "usage": usage})
+        yield _event("ping")
+
+    def say(self, said: Said) -> Iterable[ServerSentEvent]:
+        if isinstance(said, (str, TextChunk)):
+            text = said if isinstance(said, str) else said.text
+            return self._delta("text", {"type": "text", "text": ""}, {"type": "text_delta", "text": text})
+        if isinstance(said, ReasoningChunk):
+            return self._think(said.text)
+        if isinstance(said, ReasoningBlock):
+            return self._sign(said)
+        if isinstance(said, ToolInputChunk):
+            return self._fragment(said)
+        if isinstance(said, ToolCall):
+            return self._call(said)
+        if isinstance(said, ServerToolChunk):
+            return self._serve(said)
+        return self._note(said)
+
+    def end(self) -> Iterator[ServerSentEvent]:
+        yield from self._close()
+        stop = self._stop or StopChunk("tool_use" if self._calls else "end_turn")
+        delta: JsonObject = {"stop_reason": STOP_WORDS.get(stop.reason, stop.reason), "stop_sequence": None}
+        if stop.detail:
+            delta["stop_details"] = {"type": stop.reason, "category": None, "explanation": stop.detail}
+        yield _event("message_delta", delta=delta, usage=_usage(self._usage))
+
+    def whole(self, said: Sequence[Said]) -> JsonObject:
+        events = [*self.begin(said[0] if said else None)]
+        for step in said:
+            events += self.say(step)
+        events += self.end()
+        message: JsonObject = {}
+        for _, data in events:
+            message = _merge(message, msgspec.json.decode(data))
+        return message
+
+    # --- blocks ------------------------------------------------------------------------------------------
+
+    def _start(self, key: str, block: JsonObject) -> Iterator[ServerSentEvent]:
+        """Open a block; calls may be open side by side, everything else closes what is open."""
+        if not (key.isdigit() and all(known.isdigit() for known in self._open)):
+            yield from self._close()
+        self._open[key] = self._count
+        self._count += 1
+        yield _event("content_block_start", index=self._open[key], content_block=block)
+
+    def _close(self) -> Iterator[ServerSentEvent]:
+        for index in self._open.values():
+            yield _event("content_block_stop", index=index)
+        self._open.clear()
+
+    def _delta(self, key: str, block: JsonObject, delta: JsonObject) -> Iterator[ServerSentEvent]:
+        if key not in self._open:
+            yield from self._start(key, block)
+        yield _event("content_block_delta", index=self._open[key], delta=delta)
+
+    def _think(self, text: str) -> Iterator[ServerSentEvent]:
+        block = {"type": "thinking", "thinking": "", "signature": ""}
+        return self._delta("thinking", block, {"type": "thinking_delta", "thinking": text})
+
+    def _sign(self, thought: ReasoningBlock) -> Iterator[ServerSentEvent]:
+        if isinstance(thought.data, dict):
+            yield from self._start("redacted", thought.data)
+        else:
+            if "thinking" not in self._open:
+                yield from self._think(thought.text)
+            delta = {"type": "signature_delta", "signature": thought.signature or SIGNATURE}
+            yield _event("content_block_delta", index=self._open["thinking"], delta=delta)
+        yield from self._close()
+
+    def _fragment(self, chunk: ToolInputChunk) -> Iterator[ServerSentEvent]:
+        self._calls = max(self._calls, chunk.index + 1)
+        block = {"type": "tool_use", "id": chunk.id, "name": chunk.name, "input": {}}
+        return self._delta(str(chunk.index), block, {"type": "input_json_delta", "partial_json": chunk.delta})
+
+    def _call(self, call: ToolCall) -> Iterator[ServerSentEvent]:
+        index = self._calls
+        yield from self._fragment(ToolInputChunk(index, "", call.id, call.name))
+        for at in range(0, len(call.arguments), INPUT_FRAGMENT):
+            yield from self._fragment(ToolInputChunk(index, call.arguments[at : at + INPUT_FRAGMENT]))
+        yield _event("content_block_stop", index=self._open.pop(str(index)))
+
+    def _serve(self, chunk: ServerToolChunk) -> Iterator[ServerSentEvent]:
+        """A hosted tool with its result, which has nothing in it."""
+        id = f"srvtoolu_{self._count}"
+        block = {"type": "server_tool_use", "id": id, "name": chunk.name, "input": {}}
+        delta = {"type": "input_json_delta", "partial_json": _encode(chunk.input or {}).decode()}
+        yield from self._delta("hosted", block, delta)
+        result = {"type": f"{chunk.name}_tool_result", "tool_use_id": id, "content": []}
+        yield from self._start("result", result)
+        yield from self._close()
+
+    def _note(self, said: Said) -> Iterable[ServerSentEvent]:
+        """Facts that colour what follows instead of being events themselves."""
+        if isinstance(said, TokenUsage):
+            self._usage = said
+        elif isinstance(said, StopChunk):
+            self._stop = said
+        elif isinstance(said, MetadataChunk):
+            facts = dict(said.values)
+            self._message.update({"id": facts.pop("responseId", self._message["id"]), **facts})
+        else:
+            raise refuse(said, "the Messages API")
+        return ()
+
+
+def _event(name: str, **fields: Json) -> ServerSentEvent:
+    return name, _encode({"type": name, **fields})
+
+
+def _usage(usage: TokenUsage) -> JsonObject:
+    cached = usage.cache_read_tokens + usage.cache_write_tokens
+    return {
+        "input_tokens": usage.input_tokens - cached,
+        "cache_creation_input_tokens": usage.cache_write_tokens,
+        "cache_read_input_tokens": usage.cache_read_tokens,
+        "output_tokens": usage.output_tokens,
+        "output_tokens_details": {"thinking_tokens": usage.reasoning_tokens},
+    }
+
+
+def _merge(message: JsonObject, event: JsonObject) -> JsonObject:
+    """The message as it is after one more event."""
+    if event["type"] == "message_start":
+        return dict(event["message"])
+    if event["type"] == "message_delta":
+        return {**message, **event["delta"], "usage": event["usage"]}
+    if event["type"] == "content_block_start":
+        message["content"].append(event["content_block"])
+    elif event["type"] == "content_block_delta":
+        block, delta = message["content"][event["index"]], event["delta"]
+        for key in ("text", "thinking", "signature", "partial_json"):
+            if key in delta:
+                block[key] = block.get(key, "") + delta[key]
+    elif event["type"] == "content_block_stop":
+        block = message["content"][event["index"]]
+        if "partial_json" in block:
+            block["input"] = msgspec.json.decode(block.pop("partial_json") or "{}")
+    return message
+
+
+class Messages:
+    """The dialect: `…/v1/messages` under any prefix."""
+
+    name = "messages"
+
+    def serves(self, path: str) -> bool:
+        return path.endswith("/v1/messages")
+
+    def wants_stream(self, path: str, body: JsonObject) -> bool:
+        return body.get("stream") is True
+
+    def check(self, body: JsonObject) -> str | None:
+        return check_request(body)
+
+    def read(self, body: JsonObject) -> Conversation:
+        turns = [Turn("system", text) for text in _texts(body.get("system"))]
+        for message in body.get("messages", ()):
+            turns += _turns(message)
+        return Conversation(tuple(turns), tuple(tool["name"] for tool in body.get("tools") or ()))
+
+    def variant(self, path: str, body: JsonObject) -> str:
+        return str(body.get("model", ""))
+
+    def encoder(self, path: str, body: JsonObject) -> MessagesReply:
+        return MessagesReply(self.variant(path, body))
+
+    def error_event(self, message: str, kind: str) -> ServerSentEvent:
+        return _event("error", error={"type": kind, "message": message})
+
+    def error_body(self, status: int, message: str) -> JsonObject:
+        kind = ERROR_TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error")
+        return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_scripted"}
+
+
+def _texts(content: Json) -> list[str]:
+    if isinstance(content, str):
+        return [content]
+    return [block["text"] for block in content or () if block.get("type") == "text"]
+
+
+def _turns(message: JsonObject) -> Iterator[Turn]:
+    """A message as turns: each tool result is one of its own, before what else the user says."""
+    content = message["content"]
+    blocks: list[JsonObject] = content if isinstance(content, list) else []
+    text = "".join(_texts(content))
+    if message["role"] == "assistant":
+        calls = tuple(
+            ToolCall(block["id"], block["name"], _encode(block["input"]).decode())
+            for block in blocks
+            if block["type"] == "tool_use"
+        )
+        yield Turn("assistant", text, calls)
+        return
+    for block in blocks:
+        if block["type"] == "tool_result":
+            yield Turn("tool", "".join(_texts(block.get("content"))), answers=block["tool_use_id"])
+    if text or not any(block["type"] == "tool_result" for block in blocks):
+        yield Turn("user", text)
