@@ -8,18 +8,32 @@ from __future__ import annotations
 from robota._lazy import lazy_names
 
 _MODULES = {
-    "robota.sessions.permissions.approval": "ApprovalRequest PermissionAnswer PermissionHandler",
     "robota.sessions.compaction.compaction_orchestrator": "CompactionOrchestrator",
+    "robota.sessions.compaction.sections": "CompactionSection",
+    "robota.sessions.compaction.summarizer": "CompactionError",
     "robota.sessions.context_window_tracker": "ContextWindowTracker",
+    "robota.sessions.export.artifact": "export_json import_json",
+    "robota.sessions.export.html": "export_html",
+    "robota.sessions.export.markdown": "export_markdown",
+    "robota.sessions.journal_errors": "JournalError SessionLockedError",
+    "robota.sessions.permissions.approval": "ApprovalRequest PermissionAnswer PermissionHandler",
     "robota.sessions.permissions.permission_enforcer": "PermissionEnforcer",
-    "robota.sessions.redaction": "Redactor redact",
     "robota.sessions.permissions.rule_book": "PermissionRules",
+    "robota.sessions.redaction": "Redactor redact",
+    "robota.sessions.replay.session_replay": "ReplayReport replay_session",
     "robota.sessions.session": "Session",
-    "robota.sessions.session_log": "load_session_log_entries",
+    "robota.sessions.session_log": "SessionLogReader load_session_log_entries",
+    "robota.sessions.session_log_replay": ("replay_session_log_entries validate_session_replay_log_entries"),
     "robota.sessions.session_logger": "FileSessionLogger",
     "robota.sessions.session_options": "SessionOptions",
+    "robota.sessions.session_resume": "fork_session resume_session",
     "robota.sessions.store.session_record": "SessionRecord",
     "robota.sessions.store.session_store": "SessionStore SessionStorePort",
+    "robota.sessions.transcripts.claude_transcript": "read_claude_transcript",
+    "robota.sessions.transcripts.files": "find_claude_transcripts",
+    "robota.sessions.usage.budget": "Budget BudgetExceededError",
+    "robota.sessions.usage.ledger": "UsageLedger",
+    "robota.sessions.usage.report": "UsageReport format_usage",
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
 

@@ -1,7 +1,15 @@
 """What type checkers see; written by `python -m robota._stubs`."""
 
 from robota.sessions.compaction.compaction_orchestrator import CompactionOrchestrator as CompactionOrchestrator
+from robota.sessions.compaction.sections import CompactionSection as CompactionSection
+from robota.sessions.compaction.summarizer import CompactionError as CompactionError
 from robota.sessions.context_window_tracker import ContextWindowTracker as ContextWindowTracker
+from robota.sessions.export.artifact import export_json as export_json
+from robota.sessions.export.artifact import import_json as import_json
+from robota.sessions.export.html import export_html as export_html
+from robota.sessions.export.markdown import export_markdown as export_markdown
+from robota.sessions.journal_errors import JournalError as JournalError
+from robota.sessions.journal_errors import SessionLockedError as SessionLockedError
 from robota.sessions.permissions.approval import ApprovalRequest as ApprovalRequest
 from robota.sessions.permissions.approval import PermissionAnswer as PermissionAnswer
 from robota.sessions.permissions.approval import PermissionHandler as PermissionHandler
@@ -9,10 +17,24 @@ from robota.sessions.permissions.permission_enforcer import PermissionEnforcer a
 from robota.sessions.permissions.rule_book import PermissionRules as PermissionRules
 from robota.sessions.redaction import Redactor as Redactor
 from robota.sessions.redaction import redact as redact
+from robota.sessions.replay.session_replay import ReplayReport as ReplayReport
+from robota.sessions.replay.session_replay import replay_session as replay_session
 from robota.sessions.session import Session as Session
+from robota.sessions.session_log import SessionLogReader as SessionLogReader
 from robota.sessions.session_log import load_session_log_entries as load_session_log_entries
+from robota.sessions.session_log_replay import replay_session_log_entries as replay_session_log_entries
+from robota.sessions.session_log_replay import validate_session_replay_log_entries as validate_session_replay_log_entries
 from robota.sessions.session_logger import FileSessionLogger as FileSessionLogger
 from robota.sessions.session_options import SessionOptions as SessionOptions
+from robota.sessions.session_resume import fork_session as fork_session
+from robota.sessions.session_resume import resume_session as resume_session
 from robota.sessions.store.session_record import SessionRecord as SessionRecord
 from robota.sessions.store.session_store import SessionStore as SessionStore
 from robota.sessions.store.session_store import SessionStorePort as SessionStorePort
+from robota.sessions.transcripts.claude_transcript import read_claude_transcript as read_claude_transcript
+from robota.sessions.transcripts.files import find_claude_transcripts as find_claude_transcripts
+from robota.sessions.usage.budget import Budget as Budget
+from robota.sessions.usage.budget import BudgetExceededError as BudgetExceededError
+from robota.sessions.usage.ledger import UsageLedger as UsageLedger
+from robota.sessions.usage.report import UsageReport as UsageReport
+from robota.sessions.usage.report import format_usage as format_usage
