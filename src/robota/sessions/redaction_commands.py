@@ -210,8 +210,6 @@ def _until_at(_before: str, ahead: str, _ends: bool) -> Decision | None:
     return (0, end, None, REDACTED) if end > 0 and REDACTED not in ahead[:end] else None
 
 
-_NAMES = ("pass", "secret", "token", "key", "cred", "auth")
-
 COMMANDS: tuple[Rule, ...] = (
     Rule(("@",), r"://(?=[^\s/@]{1,200}@)", decide=_url),
     Rule(("@",), r":\\/\\/(?=[^\s/@]{1,200}@)", decide=_url),
@@ -226,14 +224,14 @@ COMMANDS: tuple[Rule, ...] = (
     Rule((" -",), r" -[uUabpPwN](?= ?[^\s-])(?![a-z]+-)(?: |(?<=-p)|(?<=-u))", decide=_letter),
     Rule(("--", " -"), r"--(?:user|proxy-user|auth|cookie)[ =]", decide=_user),
     *(
-        Rule((*_NAMES,), f"{word}{_DIRECTIVE}", decide=_directive, folded=True)
-        for word in (
-            r"env(?<![\w.-]env)",
-            r"arg(?<![\w.-]arg)",
-            "setx",
-            r"set(?<![\w.-]set)(?: -[a-z]{1,3})?",
-            "#define",
-            r"header(?:_up)?(?: set)?",
+        Rule((needle,), f"{word}{_DIRECTIVE}", decide=_directive, folded=True)
+        for needle, word in (
+            ("env", r"env(?<![\w.-]env)"),
+            ("arg", r"arg(?<![\w.-]arg)"),
+            ("setx", "setx"),
+            ("set ", r"set(?<![\w.-]set)(?: -[a-z]{1,3})?"),
+            ("#define", "#define"),
+            ("header", r"header(?:_up)?(?: set)?"),
         )
     ),
     Rule(("auth",), r"auth=?\([\"'][^\"'\n]{1,60}[\"'],\s{0,4}(?=[\"'])", decide=_word, folded=True),

@@ -30,7 +30,7 @@ Span: TypeAlias = tuple[int, int, str]
 
 
 class Rule:
-    """One kind of secret: literals of `GATE` (one must occur), a bounded pattern, a decision.
+    """One kind of secret: lower-case literals (one must occur), a bounded pattern, a decision.
 
     The anchor is the end of the pattern's match for rules with a decision (the value that follows a name) and
     its start otherwise (the match is the beginning of the secret). A pattern should begin with a literal:
@@ -78,11 +78,6 @@ class Rule:
         return text.whole
 
 
-GATE = re.compile(
-    r"key|token|secret|pass|pwd|psk|cred|cookie|auth|bearer|basic|hook|begin|private-l|thin:|sig=|signature=|@"
-    r"| -|--|:543|:\*:|identified|securestring|value|eyj"
-)
-"""Every rule but those about runs needs one of these in lower-case text."""
 _SHORT = 1024
 
 
@@ -174,8 +169,9 @@ class RuleSet:
         if len(text.plain) > _SHORT:
             return self.rules
         chosen = dict.fromkeys(self._always)
-        for needle in set(GATE.findall(text.lowered)):
-            chosen.update(dict.fromkeys(self._by_needle.get(needle, ())))
+        for needle, rules in self._by_needle.items():
+            if needle in text.lowered:
+                chosen.update(dict.fromkeys(rules))
         return chosen
 
 
@@ -241,7 +237,7 @@ class Scanner:
         window: tuple[int, int],
         spans: list[Span],
     ) -> tuple[int, bool]:
-        """Find the secrets of one window: where the next search goes on, and whether a place is not settled."""
+        """Find the secrets of one window: where to go on, and whether a place is not settled."""
         settled, limit, final = bounds
         position, stop = window
         haystack = text.lowered if rule.folded else text.plain
