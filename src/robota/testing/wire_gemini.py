@@ -1,0 +1,291 @@
+"""Gemini's generateContent from the server's side: how replies are said, what requests must look like.
+
+Gemini sends calls whole, so `ToolInputChunk` steps are gathered until their text is an object; one that never
+is was cut off and is not said. `check` refuses what the vendor refuses, so a history that would fail in
+production fails here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from robota.core.messages import Json, JsonObject, ReasoningBlock, StopReason, TokenUsage, ToolCall
+from robota.core.provider import MetadataChunk, ReasoningChunk, StopChunk, TextChunk, ToolInputChunk
+from robota.testing.dialect import DEFAULT_USAGE, Conversation, Said, ServerSentEvent, Turn, refuse
+
+FINISH_WORDS: dict[StopReason, str] = {
+    "end_turn": "STOP",
+    "tool_use": "STOP",
+    "max_tokens": "MAX_TOKENS",
+    "content_filter": "SAFETY",
+    "error": "MALFORMED_FUNCTION_CALL",
+}
+ERROR_STATUS = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    429: "RESOURCE_EXHAUSTED",
+    500: "INTERNAL",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
+}
+CANDIDATE_FACTS = ("groundingMetadata", "urlContextMetadata", "citationMetadata", "finishMessage")
+"""Metadata that belongs to the answer, not to the envelope; the last event carries it."""
+PATH = re.compile(r"/(?:models|tunedModels)/([^/]+):(stream)?[gG]enerateContent$")
+_encode = msgspec.json.encode
+
+
+class GeminiReply:
+    """Says one reply."""
+
+    end_mark: ServerSentEvent | None = None
+
+    def __init__(self, model: str) -> None:
+        self._envelope: JsonObject = {"modelVersion": model, "responseId": "gemini-scripted"}
+        self._facts: JsonObject = {}
+        self._usage = DEFAULT_USAGE
+        self._stop = StopChunk("end_turn")
+        self._fragments: dict[int, ToolInputChunk] = {}
+
+    def begin(self, first: Said | None) -> Iterable[ServerSentEvent]:
+        return ()
+
+    def say(self, said: Said) -> Iterable[ServerSentEvent]:
+        if isinstance(said, str):
+            return (self._part({"text": said}),)
+        if isinstance(said, TextChunk):
+            return (self._part({"text": said.text}),)
+        if isinstance(said, ReasoningChunk):
+            return (self._part({"text": said.text, "thought": True}),)
+        if isinstance(said, ReasoningBlock):
+            return (self._part({"text": said.text, "thought": True, "thoughtSignature": said.signature}),)
+        if isinstance(said, ToolCall):
+            return (self._call(said),)
+        if isinstance(said, ToolInputChunk):
+            return self._gather(said)
+        return self._note(said)
+
+    def end(self) -> Iterator[ServerSentEvent]:
+        stop = self._stop
+        if stop.reason == "refusal":
+            feedback = {"promptFeedback": {"blockReason": stop.detail or "PROHIBITED_CONTENT"}}
+            yield self._event(feedback, _usage(self._usage))
+            return
+        word = stop.detail or FINISH_WORDS.get(stop.reason, stop.reason.upper())
+        content = {"parts": [{"text": ""}], "role": "model"}
+        candidate = {"content": content, "finishReason": word, "index": 0, **self._facts}
+        yield self._event({"candidates": [candidate]}, _usage(self._usage))
+
+    def whole(self, said: Sequence[Said]) -> JsonObject:
+        events = [*self.begin(said[0] if said else None)]
+        for step in said:
+            events += self.say(step)
+        events += self.end()
+        replies = [msgspec.json.decode(data) for _, data in events]
+        last: JsonObject = replies[-1]
+        parts = [
+            part
+            for reply in replies
+            for made in reply.get("candidates", ())
+            for part in made["content"]["parts"]
+        ]
+        if "candidates" in last:
+            last["candidates"][0]["content"]["parts"] = [part for part in parts if part != {"text": ""}]
+        return last
+
+    def _note(self, said: Said) -> Iterable[ServerSentEvent]:
+        """Facts that colour what follows instead of being events themselves."""
+        if isinstance(said, TokenUsage):
+            self._usage = said
+        elif isinstance(said, StopChunk):
+            self._stop = said
+        elif isinstance(said, MetadataChunk):
+            for name, value in said.values.items():
+                (self._facts if name in CANDIDATE_FACTS else self._envelope)[name] = value
+        else:
+            raise refuse(said, "Gemini's protocol")
+        return ()
+
+    def _gather(self, chunk: ToolInputChunk) -> Iterable[ServerSentEvent]:
+        known = self._fragments.get(chunk.index, ToolInputChunk(chunk.index, ""))
+        known = ToolInputChunk(
+            chunk.index, known.delta + chunk.delta, known.id or chunk.id, known.name or chunk.name
+        )
+        self._fragments[chunk.index] = known
+        if not _is_object(known.delta):
+            return ()
+        return (self._call(ToolCall(known.id, known.name, known.delta)),)
+
+    def _call(self, call: ToolCall) -> ServerSentEvent:
+        arguments = msgspec.json.decode(call.arguments) if _is_object(call.arguments) else {}
+        function: JsonObject = {"name": call.name, "args": arguments}
+        if call.id:
+            function["id"] = call.id
+        signature = {"thoughtSignature": call.signature} if call.signature else {}
+        return self._part({"functionCall": function, **signature})
+
+    def _part(self, part: JsonObject) -> ServerSentEvent:
+        return self._event(
+            {"candidates": [{"content": {"parts": [part], "role": "model"}, "index": 0}]}, None
+        )
+
+    def _event(self, body: JsonObject, usage: JsonObject | None) -> ServerSentEvent:
+        return "", _encode({**body, **({"usageMetadata": usage} if usage else {}), **self._envelope})
+
+
+def _usage(usage: TokenUsage) -> JsonObject:
+    return {
+        "promptTokenCount": usage.input_tokens,
+        "candidatesTokenCount": usage.output_tokens - usage.reasoning_tokens,
+        "totalTokenCount": usage.total_tokens,
+        "cachedContentTokenCount": usage.cache_read_tokens,
+        "thoughtsTokenCount": usage.reasoning_tokens,
+    }
+
+
+class GenerateContent:
+    """The dialect: `…/models/{model}:streamGenerateContent` and `:generateContent` under any prefix."""
+
+    name = "gemini"
+
+    def serves(self, path: str) -> bool:
+        return PATH.search(path) is not None
+
+    def wants_stream(self, path: str, body: JsonObject) -> bool:
+        return path.endswith(":streamGenerateContent")
+
+    def check(self, body: JsonObject) -> str | None:
+        contents = body.get("contents")
+        if not isinstance(contents, list) or not contents:
+            return "contents is not specified"
+        return _check_contents(contents) or _check_tools(body)
+
+    def read(self, body: JsonObject) -> Conversation:
+        turns: list[Turn] = []
+        instructions = body.get("systemInstruction")
+        if instructions:
+            turns.append(Turn("system", _text(instructions["parts"])))
+        for content in body.get("contents", ()):
+            turns += _turns(content)
+        return Conversation(tuple(turns), tuple(_function_names(body)))
+
+    def variant(self, path: str, body: JsonObject) -> str:
+        found = PATH.search(path)
+        return found[1] if found else ""
+
+    def encoder(self, path: str, body: JsonObject) -> GeminiReply:
+        return GeminiReply(self.variant(path, body))
+
+    def error_event(self, message: str, kind: str) -> ServerSentEvent:
+        return "", _encode({"error": {"code": 500, "message": message, "status": kind.upper()}})
+
+    def error_body(self, status: int, message: str) -> JsonObject:
+        word = ERROR_STATUS.get(status, "INTERNAL" if status >= 500 else "INVALID_ARGUMENT")
+        return {"error": {"code": status, "message": message, "status": word}}
+
+
+# --- requests ------------------------------------------------------------------------------------------
+
+
+def _text(parts: list[JsonObject]) -> str:
+    return "\n".join(part["text"] for part in parts if "text" in part and not part.get("thought"))
+
+
+def _turns(content: JsonObject) -> Iterator[Turn]:
+    """A content as turns: results are turns of their own."""
+    parts = content["parts"]
+    if content["role"] == "model":
+        calls = tuple(_read_call(part["functionCall"]) for part in parts if "functionCall" in part)
+        yield Turn("assistant", _text(parts), calls)
+        return
+    for part in parts:
+        if "functionResponse" in part:
+            answer = part["functionResponse"]
+            said = answer["response"].get("output", answer["response"].get("error", ""))
+            yield Turn("tool", str(said), answers=answer.get("id", ""))
+    text = [part for part in parts if "functionResponse" not in part]
+    if text:
+        yield Turn("user", _text(text))
+
+
+def _read_call(function: JsonObject) -> ToolCall:
+    return ToolCall(function.get("id", ""), function["name"], _encode(function.get("args", {})).decode())
+
+
+def _function_names(body: JsonObject) -> Iterator[str]:
+    for tool in body.get("tools") or ():
+        for function in tool.get("functionDeclarations", ()):
+            yield function["name"]
+
+
+def _check_contents(contents: list[Json]) -> str | None:
+    waiting: list[JsonObject] = []
+    before = ""
+    for at, content in enumerate(contents):
+        role = content.get("role") if isinstance(content, dict) else None
+        if role not in ("user", "model"):
+            return f"contents[{at}]: please use a valid role: user, model; it is {role!r}"
+        parts = content.get("parts")
+        problem = _check_parts(parts) or _check_answers(parts, waiting)
+        if problem:
+            return f"contents[{at}]: {problem}"
+        calls = [part["functionCall"] for part in parts if "functionCall" in part]
+        if calls and before != "user":
+            return "function call turn must come immediately after a user turn or a function response turn"
+        waiting, before = calls, role
+    if before == "model":
+        return "multiturn requests must end with a user turn or a function response"
+    return None
+
+
+def _check_parts(parts: Json) -> str | None:
+    if not isinstance(parts, list) or not parts:
+        return "parts must not be empty"
+    for part in parts:
+        kinds = [
+            kind
+            for kind in ("text", "inlineData", "fileData", "functionCall", "functionResponse", "toolCall",
+                         "toolResponse", "executableCode", "codeExecutionResult")
+            if kind in part
+        ]  # fmt: skip
+        if len(kinds) != 1 or part.get("text") == "":
+            return f"a part must have exactly one content and no empty text: {part}"
+        if kinds == ["functionCall"] and not isinstance(part["functionCall"].get("args", {}), dict):
+            return "the args of a function call must be an object"
+    return None
+
+
+def _check_answers(parts: list[JsonObject], waiting: list[JsonObject]) -> str | None:
+    answers = [part["functionResponse"] for part in parts if "functionResponse" in part]
+    if len(answers) != len(waiting):
+        return (
+            f"the number of function response parts ({len(answers)}) must equal the number of function call "
+            f"parts of the turn before ({len(waiting)})"
+        )
+    for call, answer in zip(waiting, answers, strict=True):
+        if call["name"] != answer.get("name") or call.get("id") != answer.get("id"):
+            return f"the response {answer.get('name')!r} does not belong to the call {call['name']!r}"
+        if not isinstance(answer.get("response"), dict):
+            return "the response of a function must be an object"
+    return None
+
+
+def _check_tools(body: JsonObject) -> str | None:
+    names = list(_function_names(body))
+    for name in names:
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}", name):
+            return f"{name!r} is no valid function name"
+    config = (body.get("toolConfig") or {}).get("functionCallingConfig") or {}
+    unknown = set(config.get("allowedFunctionNames", ())) - set(names)
+    return f"allowed_function_names has functions that are not declared: {unknown}" if unknown else None
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(msgspec.json.decode(text), dict)
+    except msgspec.DecodeError:
+        return False
