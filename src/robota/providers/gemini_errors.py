@@ -1,0 +1,130 @@
+"""What Google's services say when they refuse: `google.rpc.Status` with typed details, as our errors.
+
+Three things are only in the details: that a key is wrong (the status is a plain 400), how long to wait, and
+which quota is used up. Everything else is `robota.providers.http_errors`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from robota.core.errors import AuthenticationError, ProviderError, RateLimitError, RobotaError
+from robota.core.jsontext import decode
+from robota.core.messages import Json, JsonObject
+from robota.providers.http import MAX_ERROR_BYTES, HttpChannel
+from robota.providers.http_errors import Refusal, describe_refusal, hide_secrets
+
+if TYPE_CHECKING:
+    import httpx2
+
+_KEY_REASONS = ("API_KEY_INVALID", "API_KEY_EXPIRED", "API_KEY_SERVICE_BLOCKED")
+_MAX_QUOTE = 400
+
+
+class GeminiChannel(HttpChannel):
+    """The way to one model."""
+
+    async def _refusal(self, response: httpx2.Response, model: str) -> RobotaError:
+        import httpx2  # noqa: PLC0415 - it made the response, so it is loaded
+
+        body = bytearray()
+        try:
+            async for part in response.aiter_bytes():
+                body += part
+                if len(body) > MAX_ERROR_BYTES:
+                    break
+        except httpx2.HTTPError:
+            body.clear()  # half an explanation: the status says enough
+        finally:
+            await response.aclose()
+        headers = dict(response.headers.items())
+        refusal = Refusal(response.status_code, headers, bytes(body), model, str(response.request.url))
+        return describe_google_refusal(refusal, self.provider, self.secrets)
+
+
+def describe_google_refusal(refusal: Refusal, provider: str, secrets: Sequence[str]) -> RobotaError:
+    """The error for an answer that is not 200."""
+    status = _read_status(refusal.body)
+    error = _explain(status, refusal.status, provider, secrets)
+    if error is None:
+        error = describe_refusal(refusal, provider, secrets)
+    if refusal.status == 404 and isinstance(error, ProviderError):
+        place = refusal.url.partition("?")[0].rpartition("@")[2]
+        error = ProviderError(
+            f"{provider} knows no {place} (404); check the model name, base_url and api_version.",
+            provider=provider,
+            status=404,
+        )
+    if isinstance(error, RateLimitError | ProviderError) and error.retry_after is None:
+        error.retry_after = _read_delay(status)
+    return error
+
+
+def describe_status(error: Json, provider: str, secrets: Sequence[str]) -> RobotaError | None:
+    """The error for a status that came inside a reply, if it says more than that the reply broke off."""
+    if not isinstance(error, dict):
+        return None
+    code = error.get("code")
+    return _explain(error, code if isinstance(code, int) else 0, provider, secrets)
+
+
+def _explain(status: JsonObject, code: int, provider: str, secrets: Sequence[str]) -> RobotaError | None:
+    """The error when Google says more than the HTTP status."""
+    message = " ".join(str(status.get("message") or "").split()).rstrip(".")
+    said = f"{code}: {hide_secrets(message[:_MAX_QUOTE], secrets)}"
+    reasons = [detail.get("reason") for detail in _details(status, "ErrorInfo")]
+    if any(reason in _KEY_REASONS for reason in reasons) or message.startswith("API key not valid"):
+        return AuthenticationError(
+            f"{provider} refused the API key ({said}); check it, or make one at aistudio.google.com/apikey.",
+            provider=provider,
+            status=code,
+        )
+    if code in (401, 403) and not any(secrets):
+        return AuthenticationError(
+            f"{provider} wants an API key and got none ({said}); pass api_key or set GEMINI_API_KEY.",
+            provider=provider,
+            status=code,
+        )
+    if "input token count" in message:
+        return ProviderError(
+            f"{provider} cannot take a conversation this long ({said}); "
+            "compact it or use a model with a larger window.",
+            provider=provider,
+            status=code,
+        )
+    if "thought signature" in message.lower() or "thought_signature" in message:
+        return ProviderError(
+            f"{provider} does not accept the signatures in this history ({said}); compact the conversation, "
+            "or go on with the model that wrote it.",
+            provider=provider,
+            status=code,
+        )
+    return None
+
+
+def _read_status(body: bytes) -> JsonObject:
+    """The status in an error body, which is an object or, for streams, an array with one."""
+    try:
+        answer = decode(body)
+    except ValueError:
+        return {}
+    if isinstance(answer, list):
+        answer = answer[0] if answer else None
+    status = answer.get("error") if isinstance(answer, dict) else None
+    return status if isinstance(status, dict) else {}
+
+
+def _read_delay(status: JsonObject) -> float | None:
+    for detail in _details(status, "RetryInfo"):
+        delay = str(detail.get("retryDelay") or "").removesuffix("s")
+        if delay.replace(".", "", 1).isdecimal():
+            return float(delay)
+    return None
+
+
+def _details(status: JsonObject, kind: str) -> Iterator[JsonObject]:
+    details = status.get("details")
+    for detail in details if isinstance(details, list) else ():
+        if isinstance(detail, dict) and str(detail.get("@type") or "").endswith(f"google.rpc.{kind}"):
+            yield detail
