@@ -1,0 +1,131 @@
+"""Requests in the wire form of the Responses API, joined from fragments that are encoded once.
+
+Nothing is stored at the service: reasoning comes back encrypted, is kept with its message and sent again.
+"""
+
+from __future__ import annotations
+
+from robota.core.errors import ConfigurationError
+from robota.core.jsontext import encode
+from robota.core.messages import Json, JsonObject
+from robota.core.provider import ChatRequest, ToolSchema
+from robota.providers.chat_wire import split_groups
+from robota.providers.responses_items import ItemDialect, ItemEncoder
+from robota.providers.responses_schema import is_strict, make_strict
+
+_MAX_TOOL_SETS = 32
+_HIGHEST_EFFORT = "high"
+"""The highest that every reasoning model takes; `extra` reaches the levels that only some have."""
+_NOT_REASONING = ("gpt-3", "gpt-4", "chatgpt", "gpt-5-chat")
+"""Models that refuse a request for encrypted reasoning."""
+_OWN_FIELDS = ("input", "messages")
+
+
+class ResponsesEncoder:
+    """Turns requests into bodies. The JSON of a tool set is kept as long as the same tuple is used."""
+
+    __slots__ = ("_dialect", "_strict_tools", "_summary", "_tool_sets")
+
+    def __init__(
+        self, dialect: ItemDialect, *, strict_tools: bool = False, reasoning_summary: str | None = None
+    ) -> None:
+        self._dialect = dialect
+        self._strict_tools = strict_tools
+        self._summary = reasoning_summary
+        self._tool_sets: dict[int, tuple[tuple[ToolSchema, ...], bytes]] = {}
+
+    def encode(self, request: ChatRequest, model: str) -> bytes:
+        messages = request.messages
+        items = ItemEncoder(messages, self._dialect)
+        if request.history is not None:
+            fragments = request.history.fragments(self._dialect, len(messages), items.encode_group)
+        else:
+            fragments = [items.encode_group(group) for group in split_groups(messages)]
+        fields = self._fields(request, model, items.instructions)
+        given = b",".join(filter(None, (*fragments, items.encode_tail())))
+        pieces = [encode(fields)[:-1], b',"input":[', given, b"]"]
+        tools = self._encode_tools(request)
+        if tools:
+            pieces += (b',"tools":[', tools, b"]")
+        pieces.append(b"}")
+        return b"".join(pieces)
+
+    def _fields(self, request: ChatRequest, model: str, instructions: str | None) -> JsonObject:
+        settings = request.settings
+        if settings.stop:
+            raise ConfigurationError(
+                "The Responses API has no stop sequences; leave ModelSettings.stop empty or pass api='chat'."
+            )
+        fields: JsonObject = {
+            "model": model,
+            "instructions": instructions,
+            "stream": True,
+            "store": False,
+            "include": ["reasoning.encrypted_content"] if _may_reason(model) else None,
+            "temperature": settings.temperature,
+            "top_p": settings.top_p,
+            "max_output_tokens": settings.max_tokens,
+            "reasoning": self._reasoning(settings.effort),
+        }
+        if request.output_schema is not None:
+            fields["text"] = {"format": _output_format(request.output_schema)}
+        if request.tools and settings.tool_choice is not None:
+            fields["tool_choice"] = _tool_choice(settings.tool_choice)
+        for name, value in settings.extra.items():
+            _add_extra(fields, name, value)
+        return {name: value for name, value in fields.items() if value is not None}
+
+    def _reasoning(self, effort: str | None) -> JsonObject | None:
+        wanted = {
+            "effort": _HIGHEST_EFFORT if effort in ("xhigh", "max") else effort,
+            "summary": self._summary,
+        }
+        return {name: value for name, value in wanted.items() if value} or None
+
+    def _encode_tools(self, request: ChatRequest) -> bytes:
+        tools = request.tools
+        kept = self._tool_sets.get(id(tools))
+        if kept is None or kept[0] is not tools:
+            if len(self._tool_sets) >= _MAX_TOOL_SETS:
+                self._tool_sets.clear()
+            kept = self._tool_sets[id(tools)] = (tools, b",".join(map(self._encode_tool, tools)))
+        hosted: list[Json] = list(request.settings.extra.get("tools") or ())
+        if request.native_web_tools is not None and request.native_web_tools.web_search:
+            hosted.append({"type": "web_search"})
+        return b",".join(filter(None, (kept[1], *map(encode, hosted))))
+
+    def _encode_tool(self, tool: ToolSchema) -> bytes:
+        strict = make_strict(tool.parameters) if self._strict_tools else None
+        return encode(
+            {
+                "type": "function",
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": tool.parameters if strict is None else strict,
+                "strict": strict is not None,
+            }
+        )
+
+
+def _may_reason(model: str) -> bool:
+    """Whether the model, fine-tuned or behind a gateway's prefix, may be one that reasons."""
+    return not model.rpartition("/")[2].removeprefix("ft:").startswith(_NOT_REASONING)
+
+
+def _tool_choice(choice: str) -> Json:
+    return choice if choice in ("auto", "none", "required") else {"type": "function", "name": choice}
+
+
+def _output_format(schema: JsonObject) -> JsonObject:
+    return {"type": "json_schema", "name": "answer", "schema": schema, "strict": is_strict(schema)}
+
+
+def _add_extra(fields: JsonObject, name: str, value: Json) -> None:
+    """The caller's own field. It wins over ours; objects are merged, and `None` leaves a field out."""
+    if name in _OWN_FIELDS:
+        raise ConfigurationError(
+            f"ModelSettings.extra cannot hold {name!r}; pass messages in ChatRequest.messages."
+        )
+    if name != "tools":  # they are added to ours
+        ours = fields.get(name)
+        fields[name] = {**ours, **value} if isinstance(ours, dict) and isinstance(value, dict) else value
