@@ -1,0 +1,106 @@
+"""OpenAI: the Responses API, or Chat Completions where a custom address is likely to speak nothing else."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal
+
+from robota.core.errors import ConfigurationError
+from robota.core.provider import Capabilities, ChatRequest, Chunk
+from robota.providers.openai_compatible import OpenAICompatibleProvider
+from robota.providers.responses_provider import ResponsesProvider
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    import httpx2
+
+BASE_URL = "https://api.openai.com/v1"
+KEY_VARIABLE = "OPENAI_API_KEY"
+
+
+class OpenAIProvider:
+    """A model of OpenAI.
+
+    Without an `api_key` the one in `OPENAI_API_KEY` is used, but never for a custom `base_url`: a key goes to
+    the service it belongs to. A custom `base_url` means Chat Completions unless `api` says otherwise; what
+    such an endpoint takes is for `capabilities` to say. There is no default model.
+
+    With `strict_tools` the service keeps the model to the tools' schemas: objects are closed, optional fields
+    become nullable on the wire, and the nulls are taken out of the calls again. Schemas that cannot be closed
+    are sent as they are. `reasoning_summary` (`auto`, `concise`, `detailed`) asks for thinking to show.
+    Efforts above `high` are sent as `high`, which every reasoning model takes; `ModelSettings.extra` with
+    `{"reasoning": {"effort": "xhigh"}}` reaches more.
+    """
+
+    def __init__(
+        self,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        model: str | None = None,
+        *,
+        api: Literal["responses", "chat"] | None = None,
+        name: str = "openai",
+        headers: Mapping[str, str] | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
+        capabilities: Capabilities | None = None,
+        strict_tools: bool = False,
+        reasoning_summary: str | None = None,
+    ) -> None:
+        address = (base_url or "").strip() or BASE_URL
+        custom = address.rstrip("/") != BASE_URL
+        if api_key is None and not custom:
+            api_key = os.environ.get(KEY_VARIABLE)
+        self._wire: OpenAICompatibleProvider | ResponsesProvider
+        if api == "responses" or (api is None and not custom):
+            self._wire = ResponsesProvider(
+                api_key, address, model, name=name, headers=headers, transport=transport,
+                capabilities=capabilities, strict_tools=strict_tools, reasoning_summary=reasoning_summary,
+            )  # fmt: skip
+            return
+        if strict_tools:
+            raise ConfigurationError(
+                "strict_tools needs the Responses API; if your endpoint speaks it, pass api='responses'."
+            )
+        self._wire = OpenAICompatibleProvider(
+            api_key,
+            address,
+            model,
+            name=name,
+            headers=headers,
+            transport=transport,
+            capabilities=capabilities,
+        )
+
+    @property
+    def name(self) -> str:
+        return self._wire.name
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._wire.capabilities
+
+    @property
+    def model(self) -> str | None:
+        """Used by requests that name none."""
+        return self._wire.model
+
+    @model.setter
+    def model(self, model: str | None) -> None:
+        self._wire.model = model
+
+    def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk, None]:
+        return self._wire.stream(request)
+
+    async def aclose(self) -> None:
+        await self._wire.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()
