@@ -65,7 +65,7 @@ class Redactor:
 
     def value(self, value: Json) -> Json:
         """Any value of Python or JSON, redacted."""
-        return Walk(self._string).run(value)
+        return Walk(self.text).run(value)
 
     def text(self, text: str) -> str:
         """One text, redacted."""
@@ -85,7 +85,7 @@ class Redactor:
             plain = encoded.decode("utf-8", "replace")
             text = self.text(plain)
             return encoded if text is plain else text.encode()
-        redacted = Walk(self._string).run(value, key)
+        redacted = Walk(self.text).run(value, key)
         return encoded if redacted is value else msgspec.json.encode(redacted)
 
     def _holds_literal(self, encoded: bytes) -> bool:
@@ -99,35 +99,6 @@ class Redactor:
     def stream(self) -> TextStream:
         """A text that arrives in pieces."""
         return TextStream(self._rules)
-
-    def _string(self, text: str) -> str:
-        """A string of a value: its secrets, and those of the JSON it may carry."""
-        if not may_hold_secret(text, self._rules):
-            return text
-        redacted = self.text(text)
-        if not _JSON.match(redacted):
-            return redacted
-        try:
-            carried = msgspec.json.decode(redacted)
-        except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
-            return redacted
-        if not isinstance(carried, (dict, list)):
-            return redacted
-        inner = Walk(self._string).run(carried)
-        return redacted if inner is carried else _encode_like(redacted, inner)
-
-
-def _encode_like(text: str, value: Json) -> str:
-    """JSON laid out as the text was."""
-    import json  # noqa: PLC0415 - only for JSON in a string whose secrets the text rules did not see
-
-    if indented := _INDENT.match(text):
-        return json.dumps(value, indent=len(indented[1]), ensure_ascii=False)
-    return json.dumps(value, separators=None if '": ' in text[:200] else (",", ":"), ensure_ascii=False)
-
-
-_INDENT = re.compile(r"\s*[\[{]\r?\n([ ]+)\S")
-_JSON = re.compile(r"\s*[\[{]")
 
 
 class StreamRedactor:

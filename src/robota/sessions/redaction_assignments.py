@@ -71,11 +71,38 @@ def decide_assignment(name: str, lead: str, ahead: str, ends: bool) -> Decision 
     strength = name_strength(name)
     if strength is Strength.NONE:
         return None
-    decision = _decide_value(_Place(name, lead, sign, strength), ahead[sign.end() :], ends)
+    close = sign["close"].rstrip("]").removesuffix("%5D").removesuffix("%5d")
+    tight = not sign["space"] and not sign["gap"]
+    place = _Place(name, lead, strength, sign=sign["sign"], close=close, tight=tight)
+    decision = _decide_value(place, ahead[sign.end() :], ends)
     if decision is None:
         return None
     start, end, tail, replacement = decision
     return start + sign.end(), end + sign.end(), tail, replacement
+
+
+def decide_object(name: str, lead: str, ahead: str) -> Decision | None:
+    """`{"name": "NAME", …, "value": value}` and `"NAME": {"value": value}`"""
+    link = _OBJECT.match(ahead)
+    strength = name_strength(name)
+    if link is None or strength is Strength.NONE or not lead.endswith(link["close"]):
+        return None
+    if _LABELLED.search(lead) and strength < Strength.TEXT:
+        return None
+    rest = ahead[link.end() :]
+    decision = _decide_field(_Place(name, lead, strength, sign=":", close=link["close"], tight=False), rest)
+    if decision is None or repeats_name(name, rest[decision[0] : decision[1]]):
+        return None
+    start, end, tail, replacement = decision
+    return start + link.end(), end + link.end(), tail, replacement
+
+
+_OBJECT = re.compile(
+    r"(?P<close>\\{0,15}[\"'])(?:\s{0,8},[^{}<>\n]{0,60}?|\s{0,4}:\s{0,8}\{\s{0,20})\\{0,15}[\"']"
+    r"(?:value|Value|ParameterValue|default|stringValue)\\{0,15}[\"']\s{0,8}:\s{0,8}"
+    r"(?:\{\s{0,8}\\{0,15}[\"']stringValue\\{0,15}[\"']\s{0,4}:\s{0,4})?(?=\S)"
+)
+_LABELLED = re.compile(r"\b(?:id|label)\\*[\"']\s*:\s*\\*[\"']\Z")
 
 
 def _decide_value(place: _Place, ahead: str, ends: bool) -> Decision | None:
@@ -96,6 +123,8 @@ def _decide_field(place: _Place, ahead: str) -> Decision | None:
     if not place.lead.endswith(place.close):
         return None
     strength = place.strength
+    if place.name == "pass" and _LOGIN.search(place.lead[-120:]):
+        strength = Strength.TEXT
     if found := _STRING.match(ahead):
         end = find_close(ahead, found.end(), found["quote"], len(found["slashes"]))
         content = ahead[found.end() : end if end >= 0 else len(ahead)]
@@ -147,6 +176,7 @@ _ALNUM = re.compile(r"[^\W_]")
 _ANY_DIGIT = re.compile(r"\d")
 _DIGITS = re.compile(r"\d\D+\d|\d{3}")
 _OPTION = re.compile(r"--?[a-z][a-z-]*")
+_LOGIN = re.compile(r"[\"'](?:user|username|login|email)\\*[\"']\s*:")
 _SCHEME = re.compile(r"(?i)^(?:bearer|basic|token)\s*(?=\W|\Z)")
 _VERSION = re.compile(r"[\^~<>=v]*\d+\.\d+|\*|latest\b|workspace:")
 _LINE_VALUE = re.compile(r"(?P<secret>[A-Za-z0-9][^\s\"'`\\<>&;,|(){}\[\]]+)[ \t]*(?:\n|\Z)")
@@ -184,13 +214,15 @@ class _Place:
         "tight",
     )
 
-    def __init__(self, name: str, lead: str, sign: re.Match[str], strength: Strength) -> None:
+    def __init__(
+        self, name: str, lead: str, strength: Strength, *, sign: str, close: str, tight: bool
+    ) -> None:
         self.name = name
         self.lead = lead
         self.strength = strength
-        self.sign = sign["sign"]
-        self.close = sign["close"].rstrip("]").removesuffix("%5D").removesuffix("%5d")
-        self.tight = not sign["space"] and not sign["gap"]
+        self.sign = sign
+        self.close = close
+        self.tight = tight
         self.is_constant = name.isupper()
         self.is_option = name.startswith("-")
         self.is_parameter = (

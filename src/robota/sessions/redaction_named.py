@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from robota.sessions.redaction_assignments import decide_assignment
+from robota.sessions.redaction_assignments import decide_assignment, decide_object
 from robota.sessions.redaction_links import CHANGES, VALUE_FIRST, decide_link
 from robota.sessions.redaction_names import TRAILERS, clean_name
 from robota.sessions.redaction_scan import Decision, Rule
@@ -20,10 +20,13 @@ _STEMS = (  # each with the literal of the gate that it contains
     ("pass", "pass(?:words?|wd|phrases?|code)?"),
     ("pwd", "pwd"),
     ("psk", "psk"),
-    ("secret", "secret"),
-    ("token", "token"),
+    ("secret", "secret(?:s(?<=client.secrets)|s(?<=clientsecrets))?"),
+    (
+        "token",
+        "token(?:s(?:(?<=accesstokens)|(?<=access.tokens)|(?<=refreshtokens)|(?<=refresh.tokens)))?",
+    ),
     # `key` alone names nothing secret
-    ("key", "key(?:(?<=[a-z0-9_.-]key)|(?<=(?:api|uth) key)|(?<=(?:cess|ster|cret|vate|ning|tion) key))"),
+    ("key", "key(?:(?<=[a-z0-9_.-]key)|(?<=(?:api|uth) key)|(?<=(?:cess|ster|cret|vate|ning|tion) key))s?"),
     ("cred", "credentials?"),
     ("cookie", "cookies?"),
     ("auth", "auth(?:orization)?"),
@@ -44,7 +47,24 @@ def _decide(before: str, ahead: str, ends: bool) -> Decision | None:
     name = clean_name(before[len(lead) :], lead)
     if lead.endswith(" ") and (words := _SPACED.search(lead[-40:])):  # `API key: …`
         name = f"{words.group()}{name}"
-    return decide_assignment(name, lead, ahead, ends) or decide_link(name, lead, ahead)
+    return (
+        decide_assignment(name, lead, ahead, ends)
+        or decide_object(name, lead, ahead)
+        or decide_link(name, lead, ahead)
+    )
+
+
+def _escaped(before: str, ahead: str, ends: bool) -> Decision | None:
+    """A name of JSON with letters written as `\\u0077`."""
+    found = _ESCAPED.search(before[-120:])
+    if found is None:
+        return None
+    name = _LETTER.sub(lambda letter: chr(int(letter[1], 16)), found.group())
+    return decide_assignment(name, before[: len(before) - len(found.group())], ahead, ends)
+
+
+_LETTER = re.compile(r"\\u00([2-7][0-9a-fA-F])")
+_ESCAPED = re.compile(r"(?:[\w.-]|\\u00[2-7][0-9a-fA-F])+\Z")
 
 
 NAMED: tuple[Rule, ...] = (
@@ -57,6 +77,7 @@ NAMED: tuple[Rule, ...] = (
         )
         for needle, stem in _STEMS
     ),
+    Rule(("\\u00",), r"\\u00[2-7][0-9a-fA-F](?:[\w.-]|\\u00[2-7][0-9a-fA-F]){0,60}(?=\")", decide=_escaped),
     VALUE_FIRST,
     CHANGES,
 )

@@ -33,7 +33,7 @@ _KNOWN_PASSWORDS = word_set(
 _PLACEHOLDER = re.compile(
     r"""(?xi)
       \$ (?: [a-z_] \w* | \{ | \( | \$ )  | %\( | %[a-z_]\w*% | %[sdvr]\b | \{\{ | \{ [\w.\ ]* \}? $ | \# \{
-    | < | \* {2} | \.{2} | … | • | x{3,} (?:-|_|\b|$) | -{3} | _{3}
+    | < | \* {2} | \.{2} | … | • | x{3,} (?:-|_|\b|$) | -{3,} $ | _{3}
     | \[ (?:redacted|hidden|masked|removed|filtered|secret|your|omitted)
     | (?:redacted|removed|masked|hidden|filtered|omitted) \b
     | your (?:[-_ .]|[a-z]*(?:key|token|password|secret)) | insert | replace | change[-_]?(?:me|this|it)
