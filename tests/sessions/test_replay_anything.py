@@ -32,6 +32,7 @@ from robota.core.provider import MetadataChunk, ReasoningChunk, RetryNotice, Sto
 from robota.core.tool import ToolContext, ToolResult
 from robota.sessions.permissions.approval import ApprovalRequest, PermissionAnswer
 from robota.sessions.permissions.rule_book import PermissionRules
+from robota.sessions.replay.session_replay import replay_session
 from robota.testing import Delay, Fail, Stall, call
 from robota.tools.function_tool import tool
 
@@ -168,3 +169,25 @@ async def test_a_random_session_replays_identically(tmp_path: Path, seed: int) -
         await recorded.session.shutdown()
 
     await assert_replays(recorded)
+
+
+@pytest.mark.parametrize("seed", range(SEEDS // 4))
+async def test_a_random_session_that_ended_anywhere_goes_on_and_replays(tmp_path: Path, seed: int) -> None:
+    chance = Chance(seed)
+    recorded = make_session(tmp_path, chance)
+    for _ in range(6):
+        await do_something(recorded, chance)
+    await recorded.session.shutdown()
+    lines = recorded.path.read_bytes().splitlines(keepends=True)
+
+    for _ in range(4):
+        end = chance.random.randrange(1, len(lines))
+        recorded.path.write_bytes(b"".join(lines[:end]))
+        cut = await replay_session(recorded.path)
+        assert cut.divergence is None, f"{end}: {cut.divergence}"
+        resumed = make_session(tmp_path, chance)
+        await prompt(resumed, chance)
+        await resumed.session.shutdown()
+        whole = await replay_session(recorded.path)
+        assert whole.divergence is None, f"{end}: {whole.divergence}"
+        assert whole.messages == tuple(resumed.session.messages)

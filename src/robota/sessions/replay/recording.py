@@ -125,6 +125,7 @@ class _Taker:
 
     def take_run(self, fields: Mapping[str, Json]) -> None:
         self.running, self.busy, self.reply = True, True, None
+        self.action.finished = False
         self.run = RecordedRun()
         self.run.marks = 1
         self.action.runs.append(self.run)
@@ -139,6 +140,8 @@ class _Taker:
         self.running = False
         outcome = fields.get("outcome")
         self.end("Stop" if outcome == "complete" else "StopFailure" if outcome == "error" else "")
+        if outcome == "error" or fields.get("stopReason") == "context_overflow":
+            self.action.finished = False  # it may go on with a summary
         if outcome == INTERRUPTED:
             self.action.interrupted = self.run.interrupted = True
         elif outcome == "error" and self.reply is not None and self.reply.error is not None:
@@ -199,7 +202,7 @@ class _Taker:
 
     def take_summary(self, fields: Mapping[str, Json]) -> None:
         self.note_overflow()
-        self.busy = True
+        self.busy, self.action.finished = True, False
         self.action.draw(fields["id"], fields["at"])
         self.reply = reply = RecordedReply()
         self.action.replies.append(reply)

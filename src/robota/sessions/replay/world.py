@@ -91,6 +91,11 @@ class ReplayWorld:
 
     # --- where the session was stopped ------------------------------------------------------------------
 
+    @property
+    def may_be_stopped(self) -> bool:
+        """Whether the action was stopped, or the recording ends before it says so."""
+        return self.action.interrupted or (self.action is self._last and not self.action.finished)
+
     async def stop_here(self, what: str, *, after_end: bool = False) -> NoReturn:
         """There is nothing more on record. `after_end`: also an action whose end is known may lack this."""
         action = self.action
@@ -116,7 +121,7 @@ class ReplayWorld:
         await self.turnstile(call_id).wait(call_id)
         recorded = self.action.results.get(call_id, {})
         task = asyncio.current_task()
-        cut = self.action.interrupted and recorded.get("errorCode") == INTERRUPTED
+        cut = self.may_be_stopped and recorded.get("errorCode") == INTERRUPTED
         if task is None or task is self._run_task or not cut:
             await self.stop_here(what)
         task.cancel()
@@ -192,8 +197,10 @@ class ReplayWorld:
         """If only some of the calls were begun, the run had been told to stop when the next one was due: at
         once where there was room for it, else when another one ended."""
         begun = self.action.starts.get(event.batch_id, 0)
-        cut = self.action.interrupted and 0 < begun < event.request_count
+        cut = self.may_be_stopped and begun < event.request_count
         self._to_begin = begun if cut else -1
+        if self._to_begin == 0:
+            self.begin_no_more()
         self._room = event.request_count if event.max_concurrency is None else max(event.max_concurrency, 1)
         self.note_mark(event)
 
@@ -222,7 +229,7 @@ class ReplayWorld:
         """Wait until it is this call's turn to end; a call that was interrupted is interrupted again."""
         await self.turnstile(call_id).wait(call_id)
         recorded = self.action.results.get(call_id)
-        cut = recorded is not None and recorded.get("errorCode") == INTERRUPTED and self.action.interrupted
+        cut = recorded is not None and recorded.get("errorCode") == INTERRUPTED and self.may_be_stopped
         if recorded is None or cut:
             await self.interrupt(call_id, f"result of the call {call_id}")
 
