@@ -38,7 +38,7 @@ class ResponsesReader(ReplyReader):
         """A whole reply in one JSON object, from a server that does not stream."""
         reply, body = self._decode(body)
         if self._want_raw:
-            chunks.append(self._native("response", body, reply, None))
+            chunks.append(_native("response", _one_line(body, reply)))
         if not isinstance(reply, dict):
             raise self._refuse(body)
         self._raise_error(reply)
@@ -57,22 +57,16 @@ class ResponsesReader(ReplyReader):
             reply, data = self._decode(data)
         if not isinstance(reply, dict):
             return
-        raw: bytes | None = None
         if self._want_raw:
             self._sequence += 1
-            native = self._native("stream_event", data, reply, self._sequence)
-            raw = self._content.read(reply, native.payload, chunks)
+            raw = self._content.read(reply, _one_line(data, reply), chunks)
             if raw is not None:
-                chunks.append(native)
+                chunks.append(_native("stream_event", raw, self._sequence))
         else:
             self._content.read(reply, None, chunks)
         if event.event == "error" or "delta" not in reply:
             self._raise_error(reply, named=event.event == "error")
             self.done = bool(self._content.finish_reason)
-
-    def _native(self, kind: PayloadKind, data: bytes, value: Json, sequence: int | None) -> NativePayload:
-        one_line = encode(value) if b"\n" in data or b"\r" in data else data
-        return NativePayload(kind=kind, payload=one_line, api_surface=API_SURFACE, sequence=sequence)
 
     # --- what is wrong with it -------------------------------------------------------------------------
 
@@ -111,3 +105,11 @@ class ResponsesReader(ReplyReader):
             status=200,
             request_id=self._request_id,
         )
+
+
+def _native(kind: PayloadKind, payload: bytes, sequence: int | None = None) -> NativePayload:
+    return NativePayload(kind=kind, payload=payload, api_surface=API_SURFACE, sequence=sequence)
+
+
+def _one_line(data: bytes, value: Json) -> bytes:
+    return encode(value) if b"\n" in data or b"\r" in data else data
