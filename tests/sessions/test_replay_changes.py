@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -210,6 +211,30 @@ async def test_a_step_beyond_the_end_is_the_end(tmp_path: Path) -> None:
     assert list(report.messages) == recorded.session.messages
 
 
-async def test_a_file_that_is_no_journal_is_refused(tmp_path: Path) -> None:
+async def test_a_file_that_is_no_recording_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=r"nowhere\.jsonl"):
         await replay_session(tmp_path / "nowhere.jsonl")
+    path = tmp_path / "s-1.jsonl"
+    path.write_bytes(b"")
+    with pytest.raises(StorageError, match="It is empty"):
+        await replay_session(path)
+    path.write_bytes(b"\x00" * 200 + b"\n")
+    with pytest.raises(StorageError, match="no session that can be replayed"):
+        await replay_session(path)
+    original = {"timestamp": "2025-01-02T03:04:05.678Z", "sessionId": "s-1", "event": "session_init"}
+    path.write_text(json.dumps(original) + "\n")
+    with pytest.raises(StorageError, match="not of our making"):
+        await replay_session(path)
+
+
+async def test_damage_is_named_beside_the_difference_it_makes(tmp_path: Path) -> None:
+    recorded = await record(tmp_path)
+    lines = recorded.path.read_bytes().splitlines(keepends=True)
+    at = next(number for number, line in enumerate(lines) if b'"tool_result"' in line)
+    lines[at] = lines[at].replace(b'"content":"3"', b'"content":"4"')
+    recorded.path.write_bytes(b"".join(lines))
+
+    report = await replay_session(recorded.path)
+
+    assert not report.identical
+    assert len(report.problems) >= 1

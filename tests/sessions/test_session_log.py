@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import msgspec
 import pytest
 from tests.sessions.recorded_session import RecordedSession, add, scripted, served
@@ -46,7 +47,7 @@ from robota.core.tool import ToolResult
 from robota.sessions.conversation_restore import restore_conversation
 from robota.sessions.permissions.rule_book import PermissionRules
 from robota.sessions.session_log import SessionLogReader
-from robota.testing import Fail, Stall, call
+from robota.testing import Fail, Gate, Stall, call
 from robota.tools.function_tool import tool
 
 pytestmark = pytest.mark.anyio
@@ -315,3 +316,23 @@ async def test_reading_needs_memory_for_the_conversation_not_for_the_log(tmp_pat
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         assert peak < size / 2
+
+
+async def test_the_words_of_an_answer_can_be_read_while_it_is_written(tmp_path: Path) -> None:
+    gate = Gate()
+    pieces = [f"piece {at} of the answer. " for at in range(40)]
+    async with served(tmp_path, [*pieces, gate, "the end"]) as recorded:
+        running = asyncio.create_task(recorded.run("go"))
+        await gate.reached.wait()
+        words: list[str] = []
+        with anyio.fail_after(30):
+            while (
+                len(words) < 20
+            ):  # the end of the text may be held back until it is clear that it is no secret
+                await anyio.sleep(0.01)
+                words = [entry["delta"] for entry in recorded.log() if entry["event"] == "text_delta"]
+        assert not running.done()
+        gate.open()
+        await running
+
+    assert words == pieces[: len(words)]

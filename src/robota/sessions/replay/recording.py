@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
+from robota.core.errors import StorageError
 from robota.core.messages import AssistantMessage, Json, JsonObject, Message, SystemMessage
 from robota.sessions.conversation_builder import CONVERSATION_EVENTS, ConversationBuilder, read_message
 from robota.sessions.journal_reader import JournalRecord
@@ -41,13 +42,24 @@ class Recording:
         """Secrets were taken out of it, so that texts have another length than they had."""
         reader = SessionLogReader(path)
         taker = _Taker(self)
+        unchecked = 0
         for record, fields in reader.records():
+            if not record.checked:
+                unchecked += 1
+                continue
             self.redacted = self.redacted or b"[REDACTED]" in record.line
             try:
                 taker.take(record, fields)
             except UNREADABLE as error:
                 reader.problems.append(f"Record {record.seq} ({record.event}) cannot be used: {error}.")
+        if unchecked:
+            reader.problems.append(
+                f"{unchecked} records are not of our making and say too little to be replayed."
+            )
         self.problems = tuple(reader.problems)
+        if not self.segments:
+            reasons = " ".join(self.problems) or "It is empty."
+            raise StorageError(f"{path} holds no session that can be replayed. {reasons}")
 
 
 class _Taker:
