@@ -88,6 +88,8 @@ TEXTS = [
     ('{"password": "hunter2", "n": 1}', f'{{"password": "{REDACTED}", "n": 1}}'),
     ('{"password": 12345, "n": 1}', f'{{"password": "{REDACTED}", "n": 1}}'),
     ('{"a": "{\\"password\\": \\"hunter2\\"}"}', f'{{"a": "{{\\"password\\": \\"{REDACTED}\\"}}"}}'),
+    ('[["x-api-key","abc"],["accept","x"]]', f'[["x-api-key","{REDACTED}"],["accept","x"]]'),
+    ('{"name":"x-api-key","value":"abc"}', f'{{"name":"x-api-key","value":"{REDACTED}"}}'),
     ('{"credentials": {"a": ["}", 1]}, "b": 2}', f'{{"credentials": "{REDACTED}", "b": 2}}'),
 ]
 

@@ -123,7 +123,7 @@ def _decide_field(place: _Place, ahead: str) -> Decision | None:
     if not place.lead.endswith(place.close):
         return None
     strength = place.strength
-    if place.name == "pass" and _LOGIN.search(place.lead[-120:]):
+    if place.name == "pass" and _LOGIN.search(place.lead[-120:] + ahead):
         strength = Strength.TEXT
     if found := _STRING.match(ahead):
         end = find_close(ahead, found.end(), found["quote"], len(found["slashes"]))

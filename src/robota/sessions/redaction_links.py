@@ -57,6 +57,8 @@ _LINK = re.compile(rf"(?is)(?:{'|'.join(_LINKS)})(?=\S)")
 _VALUE = re.compile(r"(?P<open>\\{0,15}[\"'`]?)(?P<secret>[^\s\"'`\\<>|&\x00\x1b]+)")
 _QUOTED = re.compile(r"(?P<open>)(?P<secret>[^\"'`\\<>|&\x00\x1b\n]+)")
 _TAIL = RunTail(r"[^\s\"'`\\<>|&\x00\x1b]")
+_LISTED = re.compile(rf"(?:\[|[\])],)\s*[\[(]\s*b?{_QUOTE}\Z")
+"""Before the first of two strings: a list of pairs, as headers are kept."""
 _PASSWORD = re.compile(r"(?i)password\Z")
 _BLOCK = re.compile(r"[|>][+-]?\n")
 _SETTER = re.compile(r"^(?:[\w.]*\.)?(?:set|with|use|add)_?(?=[A-Z])|^[\w.]*\.")
@@ -79,7 +81,8 @@ def decide_link(name: str, lead: str, ahead: str) -> Decision | None:
         return None
     if strength is Strength.NONE or is_placeholder(secret) or is_code(secret) or repeats_name(name, secret):
         return None
-    stated = looks_issued(secret) if strength is Strength.WEAK else _is_stated(name, link, secret)
+    listed = "," in link and strength is Strength.FULL and _LISTED.search(lead[-60:]) is not None
+    stated = looks_issued(secret) if strength is Strength.WEAK else listed or _is_stated(name, link, secret)
     if not stated:
         return None
     whole = found.end() == len(ahead) and secret == found["secret"]
