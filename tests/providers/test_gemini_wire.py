@@ -67,7 +67,7 @@ def test_a_tool_round_is_three_turns_and_the_instructions_stand_apart() -> None:
         tools=(ADD,),
     )
     assert body == {
-        "systemInstruction": {"parts": [{"text": "Be brief."}]},
+        "systemInstruction": {"parts": [{"text": "Be brief."}], "role": "user"},
         "contents": [
             {"role": "user", "parts": [{"text": "hi"}]},
             {
@@ -268,9 +268,9 @@ def test_settings_are_the_generation_config() -> None:
 @pytest.mark.parametrize(
     ("model", "effort", "thinking"),
     [
-        ("gemini-3-pro", "low", {"includeThoughts": True, "thinkingLevel": "low"}),
-        ("gemini-3-pro", "none", {"includeThoughts": True, "thinkingLevel": "minimal"}),
-        ("gemini-flash-latest", "max", {"includeThoughts": True, "thinkingLevel": "high"}),
+        ("gemini-3-pro", "low", {"includeThoughts": True, "thinkingLevel": "LOW"}),
+        ("gemini-3-pro", "none", {"includeThoughts": True, "thinkingLevel": "MINIMAL"}),
+        ("gemini-flash-latest", "max", {"includeThoughts": True, "thinkingLevel": "HIGH"}),
         ("gemini-2.5-flash", "medium", {"includeThoughts": True, "thinkingBudget": 8192}),
         ("gemini-2.5-flash", "none", {"includeThoughts": False, "thinkingBudget": 0}),
         ("gemini-2.5-flash", "max", {"includeThoughts": True, "thinkingBudget": -1}),
@@ -308,7 +308,7 @@ def test_hosted_web_tools_stand_beside_functions_where_the_model_can() -> None:
     hosted = [{"googleSearch": {}}, {"urlContext": {}}]
     assert body_of(native_web_tools=web, model="gemini-2.5-pro")["tools"] == hosted
     body = body_of(native_web_tools=web, tools=(ADD,))
-    assert body["tools"][1:] == hosted
+    assert body["tools"][:2] == hosted
     assert body["toolConfig"] == {"includeServerSideToolInvocations": True}
     with pytest.raises(ConfigurationError, match="cannot have hosted web tools beside other tools"):
         body_of(native_web_tools=web, tools=(ADD,), model="gemini-2.5-pro")
@@ -323,7 +323,7 @@ def test_extra_fields_are_passed_on_and_win() -> None:
     body = body_of(tools=(ADD,), settings=ModelSettings(temperature=0, top_p=0.5, extra=extra))
     assert body["safetySettings"] == []
     assert body["generationConfig"] == {"temperature": 1, "topP": 0.5, "topK": 3}
-    assert [list(tool) for tool in body["tools"]] == [["functionDeclarations"], ["codeExecution"]]
+    assert [list(tool) for tool in body["tools"]] == [["codeExecution"], ["functionDeclarations"]]
     with pytest.raises(ConfigurationError, match="cannot hold 'contents'"):
         body_of(settings=ModelSettings(extra={"contents": []}))
 

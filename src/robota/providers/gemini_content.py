@@ -21,7 +21,7 @@ from robota.providers.gemini_parts import foreign_part_block, text_signature_blo
 from robota.providers.gemini_sources import WebSources
 
 _FILTERS = (
-    "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII",
+    "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "ESCALATION",
     "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION",
 )  # fmt: skip
 _FAILURES = (
@@ -31,6 +31,7 @@ _FAILURES = (
 _STOP_REASONS: dict[str, StopReason] = {
     "STOP": "end_turn",
     "MAX_TOKENS": "max_tokens",
+    "CONTINUATION": "max_tokens",
     **dict.fromkeys(_FILTERS, "content_filter"),
     **dict.fromkeys(_FAILURES, "error"),
 }

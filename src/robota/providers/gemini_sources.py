@@ -36,7 +36,8 @@ class WebSources:
         """A tool call on Google's side, told while it runs."""
         kind = str(call.get("toolType") or "")
         arguments = call.get("args")
-        for query in _texts(arguments, "queries"):
+        single = arguments.get("query") if isinstance(arguments, dict) else None
+        for query in (*_texts(arguments, "queries"), *([single] if isinstance(single, str) else ())):
             self._queries[query] = None  # told by this chunk
         chunks.append(ServerToolChunk(_TOOLS.get(kind, kind.lower() or "server_tool"), arguments))
 

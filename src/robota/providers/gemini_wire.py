@@ -15,7 +15,7 @@ from robota.providers.gemini_turns import TurnDialect, TurnWriter
 _GENERATION = re.compile(r"gemini-(\d+)")
 _MAX_TOOL_SETS = 32
 _MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
-_LEVELS = {"none": "minimal", "off": "minimal", "xhigh": "high", "max": "high"}
+_LEVELS = {"none": "MINIMAL", "off": "MINIMAL", "xhigh": "HIGH", "max": "HIGH"}
 """Efforts that these models know under another name; the others are sent as they are."""
 _BUDGETS = {"none": 0, "off": 0, "minimal": 512, "low": 1024, "medium": 8192, "high": 24576, "xhigh": 24576}
 """Tokens of thinking for the second generation, which has no levels; others choose for themselves."""
@@ -75,7 +75,7 @@ class GeminiEncoder:
                 "ModelSettings.extra cannot hold 'contents'; pass messages in ChatRequest.messages."
             )
         fields: JsonObject = {
-            "systemInstruction": {"parts": instructions} if instructions else None,
+            "systemInstruction": {"parts": instructions, "role": "user"} if instructions else None,
             "toolConfig": _encode_tool_config(request, model),
         }
         fields.update((name, value) for name, value in extra.items() if name != "tools")
@@ -108,7 +108,7 @@ class GeminiEncoder:
         more: list[Json] = [{"googleSearch": {}}] if web.web_search else []
         more += [{"urlContext": {}}] if web.web_fetch else []
         more += request.settings.extra.get("tools") or ()
-        return b",".join(filter(None, (kept[1], *map(encode, more))))
+        return b",".join(filter(None, (*map(encode, more), kept[1])))
 
 
 def _encode_functions(tools: tuple[ToolSchema, ...]) -> bytes:
@@ -146,6 +146,6 @@ def _encode_thinking(settings: ModelSettings, model: GeminiModel) -> JsonObject 
     if not effort:
         return None
     if not model.is_old:
-        return {"includeThoughts": True, "thinkingLevel": _LEVELS.get(effort, effort)}
+        return {"includeThoughts": True, "thinkingLevel": _LEVELS.get(effort, effort.upper())}
     budget = _BUDGETS.get(effort, _OWN_CHOICE)
     return {"includeThoughts": budget != 0, "thinkingBudget": budget}
