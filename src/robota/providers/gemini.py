@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from robota.core.errors import ConfigurationError
+from robota.core.errors import ConfigurationError, NetworkError
 from robota.core.provider import (
     Capabilities,
     ChatRequest,
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from typing import Self
 
     import httpx2
+
+    from robota.providers.gemini_client import OfficialClient
 
 BASE_URL = "https://generativelanguage.googleapis.com"
 API_VERSION = "v1beta"
@@ -46,7 +48,7 @@ class GeminiProvider:
 
     `base_url` may end with a version (`…/v1`), which then wins over `api_version`, and may hold a path, for
     gateways that pass the protocol on. The key travels in a header, never in the URL. `headers` win over
-    ours.
+    ours. A `client` of google-genai is used in place of all these; it stays the caller's to close.
 
     Building one costs nothing: httpx2 and the connections come with the first request. One provider serves
     many runs, in several event loops too; close it with `aclose()` or use it as an async context manager.
@@ -61,6 +63,7 @@ class GeminiProvider:
         name: str = "gemini",
         headers: Mapping[str, str] | None = None,
         transport: httpx2.AsyncBaseTransport | None = None,
+        client: OfficialClient | None = None,
         capabilities: Capabilities | None = None,
         api_version: str = API_VERSION,
     ) -> None:
@@ -73,6 +76,7 @@ class GeminiProvider:
         self._headers = {"x-goog-api-key": key, **own} if key else own
         self._secrets = [key, *(value for header, value in own.items() if _is_secret(header))]
         self._transport = transport
+        self._client = client
         self._root, self._query = _split_base(base_url.strip() or BASE_URL, api_version)
         self._channels: dict[str, GeminiChannel] = {}
         self._encoder = GeminiEncoder(
@@ -84,8 +88,6 @@ class GeminiProvider:
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk, None]:
         """One reply. Native payloads are bytes of JSON, for a journal to embed without encoding them anew."""
-        import httpx2  # noqa: PLC0415 - 74 ms, paid by the first request
-
         model = request.model or self.model
         if not model:
             raise ConfigurationError(
@@ -97,25 +99,45 @@ class GeminiProvider:
             yield NativePayload(
                 kind="request", payload=body, api_surface=API_SURFACE, metadata={"model": model}
             )
-        channel = self._channel(model)
-        response = await channel.post(body, model=model)
-        parts = iterate_body(response)
-        reader = GeminiReader(self.name, want_raw=request.want_raw, secrets=channel.secrets)
+        reader = GeminiReader(self.name, want_raw=request.want_raw, secrets=self._secrets)
+        parts = self._receive(body, model)
         try:
             async for part in parts:
                 for chunk in reader.feed(part):
                     yield chunk
                 if reader.over:
                     break
-        except httpx2.HTTPError as error:
-            reader.cut = channel.translate(error)
+        except NetworkError as error:
+            reader.cut = error
         finally:
             await parts.aclose()
-            await response.aclose()
         for chunk in reader.end():
             yield chunk
         for chunk in reader.finish():
             yield chunk
+
+    def _receive(self, body: bytes, model: str) -> AsyncGenerator[bytes, None]:
+        """The bytes of the reply."""
+        if self._client is None:
+            return self._receive_directly(body, model)
+        from robota.providers.gemini_client import stream_through  # noqa: PLC0415 - few hand in a client
+
+        return stream_through(self._client, body, model, self.name)
+
+    async def _receive_directly(self, body: bytes, model: str) -> AsyncGenerator[bytes, None]:
+        import httpx2  # noqa: PLC0415 - 74 ms, paid by the first request
+
+        channel = self._channel(model)
+        response = await channel.post(body, model=model)
+        parts = iterate_body(response)
+        try:
+            async for part in parts:
+                yield part
+        except httpx2.HTTPError as error:
+            raise channel.translate(error) from error
+        finally:
+            await parts.aclose()
+            await response.aclose()
 
     def _channel(self, model: str) -> GeminiChannel:
         """The way to a model: it is part of the address."""

@@ -1,0 +1,127 @@
+"""Requests through the official `google-genai` client: for Vertex AI, its credentials and its settings.
+
+The client gets the request that we would send, as its own types, and its replies are read as events of the
+wire, so both ways give the same chunks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Mapping
+from contextlib import suppress
+from importlib import import_module
+from typing import Protocol
+
+from robota.core.errors import (
+    AuthenticationError,
+    ConfigurationError,
+    NetworkError,
+    RobotaError,
+    describe_exception,
+)
+from robota.core.jsontext import decode, encode
+from robota.core.messages import JsonObject
+from robota.providers.gemini_errors import describe_google_refusal
+from robota.providers.http_errors import Refusal, describe_failure
+
+_OWN_FIELDS = {"sdk_http_response", "parsed", "automatic_function_calling_history"}
+"""What the client adds to a reply."""
+
+
+class _Reply(Protocol):
+    def model_dump_json(self, *, exclude_none: bool, by_alias: bool, exclude: set[str]) -> str: ...
+
+
+class _Models(Protocol):
+    def generate_content_stream(
+        self, *, model: str, contents: object, config: object
+    ) -> Awaitable[AsyncGenerator[_Reply, None]]: ...
+
+
+class _AsyncSide(Protocol):
+    @property
+    def models(self) -> _Models: ...
+
+
+class OfficialClient(Protocol):
+    """A `google.genai.Client`, as far as it is used."""
+
+    @property
+    def aio(self) -> _AsyncSide: ...
+
+
+async def stream_through(
+    client: OfficialClient, body: bytes, model: str, provider: str
+) -> AsyncGenerator[bytes, None]:
+    """The reply as Server-Sent Events; failures as our errors."""
+    import httpx2  # noqa: PLC0415 - google-genai has loaded it
+
+    refused: type[Exception] = import_module("google.genai.errors").APIError
+    contents, config = _translate(decode(body), provider)
+    try:
+        replies = await client.aio.models.generate_content_stream(
+            model=model, contents=contents, config=config
+        )
+        try:
+            async for reply in replies:
+                text = reply.model_dump_json(exclude_none=True, by_alias=True, exclude=_OWN_FIELDS)
+                yield b"data: %b\n\n" % text.encode()
+        finally:
+            with suppress(refused, httpx2.HTTPError):
+                await _abandon(replies)
+    except refused as error:
+        raise _describe_refusal(error, model, provider) from error
+    except httpx2.HTTPError as error:
+        raise describe_failure(error, provider, "the client's address") from error
+    except Exception as error:  # its credentials, another HTTP library, half an event
+        raise _describe_failure(error, provider) from error
+
+
+async def _abandon(replies: AsyncGenerator[_Reply, None]) -> None:
+    """Close what is left of a reply: `aclose()` would not reach the generator that holds the connection."""
+    import anyio  # noqa: PLC0415 - httpx2 has loaded it
+
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        async for _ in replies:
+            pass
+
+
+def _translate(body: JsonObject, provider: str) -> tuple[object, object]:
+    """The request in the client's types, which alone read base64 as such."""
+    from pydantic import ValidationError  # noqa: PLC0415 - google-genai has loaded it
+
+    types = import_module("google.genai.types")
+    fields = {name: value for name, value in body.items() if name not in ("contents", "generationConfig")}
+    fields |= body.get("generationConfig", {})
+    fields["automaticFunctionCalling"] = {"disable": True}  # or it would look for functions to run
+    try:
+        contents = [types.Content.model_validate_json(encode(content)) for content in body["contents"]]
+        return contents, types.GenerateContentConfig.model_validate_json(encode(fields))
+    except ValidationError as error:
+        problem = error.errors()[0]
+        place = ".".join(map(str, problem["loc"]))
+        raise ConfigurationError(
+            f"The client of provider {provider!r} does not take {place} ({problem['msg']}); "
+            "check ModelSettings.extra or install a newer google-genai."
+        ) from error
+
+
+def _describe_failure(error: Exception, provider: str) -> RobotaError:
+    said = describe_exception(error)
+    if type(error).__module__.startswith("google.auth"):
+        return AuthenticationError(
+            f"The client of provider {provider!r} has no valid credentials ({said}); sign in again.",
+            provider=provider,
+        )
+    return NetworkError(
+        f"The client of provider {provider!r} broke off ({said}); try again.", provider=provider
+    )
+
+
+def _describe_refusal(error: Exception, model: str, provider: str) -> RobotaError:
+    status = getattr(error, "code", None)
+    headers: Mapping[str, str] = getattr(getattr(error, "response", None), "headers", None) or {}
+    body = encode(getattr(error, "details", None))
+    named = {str(name).lower(): str(value) for name, value in headers.items()}
+    refusal = Refusal(status if isinstance(status, int) else 0, named, body, model, f"model {model}")
+    return describe_google_refusal(refusal, provider, ("the client's own",))

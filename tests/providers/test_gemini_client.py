@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from tests.providers.loopback import Loopback, Reply
+
+from robota.core.errors import (
+    AuthenticationError,
+    ConfigurationError,
+    NetworkError,
+    ProviderError,
+    RateLimitError,
+    RobotaError,
+)
+from robota.core.jsontext import encode
+from robota.core.messages import (
+    AssistantMessage,
+    ImagePart,
+    SystemMessage,
+    TextPart,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from robota.core.provider import ChatRequest, Chunk, ModelSettings, TextChunk, ToolSchema
+from robota.providers.gemini import GeminiProvider
+from robota.providers.gemini_parts import thought_block
+
+genai = pytest.importorskip("google.genai")
+pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("default")]
+
+ADD = ToolSchema("add", "Adds.", {"type": "object", "properties": {"a": {"type": "integer"}}})
+HISTORY = (
+    SystemMessage("Be brief."),
+    UserMessage("hi", (TextPart("hi"), ImagePart("aW1n", "image/png"))),
+    AssistantMessage(
+        "Let me.", (ToolCall("c1", "add", '{"a":1}', "c2ln"),), reasoning=(thought_block("Hm.", "dGg="),)
+    ),
+    ToolMessage("2", "c1", "add"),
+    UserMessage("And?"),
+)
+SETTINGS = ModelSettings(temperature=0.5, max_tokens=100, stop=("END",), effort="low", tool_choice="add")
+
+
+def event(*parts: dict[str, Any], **fields: Any) -> bytes:
+    return b"data: %b\r\n\r\n" % encode(
+        {"candidates": [{"content": {"parts": list(parts), "role": "model"}, "index": 0, **fields}]}
+    )
+
+
+REPLY = Reply(
+    [
+        event({"text": "Hm", "thought": True}),
+        event({"text": "żółw"}),
+        event({"functionCall": {"id": "c1", "name": "add", "args": {"a": 1}}, "thoughtSignature": "c2ln"}),
+        event({"text": ""}, finishReason="STOP"),
+    ]
+)
+
+
+@asynccontextmanager
+async def serve(*replies: Reply) -> AsyncIterator[tuple[GeminiProvider, GeminiProvider, Loopback]]:
+    """A provider with the official client, one without, and the server of both."""
+    async with Loopback(*replies) as server:
+        options = {"base_url": server.origin, "api_version": "v1beta"}
+        client = genai.Client(api_key="k", http_options=options)
+        async with GeminiProvider("k", server.origin, "gemini-3-pro") as direct:
+            yield GeminiProvider(model="gemini-3-pro", client=client), direct, server
+        await client.aio.aclose()
+
+
+def ask(**fields: Any) -> ChatRequest:
+    return ChatRequest(**{"model": "", "messages": HISTORY, "tools": (ADD,), "settings": SETTINGS, **fields})
+
+
+async def listen(provider: GeminiProvider, heard: list[Chunk] | None = None, **fields: Any) -> list[Chunk]:
+    heard = [] if heard is None else heard
+    async for chunk in provider.stream(ask(**fields)):
+        heard.append(chunk)
+    return heard
+
+
+def camel(value: Any, key: str = "") -> Any:
+    """The client mixes two spellings, which mean the same to the service."""
+    if isinstance(value, list):
+        return [camel(item) for item in value]
+    if not isinstance(value, dict) or key.endswith("Schema"):
+        return value
+    spelled = {name.split("_")[0] + "".join(map(str.title, name.split("_")[1:])): name for name in value}
+    return {new: camel(value[old], new) for new, old in spelled.items()}
+
+
+async def test_both_ways_send_the_same_and_hear_the_same() -> None:
+    async with serve(REPLY, REPLY) as (official, direct, server):
+        chunks = await listen(official)
+        assert chunks == await listen(direct)
+        theirs, ours = server.requests
+        assert theirs.path == ours.path
+        assert camel(theirs.json) == ours.json
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [(400, ProviderError), (403, AuthenticationError), (429, RateLimitError), (503, ProviderError)],
+)
+async def test_a_refusal_is_the_error_of_its_kind(status: int, expected: type[RobotaError]) -> None:
+    body = encode({"error": {"code": status, "message": "Said no.", "status": "X"}})
+    async with serve(Reply([body], status, {"content-type": "application/json"})) as (official, _, _server):
+        with pytest.raises(expected, match=r"Said no") as caught:
+            await listen(official)
+        assert type(caught.value) is expected
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        Reply([event({"text": "Hel"})], cut=True),
+        Reply([event({"text": "Hel"})]),
+        Reply([event({"text": "Hel"}), event({"text": "lo"})[:-20]]),
+    ],
+)
+async def test_a_cut_is_a_network_error_after_the_text(broken: Reply) -> None:
+    async with serve(broken) as (official, _, _server):
+        heard: list[Chunk] = []
+        with pytest.raises(NetworkError):
+            await listen(official, heard)
+        assert heard == [TextChunk("Hel")]
+
+
+async def test_an_error_in_the_stream_is_told_after_the_text() -> None:
+    overloaded = {"error": {"code": 503, "message": "Overloaded.", "status": "UNAVAILABLE"}}
+    async with serve(Reply([event({"text": "Hel"}), b"data: %b\n\n" % encode(overloaded)])) as (
+        official,
+        _,
+        _s,
+    ):
+        heard: list[Chunk] = []
+        with pytest.raises(ProviderError, match="Overloaded") as caught:
+            await listen(official, heard)
+        assert (heard, caught.value.status) == ([TextChunk("Hel")], 503)
+
+
+async def test_cancelling_closes_the_connection() -> None:
+    async with serve(Reply([event({"text": "Hel"})], hang=True)) as (official, _, server):
+        came = asyncio.Event()
+
+        async def read() -> None:
+            async for _chunk in official.stream(ask()):
+                came.set()
+
+        task = asyncio.ensure_future(read())
+        await asyncio.wait_for(came.wait(), 5)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.wait_for(server.hung_up.wait(), 5)
+
+
+async def test_credentials_that_fail_are_told() -> None:
+    from google.auth.exceptions import RefreshError
+
+    class Refusing:
+        async def generate_content_stream(self, **_: object) -> Any:
+            raise RefreshError("expired")
+
+        aio = property(lambda self: self)
+        models = property(lambda self: self)
+
+    with pytest.raises(AuthenticationError, match="no valid credentials"):
+        await listen(GeminiProvider(model="m", client=Refusing()))
+
+
+async def test_leaving_early_closes_the_connection() -> None:
+    async with serve(Reply([event({"text": "Hel"})], hang=True)) as (official, _, server):
+        stream = official.stream(ask())
+        await anext(stream)
+        await stream.aclose()
+        await asyncio.wait_for(server.hung_up.wait(), 5)
+
+
+async def test_a_field_the_client_does_not_know_is_named() -> None:
+    async with serve() as (official, _, server):
+        with pytest.raises(ConfigurationError, match="does not take newField"):
+            await listen(official, settings=ModelSettings(extra={"newField": 1}))
+        assert server.connections == 0
