@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from robota.core.provider import (
     NativeWebTool,
     assert_native_web_tools_available,
 )
+from robota.providers.anthropic_client import OfficialChannel, OfficialClient, OfficialReply
 from robota.providers.anthropic_reply import API_SURFACE, MessageReader
 from robota.providers.anthropic_wire import MessagesEncoder, WireOptions
 from robota.providers.http import HttpChannel, iterate_body
@@ -46,7 +47,8 @@ class AnthropicProvider:
     Without `api_key` the variable ANTHROPIC_API_KEY is read, but only for Anthropic's own address: no other
     host gets a key that was not meant for it. `base_url` may end in `/v1` or not. `headers` win over ours; an
     older `anthropic-version` among them brings `temperature` and `top_p` back, which are not sent otherwise.
-    `prompt_caching=False` leaves the cache marks out, for endpoints that refuse them.
+    `prompt_caching=False` leaves the cache marks out, for endpoints that refuse them. `client` is an
+    `anthropic.AsyncAnthropic` or one of its relatives for other clouds, which then signs and sends for us.
 
     Building one costs nothing: httpx2 and the connections come with the first request. One provider serves
     many runs, in several event loops too; close it with `aclose()` or use it as an async context manager.
@@ -58,6 +60,7 @@ class AnthropicProvider:
         base_url: str = API_URL,
         model: str | None = None,
         *,
+        client: OfficialClient | None = None,
         name: str = "anthropic",
         headers: Mapping[str, str] | None = None,
         transport: httpx2.AsyncBaseTransport | None = None,
@@ -68,18 +71,11 @@ class AnthropicProvider:
         self.model = model
         """Used by requests that name none."""
         self.capabilities = capabilities
-        address = base_url.strip()
-        key = (api_key or "").strip()
-        if not key and address == API_URL:
-            key = os.environ.get(KEY_VARIABLE, "").strip()
         own = {header.lower(): value for header, value in (headers or {}).items()}
-        ours = {"anthropic-version": API_VERSION, **({"authorization": f"Bearer {key}"} if key else {})}
-        self._channel = HttpChannel(
-            _endpoint(address),
-            {**ours, **own},
-            provider=name,
-            secrets=[key, *(value for header, value in own.items() if _is_secret(header))],
-            transport=transport,
+        self._channel = (
+            _open_channel(api_key, base_url.strip(), own, name, transport)
+            if client is None
+            else _wrap_client(client, name, others=(api_key, own, transport))
         )
         self._encoder = MessagesEncoder(
             WireOptions(
@@ -108,7 +104,7 @@ class AnthropicProvider:
             request_id=response.headers.get("request-id"),
             secrets=self._channel.secrets,
         )
-        parts = iterate_body(response)
+        parts = response.parts() if isinstance(response, OfficialReply) else iterate_body(response)
         try:
             async for part in parts:
                 for chunk in reader.feed(part):
@@ -165,6 +161,31 @@ def explain_refusal(error: ProviderError, model: str) -> RobotaError:
         status=error.status,
         request_id=error.request_id,
     )
+
+
+def _open_channel(
+    api_key: str | None,
+    address: str,
+    own: Mapping[str, str],
+    name: str,
+    transport: httpx2.AsyncBaseTransport | None,
+) -> HttpChannel | OfficialChannel:
+    key = (api_key or "").strip()
+    if not key and address == API_URL:
+        key = os.environ.get(KEY_VARIABLE, "").strip()
+    ours = {"anthropic-version": API_VERSION, **({"authorization": f"Bearer {key}"} if key else {})}
+    secrets = [key, *(value for header, value in own.items() if _is_secret(header))]
+    return HttpChannel(
+        _endpoint(address), {**ours, **own}, provider=name, secrets=secrets, transport=transport
+    )
+
+
+def _wrap_client(client: OfficialClient, name: str, *, others: Sequence[object]) -> OfficialChannel:
+    if any(others):
+        raise ConfigurationError(
+            f"Provider {name!r} got a client and api_key, headers or transport; give these to the client."
+        )
+    return OfficialChannel(client, provider=name)
 
 
 async def _drain(parts: AsyncGenerator[bytes, None]) -> None:

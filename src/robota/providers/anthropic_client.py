@@ -1,0 +1,131 @@
+"""Requests through Anthropic's own client object, for Bedrock, Vertex, Foundry and custom authentication.
+
+The client signs, routes and sends; request bodies and the reading of replies stay ours. Its events come back
+as an event stream, so that both ways meet in the same reader. It retries nothing here: retries are shown to
+the listener, which a client cannot do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Mapping
+from importlib import import_module
+from typing import Protocol
+
+from robota.core.errors import ConfigurationError, NetworkError, ProviderError, RobotaError
+from robota.core.jsontext import decode, encode
+from robota.core.messages import Json, JsonObject
+from robota.providers.http_errors import Refusal, describe_error_event, describe_failure, describe_refusal
+
+
+class _Event(Protocol):
+    def to_json(self, *, indent: int | None) -> str: ...
+
+
+class _Response(Protocol):
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+
+
+class _Stream(AsyncIterable[_Event], Protocol):
+    @property
+    def response(self) -> _Response: ...
+
+    async def close(self) -> None: ...
+
+
+class _Resource(Protocol):
+    @property
+    def create(self) -> Callable[..., Awaitable[_Stream]]: ...
+
+
+class OfficialClient(Protocol):
+    """What is used of `anthropic.AsyncAnthropic`; its relatives for other clouds have it too."""
+
+    @property
+    def messages(self) -> _Resource: ...
+
+    @property
+    def base_url(self) -> object: ...
+
+    def with_options(self, *, max_retries: int) -> OfficialClient: ...
+
+
+class OfficialReply:
+    """A reply that is under way."""
+
+    def __init__(self, stream: _Stream, channel: OfficialChannel) -> None:
+        self.headers = stream.response.headers
+        self._stream = stream
+        self._channel = channel
+
+    async def parts(self) -> AsyncGenerator[bytes, None]:
+        try:
+            async for event in self._stream:
+                yield b"data: %b\n\n" % event.to_json(indent=None).encode()
+        except self._channel.errors as error:
+            raise self._channel.explain(error, "") from error
+        except ValueError as error:  # the client's JSON decoder
+            raise self._channel.refuse(error) from error
+
+    async def aclose(self) -> None:
+        await self._stream.close()
+
+
+class OfficialChannel:
+    """The way through a client. It belongs to the caller, so it is not closed here."""
+
+    secrets: tuple[str, ...] = ()
+
+    def __init__(self, client: OfficialClient, *, provider: str) -> None:
+        self._client = client.with_options(max_retries=0)
+        self._provider = provider
+
+    @property
+    def errors(self) -> type[Exception]:
+        """The root of the client's own errors."""
+        root: type[Exception] = import_module(
+            "anthropic"
+        ).AnthropicError  # whoever has a client has it loaded
+        return root
+
+    async def post(self, body: bytes, *, model: str = "") -> OfficialReply:
+        fields: JsonObject = decode(body)
+        named = {name: fields.pop(name) for name in ("model", "max_tokens", "messages", "stream")}
+        try:
+            stream = await self._client.messages.create(**named, extra_body=fields)
+        except self.errors as error:
+            raise self.explain(error, model) from error
+        return OfficialReply(stream, self)
+
+    def translate(self, error: Exception) -> NetworkError:
+        return describe_failure(error, self._provider, str(self._client.base_url), self.secrets)
+
+    def explain(self, error: Exception, model: str) -> RobotaError:
+        """An error of the client as one of ours."""
+        status = getattr(error, "status_code", None)
+        if status is None:
+            cause = error.__cause__
+            if cause is None:
+                return ConfigurationError(
+                    f"The client of provider {self._provider!r} cannot be used: {error}"
+                )
+            return self.translate(cause if isinstance(cause, Exception) else error)
+        body: Json = getattr(error, "body", None)
+        response = getattr(error, "response", None)
+        headers = {name.lower(): value for name, value in getattr(response, "headers", {}).items()}
+        if status < 300:  # told inside a reply that had begun well
+            said = body.get("error") or body if isinstance(body, dict) else str(error)
+            return describe_error_event(said, self._provider, request_id=headers.get("request-id"))
+        text = body.encode() if isinstance(body, str) else encode(body)
+        refusal = Refusal(status, headers, text, model, str(self._client.base_url))
+        return describe_refusal(refusal, self._provider, ("client",))
+
+    def refuse(self, error: ValueError) -> ProviderError:
+        return ProviderError(
+            f"{self._provider} sent something that is no Messages reply ({error}); check its base URL.",
+            provider=self._provider,
+            status=200,
+        )
+
+    async def aclose(self) -> None:
+        """Nothing of ours is open."""
