@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Literal
 
 from robota.core.errors import ConfigurationError
 from robota.core.provider import Capabilities, ChatRequest, Chunk
+from robota.providers.http import HttpChannel
 from robota.providers.openai_compatible import OpenAICompatibleProvider
-from robota.providers.responses_provider import ResponsesProvider
+from robota.providers.responses_client import ClientChannel, OfficialClient
+from robota.providers.responses_provider import ResponsesProvider, open_channel
 
 if TYPE_CHECKING:
     from typing import Self
@@ -26,7 +28,8 @@ class OpenAIProvider:
 
     Without an `api_key` the one in `OPENAI_API_KEY` is used, but never for a custom `base_url`: a key goes to
     the service it belongs to. A custom `base_url` means Chat Completions unless `api` says otherwise; what
-    such an endpoint takes is for `capabilities` to say. There is no default model.
+    such an endpoint takes is for `capabilities` to say. There is no default model. `client` is an
+    `AsyncOpenAI` or a relative of it (Azure, own authentication); it stays the caller's to close.
 
     With `strict_tools` the service keeps the model to the tools' schemas: objects are closed, optional fields
     become nullable on the wire, and the nulls are taken out of the calls again. Schemas that cannot be closed
@@ -42,6 +45,7 @@ class OpenAIProvider:
         model: str | None = None,
         *,
         api: Literal["responses", "chat"] | None = None,
+        client: OfficialClient | None = None,
         name: str = "openai",
         headers: Mapping[str, str] | None = None,
         transport: httpx2.AsyncBaseTransport | None = None,
@@ -51,28 +55,35 @@ class OpenAIProvider:
     ) -> None:
         address = (base_url or "").strip() or BASE_URL
         custom = address.rstrip("/") != BASE_URL
-        if api_key is None and not custom:
-            api_key = os.environ.get(KEY_VARIABLE)
-        self._wire: OpenAICompatibleProvider | ResponsesProvider
-        if api == "responses" or (api is None and not custom):
-            self._wire = ResponsesProvider(
-                api_key, address, model, name=name, headers=headers, transport=transport,
-                capabilities=capabilities, strict_tools=strict_tools, reasoning_summary=reasoning_summary,
-            )  # fmt: skip
-            return
-        if strict_tools:
+        if api is None:
+            api = "chat" if custom else "responses"
+        if client is not None and (api_key or base_url or headers or transport or api == "chat"):
+            raise ConfigurationError(
+                "A client brings its own key, address, headers and transport, and speaks the Responses API; "
+                "leave these arguments out."
+            )
+        if strict_tools and api == "chat":
             raise ConfigurationError(
                 "strict_tools needs the Responses API; if your endpoint speaks it, pass api='responses'."
             )
-        self._wire = OpenAICompatibleProvider(
-            api_key,
-            address,
-            model,
-            name=name,
-            headers=headers,
-            transport=transport,
-            capabilities=capabilities,
-        )
+        if api_key is None and not custom:
+            api_key = os.environ.get(KEY_VARIABLE)
+        self._wire: OpenAICompatibleProvider | ResponsesProvider
+        if api == "chat":
+            self._wire = OpenAICompatibleProvider(
+                api_key, address, model, name=name, headers=headers, transport=transport,
+                capabilities=capabilities,
+            )  # fmt: skip
+            return
+        channel: ClientChannel | HttpChannel
+        if client is not None:
+            channel = ClientChannel(client, provider=name)
+        else:
+            channel = open_channel(api_key, address, provider=name, headers=headers, transport=transport)
+        self._wire = ResponsesProvider(
+            channel, model, capabilities=capabilities, strict_tools=strict_tools,
+            reasoning_summary=reasoning_summary,
+        )  # fmt: skip
 
     @property
     def name(self) -> str:

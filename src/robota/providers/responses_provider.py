@@ -15,6 +15,7 @@ from robota.core.provider import (
     assert_native_web_tools_available,
 )
 from robota.providers.http import HttpChannel, iterate_body
+from robota.providers.responses_client import ClientChannel
 from robota.providers.responses_items import ItemDialect
 from robota.providers.responses_reply import API_SURFACE, ResponsesReader
 from robota.providers.responses_wire import ResponsesEncoder
@@ -35,37 +36,22 @@ _SECRET_WORDS = ("authorization", "key", "token", "secret", "cookie")
 
 
 class ResponsesProvider:
-    """A model behind `{base_url}/responses`. See `robota.providers.openai.OpenAIProvider`."""
+    """A model behind a Responses endpoint. See `robota.providers.openai.OpenAIProvider`."""
 
     def __init__(
         self,
-        api_key: str | None,
-        base_url: str,
+        channel: HttpChannel | ClientChannel,
         model: str | None = None,
         *,
-        name: str = "openai",
-        headers: Mapping[str, str] | None = None,
-        transport: httpx2.AsyncBaseTransport | None = None,
         capabilities: Capabilities | None = None,
         strict_tools: bool = False,
         reasoning_summary: str | None = None,
     ) -> None:
-        self.name = name
+        self.name = channel.provider
         self.model = model
         self.capabilities = CAPABILITIES if capabilities is None else capabilities
         self._strict_tools = strict_tools
-        own = {} if headers is None else dict(headers)
-        key = (api_key or "").strip()
-        secrets = [
-            value for header, value in own.items() if any(word in header.lower() for word in _SECRET_WORDS)
-        ]
-        self._channel = HttpChannel(
-            _endpoint(base_url.strip()),
-            {"authorization": f"Bearer {key}", **own} if key else own,
-            provider=name,
-            secrets=[key, *secrets],
-            transport=transport,
-        )
+        self._channel = channel
         dialect = ItemDialect(images=self.capabilities.vision, files=self.capabilities.files)
         self._encoder = ResponsesEncoder(
             dialect, strict_tools=strict_tools, reasoning_summary=reasoning_summary
@@ -124,6 +110,27 @@ async def _drain(parts: AsyncGenerator[bytes, None]) -> None:
     with anyio.move_on_after(DRAIN_SECONDS):
         async for _ in parts:
             pass
+
+
+def open_channel(
+    api_key: str | None,
+    base_url: str,
+    *,
+    provider: str,
+    headers: Mapping[str, str] | None = None,
+    transport: httpx2.AsyncBaseTransport | None = None,
+) -> HttpChannel:
+    """The direct way to `{base_url}/responses`."""
+    own = {} if headers is None else dict(headers)
+    key = (api_key or "").strip()
+    secrets = [value for name, value in own.items() if any(word in name.lower() for word in _SECRET_WORDS)]
+    return HttpChannel(
+        _endpoint(base_url.strip()),
+        {"authorization": f"Bearer {key}", **own} if key else own,
+        provider=provider,
+        secrets=[key, *secrets],
+        transport=transport,
+    )
 
 
 def _endpoint(base_url: str) -> str:
