@@ -57,6 +57,7 @@ from robota.sessions.redaction import Redactor
 from robota.sessions.stream_run import StreamPiece
 from robota.sessions.stream_writer import StreamWriter
 
+OWN_FIELDS = {"id", "timestamp"}
 RESTARTS = ("history_cleared", "session_resumed")
 """Records after which the running checksum of the history begins anew."""
 
@@ -191,7 +192,9 @@ class FileSessionLogger:
         }
         if extra is None:
             self._tools = event.tools
-        self.journal.write("provider_request", self.frame(event.round), fields)
+        given = extra is not None or not same or event.options is not None
+        write = self.journal.write if given else self.journal.write_clean
+        write("provider_request", self.frame(event.round), fields)
 
     def take_response(self, event: ProviderResponseRaw) -> None:
         self.end_run()
@@ -230,7 +233,16 @@ class FileSessionLogger:
         self, record: str, frame: bytes, message: Message, written: Message | JsonObject, **more: Json
     ) -> None:
         self._history_crc = crc32(message.id.encode(), self._history_crc)
-        self.journal.write(record, frame, {"message": written, **more})
+        write = self.journal.write_clean if self.is_clean(written) else self.journal.write
+        write(record, frame, {"message": written, **more})
+
+    def is_clean(self, written: Message | JsonObject) -> bool:
+        """Whether a message is known to be without secrets, by what its stream or its result has shown."""
+        if isinstance(written, dict):
+            return written.keys() <= OWN_FIELDS
+        if not isinstance(written, AssistantMessage) or not self.stream.has_written(written.content):
+            return False
+        return self.journal.is_clean((written.tool_calls, written.reasoning, written.metadata))
 
     def take_batch(self, event: ToolBatchStarted) -> None:
         self.end_run()

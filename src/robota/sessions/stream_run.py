@@ -30,7 +30,10 @@ _NATIVE_KINDS = {"stream_event": NATIVE_EVENT, "response": NATIVE_RESPONSE, "req
 class StreamRun:
     """The pieces of one reply that are not written yet."""
 
-    __slots__ = ("_channels", "_natives", "_redactor", "_shown", "_surface", "pieces", "texts_written")
+    __slots__ = (
+        "_changed", "_channels", "_natives", "_redactor", "_shown", "_surface", "letters_written", "pieces",
+        "texts_written",
+    )  # fmt: skip
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
@@ -40,13 +43,20 @@ class StreamRun:
         self._shown: list[str | None] = []
         """What may be written of the first pieces; `None` while that is not clear."""
         self.pieces: list[StreamPiece] = []
+        self._changed = False
+        self.letters_written = 0
         self.texts_written = 0
-        """Text pieces of this reply that are in the journal."""
+        """Text pieces of this reply that are in the journal, and their letters."""
 
     def begin_reply(self) -> None:
         self._channels.clear()
         self._surface = None
-        self.texts_written = 0
+        self._changed = False
+        self.texts_written = self.letters_written = 0
+
+    def has_written(self, content: str) -> bool:
+        """Whether the text of the reply stands in the journal word for word: then it holds no secret."""
+        return not self._changed and not self.pieces and self.letters_written == len(content)
 
     def take(self, *, final: bool) -> dict[str, Json] | None:
         """The fields of the next record, with everything that may be written now; `None` for nothing."""
@@ -92,6 +102,9 @@ class StreamRun:
             if type(piece) is TextDelta:
                 texts.append(text)
                 self.texts_written += 1
+                self.letters_written += len(text)
+                if text != piece.text:
+                    self._changed = True
                 if piece.raw is None:
                     kinds.append(TEXT)
                 else:

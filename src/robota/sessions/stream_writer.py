@@ -33,6 +33,10 @@ class StreamWriter:
     def begin_reply(self) -> None:
         self._stream.begin_reply()
 
+    def has_written(self, content: str) -> bool:
+        """Whether the text of the reply stands in the journal word for word."""
+        return self._stream.has_written(content)
+
     def add(self, piece: StreamPiece, run: int) -> None:
         """Take a piece of the reply in the run of that number."""
         if type(piece) is TextDelta:
