@@ -53,14 +53,14 @@ class GeminiContent(ReplyContent):
         self._server_parts: list[ReasoningBlock] = []
         self._whole_calls: list[ToolCall] = []
         self._sources = WebSources()
+        self._last_usage: Json = None
+        """Every event counts anew what came so far; the last count stands."""
 
     def read(self, reply: JsonObject, raw: bytes | None, chunks: list[Chunk]) -> bytes | None:
         """Add the object's chunks. The raw bytes go with its first text; without one they are returned."""
         if not self._announced:
             self._announce(reply, chunks)
-        usage = reply.get("usageMetadata")
-        if usage:
-            self._read_usage(usage)
+        self._last_usage = reply.get("usageMetadata") or self._last_usage
         candidates = reply.get("candidates")
         if not isinstance(candidates, list) or not candidates or not isinstance(candidates[0], dict):
             self._read_feedback(reply.get("promptFeedback"))
@@ -93,8 +93,8 @@ class GeminiContent(ReplyContent):
         provenance = self._sources.provenance
         if provenance:
             chunks.append(MetadataChunk({"provenance": provenance}))
-        if self._usage is not None:
-            chunks.append(self._usage)
+        if isinstance(self._last_usage, dict):
+            chunks.append(_read_usage(self._last_usage))
         chunks.append(StopChunk(reason, f"{word}: {self._detail}" if self._detail else word))
         return chunks
 
@@ -153,24 +153,24 @@ class GeminiContent(ReplyContent):
             self.finish_reason = str(feedback["blockReason"])
             self._detail = str(feedback.get("blockReasonMessage") or "")
 
-    def _read_usage(self, usage: Json) -> None:
-        """Thinking and what hosted tools read are counted apart by this API. The last report stands."""
-        if isinstance(usage, dict):
-            thoughts = _count(usage, "thoughtsTokenCount")
-            self._usage = TokenUsage(
-                _count(usage, "promptTokenCount") + _count(usage, "toolUsePromptTokenCount"),
-                _count(usage, "candidatesTokenCount") + thoughts,
-                _count(usage, "cachedContentTokenCount"),
-                0,
-                thoughts,
-            )
-
     def _announce(self, reply: JsonObject, chunks: list[Chunk]) -> None:
         values = {"model": reply.get("modelVersion"), "responseId": reply.get("responseId")}
         values = {name: value for name, value in values.items() if value and isinstance(value, str)}
         if values:
             self._announced = True
             chunks.append(MetadataChunk(values))
+
+
+def _read_usage(usage: JsonObject) -> TokenUsage:
+    """Thinking, and what hosted tools read, are counted apart by this API."""
+    thoughts = _count(usage, "thoughtsTokenCount")
+    return TokenUsage(
+        _count(usage, "promptTokenCount") + _count(usage, "toolUsePromptTokenCount"),
+        _count(usage, "candidatesTokenCount") + thoughts,
+        _count(usage, "cachedContentTokenCount"),
+        0,
+        thoughts,
+    )
 
 
 def _count(record: JsonObject, name: str) -> int:

@@ -2,7 +2,7 @@
 
 The API wants the first and the last turn from the user, calls right after a user's turn, and for each call
 one response right after it. So a group is encoded with a look at the message before it. A fragment either
-opens a turn, which closes the one before, or adds parts to it; `join` closes the last. Placeholders stand in
+opens a turn, which closes the one before, or adds parts to it; `write` closes the last. Placeholders stand in
 for what a shortened history lacks; the history itself is never changed.
 """
 
@@ -50,8 +50,8 @@ class TurnWriter:
         self._dialect = dialect
         self._next = 0
 
-    def write(self, history: EncodedHistory | None) -> bytes:
-        """The contents of the request, without the brackets around them."""
+    def write(self, history: EncodedHistory | None) -> list[bytes]:
+        """The contents of the request in pieces, without the brackets around them."""
         if history is not None:
             fragments = history.fragments(self._dialect, len(self._messages), self.encode_group)
         else:
@@ -59,7 +59,7 @@ class TurnWriter:
         pieces = [*fragments, self._ending(), b"]}"]
         first = next(at for at, piece in enumerate(pieces) if piece)
         pieces[first] = pieces[first][len(_CLOSE) :]
-        return b"".join(pieces)
+        return pieces
 
     def instructions(self) -> list[JsonObject]:
         """The system messages before the first turn."""

@@ -60,7 +60,7 @@ class GeminiEncoder:
         writer = TurnWriter(request.messages, dialect)
         fields = self._fields(request, known, writer.instructions())
         tools = self._encode_tools(request)
-        pieces = [b'{"contents":[', writer.write(request.history), b"]"]
+        pieces = [b'{"contents":[', *writer.write(request.history), b"]"]
         if fields:
             pieces += (b",", encode(fields)[1:-1])
         if tools:
