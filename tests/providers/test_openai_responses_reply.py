@@ -84,14 +84,14 @@ def calls_in(chunks: Sequence[Chunk]) -> list[ToolCall]:
 # --- a whole reply ---------------------------------------------------------------------------------------
 
 USAGE = {
-    "input_tokens": 10, "input_tokens_details": {"cached_tokens": 4},
+    "input_tokens": 10, "input_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 3},
     "output_tokens": 5, "output_tokens_details": {"reasoning_tokens": 2}, "total_tokens": 15,
 }  # fmt: skip
 
 
 def test_a_reply_is_text_then_usage_then_the_reason_to_stop() -> None:
     assert read(text_delta("Hel"), text_delta("lo"), response(usage=USAGE)) == [
-        TextChunk("Hel"), TextChunk("lo"), TokenUsage(10, 5, 4, 0, 2), StopChunk("end_turn", "completed"),
+        TextChunk("Hel"), TextChunk("lo"), TokenUsage(10, 5, 4, 3, 2), StopChunk("end_turn", "completed"),
     ]  # fmt: skip
 
 
@@ -196,6 +196,11 @@ def test_a_web_search_is_told_with_its_query_and_the_text_with_its_sources() -> 
         MetadataChunk({"citations": [{"url": "https://a.org", "title": "A"}]}),
         StopChunk("end_turn", "completed"),
     ]
+
+
+def test_the_phase_of_the_last_message_is_kept() -> None:
+    items = [{**message_item(output_text(phase)), "phase": phase} for phase in ("commentary", "final_answer")]
+    assert MetadataChunk({"phase": "final_answer"}) in read(response(output=items))
 
 
 # --- why it stopped --------------------------------------------------------------------------------------

@@ -74,11 +74,22 @@ def test_settings_have_their_names_on_the_wire() -> None:
     assert one["tool_choice"] == {"type": "function", "name": "add"}
 
 
-@pytest.mark.parametrize(("effort", "sent"), [("xhigh", "high"), ("max", "high"), ("minimal", "minimal")])
-def test_an_effort_that_only_some_models_take_is_sent_as_the_highest_that_all_take(
-    effort: str, sent: str
+@pytest.mark.parametrize(
+    ("model", "effort", "sent"),
+    [
+        ("o3", "xhigh", "high"),
+        ("gpt-5", "max", "high"),
+        ("gpt-5-mini", "max", "high"),
+        ("gpt-5.1", "max", "high"),
+        ("gpt-5", "minimal", "minimal"),
+        ("gpt-5.1-codex-max", "xhigh", "xhigh"),
+        ("gpt-5.6", "max", "max"),
+    ],
+)
+def test_an_effort_that_the_model_does_not_know_is_sent_as_its_highest(
+    model: str, effort: str, sent: str
 ) -> None:
-    assert encode(settings=ModelSettings(effort=effort))["reasoning"] == {"effort": sent}
+    assert encode(model=model, settings=ModelSettings(effort=effort))["reasoning"] == {"effort": sent}
 
 
 def test_extra_fields_win_and_are_merged_into_objects() -> None:
@@ -184,6 +195,13 @@ def test_a_tool_round_becomes_items() -> None:
         {"role": "developer", "content": "Hurry."},
         {"role": "assistant", "content": "Three."},
     ]
+
+
+def test_a_message_keeps_the_phase_that_its_model_gave_it() -> None:
+    sent = items(
+        *(AssistantMessage("a", metadata={"phase": phase}) for phase in ("commentary", "moon", None))
+    )
+    assert [item.get("phase") for item in sent] == ["commentary", None, None]
 
 
 def test_unusual_histories_are_sent_as_they_are_without_empty_answers() -> None:

@@ -102,10 +102,10 @@ def test_a_refusal_is_a_part_of_its_own():
 
 
 def test_usage_and_metadata_are_in_the_response_that_ends_the_reply():
-    response = say(MetadataChunk({"model": "m-2"}), "Hi", TokenUsage(7, 3, 2, 0, 1))[-1]["response"]
+    response = say(MetadataChunk({"model": "m-2"}), "Hi", TokenUsage(7, 3, 2, 4, 1))[-1]["response"]
     assert response["model"] == "m-2"
     assert response["usage"] == {
-        "input_tokens": 7, "input_tokens_details": {"cached_tokens": 2},
+        "input_tokens": 7, "input_tokens_details": {"cached_tokens": 2, "cache_write_tokens": 4},
         "output_tokens": 3, "output_tokens_details": {"reasoning_tokens": 1}, "total_tokens": 10,
     }  # fmt: skip
 

@@ -34,8 +34,7 @@ class OpenAIProvider:
     With `strict_tools` the service keeps the model to the tools' schemas: objects are closed, optional fields
     become nullable on the wire, and the nulls are taken out of the calls again. Schemas that cannot be closed
     are sent as they are. `reasoning_summary` (`auto`, `concise`, `detailed`) asks for thinking to show.
-    Efforts above `high` are sent as `high`, which every reasoning model takes; `ModelSettings.extra` with
-    `{"reasoning": {"effort": "xhigh"}}` reaches more.
+    Efforts above `high` are sent as `high` to the models that are known not to take them.
     """
 
     def __init__(

@@ -82,9 +82,10 @@ class ResponseContent(ReplyContent):
         if self._refusal:
             reason, detail = "refusal", "".join(self._refusal)
         chunks: list[Chunk] = [*self._thoughts(), *calls]
-        sources = self._sources()
-        if sources:
-            chunks.append(MetadataChunk({"citations": sources}))
+        facts: JsonObject = {"phase": self._phase(), "citations": self._sources()}
+        facts = {name: value for name, value in facts.items() if value}
+        if facts:
+            chunks.append(MetadataChunk(facts))
         if self._usage is not None:
             chunks.append(self._usage)
         chunks.append(StopChunk(reason, detail))
@@ -196,6 +197,11 @@ class ResponseContent(ReplyContent):
                 blocks.append(ReasoningBlock(_thinking(item), data=data))
         return blocks
 
+    def _phase(self) -> str:
+        """What newer models call their message (commentary or final answer) and want to be told again."""
+        messages = [item for _, item in sorted(self._done.items()) if item.get("type") == "message"]
+        return _text(messages[-1], "phase") if messages else ""
+
     def _sources(self) -> list[JsonObject]:
         """What the text cites, each address once."""
         sources: dict[str, JsonObject] = {}
@@ -214,7 +220,7 @@ class ResponseContent(ReplyContent):
                 _count(usage, "input_tokens"),
                 _count(usage, "output_tokens"),
                 _count(usage.get("input_tokens_details"), "cached_tokens"),
-                0,
+                _count(usage.get("input_tokens_details"), "cache_write_tokens"),
                 _count(usage.get("output_tokens_details"), "reasoning_tokens"),
             )
 

@@ -28,6 +28,8 @@ from robota.core.messages import (
 MAX_ID_LENGTH = 64
 SURELY_UNIQUE_LENGTH = 20
 """Ids of this length are random; shorter ones (`call_0`) may come again in a later turn."""
+PHASES = ("commentary", "final_answer")
+"""What newer models call their own messages; they want to see it again."""
 UNANSWERED = "No result is known for this call."
 
 
@@ -101,7 +103,9 @@ class ItemEncoder:
         ]
         yield from (item for before, item in thoughts if before not in known)
         if message.content:
-            yield {"role": "assistant", "content": message.content}
+            phase = message.metadata.get("phase")
+            labels = {"phase": phase} if phase in PHASES else {}
+            yield {"role": "assistant", "content": message.content, **labels}
         for call, wire_id in zip(message.tool_calls, ids, strict=True):
             yield from (item for before, item in thoughts if before == call.id)
             yield _call(wire_id, call.name, call.arguments)

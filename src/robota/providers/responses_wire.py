@@ -14,8 +14,8 @@ from robota.providers.responses_items import ItemDialect, ItemEncoder
 from robota.providers.responses_schema import is_strict, make_strict
 
 _MAX_TOOL_SETS = 32
-_HIGHEST_EFFORT = "high"
-"""The highest that every reasoning model takes; `extra` reaches the levels that only some have."""
+_MODEST = ("o1", "o3", "o4", "gpt-5-", "gpt-5.1")
+"""Reasoning models whose highest effort is `high`."""
 _NOT_REASONING = ("gpt-3", "gpt-4", "chatgpt", "gpt-5-chat")
 """Models that refuse a request for encrypted reasoning."""
 _OWN_FIELDS = ("input", "messages")
@@ -65,7 +65,7 @@ class ResponsesEncoder:
             "temperature": settings.temperature,
             "top_p": settings.top_p,
             "max_output_tokens": settings.max_tokens,
-            "reasoning": self._reasoning(settings.effort),
+            "reasoning": self._reasoning(settings.effort, model),
         }
         if request.output_schema is not None:
             fields["text"] = {"format": _output_format(request.output_schema)}
@@ -75,11 +75,10 @@ class ResponsesEncoder:
             _add_extra(fields, name, value)
         return {name: value for name, value in fields.items() if value is not None}
 
-    def _reasoning(self, effort: str | None) -> JsonObject | None:
-        wanted = {
-            "effort": _HIGHEST_EFFORT if effort in ("xhigh", "max") else effort,
-            "summary": self._summary,
-        }
+    def _reasoning(self, effort: str | None, model: str) -> JsonObject | None:
+        if effort in ("xhigh", "max") and _is_modest(model):
+            effort = "high"
+        wanted = {"effort": effort, "summary": self._summary}
         return {name: value for name, value in wanted.items() if value} or None
 
     def _encode_tools(self, request: ChatRequest) -> bytes:
@@ -107,9 +106,18 @@ class ResponsesEncoder:
         )
 
 
+def _family(model: str) -> str:
+    """The model's own name, also of one that is fine-tuned or behind a gateway's prefix."""
+    return model.rpartition("/")[2].removeprefix("ft:")
+
+
 def _may_reason(model: str) -> bool:
-    """Whether the model, fine-tuned or behind a gateway's prefix, may be one that reasons."""
-    return not model.rpartition("/")[2].removeprefix("ft:").startswith(_NOT_REASONING)
+    return not _family(model).startswith(_NOT_REASONING)
+
+
+def _is_modest(model: str) -> bool:
+    family = _family(model)
+    return family == "gpt-5" or (family.startswith(_MODEST) and "codex-max" not in family)
 
 
 def _tool_choice(choice: str) -> Json:
