@@ -8,6 +8,7 @@ come, so it can be kept; joined, the fragments are the array without its last tw
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Literal, TypeAlias
 
 from robota.core.jsontext import encode
@@ -39,6 +40,7 @@ SYSTEM = b" "
 """The fragment of a system message, whose place is elsewhere: harmless between JSON tokens, countable."""
 BEGIN_NOTE = text_block("[The beginning of this conversation is not shown.]")
 GO_ON_NOTE = text_block("Go on.")
+_LOOK_UPS = 4
 _MARK = b',"cache_control":{"type":"ephemeral"}}'
 
 
@@ -50,7 +52,7 @@ class TurnFolder:
     def __init__(self, messages: Sequence[Message]) -> None:
         self._messages = messages
         self._places: dict[int, int] | None = None
-        self._wire_ids: dict[int, list[str]] | None = None
+        self._wire_ids: dict[int, Sequence[str]] = {}
 
     def encode_group(self, group: Sequence[Message]) -> bytes:
         first = group[0]
@@ -116,10 +118,19 @@ class TurnFolder:
         wire_ids = self._wire_ids_at(place)
         return [(call.id, wire_id) for call, wire_id in zip(before.tool_calls, wire_ids, strict=True)]
 
-    def _wire_ids_at(self, place: int) -> list[str]:
-        if self._wire_ids is None:
+    def _wire_ids_at(self, place: int) -> Sequence[str]:
+        """The ids of the calls at that place: letters the API takes, and none that an earlier call has.
+
+        A request adds one answer or two, which are looked up; a whole history is gone through once.
+        """
+        ids = self._wire_ids.get(place)
+        if ids is None and len(self._wire_ids) < _LOOK_UPS:
+            ids = _plain_ids(self._messages, place)
+        if ids is None:
             self._wire_ids = _assign_ids(self._messages)
-        return self._wire_ids[place]
+            ids = self._wire_ids[place]
+        self._wire_ids[place] = ids
+        return ids
 
     # --- what came before --------------------------------------------------------------------------------
 
@@ -180,22 +191,41 @@ def _has_blocks(message: Message) -> bool:
     return isinstance(message, ToolMessage)
 
 
-def _assign_ids(messages: Sequence[Message]) -> dict[int, list[str]]:
-    """For each place with calls, their ids on the wire: letters the API takes, and none of them twice."""
-    assigned: dict[int, list[str]] = {}
+def _plain_ids(messages: Sequence[Message], place: int) -> list[str] | None:
+    """The ids at that place as they are, if no id up to there needs changing."""
+    ids = [
+        call.id
+        for message in islice(messages, place + 1)
+        if type(message) is AssistantMessage
+        for call in message.tool_calls
+    ]
+    if not all(ids) or not _is_clean("".join(ids)) or len(set(ids)) < len(ids):
+        return None
+    message = messages[place]
+    return [call.id for call in message.tool_calls] if isinstance(message, AssistantMessage) else []
+
+
+def _assign_ids(messages: Sequence[Message]) -> dict[int, Sequence[str]]:
+    """Ids for all calls of a conversation."""
+    assigned: dict[int, Sequence[str]] = {}
     taken: set[str] = set()
     for place, message in enumerate(messages):
         if type(message) is AssistantMessage and message.tool_calls:
-            ids = assigned[place] = []
+            ids = []
             for number, call in enumerate(message.tool_calls):
                 wire_id = _clean_id(call.id)
                 wire_id = f"{wire_id}-{place}-{number}" if wire_id in taken else wire_id
                 taken.add(wire_id)
                 ids.append(wire_id)
+            assigned[place] = ids
     return assigned
 
 
+def _is_clean(id: str) -> bool:
+    return id.isascii() and (id.isalnum() or id.replace("_", "a").replace("-", "a").isalnum())
+
+
 def _clean_id(id: str) -> str:
-    if id.isascii() and id.replace("_", "").replace("-", "").isalnum():
+    if _is_clean(id):
         return id
     return "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in id) or "call"
