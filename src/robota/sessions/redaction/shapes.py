@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from robota.sessions.redaction_scan import AHEAD, REDACTED, Decision, Rule, RunTail
+from robota.sessions.redaction.scan import AHEAD, REDACTED, Decision, Rule, RunTail
 
 # Not inside a longer word, unless the word's end is an escape (\n, %20, \u0026) of the text around it.
 EDGE = (

@@ -13,22 +13,22 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from robota.core.messages import Json
-from robota.sessions.redaction_commands import COMMANDS
-from robota.sessions.redaction_gate import is_plain_record, may_hold_secret
-from robota.sessions.redaction_headers import SCHEMES
-from robota.sessions.redaction_named import NAMED
-from robota.sessions.redaction_names import Strength, name_strength
-from robota.sessions.redaction_pem import PRIVATE_KEYS
-from robota.sessions.redaction_scan import (
+from robota.sessions.redaction.commands import COMMANDS
+from robota.sessions.redaction.gate import is_plain_record, may_hold_secret
+from robota.sessions.redaction.headers import SCHEMES
+from robota.sessions.redaction.named import NAMED
+from robota.sessions.redaction.names import Strength, name_strength
+from robota.sessions.redaction.pem import PRIVATE_KEYS
+from robota.sessions.redaction.scan import (
     REDACTED,
     Rule,
     RuleSet,
     Scanner,
     apply_spans,
 )
-from robota.sessions.redaction_shapes import SHAPES
-from robota.sessions.redaction_stream import TextStream
-from robota.sessions.redaction_structure import Walk
+from robota.sessions.redaction.shapes import SHAPES
+from robota.sessions.redaction.stream import TextStream
+from robota.sessions.redaction.structure import Walk
 
 __all__ = ["REDACTED", "Redactor", "StreamRedactor", "redact"]
 

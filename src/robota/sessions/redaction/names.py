@@ -9,7 +9,7 @@ import re
 from enum import IntEnum
 from functools import lru_cache
 
-from robota.sessions.redaction_words import word_set
+from robota.sessions.redaction.words import word_set
 
 
 class Strength(IntEnum):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from robota.sessions.redaction_scan import REDACTED, Decision, Rule
+from robota.sessions.redaction.scan import REDACTED, Decision, Rule
 
 _GAP = (
     r"(?:[ \t]{1,24}|\n[ \t]{0,8}\d{1,5}[\t:|]"

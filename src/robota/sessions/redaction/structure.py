@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 from robota.core.messages import Json
-from robota.sessions.redaction_names import Strength, name_strength
-from robota.sessions.redaction_scan import REDACTED
-from robota.sessions.redaction_values import is_placeholder, looks_chosen, looks_issued, repeats_name
-from robota.sessions.redaction_words import word_set
+from robota.sessions.redaction.names import Strength, name_strength
+from robota.sessions.redaction.scan import REDACTED
+from robota.sessions.redaction.values import is_placeholder, looks_chosen, looks_issued, repeats_name
+from robota.sessions.redaction.words import word_set
 
 _NAME_FIELDS = ("ParameterKey", "name", "key", "header", "field", "variable", "Name", "Key", "k")
 _VALUE_FIELDS = ("ParameterValue", "value", "values", "val", "Value", "v", "defaultValue")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from robota.sessions.redaction_words import word_set
+from robota.sessions.redaction.words import word_set
 
 _ORDINARY = word_set(
     """

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from robota.sessions.redaction_assignments import decide_assignment, decide_object
-from robota.sessions.redaction_links import CHANGES, VALUE_FIRST, decide_link
-from robota.sessions.redaction_names import TRAILERS, clean_name
-from robota.sessions.redaction_scan import Decision, Rule
+from robota.sessions.redaction.assignments import decide_assignment, decide_object
+from robota.sessions.redaction.links import CHANGES, VALUE_FIRST, decide_link
+from robota.sessions.redaction.names import TRAILERS, clean_name
+from robota.sessions.redaction.scan import Decision, Rule
 
 _NAME = re.compile(r"[A-Za-z0-9_.$@-]{1,80}")
 # What may come between a name and its value, seen from the name's end; most words of a sentence fail here.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from robota.sessions.redaction_scan import RuleSet, Text
+from robota.sessions.redaction.scan import RuleSet, Text
 
 _LEAST = 7
 _SMALL = 256

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from robota.sessions.redaction_scan import AHEAD, BEHIND, RuleSet, Scanner, Span
+from robota.sessions.redaction.scan import AHEAD, BEHIND, RuleSet, Scanner, Span
 
 _STRIDE = 96
 """How much new text is worth a scan; with `AHEAD` it makes the 256 characters that may be held back."""

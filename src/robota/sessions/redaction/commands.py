@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from robota.sessions.redaction_headers import decide_cookie
-from robota.sessions.redaction_names import Strength, name_strength
-from robota.sessions.redaction_scan import REDACTED, Decision, Rule, RunTail
-from robota.sessions.redaction_values import (
+from robota.sessions.redaction.headers import decide_cookie
+from robota.sessions.redaction.names import Strength, name_strength
+from robota.sessions.redaction.scan import REDACTED, Decision, Rule, RunTail
+from robota.sessions.redaction.values import (
     is_code,
     is_dashed,
     is_path,

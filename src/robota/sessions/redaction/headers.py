@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from robota.sessions.redaction_scan import REDACTED, Decision, Rule, RunTail
-from robota.sessions.redaction_values import is_code, is_placeholder, is_snake, looks_chosen, looks_issued
+from robota.sessions.redaction.scan import REDACTED, Decision, Rule, RunTail
+from robota.sessions.redaction.values import is_code, is_placeholder, is_snake, looks_chosen, looks_issued
 
 _CREDENTIAL = r"[^\s\"'`\\<>,;&]"
 _SCHEME = re.compile(
