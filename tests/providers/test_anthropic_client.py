@@ -188,6 +188,17 @@ async def test_a_fault_inside_the_stream_is_an_error_after_the_text(fault, words
     assert (heard.text, caught.value.status) == ("Hel", status)
 
 
+@pytest.mark.anyio
+async def test_a_client_that_cannot_sign_is_a_matter_of_configuration():
+    class Unsigned(anthropic.AsyncAnthropic):
+        async def _prepare_options(self, options):
+            raise anthropic.AnthropicError("No credentials were found.")
+
+    async with Unsigned(api_key=KEY) as client:
+        with pytest.raises(ConfigurationError, match="No credentials were found"):
+            await listen(AnthropicProvider(client=client))
+
+
 def test_a_client_has_its_own_key():
     with pytest.raises(ConfigurationError, match="give these to the client"):
         AnthropicProvider(KEY, client=official("http://localhost"))

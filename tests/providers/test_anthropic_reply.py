@@ -142,6 +142,11 @@ def test_usage_sums_up_what_the_api_counts_apart() -> None:
     assert chunks[1] == TokenUsage(123, 9, 100, 20, 4)
 
 
+def test_a_reply_without_counts_has_no_usage() -> None:
+    parts = [*text(0, "x"), event("message_delta", delta={"stop_reason": "end_turn"}), END]
+    assert read(*parts) == [TextChunk("x"), StopChunk("end_turn", "end_turn")]
+
+
 def test_unknown_events_blocks_and_deltas_are_passed_over() -> None:
     parts = [
         event("content_block_news", index=0),
@@ -230,6 +235,18 @@ def test_a_hosted_search_is_told_and_its_blocks_are_kept() -> None:
         MetadataChunk({"anthropicContent": SEARCHED, "webSources": [{"title": "X", "url": "https://x"}]}),
         StopChunk("end_turn", "end_turn"),
     ]
+
+
+def test_a_hosted_tool_whose_input_cannot_be_read_is_told_all_the_same() -> None:
+    use = [
+        opened(0, type="server_tool_use", id="srv_1", name="web_search", input={}),
+        delta(0, type="input_json_delta", partial_json='{"query'),
+        closed(0),
+    ]
+    told, kept, _ = read(start(), *use, stop(), END)
+    assert told == ServerToolChunk("web_search", None)
+    assert isinstance(kept, MetadataChunk)
+    assert kept.values["anthropicContent"][0]["input"] == {}
 
 
 def test_a_pause_in_a_search_keeps_what_the_api_wants_back() -> None:

@@ -73,7 +73,9 @@ class _Block:
             return {"type": "thinking", "thinking": self.text, "signature": self.signature}
         if self.kind == "tool_use":
             return {"type": "tool_use"}  # the call is in the message
-        return {**self.data, "input": self.input} if "input" in self.data else self.data
+        if "input" not in self.data:
+            return self.data
+        return {**self.data, "input": self.input if isinstance(self.input, dict) else {}}
 
 
 class BlockContent(ReplyContent):
