@@ -127,20 +127,21 @@ class FileSessionLogger:
 
     def close(self) -> None:
         self.end_run()
+        self.stream.stop()
         self.journal.file.close()
 
     def end_run(self) -> None:
         """Another record follows: write what is left of the run of pieces."""
         self._ended = False
         if self.stream.pending:
-            self.stream.close_run(self._run)
+            self.stream.close_run()
         if self._before is not None:  # the run it was to begin did not start
             before, self._before = self._before, None
             self.journal.write("pre_run", b"", before)
         self.calls.flush()
 
     def take_piece(self, piece: StreamPiece) -> None:
-        self.stream.add(piece, self._run)
+        self.stream.add(piece)
 
     # --- the events of a run --------------------------------------------------------------------------
 
@@ -174,7 +175,7 @@ class FileSessionLogger:
         self.end_run()
         if self._effects:
             self.sync()
-        self.stream.begin_reply()
+        self.stream.begin_reply(self._run)
         view, extra = event.messages, None
         if not isinstance(view, MessageView):  # a last word that belongs to this request alone
             view, extra = view[:-1], view[-1]
@@ -249,7 +250,8 @@ class FileSessionLogger:
         self.calls.begin_batch(event, self.frame(event.round))
 
     def take_tool_start(self, event: ToolExecutionRequest) -> None:
-        self.stream.close_run(self._run)
+        if self.stream.pending:
+            self.stream.close_run()
         self.calls.start(event, self.frame(event.round))
 
     def take_tool_end(self, event: ToolEnded) -> None:

@@ -9,7 +9,7 @@ from robota.sessions.journal import Journal
 from robota.sessions.stream_run import StreamPiece, StreamRun
 
 if TYPE_CHECKING:
-    from asyncio import TimerHandle
+    from asyncio import AbstractEventLoop, TimerHandle
 
 RUN_SECONDS = 0.05
 RUN_BYTES = 24 * 1024
@@ -17,57 +17,62 @@ RUN_BYTES = 24 * 1024
 
 
 class StreamWriter:
-    __slots__ = ("_journal", "_run", "_size", "_stream", "_timer")
+    __slots__ = ("_journal", "_loop", "_run", "_size", "_stream", "_timer")
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._stream = StreamRun(journal.redactor)
         self._timer: TimerHandle | None = None
+        self._loop: AbstractEventLoop | None = None
+        """Where the timer runs: a session may be used in one loop after another."""
         self._size = 0
         self._run = 0
 
     @property
     def pending(self) -> bool:
-        return self._timer is not None or bool(self._stream.pieces)
+        return bool(self._stream.pieces)
 
-    def begin_reply(self) -> None:
+    def begin_reply(self, run: int) -> None:
+        """A reply in the run of that number follows."""
+        self._run = run
         self._stream.begin_reply()
+        if self._timer is not None and self._loop is not _running_loop():
+            self._timer = None
 
     def has_written(self, content: str) -> bool:
         """Whether the text of the reply stands in the journal word for word."""
         return self._stream.has_written(content)
 
-    def add(self, piece: StreamPiece, run: int) -> None:
-        """Take a piece of the reply in the run of that number."""
+    def add(self, piece: StreamPiece) -> None:
         if type(piece) is TextDelta:
             if not piece.sequence:
                 return  # the separator before every later round, which the loader knows about
             self._size += len(piece.text) + (len(piece.raw) if piece.raw is not None else 0)
         self._stream.pieces.append(piece)
         if self._size > RUN_BYTES:
-            self._run = run
             self._write(final=False)
         elif self._timer is None:
-            self._run = run
             self._start_timer()
 
-    def close_run(self, run: int) -> None:
-        """Write all of it, also what was held back."""
-        self._run = run
+    def close_run(self) -> None:
+        """Write all of it, also what was held back.
+
+        The timer stays: it finds nothing, or the beginning of the next reply a little early, and many short
+        replies share one.
+        """
         self._write(final=True)
+
+    def stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def _start_timer(self) -> None:
-        import asyncio  # noqa: PLC0415 - a run is under way, so this is a look-up
-
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:  # a piece from outside any loop: nothing would ever close the run
+        self._loop = loop = _running_loop()
+        if loop is None:  # a piece from outside any loop: nothing would ever close the run
             self._write(final=True)
-            return
-        self._timer = loop.call_later(RUN_SECONDS, self._on_time)
+        else:
+            self._timer = loop.call_later(RUN_SECONDS, self._on_time)
 
     def _on_time(self) -> None:
         self._timer = None
@@ -82,3 +87,12 @@ class StreamWriter:
         fields = stream.take(final=final)
         if fields is not None:
             self._journal.write_clean("stream", frame, fields)
+
+
+def _running_loop() -> AbstractEventLoop | None:
+    import asyncio  # noqa: PLC0415 - mostly a run is under way, and this is a look-up
+
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
