@@ -11,6 +11,7 @@ import posixpath
 import stat
 import sys
 from collections.abc import Sequence
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -43,11 +44,18 @@ class Place:
 
 
 def make_place(cwd: str | None, home: str | None, additional_dirs: Sequence[str]) -> Place:
-    here = normalise(os.path.abspath(cwd or "."))
     added = [additional_dirs] if isinstance(additional_dirs, str) else additional_dirs or ()
-    house = normalise(os.path.expanduser("~") if home is None else os.fspath(home))
-    more = [normalise(os.path.join(here, expand_home(os.fspath(each), house))) for each in added]
-    return Place(here, house, [here, *more])
+    house = os.path.expanduser("~") if home is None else os.fspath(home)
+    here = os.path.abspath(cwd or ".") if cwd is None or not cwd.startswith("/") else cwd
+    return Place(*_spell(here, house, tuple(map(os.fspath, added))))
+
+
+@lru_cache(maxsize=64)
+def _spell(cwd: str, home: str, added: tuple[str, ...]) -> tuple[str, str, list[str]]:
+    """The directories as they are compared; nothing here looks at the disk."""
+    here, house = normalise(cwd), normalise(home)
+    more = [normalise(os.path.join(here, expand_home(each, house))) for each in added]
+    return here, house, [here, *more]
 
 
 def normalise(path: str) -> str:
