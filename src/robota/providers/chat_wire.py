@@ -57,12 +57,13 @@ class ChatEncoder:
             fragments = request.history.fragments(self._dialect, len(messages), self.encode_group)
         else:
             fragments = [self.encode_group(group) for group in split_groups(messages)]
-        pieces = [encode(self._fields(request, model))[:-1], b',"messages":[', b",".join(fragments), b"]"]
+        head = encode(self._fields(request, model))[:-1] + b',"messages":['
         tools = self._encode_tools(request)
-        if tools:
-            pieces += (b',"tools":[', tools, b"]")
-        pieces.append(b"}")
-        return b"".join(pieces)
+        tail = b'],"tools":[%s]}' % tools if tools else b"]}"
+        if len(fragments) < 2:
+            return b"%s%s%s" % (head, b"".join(fragments), tail)
+        # One join: a long history is copied once.
+        return b",".join([head + fragments[0], *fragments[1:-1], fragments[-1] + tail])
 
     def encode_group(self, group: Sequence[Message]) -> bytes:
         wire = [encode(self._encode_message(message)) for message in group]
