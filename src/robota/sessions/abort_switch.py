@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from robota.core.engine import RunControl
@@ -51,14 +49,13 @@ class AbortSwitch:
         self._agent = agent
         self._control: TurnControl | None = None
 
-    @contextmanager
-    def abortable(self) -> Iterator[CancelScope]:
-        """A stretch that `abort` ends."""
+    def abortable(self) -> CancelScope:
+        """A stretch that `abort` ends: enter it at once."""
         from anyio import CancelScope  # noqa: PLC0415 - 15 ms that a session which never runs does not need
 
-        with CancelScope() as scope:
-            self._control = TurnControl(scope, self._agent)
-            yield scope
+        scope = CancelScope()
+        self._control = TurnControl(scope, self._agent)
+        return scope
 
     @property
     def aborted(self) -> bool:

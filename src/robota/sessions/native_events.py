@@ -18,27 +18,27 @@ class NativeEvents:
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
-        self._plain: list[bytes] = []
-        """Envelopes without anything secret."""
+        self._plain: list[int] = []
+        """Hashes of envelopes without anything secret."""
 
     def clean(self, raw: bytes, text: str, shown: str) -> bytes:
         """The event as it may be written. It carries `text`, of which `shown` may be seen."""
         if text != shown:
             return self._redactor.json(encode(_exchange(decode(raw), text, shown)))
         envelope = raw.replace(encode(text), b'""', 1) if text else raw
-        if envelope in self._plain:
+        if hash(envelope) in self._plain:
             return raw
         if len(envelope) == len(raw) and text and not text.isascii():
             import json  # noqa: PLC0415 - only for services that escape what is not ASCII
 
             envelope = raw.replace(json.dumps(text).encode(), b'""', 1)
-            if envelope in self._plain:
+            if hash(envelope) in self._plain:
                 return raw
         if self._redactor.json(envelope) is not envelope:
             return self._redactor.json(raw)
         if len(self._plain) >= _ENVELOPES_KEPT:
             del self._plain[0]
-        self._plain.append(envelope)
+        self._plain.append(hash(envelope))
         return raw
 
 
