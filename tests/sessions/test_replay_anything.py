@@ -27,12 +27,14 @@ from robota.core.events import (
     ToolStarted,
 )
 from robota.core.history import HistoryEntry
+from robota.core.hooks import HookOutcome
 from robota.core.messages import TokenUsage
 from robota.core.provider import MetadataChunk, ReasoningChunk, RetryNotice, StopChunk
 from robota.core.tool import ToolContext, ToolResult
 from robota.sessions.permissions.approval import ApprovalRequest, PermissionAnswer
 from robota.sessions.permissions.rule_book import PermissionRules
 from robota.sessions.replay.session_replay import replay_session
+from robota.sessions.session import Session
 from robota.testing import Delay, Fail, Stall, call
 from robota.tools.function_tool import tool
 
@@ -42,6 +44,12 @@ SEEDS = 40
 INTERRUPTING: list[type[Event]] = [
     *(RunStarted, ProviderRequest, ProviderRetried, TextDelta, ReasoningDelta, ToolBatchStarted),
     *(ToolExecutionRequest, ToolStarted, PermissionDecided, ToolExecutionResult, ToolEnded),
+]
+
+
+HOOKED = [
+    *("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "Stop"),
+    *("StopFailure", "PermissionRequest", "Notification", "PreCompact", "PostCompact", "SessionEnd"),
 ]
 
 
@@ -78,6 +86,48 @@ class Chance:
         return self.random.choice([*answers, PermissionAnswer(allow=True, updated_input={"turns": 1})])
 
 
+class RandomHooks:
+    """Hooks that take some turns of the loop and say anything."""
+
+    def __init__(self, chance: Chance) -> None:
+        self.chance = chance
+        self.events = frozenset(chance.random.choices(HOOKED, k=chance.random.randrange(len(HOOKED))))
+        self.session: Session | None = None
+
+    def has(self, event: str) -> bool:
+        return event in self.events
+
+    async def fire(
+        self, event: str, hook_input: Any, *, call_id: str = "", matches_rule: Any = None
+    ) -> HookOutcome:
+        if event not in self.events:
+            return HookOutcome(event=event)
+        for _ in range(self.chance.random.randrange(4)):
+            await asyncio.sleep(0)
+        outcome = HookOutcome(event=event, **self.say(event))
+        assert self.session is not None
+        self.session.life.scribe.report_hooks(outcome, call_id)
+        return outcome
+
+    def say(self, event: str) -> dict[str, Any]:
+        said: dict[str, Any] = {}
+        if self.chance(0.3):
+            said["warnings"] = (f"{event} {self.chance.random.randrange(9)}",)
+        if self.chance(0.3):
+            said["additional_context"] = ("mind the gap",)
+        if self.chance(0.1):
+            said |= {"blocked": True, "reason": "no"}
+        if self.chance(0.05):
+            said |= {"stop": True, "stop_reason": "enough"}
+        if event == "PreToolUse" and self.chance(0.3):
+            said["permission_decision"] = self.chance.random.choice(["allow", "ask", "deny"])
+        if event == "PreToolUse" and self.chance(0.2):
+            said["updated_input"] = {"turns": 2}
+        if event == "PostToolUse" and self.chance(0.2):
+            said["updated_output"] = "something else"
+        return said
+
+
 def make_session(home: Path, chance: Chance) -> RecordedSession:
     @tool
     async def wait(turns: int, ctx: ToolContext) -> ToolResult:
@@ -93,8 +143,8 @@ def make_session(home: Path, chance: Chance) -> RecordedSession:
             await asyncio.sleep(0)
         return chance.answer()
 
-    asking = chance(0.5)
-    return scripted(
+    asking, hooks = chance(0.5), RandomHooks(chance) if chance(0.5) else None
+    recorded = scripted(
         home,
         *[chance.reply() for _ in range(60)],
         tools=(add, wait),
@@ -103,7 +153,11 @@ def make_session(home: Path, chance: Chance) -> RecordedSession:
         max_parallel_tools=chance.random.choice([None, None, 1, 2]),
         max_turns=chance.random.choice([0, 2]),
         context_window=chance.random.choice([3_000, 100_000]),
+        hook_port=hooks,
     )
+    if hooks is not None:
+        hooks.session = recorded.session
+    return recorded
 
 
 def stop_somewhere(recorded: RecordedSession, chance: Chance) -> None:

@@ -181,7 +181,7 @@ async def test_other_code_around_the_agent(tmp_path: Path) -> None:
     found = await changed(tmp_path, options=lambda options: replace(options, plugins=(Rounds(),)))
 
     assert (found.step, found.event, found.field) == (3, "tool_execution_result", "result")
-    assert (found.recorded, found.replayed) == ("3", "3.0")
+    assert found.replayed == f"{found.recorded}.0"
 
 
 # --- stopping on the way ---------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ from robota.core.messages import Json, JsonObject
 from robota.core.provider import Capabilities, ChatRequest, Chunk, NativePayload, NativeWebTool, TextChunk
 from robota.core.tool import Tool, ToolContext, ToolResult
 from robota.sessions.replay.recorded_reply import Meanwhile
-from robota.sessions.replay.recording import ORDERED_HOOKS
 from robota.sessions.replay.world import ReplayWorld
 
 if TYPE_CHECKING:
@@ -95,9 +94,9 @@ class ReplayHooks:
         if not self.has(event):
             return HookOutcome(event=event)
         world = self._world
-        if event in ORDERED_HOOKS:
-            await world.turnstile(call_id).wait(call_id)
         outcomes: deque[JsonObject] = world.action.hooks.get((event, call_id)) or deque()
+        if call_id and outcomes:
+            await world.turnstile(call_id).wait(call_id, event)
         if not outcomes:
             if call_id:
                 await world.interrupt(call_id, f"outcome of {event} hooks")
@@ -105,8 +104,8 @@ class ReplayHooks:
         outcome = convert(outcomes.popleft(), HookOutcome)
         assert world.session is not None
         world.session.life.scribe.report_hooks(outcome, call_id)
-        if event in ORDERED_HOOKS:
-            world.turnstile(call_id).passed(call_id)
+        if call_id:
+            world.turnstile(call_id).passed(call_id, event)
         return outcome
 
 

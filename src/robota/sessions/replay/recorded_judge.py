@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from asyncio import CancelledError
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import convert
 
+from robota.core.messages import Json
 from robota.sessions.permissions.approval import ApprovalRequest, PermissionAnswer, answer_from_record
 from robota.sessions.permissions.consultation import Fault
 from robota.sessions.permissions.judgement import Judgement
 from robota.sessions.replay.recording import INTERRUPTED
+from robota.sessions.replay.turnstile import DECISION
 from robota.sessions.replay.world import ReplayWorld
 
 if TYPE_CHECKING:
@@ -29,13 +32,22 @@ class RecordedJudge:
 
     async def judge(self, call: PreparedCall, terms: Terms) -> Judgement:
         call_id = call.call_id
-        if call_id not in self._judged:  # later ones may hold what others wait for
+        decision = self._world.action.decisions.get(call_id, {})
+        first = call_id not in self._judged
+        if first:  # later ones may hold what others wait for
             self._judged.add(call_id)
-            await self._world.turnstile(call_id).wait(call_id)
-        judged = self._world.action.decisions.get(call_id, {}).get("judged")
+            try:
+                await self._world.turnstile(call_id).wait(call_id)
+            except CancelledError:
+                if not _is_cut(decision):
+                    raise  # else it had been judged when it was stopped, and is stopped where it had come to
+        judged = decision.get("judged")
         if not judged:
             await self._world.interrupt(call_id, f"decision about the call {call_id}")
-        return convert(judged.pop(0), Judgement)
+        verdict = convert(judged.pop(0), Judgement)
+        if first and not judged and _is_cut(decision):
+            self._world.interrupt_soon()  # it may have to wait for others, and was stopped there
+        return verdict
 
     def offer(self, call: PreparedCall, terms: Terms) -> Sequence[str]:
         rules: list[str] = self._world.action.decisions.get(call.call_id, {}).get("rules", [])
@@ -46,10 +58,12 @@ class RecordedJudge:
 
     async def approve(self, request: ApprovalRequest) -> bool | str | PermissionAnswer | None:
         """What the user, or nobody, answered."""
-        answer = self._world.action.decisions.get(request.call_id, {}).get("answer")
+        decision = self._world.action.decisions.get(request.call_id, {})
+        answer = decision.get("answer")
+        await self._world.turnstile(request.call_id).wait(request.call_id, DECISION)
         if answer is None:
             return None
-        if answer.get(INTERRUPTED):
+        if _is_cut(decision):
             await self._world.interrupt(request.call_id, f"answer about the call {request.call_id}")
         if "error" in answer:
             fault: Any = Fault(str(answer["error"]))  # what a handler that broke comes down to
@@ -61,3 +75,8 @@ class RecordedJudge:
         complaint = NOT_SAVED.format(rule=rule)
         failed = next((said for said in self._world.action.notices if said.startswith(complaint)), None)
         return None if failed is None else Fault(failed.removeprefix(complaint))
+
+
+def _is_cut(decision: Mapping[str, Json]) -> bool:
+    """Whether the session was stopped before anybody decided."""
+    return bool((decision.get("answer") or {}).get(INTERRUPTED))

@@ -16,6 +16,7 @@ from robota.sessions.conversation_builder import CONVERSATION_EVENTS, Conversati
 from robota.sessions.journal_reader import JournalRecord
 from robota.sessions.replay.action import Action, RecordedRun, Segment
 from robota.sessions.replay.recorded_reply import RecordedReply
+from robota.sessions.replay.turnstile import DECISION, RESULT, START
 from robota.sessions.session_log import UNREADABLE, SessionLogReader
 
 INTERRUPTED = "interrupted"
@@ -25,8 +26,6 @@ UNCOUNTED = frozenset(("stream", "notice", "session_init", "session_resumed"))
 """Records that do not move an action's clock: how many there are depends on timing."""
 ASIDES = frozenset(("history_entry", "session_change"))
 """What may be done to a session at any time, also in the middle of something else."""
-ORDERED_HOOKS = frozenset(("PreToolUse", "PostToolUse", "PostToolUseFailure"))
-"""Hooks of calls that run at the same time; other hooks of a call wait for nothing but their answer."""
 _ACTIONS = frozenset(("user", "compact", "history_cleared", "session_shutdown"))
 _LONG = frozenset(("user", "compact"))
 """Actions that take time, so that other things may happen meanwhile."""
@@ -76,6 +75,8 @@ class _Taker:
         """The agent is at work."""
         self.busy = False
         """The action is not over."""
+        self.awaits_stop = False
+        """A run is over, and the hooks that hear of it have not."""
         self.conversation_id = ""
         self.execution = ""
         self.latest: JsonObject = {}
@@ -106,7 +107,8 @@ class _Taker:
         return event == "message" and not self.running
 
     def begin(self, event: str, fields: Mapping[str, Json], message: Message | None) -> None:
-        self.run.stopped_late = self.action.finished and self.busy and not self.action.interrupted
+        self.run.stopped_late = self.awaits_stop and not self.action.interrupted
+        self.awaits_stop = False
         self.action = Action(event, fields, message)
         self.busy, self.reply = event in _LONG, None
         if self.segment is not None:
@@ -136,7 +138,7 @@ class _Taker:
     # --- the run ----------------------------------------------------------------------------------------
 
     def take_run(self, fields: Mapping[str, Json]) -> None:
-        self.running, self.busy, self.reply = True, True, None
+        self.running, self.busy, self.awaits_stop, self.reply = True, True, False, None
         self.action.finished = False
         self.run = RecordedRun()
         self.run.marks = 1
@@ -152,6 +154,7 @@ class _Taker:
         self.running = False
         outcome = fields.get("outcome")
         self.end("Stop" if outcome == "complete" else "StopFailure" if outcome == "error" else "")
+        self.awaits_stop = self.busy and outcome == "complete"
         if outcome == "error" or fields.get("stopReason") == "context_overflow":
             self.action.finished = False  # it may go on with a summary
         if outcome == INTERRUPTED:
@@ -160,7 +163,7 @@ class _Taker:
             self.reply.error["recoverable"] = bool(fields.get("recoverable"))
 
     def take_error(self, fields: Mapping[str, Json]) -> None:
-        self.end("StopFailure")
+        self.end("StopFailure" if self.action.event == "user" else "")
 
     def take_interruption(self, fields: Mapping[str, Json]) -> None:
         self.action.interrupted = True
@@ -214,7 +217,7 @@ class _Taker:
 
     def take_summary(self, fields: Mapping[str, Json]) -> None:
         self.note_overflow()
-        self.busy, self.action.finished = True, False
+        self.busy, self.awaits_stop, self.action.finished = True, False, False
         self.action.draw(fields["id"], fields["at"])
         self.reply = reply = RecordedReply()
         self.action.replies.append(reply)
@@ -248,14 +251,14 @@ class _Taker:
     def take_start(self, fields: Mapping[str, Json]) -> None:
         batch = self.batch(fields)
         self.action.starts[batch] = self.action.starts.get(batch, 0) + 1
-        self.action.turnstile(batch).add(f"{batch}-{fields['index']}")
+        self.action.turnstile(batch).add(f"{batch}-{fields['index']}", START)
 
     def take_result(self, fields: Mapping[str, Json]) -> None:
         batch = self.batch(fields)
         call_id = f"{batch}-{fields['index']}"
         self.run.marks += 1
         self.action.results[call_id] = dict(fields)
-        self.action.turnstile(batch).add(call_id)
+        self.action.turnstile(batch).add(call_id, RESULT)
 
     def take_original(self, fields: Mapping[str, Json]) -> None:
         self.action.originals[fields["callId"]] = fields["result"]
@@ -264,7 +267,7 @@ class _Taker:
         batch = self.batch(fields)
         call_id = f"{batch}-{fields['index']}"
         self.action.decisions[call_id] = dict(fields)
-        self.action.turnstile(batch).add(call_id)
+        self.action.turnstile(batch).add(call_id, DECISION)
 
     def take_answer(self, fields: Mapping[str, Json]) -> None:
         self.action.answers.append(dict(fields))
@@ -274,10 +277,11 @@ class _Taker:
     def take_hook(self, fields: Mapping[str, Json]) -> None:
         hook, call_id = str(fields["hook"]), str(fields.get("callId") or "")
         self.action.hooks.setdefault((hook, call_id), deque()).append(fields["outcome"])
-        if hook in ORDERED_HOOKS:
-            self.action.turnstile(call_id.rpartition("-")[0]).add(call_id)
+        if call_id:
+            self.action.turnstile(call_id.rpartition("-")[0]).add(call_id, hook)
         elif hook in ("Stop", "StopFailure", "PostCompact") and not self.running:
             self.busy = hook == "PostCompact" and self.action.event == "user"
+            self.awaits_stop = False
         elif hook == "PreCompact":
             self.note_overflow()
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 
 from robota.core.errors import RobotaError
 
+START, DECISION, RESULT = "start", "decision", "result"
+"""Kinds of steps; a hook's is the name of its event."""
 PATIENCE = 30.0
 """Seconds after which calls that wait for each other are told so: other code may have another order."""
 
@@ -25,20 +26,20 @@ class Turnstile:
     def __init__(self) -> None:
         self._over: list[bool] = []
         """For each step whether it has happened."""
-        self._mine: dict[str, deque[int]] = {}
-        """Call id -> its steps that have not happened yet."""
+        self._mine: dict[str, list[tuple[str, int]]] = {}
+        """Call id -> kind and place of its steps that have not happened yet."""
         self._head = 0
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
-    def add(self, call_id: str) -> None:
+    def add(self, call_id: str, kind: str) -> None:
         """The next step of the recording."""
-        self._mine.setdefault(call_id, deque()).append(len(self._over))
+        self._mine.setdefault(call_id, []).append((kind, len(self._over)))
         self._over.append(False)
 
-    async def wait(self, call_id: str) -> None:
-        """Wait for the turn of a call's next step; one that has none comes after all others."""
-        steps = self._mine.get(call_id)
-        place = steps[0] if steps else len(self._over)
+    async def wait(self, call_id: str, kind: str = "") -> None:
+        """Wait for the turn of a call's next step, or the next of a kind; without one, for all others."""
+        steps = self._mine.get(call_id, ())
+        place = next((place for known, place in steps if known == kind or not kind), len(self._over))
         try:
             await self._reach(place)
         except asyncio.CancelledError:
@@ -56,13 +57,13 @@ class Turnstile:
             message = "The calls wait for each other: they no longer end in their order."
             raise ReplayMismatch(message) from None
 
-    def passed(self, call_id: str, *, last: bool = False) -> None:
-        """A step of the call has happened, with `last` all of them."""
-        steps = self._mine.get(call_id)
-        while steps:
-            self._over[steps.popleft()] = True
-            if not last:
-                break
+    def passed(self, call_id: str, kind: str = "") -> None:
+        """The call's next step of that kind has happened; without a kind: it is over."""
+        steps = self._mine.get(call_id, [])
+        done = [step for step in steps if step[0] == kind][:1] if kind else list(steps)
+        for step in done:
+            steps.remove(step)
+            self._over[step[1]] = True
         while self._head < len(self._over) and self._over[self._head]:
             self._head += 1
         ready = [waiter for place, waiter in self._waiting if place <= self._head]

@@ -28,7 +28,7 @@ from robota.core.tool import ToolResult
 from robota.sessions.compaction.sections import CompactionSection, read_sections
 from robota.sessions.replay.action import Action, Aside, RecordedRun, Segment
 from robota.sessions.replay.recording import INTERRUPTED, UNCOUNTED
-from robota.sessions.replay.turnstile import ReplayMismatch, Turnstile
+from robota.sessions.replay.turnstile import DECISION, START, ReplayMismatch, Turnstile
 
 if TYPE_CHECKING:
     from robota.sessions.session import Session
@@ -128,6 +128,12 @@ class ReplayWorld:
         await asyncio.get_running_loop().create_future()
         raise AssertionError("nothing sets this future")
 
+    def interrupt_soon(self) -> None:
+        """Stop a call that waits for others, as soon as it does."""
+        task = asyncio.current_task()
+        if task is not None and task is not self._run_task:
+            asyncio.get_running_loop().call_soon(task.cancel)
+
     def note_run(self, event: RunStarted) -> None:
         self._run_task = asyncio.current_task()
         self._run = self.action.runs.popleft() if self.action.runs else None
@@ -206,14 +212,14 @@ class ReplayWorld:
 
     def note_start(self, event: ToolStarted) -> None:
         self._timed[asyncio.current_task()] = event.call_id
-        self.turnstile(event.call_id).passed(event.call_id)
+        self.turnstile(event.call_id).passed(event.call_id, START)
         self._to_begin -= 1
         self._room -= 1
         if self._to_begin == 0 and self._room > 0:
             self.begin_no_more()
 
     def note_end(self, event: ToolEnded) -> None:
-        self.turnstile(event.call_id).passed(event.call_id, last=True)
+        self.turnstile(event.call_id).passed(event.call_id)
         self._room += 1
         if self._to_begin == 0:
             self.begin_no_more()
@@ -259,7 +265,7 @@ class ReplayWorld:
 
     def note_decision(self, event: PermissionDecided) -> None:
         call_id = str(event.data.get("callId"))
-        self.turnstile(call_id).passed(call_id)
+        self.turnstile(call_id).passed(call_id, DECISION)
 
     # --- compaction -------------------------------------------------------------------------------------
 
