@@ -37,6 +37,11 @@ EMPTY_REPLY_INSTRUCTION = (
 class Loop:
     """One run of an agent; it may be continued by calling `run` again."""
 
+    __slots__ = (
+        "answer", "control", "engine", "error", "last_usage", "max_rounds", "output_schema", "recorder",
+        "rounds", "stop", "tools_executed", "usage",
+    )  # fmt: skip
+
     def __init__(
         self, recorder: Recorder, control: RunControl, *, max_rounds: int, output_schema: Json = None
     ) -> None:

@@ -44,7 +44,7 @@ class NativeWebTools(Struct, frozen=True, kw_only=True):
     web_fetch: bool = False
 
 
-class ToolSchema(Struct, frozen=True):
+class ToolSchema(Struct, frozen=True, weakref=True):
     """A tool as the model sees it."""
 
     name: str

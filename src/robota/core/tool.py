@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from weakref import WeakValueDictionary
 
 from msgspec import Struct, field
 
@@ -125,4 +126,12 @@ def tool_schema(tool: Tool) -> ToolSchema:
             f"Tool {tool.name!r} has no usable schema: `parameters` must be a JSON schema of type 'object'. "
             "Decorate a typed function with @tool, or write the schema."
         )
-    return ToolSchema(tool.name, tool.description, parameters)
+    known = _schemas.get(id(tool))
+    same = known is not None and known.parameters is parameters
+    if known is None or not same or (known.name, known.description) != (tool.name, tool.description):
+        known = _schemas[id(tool)] = ToolSchema(tool.name, tool.description, parameters)
+    return known
+
+
+_schemas: WeakValueDictionary[int, ToolSchema] = WeakValueDictionary()
+"""Agents with the same tools share what the model sees of them."""

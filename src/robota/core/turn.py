@@ -48,6 +48,8 @@ class OutputRequest:
 
 
 class Turn:
+    __slots__ = ("_unsubscribe", "engine", "finished", "interrupted", "loop", "output", "recorder", "wanted")
+
     def __init__(
         self, engine: Engine, control: RunControl, max_rounds: int, wanted: OutputRequest | None
     ) -> None:
