@@ -38,6 +38,8 @@ class PromptBlockedError(ValidationError):
 
 
 class SessionTurn:
+    __slots__ = ("in_agent", "life", "prompt", "session", "words")
+
     def __init__(self, session: Session, prompt: Prompt, raw_input: str | None) -> None:
         check_prompt(prompt)
         self.session = session
