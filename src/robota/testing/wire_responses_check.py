@@ -90,7 +90,7 @@ def _check_reasoning(item: JsonObject, rest: list[Json]) -> str | None:
         return "is reasoning without a summary list"
     if not item.get("encrypted_content"):
         return "is reasoning that was not stored and has no encrypted content"
-    following = next((other for other in rest if other.get("type") != "reasoning"), {})
+    following: JsonObject = next((other for other in rest if other.get("type") != "reasoning"), {})
     if following.get("type") == "function_call" or following.get("role") == "assistant":
         return None
     return "is reasoning without its required following item"
@@ -101,7 +101,7 @@ def _check_call(item: JsonObject, called: set[str]) -> str | None:
     if not isinstance(call_id, str) or not 0 < len(call_id) <= MAX_CALL_ID or call_id in called:
         return f"needs a call_id of its own with at most {MAX_CALL_ID} characters, not {call_id!r}"
     try:
-        readable = isinstance(msgspec.json.decode(arguments), dict)
+        readable = isinstance(msgspec.json.decode(arguments or ""), dict)
     except (msgspec.DecodeError, TypeError):
         readable = False
     return None if readable else f"has arguments that are not the text of a JSON object: {arguments!r}"
