@@ -51,8 +51,8 @@ class Action:
         """Of an injected message."""
         self.clock = 0
         """Records so far, those aside whose number depends on timing."""
-        self.asides: dict[int, list[Aside]] = {}
-        """By the state of the clock when they happened."""
+        self.asides: dict[int, list[tuple[int, Aside]]] = {}
+        """By the state of the clock when they happened, with the number of notices since."""
         self.ids: deque[str] = deque()
         self.times: deque[float] = deque()
         self.runs: deque[RecordedRun] = deque()

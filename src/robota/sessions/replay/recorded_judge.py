@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from asyncio import CancelledError
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -36,11 +35,7 @@ class RecordedJudge:
         first = call_id not in self._judged
         if first:  # later ones may hold what others wait for
             self._judged.add(call_id)
-            try:
-                await self._world.turnstile(call_id).wait(call_id)
-            except CancelledError:
-                if not _is_cut(decision):
-                    raise  # else it had been judged when it was stopped, and is stopped where it had come to
+            await self._world.turnstile(call_id).wait(call_id)
         judged = decision.get("judged")
         if not judged:
             await self._world.interrupt(call_id, f"decision about the call {call_id}")

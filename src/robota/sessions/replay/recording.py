@@ -75,6 +75,8 @@ class _Taker:
         """The agent is at work."""
         self.busy = False
         """The action is not over."""
+        self.notices = 0
+        """Since the action's clock was moved."""
         self.awaits_stop = False
         """A run is over, and the hooks that hear of it have not."""
         self.conversation_id = ""
@@ -99,6 +101,7 @@ class _Taker:
             self.take_message(fields, message)
         if event not in UNCOUNTED:
             self.action.clock += 1
+            self.notices = 0
 
     def is_from_outside(self, event: str, fields: Mapping[str, Json]) -> bool:
         """A message or mark that no run and no compaction made."""
@@ -127,7 +130,8 @@ class _Taker:
         if self.reply is not None and not self.reply.closed:
             self.reply.add_aside(event, fields)
             return
-        self.action.asides.setdefault(self.action.clock, []).append((event, fields))
+        done = self.action.asides.setdefault(self.action.clock, [])
+        done.append((self.notices, (event, fields)))
 
     def end(self, *hooks: str) -> None:
         """The action is over, unless hooks follow."""
@@ -287,6 +291,7 @@ class _Taker:
 
     def take_notice(self, fields: Mapping[str, Json]) -> None:
         self.action.notices.append(str(fields.get("message")))
+        self.notices += 1
 
 
 _Handler: TypeAlias = Callable[[_Taker, Mapping[str, Json]], None]

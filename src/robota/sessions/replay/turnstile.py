@@ -37,14 +37,16 @@ class Turnstile:
         self._over.append(False)
 
     async def wait(self, call_id: str, kind: str = "") -> None:
-        """Wait for the turn of a call's next step, or the next of a kind; without one, for all others."""
+        """Wait for the turn of a call's next step, or the next of a kind; without one, for all others.
+
+        Being cancelled ends nothing here: the record says what was stopped, and where.
+        """
         steps = self._mine.get(call_id, ())
         place = next((place for known, place in steps if known == kind or not kind), len(self._over))
         try:
             await self._reach(place)
         except asyncio.CancelledError:
-            await self._reach(place)  # calls that are stopped together end in their order, too
-            raise
+            await self._reach(place)
 
     async def _reach(self, place: int) -> None:
         if self._head >= place:

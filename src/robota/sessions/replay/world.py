@@ -58,13 +58,16 @@ class ReplayWorld:
         self._last = segment.actions[-1] if segment.actions and not segment.closed else None
         self._do_aside = do_aside
         self._clock = 0
+        self._notices = 0
+        """Since the clock was moved."""
         self._marks = 0
         self._to_begin = -1
         """How many calls are still to be begun before the run is told to stop."""
         self._room = 0
         """How many more calls may run at the same time."""
         self._run: RecordedRun | None = None
-        self._run_task: asyncio.Task[Any] | None = None
+        self.task = asyncio.current_task()
+        """The task that does everything but the calls of a batch."""
         self._spare = 0
         self._timed: dict[Any, str] = {}
 
@@ -80,14 +83,14 @@ class ReplayWorld:
 
     def begin(self, action: Action) -> None:
         self.action = action
-        self._clock = 0
+        self._clock = self._notices = 0
         self.do_asides()
 
     def end(self) -> None:
         """What was not done in its place by other code is done now."""
         for clock in sorted(self.action.asides):
             self._clock = clock
-            self.do_asides()
+            self.do_asides(late=True)
 
     # --- where the session was stopped ------------------------------------------------------------------
 
@@ -112,6 +115,13 @@ class ReplayWorld:
         if session is None or not session.is_running:
             raise ReplayMismatch("The recording ends at this point.")
         session.abort()
+        await self._end_here()
+
+    async def _end_here(self) -> NoReturn:
+        """Wait to be cancelled; a call of several has a task of its own, which is cancelled at once."""
+        task = asyncio.current_task()
+        if task is not None and task is not self.task:
+            task.cancel()
         await asyncio.get_running_loop().create_future()
         raise AssertionError("nothing sets this future")
 
@@ -120,22 +130,18 @@ class ReplayWorld:
         stopped one by one, in the order in which they ended; after the last of them the run is stopped."""
         await self.turnstile(call_id).wait(call_id)
         recorded = self.action.results.get(call_id, {})
-        task = asyncio.current_task()
         cut = self.may_be_stopped and recorded.get("errorCode") == INTERRUPTED
-        if task is None or task is self._run_task or not cut:
+        if not cut or asyncio.current_task() is self.task:
             await self.stop_here(what)
-        task.cancel()
-        await asyncio.get_running_loop().create_future()
-        raise AssertionError("nothing sets this future")
+        await self._end_here()
 
     def interrupt_soon(self) -> None:
         """Stop a call that waits for others, as soon as it does."""
         task = asyncio.current_task()
-        if task is not None and task is not self._run_task:
+        if task is not None and task is not self.task:
             asyncio.get_running_loop().call_soon(task.cancel)
 
     def note_run(self, event: RunStarted) -> None:
-        self._run_task = asyncio.current_task()
         self._run = self.action.runs.popleft() if self.action.runs else None
         self._marks = 0
         self.note_mark(event)
@@ -160,20 +166,27 @@ class ReplayWorld:
 
     def note_record(self, event: str) -> None:
         """The session wrote a record."""
-        if event not in UNCOUNTED:
-            self._clock += 1
-            self.do_asides()
+        if event == "notice":
+            self._notices += 1
+        elif event in UNCOUNTED:
+            return
+        else:
+            self.do_asides(late=True)
+            self._clock, self._notices = self._clock + 1, 0
+        self.do_asides()
 
-    def do_asides(self) -> None:
-        for aside in self.action.asides.pop(self._clock, ()):
-            self.meanwhile(aside)
+    def do_asides(self, *, late: bool = False) -> None:
+        """Do what is due: at this state of the clock and after so many notices, or in any case if `late`."""
+        waiting = self.action.asides.get(self._clock)
+        while waiting and (late or waiting[0][0] <= self._notices):
+            self.meanwhile(waiting.pop(0)[1])
 
     def meanwhile(self, aside: Aside) -> None:
         """Do what was done to the session while it was at work."""
         assert self.session is not None
-        clock = self._clock
+        clock = self._clock, self._notices
         self._do_aside(self.session, aside)
-        self._clock = clock  # their own records were not counted
+        self._clock, self._notices = clock  # their own records were not counted
 
     # --- clock and ids ------------------------------------------------------------------------------------
 
