@@ -48,6 +48,29 @@ CASES = dict(_read_cases())
 SECRETS = [name for name, case in CASES.items() if not case.unchanged]
 LOOK_ALIKES = [name for name, case in CASES.items() if case.unchanged]
 
+# Names that the key rules know once the JSON is decoded, but that the rules for running text do not read.
+ONLY_WHEN_DECODED = frozenset(
+    {
+        "headers/header-pairs-lower",
+        "keys/capital-name-value",
+        "keys/compound-keystore_password",
+        "keys/ssm-single",
+        "nested/json-key-escape",
+        "plain_values/dict-secret-dotted",
+        "plain_values/key-bracket",
+        "plain_values/key-with-colon",
+        "plain_values/key-with-slash",
+        "plain_values/key-with-space",
+        "punctuation_secrets/nv-number",
+        "punctuation_secrets/pairs-list-value",
+    }
+)
+STREAMED = [
+    pytest.param(name, marks=pytest.mark.xfail(strict=True)) if name in ONLY_WHEN_DECODED else name
+    for name in SECRETS
+    if not CASES[name].own
+]
+
 
 def _strings(value: Any) -> Iterator[str]:
     if isinstance(value, str):
@@ -126,6 +149,15 @@ def test_a_secret_goes_and_what_stands_beside_it_stays(name: str) -> None:
 
     assert [part for secret in case.secrets for part in _fragments(secret) if part in written] == []
     assert [text for text in case.keep if text not in written] == []
+
+
+@pytest.mark.parametrize("name", STREAMED)
+def test_a_secret_goes_from_the_text_that_a_stream_carries(name: str) -> None:
+    case = CASES[name]
+    streamed = case.input if isinstance(case.input, str) else json.dumps(case.input, ensure_ascii=False)
+    written = Redactor().text(streamed)
+
+    assert [part for secret in case.secrets for part in _fragments(secret) if part in written] == []
 
 
 @pytest.mark.parametrize("name", LOOK_ALIKES)
