@@ -5,7 +5,7 @@ text that came with the provider's own bytes), `texts` the text of those that ha
 provider's events. A run is closed after a moment, when it is long, and before any other record.
 
 Secrets may be cut anywhere by a stream, so each channel (the text, the thinking, the arguments of each call)
-goes through a redactor that holds the last pieces back until it is clear what they are part of. A provider
+goes through a redactor that holds pieces back until it is clear what they are part of. A provider
 reports its event after the pieces that came from it, so an event never runs ahead of its text.
 """
 
@@ -17,6 +17,7 @@ from typing import TypeAlias
 from robota.core.events import ProviderNativeRawPayload, ReasoningDelta, TextDelta, ToolInputDelta
 from robota.core.jsontext import encode
 from robota.core.messages import Json
+from robota.sessions.argument_redactor import ArgumentRedactor
 from robota.sessions.native_events import NativeEvents
 from robota.sessions.redaction import Redactor, StreamRedactor
 
@@ -38,7 +39,7 @@ class StreamRun:
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         self._natives = NativeEvents(redactor)
-        self._channels: dict[object, StreamRedactor] = {}
+        self._channels: dict[object, StreamRedactor | ArgumentRedactor] = {}
         self._surface: str | None = None
         self._shown: list[str | None] = []
         """What may be written of the first pieces; `None` while that is not clear."""
@@ -60,6 +61,8 @@ class StreamRun:
 
     def take(self, *, final: bool) -> dict[str, Json] | None:
         """The fields of the next record, with everything that may be written now; `None` for nothing."""
+        if not final and self._shown and type(self.pieces[0]) is ToolInputDelta:
+            return None  # waits for the end of its call, and all others with it
         self._redact(final)
         count = self._shown.index(None) if None in self._shown else len(self._shown)
         if not count:
@@ -78,7 +81,8 @@ class StreamRun:
             channel = _channel_of(piece)
             redactor = self._channels.get(channel)
             if redactor is None:
-                redactor = self._channels[channel] = StreamRedactor(self._redactor)
+                kind = ArgumentRedactor if type(piece) is ToolInputDelta else StreamRedactor
+                redactor = self._channels[channel] = kind(self._redactor)
             redactor.push(_text_of(piece))
             shown.append(None)
         waiting: dict[object, list[int]] = {}
