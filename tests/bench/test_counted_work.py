@@ -6,6 +6,7 @@ more has to say so here.
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import tracemalloc
@@ -49,11 +50,13 @@ class CallCount:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
+        gc.disable()  # tools that watch collections would be counted, too
         sys.setprofile(self)
         try:
             yield
         finally:
             sys.setprofile(None)
+            gc.enable()
 
 
 @tool

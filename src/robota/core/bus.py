@@ -8,7 +8,7 @@ everybody. A listener that raises is logged and keeps its place; it can neither 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from robota.core.errors import ConfigurationError
@@ -33,7 +33,7 @@ class EventBus:
     def __init__(self) -> None:
         self._listeners: list[tuple[type[Event], Listener]] = []
         self._tables: tuple[tuple[HandlerTable, Any], ...] = ()
-        self._routes: dict[type[Event], tuple[Listener, ...]] = {}
+        self._routes: dict[type[Event], Sequence[Listener]] = {}
         self._later: deque[Event] | None = None
         self._busy = False
         self.seq = 0
@@ -87,10 +87,7 @@ class EventBus:
         for handlers, _ in self._tables:
             if kind in handlers:
                 return True
-        if not self._listeners:
-            return False
-        known = self._routes.get(kind)
-        return bool(self._route(kind) if known is None else known)
+        return bool(self._listeners) and bool(self._routes.get(kind) or self._route(kind))
 
     def next_seq(self) -> int:
         self.seq += 1
@@ -121,18 +118,20 @@ class EventBus:
                     handler(owner, event)
                 except Exception:  # noqa: BLE001 - logged there
                     _log_failure(handler, event)
-        if not self._listeners:
-            return
-        listeners = self._routes.get(kind)
-        for listener in self._route(kind) if listeners is None else listeners:
+        for listener in self._routes.get(kind) or self._route(kind):
             try:
                 listener(event)
             except Exception:  # noqa: BLE001 - logged there
                 _log_failure(listener, event)
 
-    def _route(self, kind: type[Event]) -> tuple[Listener, ...]:
-        """Who gets events of this type; found out once per type after each change of the listeners."""
-        chosen = self._routes[kind] = tuple(call for base, call in self._listeners if issubclass(kind, base))
+    def _route(self, kind: type[Event]) -> Sequence[Listener]:
+        """Who gets events of this type. It is remembered for types that somebody hears: most have nobody."""
+        chosen: list[Listener] = []
+        for base, listener in self._listeners:
+            if issubclass(kind, base):
+                chosen.append(listener)
+        if chosen:
+            self._routes[kind] = chosen
         return chosen
 
 
