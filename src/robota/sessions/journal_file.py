@@ -48,7 +48,7 @@ class JournalFile:
         self._file: LineFile | None = None
         self._kept: list[tuple[bytes, bytes]] = []
         """Time and body of the records that the disk refused."""
-        self._told: set[str] = set()
+        self._told: tuple[str, ...] = ()
         self.on_trouble: Callable[[str], None] | None = None
         """Called with a sentence for each new kind of trouble, and with "" when it is over."""
         self.trouble = ""
@@ -126,7 +126,7 @@ class JournalFile:
         if self._file is not None and not self._file.is_open:  # we are a forked child
             self._file = None
             self._kept = []
-            self._told.clear()
+            self._told = ()
         if self._file is None and not self._kept and not self._told:
             self.open()
         self.seq += 1
@@ -205,11 +205,11 @@ class JournalFile:
         reason, advice = explain(error)
         sentence = f"The journal {self._path} cannot be {what}: {reason}."
         self._tell_once(f"{what} {error.errno}", f"{sentence} {self._describe_kept()} To help, {advice}.")
-        self._told.add(what)
+        self._told += (what,)
 
     def _tell_once(self, kind: str, sentence: str) -> None:
         if kind not in self._told:
-            self._told.add(kind)
+            self._told += (kind,)
             self._say(sentence)
 
     def _describe_kept(self) -> str:
@@ -219,7 +219,7 @@ class JournalFile:
 
     def _tell_recovery(self) -> None:
         if self._told:
-            self._told.clear()
+            self._told = ()
             self._say("")
             self.trouble = self._file.warning if self._file is not None else ""
 
