@@ -40,8 +40,8 @@ class Action:
 
     __slots__ = (
         "answers", "asides", "clock", "data", "decisions", "event", "finished", "hooks", "ids", "interrupted",
-        "message", "notices", "originals", "parts", "replies", "results", "runs", "sections", "starts",
-        "system", "times", "tools", "turnstiles",
+        "last_notices", "message", "notices", "originals", "parts", "replies", "results", "runs", "sections",
+        "starts", "system", "times", "tools", "turnstiles",
     )  # fmt: skip
 
     def __init__(self, event: str, data: Mapping[str, Json], message: Message | None = None) -> None:
@@ -51,6 +51,8 @@ class Action:
         """Of an injected message."""
         self.clock = 0
         """Records so far, those aside whose number depends on timing."""
+        self.last_notices = 0
+        """Notices since the clock was moved for the last time."""
         self.asides: dict[int, list[tuple[int, Aside]]] = {}
         """By the state of the clock when they happened, with the number of notices since."""
         self.ids: deque[str] = deque()
@@ -84,6 +86,10 @@ class Action:
         stamp = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
         self.ids.append(message_id)
         self.times.append(stamp.timestamp())
+
+    def had(self, call_id: str, *hooks: str) -> bool:
+        """Whether one of these hooks heard of the call."""
+        return any((hook, call_id) in self.hooks for hook in hooks)
 
     def turnstile(self, batch: str) -> Turnstile:
         return self.turnstiles.setdefault(batch, Turnstile())

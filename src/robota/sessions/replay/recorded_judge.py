@@ -36,6 +36,8 @@ class RecordedJudge:
         if first:  # later ones may hold what others wait for
             self._judged.add(call_id)
             await self._world.turnstile(call_id).wait(call_id)
+        if not decision and self._world.action.had(call_id, "PermissionRequest", "Notification"):
+            return Judgement(decision="approve")  # the recording ends while somebody is asked
         judged = decision.get("judged")
         if not judged:
             await self._world.interrupt(call_id, f"decision about the call {call_id}")
@@ -54,12 +56,12 @@ class RecordedJudge:
     async def approve(self, request: ApprovalRequest) -> bool | str | PermissionAnswer | None:
         """What the user, or nobody, answered."""
         decision = self._world.action.decisions.get(request.call_id, {})
-        answer = decision.get("answer")
         await self._world.turnstile(request.call_id).wait(request.call_id, DECISION)
+        if not decision or _is_cut(decision):
+            await self._world.interrupt(request.call_id, f"answer about the call {request.call_id}")
+        answer = decision.get("answer")
         if answer is None:
             return None
-        if _is_cut(decision):
-            await self._world.interrupt(request.call_id, f"answer about the call {request.call_id}")
         if "error" in answer:
             fault: Any = Fault(str(answer["error"]))  # what a handler that broke comes down to
             return fault  # type: ignore[no-any-return]  # only a handler of ours may say it so

@@ -102,6 +102,7 @@ class _Taker:
         if event not in UNCOUNTED:
             self.action.clock += 1
             self.notices = 0
+        self.action.last_notices = self.notices
 
     def is_from_outside(self, event: str, fields: Mapping[str, Json]) -> bool:
         """A message or mark that no run and no compaction made."""
@@ -116,7 +117,8 @@ class _Taker:
         self.busy, self.reply = event in _LONG, None
         if self.segment is not None:
             self.segment.actions.append(self.action)
-            self.segment.closed = event == "session_shutdown"
+            hooked = "SessionEnd" in (self.segment.init.get("hookEvents") or ())
+            self.segment.closed = event == "session_shutdown" and not hooked
 
     def begin_segment(self, fields: Mapping[str, Json], seq: int) -> None:
         known = self.recording.segments[-1].init if self.recording.segments else {}
@@ -286,6 +288,8 @@ class _Taker:
         elif hook in ("Stop", "StopFailure", "PostCompact") and not self.running:
             self.busy = hook == "PostCompact" and self.action.event == "user"
             self.awaits_stop = False
+            if hook == "Stop" and fields["outcome"].get("blocked"):
+                self.action.finished = False  # the model is sent on
         elif hook == "PreCompact":
             self.note_overflow()
 

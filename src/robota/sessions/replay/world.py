@@ -33,6 +33,7 @@ from robota.sessions.replay.turnstile import DECISION, START, ReplayMismatch, Tu
 if TYPE_CHECKING:
     from robota.sessions.session import Session
 
+AFTER_TOOL = ("PostToolUse", "PostToolUseFailure")
 AFTER_END = frozenset(("context", "hook_executed"))
 """Records that may follow the end of a prompt."""
 
@@ -160,9 +161,11 @@ class ReplayWorld:
     def is_beyond(self, event: str) -> bool:
         """Whether the process that was recorded ended before it could write such a record."""
         action = self.action
-        if action is not self._last or event in UNCOUNTED or self._clock < action.clock:
+        if action is not self._last or self._clock < action.clock:
             return False
-        return not action.finished or event in AFTER_END
+        if event == "notice":
+            return self._notices >= action.last_notices
+        return event not in UNCOUNTED and (not action.finished or event in AFTER_END)
 
     def note_record(self, event: str) -> None:
         """The session wrote a record."""
@@ -249,7 +252,8 @@ class ReplayWorld:
         await self.turnstile(call_id).wait(call_id)
         recorded = self.action.results.get(call_id)
         cut = recorded is not None and recorded.get("errorCode") == INTERRUPTED and self.may_be_stopped
-        if recorded is None or cut:
+        heard_of = call_id in self.action.originals or self.action.had(call_id, *AFTER_TOOL)
+        if cut or (recorded is None and not heard_of):
             await self.interrupt(call_id, f"result of the call {call_id}")
 
     def result(self, call_id: str) -> ToolResult:
@@ -257,7 +261,8 @@ class ReplayWorld:
         original = self.action.originals.get(call_id)
         if original is not None:
             return convert(original, ToolResult)
-        recorded = self.action.results[call_id]
+        failed = self.action.had(call_id, "PostToolUseFailure")  # all that is known where a recording ends
+        recorded = self.action.results.get(call_id, {"outcome": "error"} if failed else {})
         outcome = recorded.get("outcome", "success")
         fields = {
             "content": recorded.get("content", ""),
