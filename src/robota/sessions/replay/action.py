@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TypeAlias
 
+from msgspec import convert
+
 from robota.core.messages import Json, JsonObject, Message
+from robota.core.tool import ToolResult
 from robota.sessions.replay.recorded_reply import RecordedReply
 from robota.sessions.replay.turnstile import Turnstile
 
@@ -90,6 +93,25 @@ class Action:
     def had(self, call_id: str, *hooks: str) -> bool:
         """Whether one of these hooks heard of the call."""
         return any((hook, call_id) in self.hooks for hook in hooks)
+
+    def result_of(self, call_id: str) -> ToolResult:
+        """What a call gave, before hooks had their say."""
+        original = self.originals.get(call_id)
+        if original is not None:
+            return convert(original, ToolResult)
+        failed = self.had(call_id, "PostToolUseFailure")  # all that is known where a recording ends
+        recorded = self.results.get(call_id, {"outcome": "error"} if failed else {})
+        outcome = recorded.get("outcome", "success")
+        fields = {
+            "content": recorded.get("content", ""),
+            "ok": outcome == "success",
+            "denied": outcome == "denied",
+            "error": recorded.get("error"),
+            "error_code": recorded.get("errorCode"),
+            "metadata": recorded.get("metadata", {}),
+            "parts": self.parts.get(call_id, ()),
+        }
+        return convert(fields, ToolResult)
 
     def turnstile(self, batch: str) -> Turnstile:
         return self.turnstiles.setdefault(batch, Turnstile())

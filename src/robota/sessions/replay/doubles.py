@@ -67,7 +67,7 @@ class ReplayTool:
     async def run(self, arguments: JsonObject, context: ToolContext) -> ToolResult:
         if self._real is None:
             await self._world.take_turn(context.call_id)
-            return self._world.result(context.call_id)
+            return self._world.action.result_of(context.call_id)
         result = await self._real.run(arguments, context)
         await self._world.take_turn(context.call_id)
         return result

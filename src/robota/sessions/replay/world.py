@@ -11,8 +11,6 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from msgspec import convert
-
 from robota.core.events import (
     PermissionDecided,
     ProviderResponseRaw,
@@ -24,7 +22,6 @@ from robota.core.events import (
 )
 from robota.core.messages import Json
 from robota.core.ports import Ports
-from robota.core.tool import ToolResult
 from robota.sessions.compaction.sections import CompactionSection, read_sections
 from robota.sessions.replay.action import Action, Aside, RecordedRun, Segment
 from robota.sessions.replay.recording import INTERRUPTED, UNCOUNTED
@@ -255,25 +252,6 @@ class ReplayWorld:
         heard_of = call_id in self.action.originals or self.action.had(call_id, *AFTER_TOOL)
         if cut or (recorded is None and not heard_of):
             await self.interrupt(call_id, f"result of the call {call_id}")
-
-    def result(self, call_id: str) -> ToolResult:
-        """What a call gave, before hooks had their say."""
-        original = self.action.originals.get(call_id)
-        if original is not None:
-            return convert(original, ToolResult)
-        failed = self.action.had(call_id, "PostToolUseFailure")  # all that is known where a recording ends
-        recorded = self.action.results.get(call_id, {"outcome": "error"} if failed else {})
-        outcome = recorded.get("outcome", "success")
-        fields = {
-            "content": recorded.get("content", ""),
-            "ok": outcome == "success",
-            "denied": outcome == "denied",
-            "error": recorded.get("error"),
-            "error_code": recorded.get("errorCode"),
-            "metadata": recorded.get("metadata", {}),
-            "parts": self.action.parts.get(call_id, ()),
-        }
-        return convert(fields, ToolResult)
 
     async def answer(self, question: Json) -> Json:
         """What the user answered to a tool."""
