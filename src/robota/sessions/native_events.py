@@ -1,7 +1,7 @@
 """The provider's own events, made safe to write at the price of one look per kind of event.
 
 An event is an envelope around a piece of text. The text is redacted with the stream it belongs to; the same
-envelope comes hundreds of times in a reply, so it is looked at once.
+envelope comes hundreds of times in a reply, so it is looked at once, and new ones are looked at together.
 """
 
 from __future__ import annotations
@@ -14,32 +14,50 @@ _ENVELOPES_KEPT = 8
 
 
 class NativeEvents:
-    __slots__ = ("_plain", "_redactor")
+    """Collects the events of one record: `add` each, then `take` them all."""
+
+    __slots__ = ("_events", "_plain", "_redactor", "_unknown")
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         self._plain: list[int] = []
         """Hashes of envelopes without anything secret."""
+        self._events: list[bytes] = []
+        self._unknown: dict[int, bytes] = {}
+        """Envelopes of collected events, by place."""
 
-    def clean(self, raw: bytes, text: str, shown: str) -> bytes:
-        """The event as it may be written. It carries `text`, of which `shown` may be seen."""
+    def add(self, raw: bytes, text: str, shown: str) -> None:
+        """An event that carries `text`, of which `shown` may be seen."""
+        events = self._events
         if text != shown:
-            return self._redactor.json(encode(_exchange(decode(raw), text, shown)))
+            events.append(self._redactor.json(encode(_exchange(decode(raw), text, shown))))
+            return
         envelope = raw.replace(encode(text), b'""', 1) if text else raw
-        if hash(envelope) in self._plain:
-            return raw
         if len(envelope) == len(raw) and text and not text.isascii():
             import json  # noqa: PLC0415 - only for services that escape what is not ASCII
 
             envelope = raw.replace(json.dumps(text).encode(), b'""', 1)
-            if hash(envelope) in self._plain:
-                return raw
-        if self._redactor.json(envelope) is not envelope:
-            return self._redactor.json(raw)
-        if len(self._plain) >= _ENVELOPES_KEPT:
-            del self._plain[0]
-        self._plain.append(hash(envelope))
-        return raw
+        if hash(envelope) not in self._plain:
+            self._unknown[len(events)] = envelope
+        events.append(raw)
+
+    def take(self) -> bytes | None:
+        """The collected events as one JSON list; `None` if there are none."""
+        if not self._events:
+            return None
+        if self._unknown:
+            self._look()
+        taken, self._events = self._events, []
+        return b"[%s]" % b",".join(taken)
+
+    def _look(self) -> None:
+        unknown, self._unknown = self._unknown, {}
+        together = b"[%s]" % b",".join(unknown.values())
+        if self._redactor.json(together) is together:
+            self._plain = [*self._plain, *map(hash, unknown.values())][-_ENVELOPES_KEPT:]
+            return
+        for at in unknown:
+            self._events[at] = self._redactor.json(self._events[at])
 
 
 def _exchange(value: Json, text: str, shown: str) -> Json:

@@ -97,11 +97,10 @@ class StreamRun:
         first = self.texts_written + 1
         kinds: list[str] = []
         texts: list[str] = []
-        natives: list[bytes] = []
         inputs: list[Json] = []
         surface = self._surface
         carried = ("", "")  # what the next event of the provider is about
-        clean = self._natives.clean
+        natives = self._natives
         for piece, text in zip(written, shown, strict=True):
             if type(piece) is TextDelta:
                 texts.append(text)
@@ -113,10 +112,10 @@ class StreamRun:
                     kinds.append(TEXT)
                 else:
                     kinds.append(TEXT_WITH_BYTES)
-                    natives.append(clean(piece.raw, piece.text, text))
+                    natives.add(piece.raw, piece.text, text)
             elif type(piece) is ProviderNativeRawPayload:
                 kinds.append(_NATIVE_KINDS[piece.payload_kind])
-                natives.append(clean(_native_bytes(piece), *carried))
+                natives.add(_native_bytes(piece), *carried)
                 surface = piece.api_surface or surface
             else:
                 kinds.append(THOUGHT)
@@ -133,7 +132,7 @@ class StreamRun:
             "texts": texts or None,
             "inputs": inputs or None,
             "surface": news,
-            "native": b"[%s]" % b",".join(natives) if natives else None,
+            "native": natives.take(),
         }
 
 
