@@ -105,8 +105,19 @@ def read_token_usage(message: Message) -> TokenUsage | None:
     return None if not metadata else normalize_usage(metadata)
 
 
+_CANONICAL = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens", "reasoningTokens")
+_OWN = frozenset(_CANONICAL[:2])
+_OTHER = frozenset(("totalTokens", "cachedTokens", "cacheCreationTokens"))
+
+
 def normalize_usage(record: Mapping[str, Json]) -> TokenUsage | None:
     """Canonical counts from `inputTokens/outputTokens`, `promptTokens/completionTokens` or `usage`."""
+    if (
+        record.keys() >= _OWN and not record.keys() & _OTHER
+    ):  # our own spelling, which is asked for all the time
+        counts = [record.get(name, 0) for name in _CANONICAL]
+        if set(map(type, counts)) == {int}:
+            return TokenUsage(*counts)
     sent, received = (
         _number(record, "inputTokens", "promptTokens"),
         _number(record, "outputTokens", "completionTokens"),

@@ -1,7 +1,7 @@
 """The calls of an answer in the journal: what follows from what stands there already is not said again.
 
-The start of a call waits for the decision about it, which is mostly made before anything else can happen; the
-start of a batch goes with the start of its first call.
+The start of a call waits a moment for the decision about it, which is mostly made before anything else can
+happen; the start of a batch goes with the start of its first call.
 """
 
 from __future__ import annotations
@@ -37,8 +37,6 @@ class CallWriter:
         self._batch = frame, {name: value for name, value in batch.items() if value is not None}
 
     def start(self, event: ToolExecutionRequest, frame: bytes) -> None:
-        import asyncio  # noqa: PLC0415 - a run is under way, so this is a look-up
-
         batch, self._batch = self._batch, None
         self.flush()
         at = event.index
@@ -48,8 +46,6 @@ class CallWriter:
             "parameters": None if same else event.parameters,
         }
         self._start = b'%s,"index":%d' % (frame, at), fields
-        # A decision by rule comes at once; for any other the record of the start does not wait.
-        asyncio.get_running_loop().call_soon(self.flush)
 
     def decide(self, event: PermissionDecided, frame: bytes) -> bool:
         """Write the decision together with the start of its call; false if that is written already."""

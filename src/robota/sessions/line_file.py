@@ -88,7 +88,8 @@ class LineFile:
             self._state = _FAILED
             raise OSError(errno.ENOSPC, f"only {taken} of {len(line)} bytes were taken")
         self._end += taken
-        self._unsynced.add(line)
+        if self._keep:
+            self._unsynced.add(line)
         self._state = _CLEAN
 
     def repair(self) -> None:

@@ -11,6 +11,7 @@ from robota.core.messages import Json
 from robota.sessions.redaction import Redactor
 
 _ENVELOPES_KEPT = 8
+_DIGITS = b"0123456789"
 
 
 class NativeEvents:
@@ -21,7 +22,7 @@ class NativeEvents:
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         self._plain: list[int] = []
-        """Hashes of envelopes without anything secret."""
+        """Hashes of envelopes without anything secret, their digits aside: counts and numbered ids differ."""
         self._events: list[bytes] = []
         self._unknown: dict[int, bytes] = {}
         """Envelopes of collected events, by place."""
@@ -37,7 +38,7 @@ class NativeEvents:
             import json  # noqa: PLC0415 - only for services that escape what is not ASCII
 
             envelope = raw.replace(json.dumps(text).encode(), b'""', 1)
-        if hash(envelope) not in self._plain:
+        if hash(envelope.translate(None, _DIGITS)) not in self._plain:
             self._unknown[len(events)] = envelope
         events.append(raw)
 
@@ -54,7 +55,8 @@ class NativeEvents:
         unknown, self._unknown = self._unknown, {}
         together = b"[%s]" % b",".join(unknown.values())
         if self._redactor.json(together) is together:
-            self._plain = [*self._plain, *map(hash, unknown.values())][-_ENVELOPES_KEPT:]
+            news = [hash(envelope.translate(None, _DIGITS)) for envelope in unknown.values()]
+            self._plain = [*self._plain, *news][-_ENVELOPES_KEPT:]
             return
         for at in unknown:
             self._events[at] = self._redactor.json(self._events[at])

@@ -84,8 +84,8 @@ class FileSessionLogger:
             directory, session_id, redactor=redactor, files=files, now=now, durable=durable
         )
         self._durable = durable
-        self.stream = StreamWriter(self.journal)
         self.calls = CallWriter(self.journal)
+        self.stream = StreamWriter(self.journal, self.calls.flush)
         self._run = 0
         self._tools: Any = None
         self._model: tuple[str, str] | None = None
@@ -253,6 +253,7 @@ class FileSessionLogger:
         if self.stream.pending:
             self.stream.close_run()
         self.calls.start(event, self.frame(event.round))
+        self.stream.start_moment()
 
     def take_tool_end(self, event: ToolEnded) -> None:
         self.end_run()

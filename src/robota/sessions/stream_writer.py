@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from robota.core.events import TextDelta
@@ -17,10 +18,12 @@ RUN_BYTES = 24 * 1024
 
 
 class StreamWriter:
-    __slots__ = ("_journal", "_loop", "_run", "_size", "_stream", "_timer")
+    __slots__ = ("_also", "_journal", "_loop", "_run", "_size", "_stream", "_timer")
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal, also: Callable[[], None]) -> None:
+        """`also` writes what else waits, when the moment is over."""
         self._journal = journal
+        self._also = also
         self._stream = StreamRun(journal.redactor)
         self._timer: TimerHandle | None = None
         self._loop: AbstractEventLoop | None = None
@@ -62,6 +65,11 @@ class StreamWriter:
         """
         self._write(final=True)
 
+    def start_moment(self) -> None:
+        """Something else waits: see that the time runs."""
+        if self._timer is None:
+            self._start_timer()
+
     def stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
@@ -69,14 +77,16 @@ class StreamWriter:
 
     def _start_timer(self) -> None:
         self._loop = loop = _running_loop()
-        if loop is None:  # a piece from outside any loop: nothing would ever close the run
+        if loop is None:  # outside any loop nothing would ever end the moment
             self._write(final=True)
+            self._also()
         else:
             self._timer = loop.call_later(RUN_SECONDS, self._on_time)
 
     def _on_time(self) -> None:
         self._timer = None
         self._write(final=False)
+        self._also()
 
     def _write(self, *, final: bool) -> None:
         self._size = 0

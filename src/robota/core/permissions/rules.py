@@ -155,6 +155,8 @@ def check_rules(rules: object, *, kind: RuleKind = "deny") -> tuple[RuleProblem,
 
 def load_rules(rules: object, kind: RuleKind) -> RuleSet:
     """Every usable rule, and every problem with the others."""
+    if type(rules) is tuple and set(map(type, rules)) <= {str}:
+        return _parse_all(rules, kind)
     if rules is None:
         return RuleSet()
     if isinstance(rules, str):
