@@ -17,12 +17,14 @@ _DIGITS = b"0123456789"
 class NativeEvents:
     """Collects the events of one record: `add` each, then `take` them all."""
 
-    __slots__ = ("_events", "_plain", "_redactor", "_unknown")
+    __slots__ = ("_events", "_last", "_plain", "_redactor", "_unknown")
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         self._plain: list[int] = []
         """Hashes of envelopes without anything secret, their digits aside: counts and numbered ids differ."""
+        self._last = 0
+        """The envelope of the last piece of text, which most likely comes again."""
         self._events: list[bytes] = []
         self._unknown: dict[int, bytes] = {}
         """Envelopes of collected events, by place."""
@@ -38,8 +40,10 @@ class NativeEvents:
             import json  # noqa: PLC0415 - only for services that escape what is not ASCII
 
             envelope = raw.replace(json.dumps(text).encode(), b'""', 1)
-        if hash(envelope.translate(None, _DIGITS)) not in self._plain:
+        if hash(envelope) != self._last and hash(envelope.translate(None, _DIGITS)) not in self._plain:
             self._unknown[len(events)] = envelope
+        elif text:
+            self._last = hash(envelope)
         events.append(raw)
 
     def take(self) -> bytes | None:

@@ -24,6 +24,7 @@ from robota.sessions.redaction import Redactor, StreamRedactor
 TEXT_WITH_BYTES, TEXT, THOUGHT, INPUT, NATIVE_EVENT, NATIVE_RESPONSE, NATIVE_REQUEST = "tTrinNq"
 StreamPiece: TypeAlias = TextDelta | ReasoningDelta | ToolInputDelta | ProviderNativeRawPayload
 
+_TEXT_ALONE = {TextDelta}
 _SIZE_ONLY = b'{"byteLength":'
 _NATIVE_KINDS = {"stream_event": NATIVE_EVENT, "response": NATIVE_RESPONSE, "request": NATIVE_REQUEST}
 
@@ -74,6 +75,9 @@ class StreamRun:
     def _redact(self, final: bool) -> None:
         """Find out what may be written of the new pieces and of those that were held back."""
         shown = self._shown
+        if set(map(type, self.pieces)) == _TEXT_ALONE:
+            self._redact_text(final)
+            return
         for piece in self.pieces[len(shown) :]:
             if type(piece) is ProviderNativeRawPayload:
                 shown.append("")
@@ -92,6 +96,17 @@ class StreamRun:
         for channel, places in waiting.items():
             for at, text in zip(places, self._channels[channel].take(final=final), strict=False):
                 shown[at] = text
+
+    def _redact_text(self, final: bool) -> None:
+        """The same for pieces of text alone: with one channel, what is held back is always the end."""
+        redactor = self._channels.get(TextDelta)
+        if redactor is None:
+            redactor = self._channels[TextDelta] = StreamRedactor(self._redactor)
+        push = redactor.push
+        for piece in self.pieces[len(self._shown) :]:
+            push(_text_of(piece))
+        taken: list[str | None] = [*redactor.take(final=final)]
+        self._shown = taken + [None] * (len(self.pieces) - len(taken))
 
     def _fields(self, written: Sequence[StreamPiece], shown: Sequence[str]) -> dict[str, Json]:
         first = self.texts_written + 1

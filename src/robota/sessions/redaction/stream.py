@@ -71,12 +71,15 @@ class TextStream:
 
     def _release(self) -> list[str]:
         taken: list[str] = []
+        begin, settled = self._begin, self._settled
+        plain = not self._spans and self._covered <= begin  # nothing to replace: the pieces as they came
         for piece in self._pieces:
-            end = self._begin + len(piece)
-            if end > self._settled:
+            end = begin + len(piece)
+            if end > settled:
                 break
-            taken.append(self._write(self._begin, end))
-            self._begin = end
+            taken.append(piece if plain else self._write(begin, end))
+            begin = end
+        self._begin = begin
         del self._pieces[: len(taken)]
         return taken
 
