@@ -100,14 +100,17 @@ class JournalFile:
         self.bytes_written += len(line)
         return seq
 
-    def sync(self) -> bool:
-        """Whether everything appended so far is on the disk for good when this returns."""
+    def sync(self, *, look: bool = True) -> bool:
+        """Whether everything appended so far is on the disk for good when this returns.
+
+        `look` whether the file was removed meanwhile: once per prompt is enough.
+        """
         if self._kept and not self._flush():
             return False
         if self._file is None or not self._file.is_open or self.synced_seq == self.seq:
             return True
         try:
-            self._file.sync()
+            self._file.sync(look=look)
         except OSError as error:
             self._tell(_SYNCED, error)
             return False

@@ -109,8 +109,10 @@ class LineFile:
             self._unsynced = Unsynced(self._end, self._keep)
         self._state = _CLEAN
 
-    def sync(self) -> None:
-        """Everything written is on the disk when this returns."""
+    def sync(self, *, look: bool = True) -> None:
+        """Everything written is on the disk when this returns. `look` whether the file still has its name."""
+        if look and not self._files.is_at(self._fd, self._path):
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
         try:
             self._sync()
         except OSError:
@@ -137,8 +139,6 @@ class LineFile:
             self.abandon()
 
     def _sync(self) -> None:
-        if not self._files.is_at(self._fd, self._path):
-            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
         self._files.sync(self._fd)
         if not self._directory_synced:
             self._files.sync_directory(os.path.dirname(self._path) or ".")

@@ -123,7 +123,7 @@ class FileSessionLogger:
         self._effects = True
         self.calls.flush()
         if self._durable and self.journal.file.synced_seq < self.calls.batch_seq:
-            self.journal.file.sync()
+            self.journal.file.sync(look=False)
 
     def close(self) -> None:
         self.end_run()
@@ -173,8 +173,9 @@ class FileSessionLogger:
 
     def take_request(self, event: ProviderRequest) -> None:
         self.end_run()
-        if self._effects:
-            self.sync()
+        if self._effects and self._durable:
+            self._effects = False
+            self.journal.file.sync(look=False)
         self.stream.begin_reply(self._run)
         view, extra = event.messages, None
         if not isinstance(view, MessageView):  # a last word that belongs to this request alone

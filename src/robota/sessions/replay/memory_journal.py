@@ -51,7 +51,7 @@ class MemoryJournalFile:
             self._on_record(part.event)
         return self.seq
 
-    def sync(self) -> bool:
+    def sync(self, *, look: bool = True) -> bool:
         return True
 
     def close(self) -> None:
