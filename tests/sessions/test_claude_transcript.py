@@ -27,8 +27,8 @@ from robota.core.messages import (
     ToolMessage,
     UserMessage,
 )
-from robota.sessions.transcripts import lines as transcript_lines
 from robota.sessions.files import Files
+from robota.sessions.transcripts import lines as transcript_lines
 from robota.sessions.transcripts.claude_transcript import (
     ImportedTranscript,
     TranscriptError,
