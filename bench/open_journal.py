@@ -26,8 +26,8 @@ WORDS = "the quick brown fox jumps over a lazy dog while writing tests for parse
 
 OPEN = """
 import resource, sys, time
-from robota.sessions.conversation_restore import restore_conversation
-from robota.sessions.session_log import SessionLogReader
+from robota.sessions.log.conversation_restore import restore_conversation
+from robota.sessions.log.session_log import SessionLogReader
 start = time.perf_counter()
 if sys.argv[2] == "restore":
     found = len(restore_conversation(sys.argv[1]).messages)
@@ -103,7 +103,7 @@ def main() -> None:
             start = time.perf_counter()
             size = write_journal(path, records)
             print(
-                f"{name}: {count:,} records, {size / 1e6:,.0f} MB, made in {time.perf_counter() - start:.0f} s"
+                f"{name}: {count:,} records, {size / 1e6:,.0f} MB, in {time.perf_counter() - start:.0f} s"
             )
             for how in ("restore", "log"):
                 found, peak, seconds = measure(path, how)

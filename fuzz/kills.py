@@ -24,9 +24,9 @@ from typing import NamedTuple
 from killed_session import find_numbers, find_unanswered, write_session
 
 from robota.core.jsontext import encode
-from robota.sessions.journal_file import JournalFile
-from robota.sessions.journal_reader import JournalProblem, read_journal
-from robota.sessions.payloads import INLINE_LIMIT, PayloadStore
+from robota.sessions.journal.journal_file import JournalFile
+from robota.sessions.journal.payloads import INLINE_LIMIT, PayloadStore
+from robota.sessions.journal.reader import JournalProblem, read_journal
 from robota.sessions.store.session_store import SessionStore
 
 RUNS_PER_SESSION = 10

@@ -1,11 +1,10 @@
 from __future__ import annotations
 
+import anthropic
 import pytest
 
-anthropic = pytest.importorskip("anthropic")
-
-from robota.core.errors import ConfigurationError, ModelNotAvailableError, ProviderError, RateLimitError  # noqa: E402
-from robota.core.messages import (  # noqa: E402
+from robota.core.errors import ConfigurationError, ModelNotAvailableError, ProviderError, RateLimitError
+from robota.core.messages import (
     AssistantMessage,
     FilePart,
     ImagePart,
@@ -16,7 +15,7 @@ from robota.core.messages import (  # noqa: E402
     ToolMessage,
     UserMessage,
 )
-from robota.core.provider import (  # noqa: E402
+from robota.core.provider import (
     ModelSettings,
     NativePayload,
     NativeWebTools,
@@ -24,12 +23,12 @@ from robota.core.provider import (  # noqa: E402
     StopChunk,
     TextChunk,
 )
-from robota.providers.anthropic import AnthropicProvider  # noqa: E402
-from robota.providers.scripted import call  # noqa: E402
-from robota.testing.conformance import HttpProviderConformance  # noqa: E402
-from robota.testing.model_script import ErrorEvent, HttpError, RawBytes  # noqa: E402
-from robota.testing.model_server import ModelServer  # noqa: E402
-from robota.testing.reply_conformance import ADD, Heard, ask, listen  # noqa: E402
+from robota.providers.anthropic import AnthropicProvider
+from robota.providers.scripted import call
+from robota.testing.conformance import HttpProviderConformance
+from robota.testing.model_script import ErrorEvent, HttpError, RawBytes
+from robota.testing.model_server import ModelServer
+from robota.testing.reply_conformance import ADD, Heard, ask, listen
 
 KEY = "sk-ant-test-key"
 

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from google import genai
 from tests.providers.loopback import Loopback, Reply
 
 from robota.core.errors import (
@@ -30,7 +31,6 @@ from robota.core.provider import ChatRequest, Chunk, ModelSettings, TextChunk, T
 from robota.providers.gemini import GeminiProvider
 from robota.providers.gemini_parts import thought_block
 
-genai = pytest.importorskip("google.genai")
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("default")]
 
 ADD = ToolSchema("add", "Adds.", {"type": "object", "properties": {"a": {"type": "integer"}}})

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import openai
 import pytest
 
 from robota.core.errors import ConfigurationError, NetworkError, RateLimitError
@@ -11,7 +12,6 @@ from robota.testing.model_script import Cut, HttpError
 from robota.testing.model_server import ModelServer
 from robota.testing.reply_conformance import ADD, Heard, ask, listen
 
-openai = pytest.importorskip("openai", reason="needs the extra robota[openai]")
 pytestmark = pytest.mark.anyio
 KEY = "sk-very-secret"
 

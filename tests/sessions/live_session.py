@@ -12,11 +12,11 @@ from tests.support.history import assert_valid_for_a_request
 from robota.core.events import Event, Noticed, ReplayEvent, TurnEvent
 from robota.core.messages import JsonObject
 from robota.core.tool import Tool
-from robota.sessions.conversation_restore import RestoredConversation, restore_conversation
 from robota.sessions.files import REAL_FILES, Files
+from robota.sessions.journal.session_logger import FileSessionLogger
+from robota.sessions.log.conversation_restore import RestoredConversation, restore_conversation
+from robota.sessions.log.session_log import SessionLogEntries, load_session_log_entries
 from robota.sessions.session import Session
-from robota.sessions.session_log import SessionLogEntries, load_session_log_entries
-from robota.sessions.session_logger import FileSessionLogger
 from robota.sessions.session_options import SessionOptions
 from robota.sessions.store.session_store import SessionStore
 from robota.testing import ScriptedProvider

@@ -14,11 +14,11 @@ from robota.core.events import EVENT_TYPES, Event, ToolProgressed, TurnEvent, ev
 from robota.core.messages import JsonObject
 from robota.core.tool import Tool
 from robota.providers.openai_compatible import OpenAICompatibleProvider
-from robota.sessions.conversation_restore import restore_conversation
+from robota.sessions.log.conversation_restore import restore_conversation
+from robota.sessions.log.session_log import SessionLogEntries, load_session_log_entries
 from robota.sessions.permissions.rule_book import PermissionRules
 from robota.sessions.replay.session_replay import ReplayReport, replay_session
 from robota.sessions.session import Session
-from robota.sessions.session_log import SessionLogEntries, load_session_log_entries
 from robota.sessions.session_options import SessionOptions
 from robota.sessions.store.session_store import SessionStore
 from robota.testing import ModelServer, ScriptedProvider

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from robota.core.jsontext import encode
 from robota.core.messages import AssistantMessage, Json, JsonObject, Message, UserMessage
-from robota.sessions.journal_file import JournalFile
+from robota.sessions.journal.journal_file import JournalFile
 from robota.sessions.store.message_codec import message_to_record
 
 QUESTION = UserMessage("Where is the parser?", id="m1")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from robota.core.jsontext import encode
-from robota.sessions.journal_file import JournalFile
-from robota.sessions.journal_reader import JournalProblem, JournalRecord, read_journal
+from robota.sessions.journal.journal_file import JournalFile
+from robota.sessions.journal.reader import JournalProblem, JournalRecord, read_journal
 from robota.testing.faulty_files import FaultyFiles
 
 CASES = 40

@@ -10,9 +10,9 @@ import pytest
 
 from robota.core.jsontext import decode, encode
 from robota.sessions.files import Files
-from robota.sessions.journal_file import JournalFile
-from robota.sessions.journal_reader import JournalProblem, JournalRecord, read_journal
-from robota.sessions.payloads import PayloadError, PayloadStore
+from robota.sessions.journal.journal_file import JournalFile
+from robota.sessions.journal.payloads import PayloadError, PayloadStore
+from robota.sessions.journal.reader import JournalProblem, JournalRecord, read_journal
 from robota.testing.faulty_files import Fault, FaultyFiles, SimulatedCrash
 
 ERRORS = (errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EINTR)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from robota.core.errors import StorageError
-from robota.sessions.journal_file import JournalError, JournalFile
-from robota.sessions.journal_reader import JournalProblem, JournalRecord, read_journal
+from robota.sessions.journal.journal_file import JournalError, JournalFile
+from robota.sessions.journal.reader import JournalProblem, JournalRecord, read_journal
 from robota.testing.faulty_files import FaultyFiles
 
 USER = b'"event":"user"}'
@@ -455,7 +455,7 @@ def test_records_kept_while_the_file_could_not_be_seen_are_numbered_behind_it(tm
 
 GROW_TO_THE_LIMIT = """
 import resource, signal, sys
-from robota.sessions.journal_file import JournalFile
+from robota.sessions.journal.journal_file import JournalFile
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (2000, resource.RLIM_INFINITY))
 journal = JournalFile(sys.argv[1], "s1")

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from robota.core.jsontext import decode
-from robota.sessions.journal_file import JournalFile, SessionLockedError
-from robota.sessions.journal_reader import JournalRecord, read_journal
+from robota.sessions.journal.journal_file import JournalFile, SessionLockedError
+from robota.sessions.journal.reader import JournalRecord, read_journal
 from robota.testing.faulty_files import FaultyFiles
 
 USER = b'"event":"user"}'
 HOLD = """
 import sys
-from robota.sessions.journal_file import JournalFile
+from robota.sessions.journal.journal_file import JournalFile
 journal = JournalFile(sys.argv[1], "s1")
 journal.append(b'"event":"user"}')
 print("open", flush=True)

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from robota.core.jsontext import encode
-from robota.sessions.journal_file import JournalFile
-from robota.sessions.journal_line import checksum_of
-from robota.sessions.journal_reader import JournalError, JournalProblem, JournalRecord, read_journal
+from robota.sessions.journal.journal_file import JournalFile
+from robota.sessions.journal.line import checksum_of
+from robota.sessions.journal.reader import JournalError, JournalProblem, JournalRecord, read_journal
 
 
 def write_lines(path: Path, count: int = 5, session_id: str = "s1") -> list[bytes]:

@@ -22,7 +22,7 @@ from tests.sessions.recorded_session import RecordedSession, add, scripted, serv
 from robota.core.events import TurnEvent
 from robota.core.jsontext import encode
 from robota.core.messages import JsonObject
-from robota.sessions.conversation_restore import restore_conversation
+from robota.sessions.log.conversation_restore import restore_conversation
 from robota.sessions.permissions.approval import ApprovalRequest
 from robota.sessions.permissions.rule_book import PermissionRules
 from robota.sessions.replay.session_replay import ReplayReport, replay_session

@@ -17,9 +17,9 @@ from robota.core.messages import AssistantMessage, SystemMessage, ToolMessage, U
 from robota.core.tool import ToolContext, ToolResult
 from robota.core.transport import SessionLike
 from robota.sessions.files import Files
+from robota.sessions.log.session_log_replay import validate_session_replay_log_entries
 from robota.sessions.permissions.rule_book import PermissionRules
 from robota.sessions.session import Session
-from robota.sessions.session_log_replay import validate_session_replay_log_entries
 from robota.sessions.store.session_record import SessionRecord
 from robota.sessions.store.session_store import SessionStore
 from robota.testing import Fail, ScriptedProvider, Stall, call

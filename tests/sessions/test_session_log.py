@@ -44,9 +44,9 @@ from robota.core.provider import (
     ToolInputChunk,
 )
 from robota.core.tool import ToolResult
-from robota.sessions.conversation_restore import restore_conversation
+from robota.sessions.log.conversation_restore import restore_conversation
+from robota.sessions.log.session_log import SessionLogReader
 from robota.sessions.permissions.rule_book import PermissionRules
-from robota.sessions.session_log import SessionLogReader
 from robota.testing import Fail, Gate, Stall, call
 from robota.tools.function_tool import tool
 

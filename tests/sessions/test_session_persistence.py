@@ -16,7 +16,7 @@ from tests.sessions.live_session import Studio, fired, listen_to, run
 from robota.core.errors import ConfigurationError
 from robota.core.history import HistoryEntry
 from robota.core.messages import AssistantMessage, ToolMessage, UserMessage
-from robota.sessions.journal_errors import JournalError, SessionLockedError
+from robota.sessions.journal.errors import JournalError, SessionLockedError
 from robota.sessions.permissions.rule_book import PermissionRules
 from robota.sessions.replay.session_replay import replay_session
 from robota.sessions.session_turn import PromptBlockedError
@@ -61,7 +61,7 @@ async def test_a_session_goes_on_in_another_process(tmp_path: Path) -> None:
     script = """
         import asyncio, sys
         from robota.sessions import Session, SessionStore
-        from robota.sessions.conversation_restore import restore_conversation
+        from robota.sessions.log.conversation_restore import restore_conversation
         from robota.testing import ScriptedProvider
 
         async def main(directory):

@@ -10,7 +10,7 @@ from tests.support.history import assert_valid_for_a_request
 
 from robota.core.errors import StorageError, ValidationError
 from robota.core.history import HistoryEntry
-from robota.sessions.conversation_restore import restore_conversation
+from robota.sessions.log.conversation_restore import restore_conversation
 from robota.sessions.replay.session_replay import replay_session
 from robota.sessions.session_options import SessionOptions
 from robota.sessions.session_resume import LEFT_OUT, fork_session, resume_session

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from robota.sessions.journal_file import JournalFile
-from robota.sessions.journal_reader import JournalProblem, JournalRecord, read_journal
-from robota.sessions.payloads import PayloadError, PayloadStore
+from robota.sessions.journal.journal_file import JournalFile
+from robota.sessions.journal.payloads import PayloadError, PayloadStore
+from robota.sessions.journal.reader import JournalProblem, JournalRecord, read_journal
 
 pytestmark = pytest.mark.system
 

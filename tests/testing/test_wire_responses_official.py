@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import openai
 import pytest
 
 from robota.core.messages import ReasoningBlock, TokenUsage
@@ -7,7 +8,6 @@ from robota.core.provider import ReasoningChunk, ServerToolChunk, StopChunk
 from robota.providers.scripted import call
 from robota.testing.model_server import ModelServer
 
-openai = pytest.importorskip("openai", reason="needs the extra robota[openai]")
 pytestmark = pytest.mark.anyio
 
 REPLY = [

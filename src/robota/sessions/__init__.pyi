@@ -8,8 +8,13 @@ from robota.sessions.export.artifact import export_json as export_json
 from robota.sessions.export.artifact import import_json as import_json
 from robota.sessions.export.html import export_html as export_html
 from robota.sessions.export.markdown import export_markdown as export_markdown
-from robota.sessions.journal_errors import JournalError as JournalError
-from robota.sessions.journal_errors import SessionLockedError as SessionLockedError
+from robota.sessions.journal.errors import JournalError as JournalError
+from robota.sessions.journal.errors import SessionLockedError as SessionLockedError
+from robota.sessions.journal.session_logger import FileSessionLogger as FileSessionLogger
+from robota.sessions.log.session_log import SessionLogReader as SessionLogReader
+from robota.sessions.log.session_log import load_session_log_entries as load_session_log_entries
+from robota.sessions.log.session_log_replay import replay_session_log_entries as replay_session_log_entries
+from robota.sessions.log.session_log_replay import validate_session_replay_log_entries as validate_session_replay_log_entries
 from robota.sessions.permissions.approval import ApprovalRequest as ApprovalRequest
 from robota.sessions.permissions.approval import PermissionAnswer as PermissionAnswer
 from robota.sessions.permissions.approval import PermissionHandler as PermissionHandler
@@ -20,11 +25,6 @@ from robota.sessions.redaction import redact as redact
 from robota.sessions.replay.session_replay import ReplayReport as ReplayReport
 from robota.sessions.replay.session_replay import replay_session as replay_session
 from robota.sessions.session import Session as Session
-from robota.sessions.session_log import SessionLogReader as SessionLogReader
-from robota.sessions.session_log import load_session_log_entries as load_session_log_entries
-from robota.sessions.session_log_replay import replay_session_log_entries as replay_session_log_entries
-from robota.sessions.session_log_replay import validate_session_replay_log_entries as validate_session_replay_log_entries
-from robota.sessions.session_logger import FileSessionLogger as FileSessionLogger
 from robota.sessions.session_options import SessionOptions as SessionOptions
 from robota.sessions.session_resume import fork_session as fork_session
 from robota.sessions.session_resume import resume_session as resume_session

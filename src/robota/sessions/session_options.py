@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from robota.core.hooks.runner import Executors
     from robota.core.plugin import Plugin
     from robota.sessions.compaction.sections import CompactionSection
+    from robota.sessions.journal.session_logger import FileSessionLogger
     from robota.sessions.permissions.approval import RuleSaver
     from robota.sessions.permissions.judgement import Judge, WorkspaceGuard
     from robota.sessions.redaction import Redactor
     from robota.sessions.session_hooks import HookPort
-    from robota.sessions.session_logger import FileSessionLogger
     from robota.sessions.usage.budget import Budget
     from robota.sessions.usage.ledger import UsageLedger
 

@@ -18,8 +18,8 @@ from robota.core.messages import AssistantMessage, ToolMessage
 from robota.core.ports import Ports
 from robota.core.provider import Provider
 from robota.core.tool import Tool
-from robota.sessions.conversation_builder import UNKNOWN_EFFECTS
-from robota.sessions.conversation_restore import RestoredConversation, restore_conversation
+from robota.sessions.log.conversation_builder import UNKNOWN_EFFECTS
+from robota.sessions.log.conversation_restore import RestoredConversation, restore_conversation
 from robota.sessions.session import Session
 from robota.sessions.session_options import DEFAULT_OPTIONS, SessionOptions
 

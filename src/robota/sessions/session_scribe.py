@@ -24,7 +24,7 @@ from robota.core.hooks.definition import HOOK_EVENTS
 from robota.core.messages import AssistantMessage, Json, JsonObject, Message, ToolMessage
 from robota.core.provider import get_provider_capabilities
 from robota.core.tool import tool_schema
-from robota.sessions.session_logger import FileSessionLogger
+from robota.sessions.journal.session_logger import FileSessionLogger
 
 if TYPE_CHECKING:
     from robota.core.bus import Unsubscribe
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from robota.core.provider import ChatRequest
     from robota.core.tool import ToolResult
     from robota.core.tool_batch import PreparedCall
-    from robota.sessions.journal import Journal
+    from robota.sessions.journal.journal import Journal
     from robota.sessions.session import Session
 
 
@@ -97,7 +97,7 @@ class SessionScribe:
         """Go on without what was said before? The model would not know it, and the journal would mix both."""
         import os  # noqa: PLC0415 - rare, as is the rest
 
-        from robota.sessions.conversation_restore import restore_conversation  # noqa: PLC0415
+        from robota.sessions.log.conversation_restore import restore_conversation  # noqa: PLC0415
 
         if not os.path.exists(journal.path):
             return  # a replay writes into memory

@@ -9,8 +9,8 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from robota.core.messages import Json
-from robota.sessions.lazy_list import LazyList
-from robota.sessions.session_log import LogEntry
+from robota.sessions.log.lazy_list import LazyList
+from robota.sessions.log.session_log import LogEntry
 
 _LEFT_OUT = frozenset(("timestamp", "seq", "sessionId", "epoch"))
 _NOT_COMPARED = frozenset(("context_loaded", "session_resumed", "run_start", "user_answered"))

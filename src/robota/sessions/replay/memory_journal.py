@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from robota.core.jsontext import decode
 from robota.core.messages import JsonObject
-from robota.sessions.journal_reader import JournalRecord
-from robota.sessions.record_parts import split_record
+from robota.sessions.journal.reader import JournalRecord
+from robota.sessions.journal.record_parts import split_record
 
 
 class MemoryJournalFile:

@@ -28,9 +28,9 @@ from robota.core.provider import (
     TextChunk,
     ToolInputChunk,
 )
-from robota.sessions.conversation_builder import kinds_of, list_of
-from robota.sessions.session_log import NATIVE_KINDS
-from robota.sessions.stream_run import INPUT, TEXT, TEXT_WITH_BYTES, THOUGHT
+from robota.sessions.journal.stream_run import INPUT, TEXT, TEXT_WITH_BYTES, THOUGHT
+from robota.sessions.log.conversation_builder import kinds_of, list_of
+from robota.sessions.log.session_log import NATIVE_KINDS
 
 _ENGINE_KEYS = {
     *("inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens", "reasoningTokens"),

@@ -12,12 +12,12 @@ from typing import TypeAlias
 
 from robota.core.errors import StorageError
 from robota.core.messages import AssistantMessage, Json, JsonObject, Message, SystemMessage
-from robota.sessions.conversation_builder import CONVERSATION_EVENTS, ConversationBuilder, read_message
-from robota.sessions.journal_reader import JournalRecord
+from robota.sessions.journal.reader import JournalRecord
+from robota.sessions.log.conversation_builder import CONVERSATION_EVENTS, ConversationBuilder, read_message
+from robota.sessions.log.session_log import UNREADABLE, SessionLogReader
 from robota.sessions.replay.action import Action, RecordedRun, Segment
 from robota.sessions.replay.recorded_reply import RecordedReply
 from robota.sessions.replay.turnstile import DECISION, RESULT, START
-from robota.sessions.session_log import UNREADABLE, SessionLogReader
 
 INTERRUPTED = "interrupted"
 NOT_REPEATED = ("systemPrompt", "toolSchemas")

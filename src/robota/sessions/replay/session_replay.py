@@ -16,7 +16,9 @@ from robota.core.history import HistoryEntry
 from robota.core.messages import JsonObject, Message, Part, Prompt
 from robota.core.provider import ModelSettings, NativeWebTools
 from robota.core.tool import Tool
-from robota.sessions.conversation_restore import RestoredConversation, restore_conversation
+from robota.sessions.journal.session_logger import FileSessionLogger
+from robota.sessions.log.conversation_restore import RestoredConversation, restore_conversation
+from robota.sessions.log.session_log import Expander, LogEntry, SessionLogReader
 from robota.sessions.permissions.rule_book import PermissionRules
 from robota.sessions.replay.action import Action, Aside, Segment
 from robota.sessions.replay.comparison import Divergence, LogComparison
@@ -26,8 +28,6 @@ from robota.sessions.replay.recorded_judge import RecordedJudge
 from robota.sessions.replay.recording import Recording
 from robota.sessions.replay.world import ReplayWorld
 from robota.sessions.session import Session
-from robota.sessions.session_log import Expander, LogEntry, SessionLogReader
-from robota.sessions.session_logger import FileSessionLogger
 from robota.sessions.session_options import SessionOptions
 
 _MESSAGES = frozenset(("message", "compaction_marked"))

@@ -18,7 +18,7 @@ from robota.sessions.files import Files, close_quietly
 from robota.sessions.store.session_record import SessionRecord
 
 if TYPE_CHECKING:
-    from robota.sessions.conversation_restore import RestoredConversation
+    from robota.sessions.log.conversation_restore import RestoredConversation
 
 TAIL = 256 * 1024
 _SILENT = {
@@ -102,7 +102,7 @@ def rebuild_record(
 
     `damage` says what is wrong with the snapshot, if anything. A journal that holds nothing readable raises.
     """
-    from robota.sessions.conversation_restore import restore_conversation  # noqa: PLC0415 - rare
+    from robota.sessions.log.conversation_restore import restore_conversation  # noqa: PLC0415 - rare
 
     try:
         restored = restore_conversation(journal, files=files, session_id=id)

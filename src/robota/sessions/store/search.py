@@ -203,8 +203,8 @@ class SessionTexts:
                 yield from self._read_journal(journal, id, seen)
 
     def _read_journal(self, path: str, id: str, seen: set[str]) -> Iterator[_Said]:
-        from robota.sessions.journal_reader import JournalRecord, read_journal  # noqa: PLC0415 - rarely ahead
-        from robota.sessions.payloads import PayloadStore  # noqa: PLC0415 - as above
+        from robota.sessions.journal.payloads import PayloadStore  # noqa: PLC0415 - as above
+        from robota.sessions.journal.reader import JournalRecord, read_journal  # noqa: PLC0415 - rarely ahead
 
         payloads = PayloadStore(self._directory, id, files=self._files)
         for record in read_journal(path, session_id=id, files=self._files, events=_SAID_EVENTS):

@@ -1,7 +1,8 @@
 """The ledger of a session: what every model request and every tool used, added up as it happens.
 
-Requests are entered by the provider that made them (`robota.sessions.usage.budget`), so compactions, subagents,
-stopped replies and whatever else goes through it are counted, and a reply from a cache above it is not.
+Requests are entered by the provider that made them (`robota.sessions.usage.budget`), so compactions,
+subagents, stopped replies and whatever else goes through it are counted, and a reply from a cache above it
+is not.
 Tools and the borders of turns come from events. Where no such provider is in use, events tell about requests
 as well: what their replies report, and nothing is estimated. Only sums are kept: an entry costs the same
 however long the session is. A ledger belongs to one event loop.

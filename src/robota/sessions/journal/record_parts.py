@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from msgspec.structs import replace
 
 from robota.core.messages import Json, JsonObject
-from robota.sessions.journal_reader import JournalRecord
+from robota.sessions.journal.reader import JournalRecord
 
 _COMMON = ("crc", "v", "seq", "timestamp", "sessionId", "run", "round")
 

@@ -16,8 +16,8 @@ from msgspec import Struct
 
 from robota.core.jsontext import encode
 from robota.sessions.files import REAL_FILES, Files, close_quietly
-from robota.sessions.journal_errors import JournalError, explain
-from robota.sessions.journal_line import (
+from robota.sessions.journal.errors import JournalError, explain
+from robota.sessions.journal.line import (
     CHECKED_FROM,
     FRAME,
     VERSION,
@@ -27,7 +27,7 @@ from robota.sessions.journal_line import (
     find_records,
     parse_line,
 )
-from robota.sessions.line_cutter import Cut, LineCutter
+from robota.sessions.journal.line_cutter import Cut, LineCutter
 
 __all__ = ["JournalError", "JournalItem", "JournalProblem", "JournalRecord", "read_journal"]
 

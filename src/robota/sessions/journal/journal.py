@@ -16,8 +16,8 @@ from robota.core.errors import StorageError
 from robota.core.jsontext import encode
 from robota.core.messages import Json
 from robota.sessions.files import REAL_FILES, Files
-from robota.sessions.journal_file import JournalFile
-from robota.sessions.payloads import PayloadStore
+from robota.sessions.journal.journal_file import JournalFile
+from robota.sessions.journal.payloads import PayloadStore
 from robota.sessions.redaction import Redactor
 from robota.sessions.store.session_record import check_session_id
 

@@ -13,8 +13,8 @@ from zlib import crc32
 
 from robota.core.jsontext import encode
 from robota.sessions.files import REAL_FILES, Files, close_quietly
-from robota.sessions.journal_errors import JournalError, SessionLockedError, explain
-from robota.sessions.line_file import KEEP_UNSYNCED, LineFile
+from robota.sessions.journal.errors import JournalError, SessionLockedError, explain
+from robota.sessions.journal.line_file import KEEP_UNSYNCED, LineFile
 
 __all__ = ["JournalError", "JournalFile", "SessionLockedError"]
 
@@ -146,7 +146,7 @@ class JournalFile:
 
     def _peek_seq(self) -> int:
         """The last number of a file that can be read although it cannot be written."""
-        from robota.sessions.journal_tail import find_end  # noqa: PLC0415 - not before the first record
+        from robota.sessions.journal.tail import find_end  # noqa: PLC0415 - not before the first record
 
         try:
             fd = self._files.open_read(self._path)

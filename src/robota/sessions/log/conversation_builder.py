@@ -27,17 +27,17 @@ from robota.core.messages import (
     UserMessage,
 )
 from robota.core.ports import REAL_WORLD, Ports
-from robota.sessions.stream_run import (
+from robota.sessions.journal.stream_run import (
     NATIVE_EVENT,
     NATIVE_REQUEST,
     NATIVE_RESPONSE,
     TEXT,
     TEXT_WITH_BYTES,
 )
-from robota.sessions.tool_record import message_metadata, message_text
+from robota.sessions.journal.tool_record import message_metadata, message_text
 
 if TYPE_CHECKING:
-    from robota.sessions.journal_reader import JournalRecord
+    from robota.sessions.journal.reader import JournalRecord
 
 UNKNOWN_EFFECTS = "Error: interrupted; effects unknown. The session ended before the tool reported a result."
 CONVERSATION_EVENTS = frozenset(

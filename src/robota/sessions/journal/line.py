@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from robota.core.jsontext import decode, decode_leniently
 from robota.core.messages import Json, JsonObject
-from robota.sessions.journal_errors import JournalError
+from robota.sessions.journal.errors import JournalError
 
 VERSION = 1
 CHECKED_FROM = len('{"crc":"1a2b3c4d",')

@@ -50,12 +50,12 @@ from robota.core.events import (
     UserAnswered,
 )
 from robota.core.messages import AssistantMessage, Json, JsonObject, Message, ToolMessage
-from robota.sessions.call_writer import CallWriter, decision_fields, place_of
 from robota.sessions.files import REAL_FILES, Files
-from robota.sessions.journal import Journal
+from robota.sessions.journal.call_writer import CallWriter, decision_fields, place_of
+from robota.sessions.journal.journal import Journal
+from robota.sessions.journal.stream_run import StreamPiece
+from robota.sessions.journal.stream_writer import StreamWriter
 from robota.sessions.redaction import Redactor
-from robota.sessions.stream_run import StreamPiece
-from robota.sessions.stream_writer import StreamWriter
 
 OWN_FIELDS = {"id", "timestamp"}
 RESTARTS = ("history_cleared", "session_resumed")

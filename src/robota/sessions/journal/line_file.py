@@ -12,7 +12,7 @@ from collections.abc import Callable
 from weakref import WeakSet
 
 from robota.sessions.files import Files, close_quietly
-from robota.sessions.journal_lock import JournalLock
+from robota.sessions.journal.lock import JournalLock
 
 KEEP_UNSYNCED = 8 * 1024
 """Bytes written but not yet synced that are also kept in memory, for the case that the sync fails."""
@@ -39,7 +39,7 @@ class LineFile:
 
         `keep` is how much of what is not yet synced stays in memory as well.
         """
-        from robota.sessions.journal_tail import prepare_end  # noqa: PLC0415 - not before the first record
+        from robota.sessions.journal.tail import prepare_end  # noqa: PLC0415 - not before the first record
 
         self._path = path
         self._files = files

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from robota.core.events import TextDelta
-from robota.sessions.journal import Journal
-from robota.sessions.stream_run import StreamPiece, StreamRun
+from robota.sessions.journal.journal import Journal
+from robota.sessions.journal.stream_run import StreamPiece, StreamRun
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, TimerHandle

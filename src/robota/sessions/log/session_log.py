@@ -18,19 +18,11 @@ from robota.core.events import PayloadKind
 from robota.core.jsontext import decode, encode
 from robota.core.loop import ROUND_SEPARATOR
 from robota.core.messages import AssistantMessage, Json, JsonObject, Message
-from robota.sessions.conversation_builder import (
-    CONVERSATION_EVENTS,
-    ConversationBuilder,
-    kinds_of,
-    list_of,
-)
-from robota.sessions.conversation_restore import payloads_of, resolve_payloads
 from robota.sessions.files import REAL_FILES, Files
-from robota.sessions.journal_reader import JournalProblem, JournalRecord, read_journal
-from robota.sessions.lazy_list import LazyList
-from robota.sessions.payloads import PayloadStore
-from robota.sessions.record_parts import split_record
-from robota.sessions.stream_run import (
+from robota.sessions.journal.payloads import PayloadStore
+from robota.sessions.journal.reader import JournalProblem, JournalRecord, read_journal
+from robota.sessions.journal.record_parts import split_record
+from robota.sessions.journal.stream_run import (
     INPUT,
     NATIVE_EVENT,
     NATIVE_REQUEST,
@@ -39,6 +31,14 @@ from robota.sessions.stream_run import (
     TEXT_WITH_BYTES,
     THOUGHT,
 )
+from robota.sessions.log.conversation_builder import (
+    CONVERSATION_EVENTS,
+    ConversationBuilder,
+    kinds_of,
+    list_of,
+)
+from robota.sessions.log.conversation_restore import payloads_of, resolve_payloads
+from robota.sessions.log.lazy_list import LazyList
 
 LogEntry: TypeAlias = JsonObject
 """`timestamp`, `sessionId`, `event` and the fields of that event."""

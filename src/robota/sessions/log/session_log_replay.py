@@ -16,9 +16,9 @@ from robota.core.conversation import ConversationStore
 from robota.core.errors import ValidationError
 from robota.core.history import HistoryEntry
 from robota.core.messages import AssistantMessage, Json, Message
-from robota.sessions.lazy_list import LazyList
-from robota.sessions.payloads import KIND
-from robota.sessions.session_log import LogEntry
+from robota.sessions.journal.payloads import KIND
+from robota.sessions.log.lazy_list import LazyList
+from robota.sessions.log.session_log import LogEntry
 
 ReplayIssueCode: TypeAlias = Literal[
     "PROVIDER_RESPONSE_RAW_MISSING",

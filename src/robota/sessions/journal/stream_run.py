@@ -17,8 +17,8 @@ from typing import TypeAlias
 from robota.core.events import ProviderNativeRawPayload, ReasoningDelta, TextDelta, ToolInputDelta
 from robota.core.jsontext import encode
 from robota.core.messages import Json
-from robota.sessions.argument_redactor import ArgumentRedactor
-from robota.sessions.native_events import NativeEvents
+from robota.sessions.journal.argument_redactor import ArgumentRedactor
+from robota.sessions.journal.native_events import NativeEvents
 from robota.sessions.redaction import Redactor, StreamRedactor
 
 TEXT_WITH_BYTES, TEXT, THOUGHT, INPUT, NATIVE_EVENT, NATIVE_RESPONSE, NATIVE_REQUEST = "tTrinNq"

@@ -12,10 +12,10 @@ import os
 from msgspec import Struct
 
 from robota.sessions.files import Files, close_quietly, write_all
-from robota.sessions.journal_errors import JournalError
-from robota.sessions.journal_line import NUMBER, VERSION, JournalRecord, find_records, parse_line
-from robota.sessions.journal_reader import read_journal
-from robota.sessions.line_cutter import LONGEST_LINE
+from robota.sessions.journal.errors import JournalError
+from robota.sessions.journal.line import NUMBER, VERSION, JournalRecord, find_records, parse_line
+from robota.sessions.journal.line_cutter import LONGEST_LINE
+from robota.sessions.journal.reader import read_journal
 
 _BLOCK = 64 * 1024
 _WINDOWS = (_BLOCK, 16 * _BLOCK, 256 * _BLOCK)

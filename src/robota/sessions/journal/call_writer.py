@@ -9,8 +9,8 @@ from __future__ import annotations
 from robota.core.events import PermissionDecided, ToolBatchStarted, ToolEnded, ToolExecutionRequest
 from robota.core.jsontext import decode
 from robota.core.messages import AssistantMessage, Json, JsonObject, ToolMessage
-from robota.sessions.journal import Journal
-from robota.sessions.tool_record import result_fields, tool_message_fields
+from robota.sessions.journal.journal import Journal
+from robota.sessions.journal.tool_record import result_fields, tool_message_fields
 
 
 class CallWriter:

@@ -14,14 +14,14 @@ from robota.core.conversation import ConversationStore
 from robota.core.errors import RobotaError, StorageError
 from robota.core.messages import Json
 from robota.core.ports import REAL_WORLD, Ports
-from robota.sessions.conversation_builder import (
+from robota.sessions.files import REAL_FILES, Files
+from robota.sessions.journal.payloads import PayloadStore
+from robota.sessions.journal.reader import JournalProblem, JournalRecord, read_journal
+from robota.sessions.log.conversation_builder import (
     CONVERSATION_EVENTS,
     UNKNOWN_EFFECTS,
     ConversationBuilder,
 )
-from robota.sessions.files import REAL_FILES, Files
-from robota.sessions.journal_reader import JournalProblem, JournalRecord, read_journal
-from robota.sessions.payloads import PayloadStore
 
 _WANTED = CONVERSATION_EVENTS | {"session_init", "user", "session_change", "session_shutdown"}
 _RESUMED_WITH = ("model", "name", "permissionMode", "autoCompactThreshold")

@@ -1,0 +1,1 @@
+"""The journal of a session: everything that happens, written at once and never changed."""
