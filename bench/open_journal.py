@@ -102,9 +102,7 @@ def main() -> None:
             path = os.path.join(directory, f"{ID}.jsonl")
             start = time.perf_counter()
             size = write_journal(path, records)
-            print(
-                f"{name}: {count:,} records, {size / 1e6:,.0f} MB, in {time.perf_counter() - start:.0f} s"
-            )
+            print(f"{name}: {count:,} records, {size / 1e6:,.0f} MB, in {time.perf_counter() - start:.0f} s")
             for how in ("restore", "log"):
                 found, peak, seconds = measure(path, how)
                 worst = max(worst, peak)
