@@ -67,8 +67,9 @@ def on(event: str, nth: int, edit: Any) -> Any:
 
 async def test_another_word_in_a_reply(tmp_path: Path) -> None:
     def edit(entry: JsonObject) -> JsonObject:
-        texts = ["4 " if text == "3 " else text for text in entry.get("texts", ())]
-        return {**entry, "texts": texts} if entry["event"] == "stream" else entry
+        stream = entry.get("stream", {})
+        texts = ["4 " if text == "3 " else text for text in stream.get("texts", ())]
+        return {**entry, "stream": {**stream, "texts": texts}} if texts else entry
 
     found = await plant(tmp_path, edit)
 

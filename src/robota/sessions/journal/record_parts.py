@@ -1,6 +1,7 @@
-"""Records that stand for several: the start of a call with the batch it begins and the decision about it.
+"""Records that stand for several, because a line has more around its facts than in them.
 
-Most calls are decided at once, and a line has more around its facts than in them.
+The start of a call tells of the batch it begins and of a decision that was made at once; the message of a
+reply has the pieces of its stream that were not written yet.
 """
 
 from __future__ import annotations
@@ -19,10 +20,16 @@ def split_record(
     record: JournalRecord, fields: Mapping[str, Json]
 ) -> Iterator[tuple[JournalRecord, Mapping[str, Json]]]:
     """The records that this one stands for, in the order in which they happened."""
+    common = {name: fields[name] for name in _COMMON if name in fields}
+    if record.event == "message" and "stream" in fields:
+        stream = fields["stream"]
+        lost = stream.get("kind") == "external-payload"  # a payload that could not be read stays a reference
+        yield _part(record, "stream", {**common, **({"native": stream} if lost else stream)})
+        yield record, {name: value for name, value in fields.items() if name != "stream"}
+        return
     if record.event != "tool_start" or not ("batch" in fields or "decided" in fields):
         yield record, fields
         return
-    common = {name: fields[name] for name in _COMMON if name in fields}
     if "batch" in fields:
         yield _part(record, "tool_batch_started", {**common, **fields["batch"]})
     rest = {name: value for name, value in fields.items() if name not in ("batch", "decided")}

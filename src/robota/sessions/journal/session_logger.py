@@ -199,21 +199,22 @@ class FileSessionLogger:
         write("provider_request", self.frame(event.round), fields)
 
     def take_response(self, event: ProviderResponseRaw) -> None:
-        self.end_run()
         if event.kept:
-            self._response = event
+            self._response = event  # its message follows at once, and takes the rest of the stream along
             return
+        self.end_run()
         fields = {"message": event.response, "error": event.error}
         self.journal.write("empty_reply", self.frame(event.round), fields)
 
     def take_message(self, event: HistoryMutation) -> None:
-        self.end_run()
         message = event.message
+        response, self._response = self._response, None
+        answered = response is not None and response.response is message
+        rest = self.stream.take_rest() if answered else None
+        self.end_run()
         if isinstance(message, ToolMessage):
             self.take_tool_message(event, message)
             return
-        response, self._response = self._response, None
-        answered = response is not None and response.response is message
         if isinstance(message, AssistantMessage):
             self._answer = message.content
             self.calls.begin_answer(message)
@@ -221,7 +222,7 @@ class FileSessionLogger:
             self.frame(event.round) + b',"index":%d' % event.index + (b',"reply":true' if answered else b"")
         )
         error = response.error if response is not None and answered else None
-        self.write_message("message", frame, message, message, error=error)
+        self.write_message("message", frame, message, message, error=error, stream=rest)
 
     def take_tool_message(self, event: HistoryMutation, message: ToolMessage) -> None:
         frame = self.frame(event.round) + b',"index":%d' % event.index

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from msgspec import Raw
+
 from robota.core.events import TextDelta
+from robota.core.messages import JsonObject
 from robota.sessions.journal.journal import Journal
 from robota.sessions.journal.stream_run import StreamPiece, StreamRun
 
@@ -64,6 +67,17 @@ class StreamWriter:
         replies share one.
         """
         self._write(final=True)
+
+    def take_rest(self) -> JsonObject | None:
+        """What is left of the reply, for the record of its message; `None` for nothing."""
+        self._size = 0
+        fields = self._stream.take(final=True) if self._stream.pieces else None
+        if fields is None:
+            return None
+        given = {name: value for name, value in fields.items() if value is not None}
+        if "native" in given:
+            given["native"] = Raw(given["native"])
+        return given
 
     def start_moment(self) -> None:
         """Something else waits: see that the time runs."""

@@ -39,4 +39,4 @@ def _is_plain(encoded: bytes, rules: RuleSet) -> bool:
     return not rules.may_match(Text(plain))
 
 
-_is_plain_small = lru_cache(maxsize=512)(_is_plain)
+_is_plain_small = lru_cache(maxsize=128)(_is_plain)
