@@ -23,7 +23,7 @@ from robota import Robota, tool
 from robota.core import ChatRequest, HistoryMutation, ToolCall, TurnEvent
 from robota.core.bus import EventBus
 from robota.core.tool_round import ToolRound
-from robota.providers.chat_reply import ReplyReader
+from robota.providers.chat.reply import ReplyReader
 from robota.providers.openai_compatible import OpenAICompatibleProvider
 from robota.providers.scripted import ScriptedProvider
 from robota.testing.model_server import ModelServer

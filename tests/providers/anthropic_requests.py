@@ -10,7 +10,7 @@ from robota.core.messages import (
     UserMessage,
 )
 from robota.core.provider import ChatRequest, ToolSchema
-from robota.providers.anthropic_wire import MessagesEncoder, WireOptions
+from robota.providers.anthropic.wire import MessagesEncoder, WireOptions
 from robota.testing.wire_anthropic import Messages
 
 ADD = ToolSchema("add", "Adds.", {"type": "object", "properties": {"a": {"type": "integer"}}})

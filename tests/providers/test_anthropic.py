@@ -40,8 +40,8 @@ from robota.core.provider import (
     ToolSchema,
 )
 from robota.core.reply import chat
-from robota.providers import anthropic
 from robota.providers.anthropic import AnthropicProvider
+from robota.providers.anthropic import provider as anthropic
 from robota.providers.scripted import call
 from robota.testing.model_script import HttpError
 from robota.testing.model_server import ModelServer

@@ -18,7 +18,7 @@ from robota.core.provider import (
     TextChunk,
     ToolInputChunk,
 )
-from robota.providers.anthropic_reply import MessageReader
+from robota.providers.anthropic.reply import MessageReader
 
 ANNOUNCED = MetadataChunk({"model": "served", "responseId": "msg_1"})
 

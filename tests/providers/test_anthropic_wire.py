@@ -28,7 +28,7 @@ from robota.core.messages import (
     UserMessage,
 )
 from robota.core.provider import ChatRequest, ModelSettings, NativeWebTools, ToolSchema
-from robota.providers.anthropic_wire import MessagesEncoder, WireOptions
+from robota.providers.anthropic.wire import MessagesEncoder, WireOptions
 from robota.testing.wire_anthropic import Messages
 
 # --- settings ----------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from tests.providers.loopback import DONE, event, tool_delta
 
 from robota.core.messages import ToolCall
 from robota.core.provider import Chunk, MetadataChunk, StopChunk, ToolInputChunk
-from robota.providers.chat_reply import ReplyReader
+from robota.providers.chat.reply import ReplyReader
 
 
 def read(*deltas: dict[str, Any], finish: str = "tool_calls") -> list[Chunk]:

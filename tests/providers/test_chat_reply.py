@@ -17,8 +17,8 @@ from robota.core.provider import (
     TextChunk,
     ToolInputChunk,
 )
-from robota.providers import chat_reply
-from robota.providers.chat_reply import ReplyReader
+from robota.providers.chat import reply as chat_reply
+from robota.providers.chat.reply import ReplyReader
 
 
 def read(*parts: bytes, want_raw: bool = False) -> list[Chunk]:

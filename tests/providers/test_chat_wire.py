@@ -22,7 +22,7 @@ from robota.core.messages import (
     UserMessage,
 )
 from robota.core.provider import ChatRequest, ModelSettings, ToolSchema
-from robota.providers.chat_wire import ChatDialect, ChatEncoder
+from robota.providers.chat.wire import ChatDialect, ChatEncoder
 
 ADD = ToolSchema("add", "Adds.", {"type": "object", "properties": {"a": {"type": "integer"}}})
 ADD_WIRE = {

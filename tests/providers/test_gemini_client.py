@@ -29,7 +29,7 @@ from robota.core.messages import (
 )
 from robota.core.provider import ChatRequest, Chunk, ModelSettings, TextChunk, ToolSchema
 from robota.providers.gemini import GeminiProvider
-from robota.providers.gemini_parts import thought_block
+from robota.providers.gemini.parts import thought_block
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("default")]
 

@@ -18,8 +18,8 @@ from robota.core.provider import (
     TextChunk,
     ToolInputChunk,
 )
-from robota.providers.gemini_parts import foreign_part_block, text_signature_block, thought_block
-from robota.providers.gemini_reply import API_SURFACE, GeminiReader
+from robota.providers.gemini.parts import foreign_part_block, text_signature_block, thought_block
+from robota.providers.gemini.reply import API_SURFACE, GeminiReader
 
 
 def event(*parts: dict[str, Any], **fields: Any) -> bytes:

@@ -22,7 +22,7 @@ from robota.core.errors import (
     RateLimitError,
     RobotaError,
 )
-from robota.providers.http import HttpChannel, iterate_body
+from robota.providers.wire.channel import HttpChannel, iterate_body
 
 pytestmark = pytest.mark.anyio
 KEY = "sk-very-secret"

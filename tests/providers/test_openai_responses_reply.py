@@ -18,7 +18,7 @@ from robota.core.provider import (
     TextChunk,
     ToolInputChunk,
 )
-from robota.providers.responses_reply import ResponsesReader
+from robota.providers.responses.reply import ResponsesReader
 
 
 def event(kind: str, **fields: Any) -> bytes:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from robota.providers.responses_schema import drop_nulls, is_strict, make_strict
+from robota.providers.responses.schema import drop_nulls, is_strict, make_strict
 
 TEXT = {"type": "string"}
 NULL = {"type": "null"}

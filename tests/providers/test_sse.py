@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from robota.core.errors import ProviderError
-from robota.providers.sse import EventSplitter, ServerSentEvent
+from robota.providers.wire.sse import EventSplitter, ServerSentEvent
 
 
 def split(*pieces: bytes, limit: int = 1000) -> list[ServerSentEvent]:

@@ -9,7 +9,7 @@ from robota.core.errors import (
     RateLimitError,
     wrap_provider_error,
 )
-from robota.providers.http_errors import Refusal, describe_refusal
+from robota.providers.wire.errors import Refusal, describe_refusal
 from robota.sessions.compaction.overflow import is_context_overflow
 
 SAID = [

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Literal
 
 from robota.core.errors import ConfigurationError
 from robota.core.provider import Capabilities, ChatRequest, Chunk
-from robota.providers.http import HttpChannel
 from robota.providers.openai_compatible import OpenAICompatibleProvider
-from robota.providers.responses_client import ClientChannel, OfficialClient
-from robota.providers.responses_provider import ResponsesProvider, open_channel
+from robota.providers.responses.client import ClientChannel, OfficialClient
+from robota.providers.responses.provider import ResponsesProvider, open_channel
+from robota.providers.wire.channel import HttpChannel
 
 if TYPE_CHECKING:
     from typing import Self

@@ -14,9 +14,9 @@ from robota.core.provider import (
     NativePayload,
     assert_native_web_tools_available,
 )
-from robota.providers.chat_reply import API_SURFACE, ReplyReader
-from robota.providers.chat_wire import ChatDialect, ChatEncoder
-from robota.providers.http import HttpChannel, iterate_body
+from robota.providers.chat.reply import API_SURFACE, ReplyReader
+from robota.providers.chat.wire import ChatDialect, ChatEncoder
+from robota.providers.wire.channel import HttpChannel, iterate_body
 
 if TYPE_CHECKING:
     from typing import Self

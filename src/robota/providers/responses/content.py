@@ -19,8 +19,8 @@ from robota.core.provider import (
     TextChunk,
     ToolInputChunk,
 )
-from robota.providers.chat_content import ReplyContent
-from robota.providers.responses_schema import drop_nulls
+from robota.providers.chat.content import ReplyContent
+from robota.providers.responses.schema import drop_nulls
 
 _INCOMPLETE: dict[str, StopReason] = {"max_output_tokens": "max_tokens", "content_filter": "content_filter"}
 _HOSTED = "_call"

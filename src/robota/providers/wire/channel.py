@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from robota._version import __version__
 from robota.core.errors import ConfigurationError, NetworkError, RobotaError
-from robota.providers.http_errors import Refusal, describe_failure, describe_refusal
+from robota.providers.wire.errors import Refusal, describe_failure, describe_refusal
 
 if TYPE_CHECKING:
     import ssl

@@ -20,8 +20,8 @@ from robota.core.errors import (
 )
 from robota.core.jsontext import decode, encode
 from robota.core.messages import JsonObject
-from robota.providers.gemini_errors import describe_google_refusal
-from robota.providers.http_errors import Refusal, describe_failure
+from robota.providers.gemini.errors import describe_google_refusal
+from robota.providers.wire.errors import Refusal, describe_failure
 
 _OWN_FIELDS = {"sdk_http_response", "parsed", "automatic_function_calling_history"}
 """What the client adds to a reply."""

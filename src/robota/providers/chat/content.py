@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from robota.core.messages import Json, JsonObject, ReasoningBlock, StopReason, TokenUsage
 from robota.core.provider import Chunk, MetadataChunk, ReasoningChunk, StopChunk, TextChunk
-from robota.providers.chat_calls import CallAssembly
+from robota.providers.chat.calls import CallAssembly
 
 _STOP_REASONS: dict[str, StopReason] = {
     "stop": "end_turn",

@@ -20,7 +20,7 @@ from robota.core.messages import (
     ToolMessage,
     UserMessage,
 )
-from robota.providers.anthropic_blocks import (
+from robota.providers.anthropic.blocks import (
     CONTENT_KEY,
     assistant_blocks,
     missing_result_block,

@@ -16,9 +16,9 @@ from robota.core.errors import NetworkError, ProviderError, RobotaError
 from robota.core.jsontext import decode, decode_leniently, encode
 from robota.core.messages import Json, JsonObject
 from robota.core.provider import Chunk, NativePayload
-from robota.providers.chat_content import ReplyContent
-from robota.providers.http_errors import describe_error_event, hide_secrets
-from robota.providers.sse import EventSplitter, ServerSentEvent
+from robota.providers.chat.content import ReplyContent
+from robota.providers.wire.errors import describe_error_event, hide_secrets
+from robota.providers.wire.sse import EventSplitter, ServerSentEvent
 
 API_SURFACE = "openai-chat-completions"
 MAX_BODY_BYTES = 64 * 1024 * 1024

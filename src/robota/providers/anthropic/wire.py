@@ -17,7 +17,7 @@ from robota.core.jsontext import encode
 from robota.core.messages import Json, JsonObject, SystemMessage
 from robota.core.models import get_model_max_output
 from robota.core.provider import ChatRequest, ModelSettings, ToolSchema
-from robota.providers.anthropic_turns import (
+from robota.providers.anthropic.turns import (
     BEGIN_NOTE,
     CLOSING,
     OPENING,
@@ -25,7 +25,7 @@ from robota.providers.anthropic_turns import (
     TurnFolder,
     mark_turns,
 )
-from robota.providers.chat_wire import split_groups
+from robota.providers.chat.wire import split_groups
 
 WEB_SEARCH: JsonObject = {"type": "web_search_20250305", "name": "web_search"}
 CACHE_MARK = {"type": "ephemeral"}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from robota.core.errors import NetworkError
 from robota.core.messages import Json
-from robota.providers.http_errors import Refusal, describe_failure, describe_refusal
+from robota.providers.wire.errors import Refusal, describe_failure, describe_refusal
 
 if TYPE_CHECKING:
     import httpx2

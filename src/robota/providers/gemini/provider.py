@@ -17,17 +17,17 @@ from robota.core.provider import (
     NativeWebTool,
     assert_native_web_tools_available,
 )
-from robota.providers.gemini_errors import GeminiChannel
-from robota.providers.gemini_reply import API_SURFACE, GeminiReader
-from robota.providers.gemini_wire import GeminiEncoder
-from robota.providers.http import iterate_body
+from robota.providers.gemini.errors import GeminiChannel
+from robota.providers.gemini.reply import API_SURFACE, GeminiReader
+from robota.providers.gemini.wire import GeminiEncoder
+from robota.providers.wire.channel import iterate_body
 
 if TYPE_CHECKING:
     from typing import Self
 
     import httpx2
 
-    from robota.providers.gemini_client import OfficialClient
+    from robota.providers.gemini.client import OfficialClient
 
 BASE_URL = "https://generativelanguage.googleapis.com"
 API_VERSION = "v1beta"
@@ -120,7 +120,7 @@ class GeminiProvider:
         """The bytes of the reply."""
         if self._client is None:
             return self._receive_directly(body, model)
-        from robota.providers.gemini_client import stream_through  # noqa: PLC0415 - few hand in a client
+        from robota.providers.gemini.client import stream_through  # noqa: PLC0415 - few hand in a client
 
         return stream_through(self._client, body, model, self.name)
 

@@ -1,4 +1,4 @@
-"""Reads a reply of the Messages API from its bytes, as `robota.providers.chat_reply` reads the other one.
+"""Reads a reply of the Messages API from its bytes, as `robota.providers.chat.reply` reads the other one.
 
 A reply is whole once its stop reason has come; `message_stop` only says that nothing follows.
 """
@@ -12,10 +12,10 @@ from robota.core.events import PayloadKind
 from robota.core.jsontext import decode, encode
 from robota.core.messages import Json
 from robota.core.provider import Chunk, NativePayload
-from robota.providers.anthropic_content import BlockContent
-from robota.providers.chat_reply import ReplyReader
-from robota.providers.http_errors import hide_secrets
-from robota.providers.sse import ServerSentEvent
+from robota.providers.anthropic.content import BlockContent
+from robota.providers.chat.reply import ReplyReader
+from robota.providers.wire.errors import hide_secrets
+from robota.providers.wire.sse import ServerSentEvent
 
 API_SURFACE = "anthropic-messages"
 

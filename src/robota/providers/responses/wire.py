@@ -9,9 +9,9 @@ from robota.core.errors import ConfigurationError
 from robota.core.jsontext import encode
 from robota.core.messages import Json, JsonObject
 from robota.core.provider import ChatRequest, ToolSchema
-from robota.providers.chat_wire import split_groups
-from robota.providers.responses_items import ItemDialect, ItemEncoder
-from robota.providers.responses_schema import is_strict, make_strict
+from robota.providers.chat.wire import split_groups
+from robota.providers.responses.items import ItemDialect, ItemEncoder
+from robota.providers.responses.schema import is_strict, make_strict
 
 _MAX_TOOL_SETS = 32
 _MODEST = ("o1", "o3", "o4", "gpt-5-", "gpt-5.1")

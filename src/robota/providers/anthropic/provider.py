@@ -16,10 +16,10 @@ from robota.core.provider import (
     NativeWebTool,
     assert_native_web_tools_available,
 )
-from robota.providers.anthropic_client import OfficialChannel, OfficialClient, OfficialReply
-from robota.providers.anthropic_reply import API_SURFACE, MessageReader
-from robota.providers.anthropic_wire import MessagesEncoder, WireOptions
-from robota.providers.http import HttpChannel, iterate_body
+from robota.providers.anthropic.client import OfficialChannel, OfficialClient, OfficialReply
+from robota.providers.anthropic.reply import API_SURFACE, MessageReader
+from robota.providers.anthropic.wire import MessagesEncoder, WireOptions
+from robota.providers.wire.channel import HttpChannel, iterate_body
 
 if TYPE_CHECKING:
     from typing import Self

@@ -16,9 +16,9 @@ from robota.core.provider import (
     TextChunk,
     ToolInputChunk,
 )
-from robota.providers.chat_content import ReplyContent
-from robota.providers.gemini_parts import foreign_part_block, text_signature_block, thought_block
-from robota.providers.gemini_sources import WebSources
+from robota.providers.chat.content import ReplyContent
+from robota.providers.gemini.parts import foreign_part_block, text_signature_block, thought_block
+from robota.providers.gemini.sources import WebSources
 
 _FILTERS = (
     "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "ESCALATION",

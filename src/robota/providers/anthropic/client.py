@@ -14,7 +14,7 @@ from typing import Protocol
 from robota.core.errors import ConfigurationError, NetworkError, ProviderError, RobotaError
 from robota.core.jsontext import decode, encode
 from robota.core.messages import Json, JsonObject
-from robota.providers.http_errors import Refusal, describe_error_event, describe_failure, describe_refusal
+from robota.providers.wire.errors import Refusal, describe_error_event, describe_failure, describe_refusal
 
 
 class _Event(Protocol):

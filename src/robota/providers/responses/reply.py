@@ -1,6 +1,6 @@
 """Reads a Responses reply from its bytes: a stream of typed events, or one JSON object.
 
-Bytes in, chunks out, as in `robota.providers.chat_reply`, with the same promises about what a cut leaves.
+Bytes in, chunks out, as in `robota.providers.chat.reply`, with the same promises about what a cut leaves.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from robota.core.events import PayloadKind
 from robota.core.jsontext import decode, encode
 from robota.core.messages import Json, JsonObject
 from robota.core.provider import Chunk, NativePayload
-from robota.providers.chat_reply import ReplyReader
-from robota.providers.http_errors import hide_secrets
-from robota.providers.responses_content import ResponseContent
-from robota.providers.sse import ServerSentEvent
+from robota.providers.chat.reply import ReplyReader
+from robota.providers.responses.content import ResponseContent
+from robota.providers.wire.errors import hide_secrets
+from robota.providers.wire.sse import ServerSentEvent
 
 API_SURFACE = "openai-responses"
 

@@ -10,7 +10,7 @@ from robota.core.errors import ConfigurationError
 from robota.core.jsontext import encode
 from robota.core.messages import Json, JsonObject
 from robota.core.provider import ChatRequest, ModelSettings, NativeWebTools, ToolSchema
-from robota.providers.gemini_turns import TurnDialect, TurnWriter
+from robota.providers.gemini.turns import TurnDialect, TurnWriter
 
 _GENERATION = re.compile(r"gemini-(\d+)")
 _MAX_TOOL_SETS = 32

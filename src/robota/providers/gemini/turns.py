@@ -23,8 +23,8 @@ from robota.core.messages import (
     ToolMessage,
     UserMessage,
 )
-from robota.providers.chat_wire import split_groups
-from robota.providers.gemini_parts import encode_assistant, encode_media, encode_results, encode_user
+from robota.providers.chat.wire import split_groups
+from robota.providers.gemini.parts import encode_assistant, encode_media, encode_results, encode_user
 
 BEGINNING_LOST = "[The beginning of this conversation was left out.]"
 GO_ON = "[Please go on.]"

@@ -1,7 +1,7 @@
 """What Google's services say when they refuse: `google.rpc.Status` with typed details, as our errors.
 
 Three things are only in the details: that a key is wrong (the status is a plain 400), how long to wait, and
-which quota is used up. Everything else is `robota.providers.http_errors`.
+which quota is used up. Everything else is `robota.providers.wire.errors`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from robota.core.errors import AuthenticationError, ProviderError, RateLimitError, RobotaError
 from robota.core.jsontext import decode
 from robota.core.messages import Json, JsonObject
-from robota.providers.http import MAX_ERROR_BYTES, HttpChannel
-from robota.providers.http_errors import Refusal, describe_refusal, hide_secrets
+from robota.providers.wire.channel import MAX_ERROR_BYTES, HttpChannel
+from robota.providers.wire.errors import Refusal, describe_refusal, hide_secrets
 
 if TYPE_CHECKING:
     import httpx2

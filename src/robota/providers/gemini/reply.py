@@ -1,6 +1,6 @@
 """Reads a Gemini reply from its bytes: a stream of events, one JSON object or a JSON array of them.
 
-Bytes in, chunks out, as in `robota.providers.chat_reply`, with the same promises about what a cut leaves. The
+Bytes in, chunks out, as in `robota.providers.chat.reply`, with the same promises about what a cut leaves. The
 protocol has no end mark: a reply is whole when a reason to stop was given and the connection ended.
 """
 
@@ -12,11 +12,11 @@ from robota.core.errors import ProviderError, RobotaError
 from robota.core.jsontext import decode, encode
 from robota.core.messages import Json, JsonObject
 from robota.core.provider import Chunk, NativePayload
-from robota.providers.chat_reply import ReplyReader
-from robota.providers.gemini_content import GeminiContent
-from robota.providers.gemini_errors import describe_status
-from robota.providers.http_errors import hide_secrets
-from robota.providers.sse import ServerSentEvent
+from robota.providers.chat.reply import ReplyReader
+from robota.providers.gemini.content import GeminiContent
+from robota.providers.gemini.errors import describe_status
+from robota.providers.wire.errors import hide_secrets
+from robota.providers.wire.sse import ServerSentEvent
 
 API_SURFACE = "gemini-generate-content"
 _KNOWN = ("candidates", "promptFeedback", "usageMetadata")

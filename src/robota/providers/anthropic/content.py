@@ -18,8 +18,8 @@ from robota.core.provider import (
     TextChunk,
     ToolInputChunk,
 )
-from robota.providers.anthropic_blocks import CONTENT_KEY
-from robota.providers.chat_content import ReplyContent
+from robota.providers.anthropic.blocks import CONTENT_KEY
+from robota.providers.chat.content import ReplyContent
 
 _STOP_REASONS: dict[str, StopReason] = {
     "end_turn": "end_turn",

@@ -14,11 +14,11 @@ from robota.core.provider import (
     NativeWebTool,
     assert_native_web_tools_available,
 )
-from robota.providers.http import HttpChannel, iterate_body
-from robota.providers.responses_client import ClientChannel
-from robota.providers.responses_items import ItemDialect
-from robota.providers.responses_reply import API_SURFACE, ResponsesReader
-from robota.providers.responses_wire import ResponsesEncoder
+from robota.providers.responses.client import ClientChannel
+from robota.providers.responses.items import ItemDialect
+from robota.providers.responses.reply import API_SURFACE, ResponsesReader
+from robota.providers.responses.wire import ResponsesEncoder
+from robota.providers.wire.channel import HttpChannel, iterate_body
 
 if TYPE_CHECKING:
     import httpx2

@@ -1,0 +1,5 @@
+"""Claude over the Messages API."""
+
+from robota.providers.anthropic.provider import API_URL, AnthropicProvider
+
+__all__ = ["API_URL", "AnthropicProvider"]

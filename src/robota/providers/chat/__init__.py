@@ -1,0 +1,1 @@
+"""The Chat Completions wire: requests encoded, replies read."""

@@ -1,0 +1,1 @@
+"""The Responses wire: requests encoded, replies read."""

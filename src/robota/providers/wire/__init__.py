@@ -1,0 +1,1 @@
+"""What every adapter stands on: HTTP, server-sent events, errors."""
