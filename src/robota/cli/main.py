@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from robota.sdk.assembly import Session
 
 LEAVE = ("/exit", "/quit")
+SUBCOMMANDS: dict[str, str] = {}
+"""First words that are no prompt, and the module whose `command` answers to them."""
 TOOLS = ("Bash", "Edit", "Glob", "Grep", "Read", "TodoWrite", "WebFetch", "WebSearch", "Write")
 
 
@@ -159,7 +161,7 @@ def run() -> None:
     """The whole program, with every way it may end turned into an exit code."""
     _prepare_output()
     try:
-        code = robota(standalone_mode=False)
+        code = _command(sys.argv[1:])(standalone_mode=False)
     except click.ClickException as error:
         error.show()
         code = error.exit_code
@@ -174,6 +176,18 @@ def run() -> None:
         print(f"robota: {error.strerror}: {error.filename or 'the working directory'}", file=sys.stderr)
         code = 1
     _leave(int(code or 0))
+
+
+def _command(arguments: list[str]) -> click.Command:
+    """The subcommand that the first word names, else the assistant itself."""
+    module = SUBCOMMANDS.get(arguments[0]) if arguments else None
+    if module is None:
+        return robota
+    from importlib import import_module  # noqa: PLC0415 - only for subcommands
+
+    group = click.Group("robota")
+    group.add_command(import_module(module).command, arguments[0])
+    return group
 
 
 def _prepare_output() -> None:
