@@ -8,8 +8,8 @@ everybody. A listener that raises is logged and keeps its place; it can neither 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from robota.core.errors import ConfigurationError
 from robota.core.events import Event, TurnEvent
@@ -27,13 +27,34 @@ _COROUTINE = 0x80
 """The flag of an `async def` in its code object; `inspect` would cost 8 ms to read it."""
 
 
+_SHARED_LISTENERS = 8
+_SHARED_PLANS = 64
+
+
+class Route(NamedTuple):
+    """Who hears events of one type, by place: the same for every bus with the same kinds of listeners."""
+
+    tables: tuple[tuple[Callable[[Any, Any], object], int], ...]
+    listeners: tuple[int, ...]
+
+
+_NOBODY = Route((), ())
+Plan: TypeAlias = dict[type[Event], Route]
+_plans: dict[tuple[object, ...], tuple[Plan, tuple[HandlerTable, ...]]] = {}
+"""Plans by the tables and the listeners' types; thousands of sessions share a few.
+
+A plan comes with its tables, so that no other object can get their identity.
+"""
+
+
 class EventBus:
-    __slots__ = ("_busy", "_later", "_listeners", "_routes", "_tables", "seq")
+    __slots__ = ("_busy", "_later", "_listeners", "_plan", "_tables", "seq")
 
     def __init__(self) -> None:
         self._listeners: list[tuple[type[Event], Listener]] = []
         self._tables: tuple[tuple[HandlerTable, Any], ...] = ()
-        self._routes: dict[type[Event], Sequence[Listener]] = {}
+        self._plan: Plan | None = None
+        """Found when it is needed, and again after a change of listeners."""
         self._later: deque[Event] | None = None
         self._busy = False
         self.seq = 0
@@ -51,12 +72,12 @@ class EventBus:
             )
         entry = (kind, listener)
         self._listeners.append(entry)
-        self._routes = {}
+        self._plan = None
 
         def unsubscribe() -> None:
             # By identity: the same function may have subscribed twice.
             self._listeners = [other for other in self._listeners if other is not entry]
-            self._routes = {}
+            self._plan = None
 
         return unsubscribe
 
@@ -68,9 +89,11 @@ class EventBus:
         """
         entry = (handlers, owner)
         self._tables += (entry,)
+        self._plan = None
 
         def unsubscribe() -> None:
             self._tables = tuple(other for other in self._tables if other is not entry)
+            self._plan = None
 
         return unsubscribe
 
@@ -84,10 +107,10 @@ class EventBus:
 
     def wants(self, kind: type[Event]) -> bool:
         """Whether anybody would see an event of that type; lets the loop skip building it."""
-        for handlers, _ in self._tables:
-            if kind in handlers:
-                return True
-        return bool(self._listeners) and bool(self._routes.get(kind) or self._route(kind))
+        plan = self._plan
+        if plan is None:
+            plan = self._find_plan()
+        return (plan.get(kind) or self._route(plan, kind)) is not _NOBODY
 
     def next_seq(self) -> int:
         self.seq += 1
@@ -111,28 +134,44 @@ class EventBus:
 
     def _deliver(self, event: Event) -> None:
         kind = type(event)
-        for handlers, owner in self._tables:
-            handler = handlers.get(kind)
-            if handler is not None:
-                try:
-                    handler(owner, event)
-                except Exception:  # noqa: BLE001 - logged there
-                    _log_failure(handler, event)
-        for listener in self._routes.get(kind) or self._route(kind):
+        plan = self._plan
+        if plan is None:
+            plan = self._find_plan()
+        by_table, by_listener = plan.get(kind) or self._route(plan, kind)
+        tables, listeners = self._tables, self._listeners  # as they are now: hearing may change them
+        for handler, at in by_table:
+            try:
+                handler(tables[at][1], event)
+            except Exception:  # noqa: BLE001 - logged there
+                _log_failure(handler, event)
+        for at in by_listener:
+            listener = listeners[at][1]
             try:
                 listener(event)
             except Exception:  # noqa: BLE001 - logged there
                 _log_failure(listener, event)
 
-    def _route(self, kind: type[Event]) -> Sequence[Listener]:
-        """Who gets events of this type. It is remembered for types that somebody hears: most have nobody."""
-        chosen: list[Listener] = []
-        for base, listener in self._listeners:
-            if issubclass(kind, base):
-                chosen.append(listener)
-        if chosen:
-            self._routes[kind] = chosen
-        return chosen
+    def _find_plan(self) -> Plan:
+        """The plan for the listeners as they are; a bus with many has one of its own."""
+        tables = tuple(handlers for handlers, _ in self._tables)
+        if len(self._listeners) > _SHARED_LISTENERS:
+            self._plan = {}
+            return self._plan
+        kinds = [kind for kind, _ in self._listeners]
+        shape = (*map(id, tables), None, *kinds)
+        known = _plans.get(shape)
+        if known is None:
+            if len(_plans) >= _SHARED_PLANS:
+                _plans.clear()
+            known = _plans[shape] = ({}, tables)
+        self._plan = known[0]
+        return self._plan
+
+    def _route(self, plan: Plan, kind: type[Event]) -> Route:
+        tables = tuple((hs[kind], at) for at, (hs, _) in enumerate(self._tables) if kind in hs)
+        listeners = tuple(at for at, (base, _) in enumerate(self._listeners) if issubclass(kind, base))
+        plan[kind] = route = Route(tables, listeners) if tables or listeners else _NOBODY
+        return route
 
 
 def _log_failure(listener: object, event: Event) -> None:
