@@ -156,7 +156,12 @@ class HttpChannel:
             body.clear()  # half an explanation: the status says enough
         finally:
             await response.aclose()
-        refusal = Refusal(response.status_code, dict(response.headers.items()), bytes(body), model, self._url)
+        return self.describe(
+            Refusal(response.status_code, dict(response.headers.items()), bytes(body), model, self._url)
+        )
+
+    def describe(self, refusal: Refusal) -> RobotaError:
+        """The error for an answer that is not 200; services with errors of their own kind say it here."""
         return describe_refusal(refusal, self.provider, self.secrets)
 
 
