@@ -27,7 +27,7 @@ CONNECT_SECONDS = 10.0
 KEEP_ALIVE_SECONDS = 60.0
 MAX_ERROR_BYTES = 64 * 1024
 _TIMEOUT = {"connect": CONNECT_SECONDS, "read": None, "write": None, "pool": None}
-"""Waiting for the next byte is not limited here: the loop owns the idle timer."""
+"""Waiting for the next byte is not limited here, unless `silence` says so: the loop owns the idle timer."""
 _DEFAULT_HEADERS = {
     "accept": "text/event-stream, application/json",
     "accept-encoding": "identity",
@@ -52,6 +52,7 @@ class HttpChannel:
         secrets: Sequence[str] = (),
         transport: httpx2.AsyncBaseTransport | None = None,
         client: httpx2.AsyncClient | None = None,
+        silence: float | None = None,
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -71,6 +72,7 @@ class HttpChannel:
         self._given_client = client
         self._target: httpx2.URL | None = None
         self._clients: WeakKeyDictionary[AbstractEventLoop, httpx2.AsyncClient] = WeakKeyDictionary()
+        self._extensions = {"timeout": {**_TIMEOUT, "read": silence}}
 
     async def post(self, body: bytes, *, model: str = "") -> httpx2.Response:
         """Send it and return the open reply, which the caller must close; a refusal is raised."""
@@ -131,7 +133,7 @@ class HttpChannel:
         headers = [*self._headers, (b"content-length", b"%d" % len(body))]
         if self._given_client is not None:  # its headers and cookies apply
             return self._given_client.build_request(
-                "POST", self._url, headers=headers, content=body, extensions={"timeout": _TIMEOUT}
+                "POST", self._url, headers=headers, content=body, extensions=self._extensions
             )
         if self._target is None:
             self._target = httpx2.URL(self._url)
@@ -140,7 +142,7 @@ class HttpChannel:
             self._target,
             headers=headers,
             stream=httpx2.ByteStream(body),  # with `content=` the headers would be worked out once more: 9 µs
-            extensions={"timeout": _TIMEOUT},
+            extensions=self._extensions,
         )
 
     async def _refusal(self, response: httpx2.Response, model: str) -> RobotaError:
