@@ -13,11 +13,13 @@ from robota.sessions.redaction import Redactor
 class ArgumentRedactor:
     """Takes pieces as `StreamRedactor` does."""
 
-    __slots__ = ("_pieces", "_redactor")
+    __slots__ = ("_pieces", "_redactor", "shown")
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         self._pieces: list[str] = []
+        self.shown: str | None = None
+        """The arguments, if they were given out and nothing in them is secret."""
 
     def push(self, piece: str) -> None:
         self._pieces.append(piece)
@@ -29,7 +31,10 @@ class ArgumentRedactor:
         pieces, self._pieces = self._pieces, []
         whole = "".join(pieces)
         shown = self._redact(whole)
-        return pieces if shown == whole else [shown, *[""] * (len(pieces) - 1)]
+        if shown == whole:
+            self.shown = whole
+            return pieces
+        return [shown, *[""] * (len(pieces) - 1)]
 
     def _redact(self, whole: str) -> str:
         try:

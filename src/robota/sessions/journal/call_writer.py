@@ -57,7 +57,10 @@ class CallWriter:
     def end(self, event: ToolEnded, frame: bytes) -> None:
         at = place_of(event.call_id)[1]
         self._results[at] = event
-        self._journal.write("tool_result", b'%s,"index":%d' % (frame, at), result_fields(event))
+        simple = not event.metadata and event.error is None
+        plain = simple and self._journal.redactor.are_plain((event.tool_name, event.content))
+        write = self._journal.write_clean if plain else self._journal.write
+        write("tool_result", b'%s,"index":%d' % (frame, at), result_fields(event))
 
     def shorten(self, message: ToolMessage) -> tuple[int, JsonObject] | None:
         """Index of the result that the message tells, and what the message says beyond it."""

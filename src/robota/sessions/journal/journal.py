@@ -54,11 +54,6 @@ class Journal:
         encoded = encode_fields(fields) if fields else None
         return self._append(event, frame, None if encoded is None else self.redactor.json(encoded))
 
-    def is_clean(self, value: Json) -> bool:
-        """Whether nothing in the value is secret."""
-        encoded = encode(value)
-        return self.redactor.json(encoded) is encoded
-
     def write_clean(self, event: str, frame: bytes, fields: Mapping[str, Json]) -> int:
         """Append a record whose fields hold nothing secret: they were looked at, or are our own."""
         return self._append(event, frame, encode_fields(fields))

@@ -49,7 +49,8 @@ from robota.core.events import (
     ToolInputDelta,
     UserAnswered,
 )
-from robota.core.messages import AssistantMessage, Json, JsonObject, Message, ToolMessage
+from robota.core.messages import AssistantMessage, Json, JsonObject, Message, TokenUsage, ToolMessage
+from robota.core.reply import usage_metadata
 from robota.sessions.files import REAL_FILES, Files
 from robota.sessions.journal.call_writer import CallWriter, decision_fields, place_of
 from robota.sessions.journal.journal import Journal
@@ -58,6 +59,10 @@ from robota.sessions.journal.stream_writer import StreamWriter
 from robota.sessions.redaction import Redactor
 
 OWN_FIELDS = {"id", "timestamp"}
+ORDINARY_METADATA = frozenset(
+    ("model", "responseId", "stopReason", "stopDetail", *usage_metadata(TokenUsage(1, 1, 1, 1, 1)))
+)
+"""What nearly every reply brings; none of it is the name of a secret."""
 RESTARTS = ("history_cleared", "session_resumed")
 """Records after which the running checksum of the history begins anew."""
 
@@ -243,9 +248,14 @@ class FileSessionLogger:
         """Whether a message is known to be without secrets, by what its stream or its result has shown."""
         if isinstance(written, dict):
             return written.keys() <= OWN_FIELDS
-        if not isinstance(written, AssistantMessage) or not self.stream.has_written(written.content):
+        if not isinstance(written, AssistantMessage) or not self.stream.has_shown(written):
             return False
-        return self.journal.is_clean((written.tool_calls, written.reasoning, written.metadata))
+        if not written.metadata.keys() <= ORDINARY_METADATA:
+            return False
+        words = [str(fact) for fact in written.metadata.values() if type(fact) is not int]
+        for call in written.tool_calls:
+            words += (call.id, call.name)
+        return self.journal.redactor.are_plain(words)
 
     def take_batch(self, event: ToolBatchStarted) -> None:
         self.end_run()

@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from robota.core.events import ProviderNativeRawPayload, ReasoningDelta, TextDelta, ToolInputDelta
 from robota.core.jsontext import encode
-from robota.core.messages import Json
+from robota.core.messages import AssistantMessage, Json
 from robota.sessions.journal.argument_redactor import ArgumentRedactor
 from robota.sessions.journal.native_events import NativeEvents
 from robota.sessions.redaction import Redactor, StreamRedactor
@@ -56,9 +56,12 @@ class StreamRun:
         self._changed = False
         self.texts_written = self.letters_written = 0
 
-    def has_written(self, content: str) -> bool:
-        """Whether the text of the reply stands in the journal word for word: then it holds no secret."""
-        return not self._changed and not self.pieces and self.letters_written == len(content)
+    def has_shown(self, message: AssistantMessage) -> bool:
+        """Whether text and arguments of the reply were written word for word: then they hold no secret."""
+        if self._changed or self.pieces or message.reasoning or self.letters_written != len(message.content):
+            return False
+        shown = [inputs.shown for inputs in self._channels.values() if type(inputs) is ArgumentRedactor]
+        return all(not call.signature and call.arguments in shown for call in message.tool_calls)
 
     def take(self, *, final: bool) -> dict[str, Json] | None:
         """The fields of the next record, with everything that may be written now; `None` for nothing."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Raw
 
 from robota.core.events import TextDelta
-from robota.core.messages import JsonObject
+from robota.core.messages import AssistantMessage, JsonObject
 from robota.sessions.journal.journal import Journal
 from robota.sessions.journal.stream_run import StreamPiece, StreamRun
 
@@ -45,9 +45,9 @@ class StreamWriter:
         if self._timer is not None and self._loop is not _running_loop():
             self._timer = None
 
-    def has_written(self, content: str) -> bool:
-        """Whether the text of the reply stands in the journal word for word."""
-        return self._stream.has_written(content)
+    def has_shown(self, message: AssistantMessage) -> bool:
+        """Whether what the model wrote of this message stands in the journal word for word."""
+        return self._stream.has_shown(message)
 
     def add(self, piece: StreamPiece) -> None:
         if type(piece) is TextDelta:

@@ -74,6 +74,10 @@ class Redactor:
         spans = Scanner(self._rules).scan(text)
         return apply_spans(text, spans) if spans else text
 
+    def are_plain(self, texts: Sequence[str]) -> bool:
+        """Whether certainly none of these texts holds a secret; much cheaper than redacting them."""
+        return not may_hold_secret("\n".join(texts), self._rules)
+
     def json(self, encoded: bytes, key: str = "") -> bytes:
         """Encoded JSON, redacted; the same object when nothing in it is secret."""
         named = name_strength(key) is not Strength.NONE
