@@ -115,32 +115,52 @@ def refuse_chunk(chunk: object, provider: str) -> ProviderError:
     )
 
 
+class MessageAssembly:
+    """Adds the chunks of a reply up to the message they make, where there is no conversation to do it."""
+
+    __slots__ = ("_provider", "_reasoning", "_reply", "_text")
+
+    def __init__(self, provider: str) -> None:
+        self._provider = provider
+        self._reply = Reply()
+        self._text: list[str] = []
+        self._reasoning: list[ReasoningBlock] = []
+
+    def take(self, chunk: Chunk) -> None:
+        reply = self._reply
+        if isinstance(chunk, TextChunk):
+            self._text.append(chunk.text)
+        elif isinstance(chunk, ToolCall):
+            reply.add_call(chunk, self._provider, lambda: f"call_{len(reply.calls) + 1}")
+        elif isinstance(chunk, ReasoningBlock):
+            self._reasoning.append(chunk)
+        elif isinstance(chunk, TokenUsage):
+            reply.usage = chunk
+        elif isinstance(chunk, StopChunk):
+            reply.stop, reply.stop_detail = chunk.reason, chunk.detail
+        elif isinstance(chunk, MetadataChunk):
+            reply.metadata.update(chunk.values)
+        elif not isinstance(chunk, Chunk):
+            raise refuse_chunk(chunk, self._provider)
+
+    def message(self) -> AssistantMessage:
+        reply = self._reply
+        return AssistantMessage(
+            "".join(self._text),
+            tuple(reply.calls.values()),
+            "complete",
+            tuple(self._reasoning),
+            metadata=reply.committed_metadata(),
+        )
+
+
 async def chat(provider: Provider, request: ChatRequest) -> AssistantMessage:
     """One model call without a conversation: drain the stream into a message."""
-    reply, text, reasoning = Reply(), [], []
+    assembly = MessageAssembly(provider.name)
     stream = open_stream(provider, request)
     try:
         async for chunk in stream:
-            if isinstance(chunk, TextChunk):
-                text.append(chunk.text)
-            elif isinstance(chunk, ToolCall):
-                reply.add_call(chunk, provider.name, lambda: f"call_{len(reply.calls) + 1}")
-            elif isinstance(chunk, ReasoningBlock):
-                reasoning.append(chunk)
-            elif isinstance(chunk, TokenUsage):
-                reply.usage = chunk
-            elif isinstance(chunk, StopChunk):
-                reply.stop, reply.stop_detail = chunk.reason, chunk.detail
-            elif isinstance(chunk, MetadataChunk):
-                reply.metadata.update(chunk.values)
-            elif not isinstance(chunk, Chunk):
-                raise refuse_chunk(chunk, provider.name)
+            assembly.take(chunk)
     finally:
         await stream.aclose()
-    return AssistantMessage(
-        "".join(text),
-        tuple(reply.calls.values()),
-        "complete",
-        tuple(reasoning),
-        metadata=reply.committed_metadata(),
-    )
+    return assembly.message()
