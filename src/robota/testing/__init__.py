@@ -17,32 +17,37 @@ if TYPE_CHECKING:
     from robota.testing.faulty_files import FaultyFiles, SimulatedCrash
     from robota.testing.http_request import ReceivedRequest
     from robota.testing.model_script import (
+        CallIds,
         ContentType,
         Crlf,
         Cut,
         Drip,
         ErrorEvent,
+        Forever,
         Gate,
         HttpError,
         KeepAlive,
         Malformed,
         NoEndMark,
         RawBytes,
+        Tap,
+        UnknownEvent,
     )
     from robota.testing.model_server import ModelServer
     from robota.testing.ports import FixedPorts, fixed_ports
 
 __all__ = [
-    "ContentType", "Crlf", "Cut", "Delay", "Drip", "ErrorEvent", "Fail", "FaultyFiles", "FixedPorts", "Gate",
-    "HttpError", "KeepAlive", "Malformed", "ModelServer", "NoEndMark", "RawBytes", "ReceivedRequest",
-    "ScriptedProvider", "SimulatedCrash", "Stall", "call", "fixed_ports",
+    "CallIds", "ContentType", "Crlf", "Cut", "Delay", "Drip", "ErrorEvent", "Fail", "FaultyFiles",
+    "FixedPorts", "Forever", "Gate", "HttpError", "KeepAlive", "Malformed", "ModelServer", "NoEndMark",
+    "RawBytes", "ReceivedRequest", "ScriptedProvider", "SimulatedCrash", "Stall", "Tap", "UnknownEvent",
+    "call", "fixed_ports",
 ]  # fmt: skip
 
 _MODULES = {
     "faulty_files": "FaultyFiles SimulatedCrash",
     "http_request": "ReceivedRequest",
-    "model_script": "ContentType Crlf Cut Drip ErrorEvent Gate HttpError KeepAlive Malformed NoEndMark "
-    "RawBytes",
+    "model_script": "CallIds ContentType Crlf Cut Drip ErrorEvent Forever Gate HttpError KeepAlive Malformed "
+    "NoEndMark RawBytes Tap UnknownEvent",
     "model_server": "ModelServer",
     "ports": "FixedPorts fixed_ports",
 }

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Literal, Protocol, TypeAlias
 
+import msgspec
 from msgspec import Struct
 
 from robota.core.errors import ConfigurationError
-from robota.core.messages import JsonObject, TokenUsage, ToolCall
+from robota.core.messages import Json, JsonObject, TokenUsage, ToolCall
 from robota.core.provider import Chunk
 
 Said: TypeAlias = str | Chunk
@@ -65,6 +66,11 @@ class ReplyEncoder(Protocol):
 class Dialect(Protocol):
     @property
     def name(self) -> str: ...
+    @property
+    def delta_name(self) -> str:
+        """The name of the events that carry text; empty where events have none."""
+        ...
+
     def serves(self, path: str) -> bool:
         """Whether a POST to this path asks the model something in this protocol."""
         ...
@@ -84,7 +90,19 @@ class Dialect(Protocol):
         """A failure that is told inside a stream which began well."""
         ...
 
+    def unknown_event(self, kind: str, fields: JsonObject) -> ServerSentEvent:
+        """An event as a later version of the protocol might have it."""
+        ...
+
     def error_body(self, status: int, message: str) -> JsonObject: ...
+
+
+def read_arguments(text: str) -> Json:
+    """The arguments of a call where a protocol has them as JSON; what is none stays the text that it is."""
+    try:
+        return msgspec.json.decode(text or "{}")
+    except msgspec.DecodeError:
+        return text
 
 
 def refuse(said: object, dialect: str) -> ConfigurationError:

@@ -11,8 +11,11 @@ from typing import Protocol, cast
 
 from robota.providers.scripted import Delay
 from robota.testing.http_request import BadRequest, ReceivedRequest, RequestReader, response
-from robota.testing.model_script import Gate
+from robota.testing.model_script import Gate, Tap
 from robota.testing.reply_plan import Endless, Plan, Wait
+
+UNSENT_LIMIT = 1 << 20
+"""Bytes that may wait for a client that does not read; what is repeated for ever then pauses."""
 
 
 class Answering(Protocol):
@@ -111,12 +114,26 @@ class Connection(asyncio.Protocol):
                 else self._loop.call_soon(self._resume, request)
             )
         elif isinstance(wait, Endless):
-            self._repeat(wait)
+            if wait.until is not None:
+                wait.until.reached.open()
+            self._repeat(wait, request)
+        elif isinstance(wait, Tap):
+            wait.then(lambda: self._wake(request))
         elif isinstance(wait, Gate):
-            wait.opened.then(lambda: self._loop.call_soon_threadsafe(self._resume, request))
+            wait.opened.then(lambda: self._wake(request))
             wait.reached.open()
 
-    def _repeat(self, endless: Endless) -> None:
-        if self._transport is not None:
+    def _wake(self, request: ReceivedRequest) -> None:
+        """Go on, called from any thread; the server may be gone by now."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._resume, request)
+
+    def _repeat(self, endless: Endless, request: ReceivedRequest) -> None:
+        if self._transport is None:
+            return
+        if endless.until is not None and endless.until.opened.is_open:
+            self._resume(request)
+            return
+        if self._transport.get_write_buffer_size() < UNSENT_LIMIT:
             self._transport.write(endless.data)
-            self._timer = self._loop.call_later(endless.every, self._repeat, endless)
+        self._timer = self._loop.call_later(endless.every, self._repeat, endless, request)

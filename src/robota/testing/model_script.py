@@ -2,13 +2,16 @@
 
 A reply is a text, a list of steps, an `HttpError`, a `Cut`, or a function that gets the request and returns
 one of these. Texts and chunks mean what they mean to `ScriptedProvider`. `ContentType`, `Drip`, `Crlf`,
-`NoEndMark` and `Cut(after_bytes=…)` shape the whole reply wherever they stand; every other step happens in
-its place. A reply of raw steps alone is exactly those bytes.
+`NoEndMark`, `CallIds` and `Cut(after_bytes=…)` shape the whole reply wherever they stand; every other step
+happens in its place. A reply of raw steps alone is exactly those bytes.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from threading import Lock
 from typing import TypeAlias
 
 from msgspec import Struct, field
@@ -30,6 +33,8 @@ class HttpError(Struct, frozen=True):
     status: int
     body: Json = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    retry_after: float | datetime | None = None
+    """How long to wait before the next request: seconds, or the moment when it may come."""
 
     @classmethod
     def html(cls, status: int = 502) -> HttpError:
@@ -56,7 +61,7 @@ class RawBytes(Struct, frozen=True):
 
 
 class Malformed(Struct, frozen=True):
-    """An event whose data is not JSON."""
+    """An event of the kind that carries text, whose data is not JSON."""
 
     data: str = '{"id": "half an event'
 
@@ -66,6 +71,13 @@ class ErrorEvent(Struct, frozen=True):
 
     message: str = "The server had an error while processing your request."
     kind: str = "server_error"
+
+
+class UnknownEvent(Struct, frozen=True):
+    """An event of a kind that no client has heard of yet; without a stream, a field that none knows."""
+
+    kind: str = "scripted.novelty"
+    fields: Mapping[str, Json] = field(default_factory=dict)
 
 
 class KeepAlive(Struct, frozen=True, kw_only=True):
@@ -78,11 +90,13 @@ class KeepAlive(Struct, frozen=True, kw_only=True):
 class Drip(Struct, frozen=True):
     """Send the body in pieces of this many bytes, so that characters, lines and events arrive torn.
 
-    The pieces leave one by one; `delay` adds seconds between them. A large number sends many events at once.
+    The pieces leave one by one; `delay` adds seconds between them, and with a `tap` each of them waits for
+    the test. A large number sends many events at once.
     """
 
     bytes_per_chunk: int = 1
     delay: float = 0.0
+    tap: Tap | None = None
 
 
 class ContentType(Struct, frozen=True):
@@ -99,6 +113,12 @@ class NoEndMark(Struct, frozen=True):
     """Leave out the event that marks the end of the stream, such as `[DONE]`."""
 
 
+class CallIds(Struct, frozen=True):
+    """Give every tool call of the reply this id; the empty text gives them none."""
+
+    id: str = ""
+
+
 class Gate:
     """A place in a reply where the server waits until the test opens it."""
 
@@ -112,10 +132,50 @@ class Gate:
         self.opened.open()
 
 
+class Forever(Struct, frozen=True):
+    """The same text again and again: until the gate opens, or until the client gives up."""
+
+    text: str
+    until: Gate | None = None
+    every: float = 0.001
+    """Seconds between two of them."""
+
+
+class Tap:
+    """What a dripping reply waits for: `tick()` lets one piece out. Ticks may come early, from any thread."""
+
+    __slots__ = ("_lock", "_ticks", "_waiting")
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._ticks = 0
+        self._waiting: deque[Callable[[], object]] = deque()
+
+    def tick(self, pieces: int = 1) -> None:
+        with self._lock:
+            self._ticks += pieces
+        self._release()
+
+    def then(self, callback: Callable[[], object]) -> None:
+        """Call it with the next tick that nobody else takes."""
+        with self._lock:
+            self._waiting.append(callback)
+        self._release()
+
+    def _release(self) -> None:
+        while True:
+            with self._lock:
+                if not self._ticks or not self._waiting:
+                    return
+                self._ticks -= 1
+                callback = self._waiting.popleft()
+            callback()
+
+
 Wait: TypeAlias = Delay | Stall | Gate
 ModelStep: TypeAlias = (
-    str | Chunk | Wait | HttpError | Cut | RawBytes | Malformed | ErrorEvent | KeepAlive
-    | Drip | ContentType | Crlf | NoEndMark
+    str | Chunk | Wait | HttpError | Cut | RawBytes | Malformed | ErrorEvent | UnknownEvent | KeepAlive
+    | Forever | Drip | ContentType | Crlf | NoEndMark | CallIds
 )  # fmt: skip
 ModelReply: TypeAlias = (
     str | HttpError | Cut | Sequence[ModelStep] | Callable[[ReceivedRequest], "ModelReply"]

@@ -7,21 +7,26 @@ one write. The per-event path of a long stream is therefore a concatenation here
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from typing import TypeAlias
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from robota.core.errors import ConfigurationError
+from robota.core.messages import ToolCall
+from robota.core.provider import ToolInputChunk
 from robota.providers.scripted import Delay, Stall
 from robota.testing.dialect import Dialect, ReplyEncoder, Said, ServerSentEvent
 from robota.testing.http_request import response
 from robota.testing.model_script import (
+    CallIds,
     ContentType,
     Crlf,
     Cut,
     Drip,
     ErrorEvent,
+    Forever,
     Gate,
     HttpError,
     KeepAlive,
@@ -29,17 +34,20 @@ from robota.testing.model_script import (
     ModelStep,
     NoEndMark,
     RawBytes,
+    Tap,
+    UnknownEvent,
 )
 
 
 class Endless(Struct, frozen=True):
-    """The same bytes at an interval, until the client gives up."""
+    """The same bytes at an interval, until the gate opens or the client gives up."""
 
     data: bytes
     every: float
+    until: Gate | None = None
 
 
-Wait: TypeAlias = Delay | Stall | Gate | Endless
+Wait: TypeAlias = Delay | Stall | Gate | Tap | Endless
 Operation: TypeAlias = bytes | Wait
 EVENT_STREAM = "text/event-stream; charset=utf-8"
 
@@ -63,6 +71,7 @@ class _Shape(Struct):
     end_mark: bool = True
     cut_at: int | None = None
     clean: bool = False
+    call_id: str | None = None
 
     def take(self, step: ModelStep) -> bool:
         """Note the step if it is one of these."""
@@ -75,11 +84,21 @@ class _Shape(Struct):
                 self.newline = b"\r\n"
             case NoEndMark():
                 self.end_mark = False
+            case CallIds():
+                self.call_id = step.id
             case Cut(after_bytes=int()):
                 self.cut_at, self.clean = step.after_bytes, step.clean
             case _:
                 return False
         return True
+
+    def rename(self, said: Said) -> Said:
+        """What is said, with the id that the script gives to every call."""
+        if self.call_id is None:
+            return said
+        if isinstance(said, ToolCall) or (isinstance(said, ToolInputChunk) and said.name):
+            return structs.replace(said, id=self.call_id)
+        return said
 
 
 def make_plan(
@@ -106,7 +125,18 @@ def make_plan(
 def plan_error(error: HttpError, dialect: Dialect | None) -> Plan:
     """An error as the answer to a request, whatever the script says."""
     body, kind = _error_body(error, dialect)
-    return Plan((response(error.status, {"content-type": kind, **error.headers}, body),), len(body))
+    headers = {"content-type": kind, **_waiting_time(error.retry_after), **error.headers}
+    return Plan((response(error.status, headers, body),), len(body))
+
+
+def _waiting_time(after: float | datetime | None) -> dict[str, str]:
+    if after is None:
+        return {}
+    if isinstance(after, datetime):
+        from email.utils import format_datetime  # noqa: PLC0415 - dates are rarely asked for
+
+        return {"retry-after": format_datetime(after.astimezone(UTC), usegmt=True)}
+    return {"retry-after": f"{after:g}"}
 
 
 def _error_plan(error: HttpError, played: Sequence[ModelStep], dialect: Dialect) -> Plan:
@@ -152,8 +182,8 @@ class _Narrator:
     def __init__(self, dialect: Dialect, encoder: ReplyEncoder, shape: _Shape) -> None:
         self._dialect = dialect
         self._encoder = encoder
+        self._shape = shape
         self._newline = shape.newline
-        self._end_mark = shape.end_mark
         self._pieces: list[Operation] = []
         self._begun = False
 
@@ -170,7 +200,7 @@ class _Narrator:
         if self._begun or not raw:
             self._begin(None)
             self._write(self._encoder.end())
-            if self._end_mark and self._encoder.end_mark is not None:
+            if self._shape.end_mark and self._encoder.end_mark is not None:
                 self._write([self._encoder.end_mark])
         return self._pieces, False
 
@@ -181,15 +211,22 @@ class _Narrator:
                 self._pieces.append(step.data)
                 return True
             case Malformed():
-                self._write([("", step.data.encode())])
+                self._write([(self._dialect.delta_name, step.data.encode())])
                 return True
+            case UnknownEvent():
+                self._write([self._dialect.unknown_event(step.kind, dict(step.fields))])
+            case Forever():
+                self._say(step.text)
+                data = self._pieces.pop()
+                assert isinstance(data, bytes)
+                self._pieces.append(Endless(_frame(data), step.every, step.until))
             case KeepAlive():
                 comment = b": %b%b" % (step.text.encode(), self._newline * 2)
                 self._pieces.append(comment if step.every is None else Endless(_frame(comment), step.every))
             case Delay() | Stall() | Gate():
                 self._pieces.append(step)
             case _:
-                self._say(_said(step))
+                self._say(self._shape.rename(_said(step)))
         return False
 
     def _say(self, said: Said) -> None:
@@ -209,7 +246,7 @@ class _Narrator:
 
 
 def _said(step: ModelStep) -> Said:
-    if isinstance(step, (HttpError, Cut, ErrorEvent, ContentType, Drip, Crlf, NoEndMark, Gate)):
+    if isinstance(step, (HttpError, Cut, ErrorEvent, ContentType, Drip, Crlf, NoEndMark, Gate, CallIds)):
         raise ConfigurationError(f"{type(step).__name__} cannot stand here in a reply.")
     return step  # type: ignore[return-value]  # what is left of the union are texts and chunks
 
@@ -218,22 +255,35 @@ def _said(step: ModelStep) -> Said:
 
 
 def _document_plan(played: list[ModelStep], shape: _Shape, dialect: Dialect, encoder: ReplyEncoder) -> Plan:
-    waits = [step for step in played if isinstance(step, (Delay, Stall, Gate))]
-    raw = [step for step in played if isinstance(step, (RawBytes, Malformed))]
-    failed = next((step for step in played if isinstance(step, ErrorEvent)), None)
-    if raw:
-        content = b"".join(step.data if isinstance(step, RawBytes) else step.data.encode() for step in raw)
-    elif failed is not None:
-        content = dialect.error_event(failed.message, failed.kind)[1]
-    else:
-        said = [step for step in played if not isinstance(step, (Delay, Stall, Gate, KeepAlive, Cut))]
-        content = msgspec.json.encode(encoder.whole([_said(step) for step in said]))
+    waits = [wait for step in played for wait in _waits(step)]
+    content = _document(played, shape, dialect, encoder)
     cut = next((0 for step in played if isinstance(step, Cut)), shape.cut_at)
     broken = cut is not None and cut < len(content)
     head = response(200, {"content-type": shape.content_type or "application/json"}, content)
     head = head[: len(head) - len(content)]
     pieces = _drip([content[:cut] if broken else content], shape.drip)
     return Plan(tuple(_join([*waits, head, *pieces])), len(content), hang_up=broken)
+
+
+def _document(played: list[ModelStep], shape: _Shape, dialect: Dialect, encoder: ReplyEncoder) -> bytes:
+    raw = [step for step in played if isinstance(step, (RawBytes, Malformed))]
+    failed = next((step for step in played if isinstance(step, ErrorEvent)), None)
+    if raw:
+        return b"".join(step.data if isinstance(step, RawBytes) else step.data.encode() for step in raw)
+    if failed is not None:
+        return dialect.error_event(failed.message, failed.kind)[1]
+    silent = (Delay, Stall, Gate, KeepAlive, Cut, UnknownEvent, Forever)
+    said = [shape.rename(_said(step)) for step in played if not isinstance(step, silent)]
+    novelties = {step.kind: dict(step.fields) for step in played if isinstance(step, UnknownEvent)}
+    return msgspec.json.encode({**encoder.whole(said), **novelties})
+
+
+def _waits(step: ModelStep) -> Iterator[Wait]:
+    """Where a document waits; a stream that never ends is a document that never comes."""
+    if isinstance(step, (Delay, Stall, Gate)):
+        yield step
+    elif isinstance(step, Forever):
+        yield step.until or Stall()
 
 
 # --- bytes -------------------------------------------------------------------------------------------
@@ -262,6 +312,8 @@ def _drip(pieces: Iterable[Operation], drip: Drip | None) -> Iterator[Operation]
             yield piece
             continue
         for at in range(0, len(piece), drip.bytes_per_chunk):
+            if drip.tap is not None:
+                yield drip.tap
             yield piece[at : at + drip.bytes_per_chunk]
             yield Delay(drip.delay)
 

@@ -20,7 +20,15 @@ from robota.core.provider import (
     TextChunk,
     ToolInputChunk,
 )
-from robota.testing.dialect import DEFAULT_USAGE, Conversation, Said, ServerSentEvent, Turn, refuse
+from robota.testing.dialect import (
+    DEFAULT_USAGE,
+    Conversation,
+    Said,
+    ServerSentEvent,
+    Turn,
+    read_arguments,
+    refuse,
+)
 from robota.testing.wire_anthropic_check import check_request
 
 INPUT_FRAGMENT = 12
@@ -137,7 +145,8 @@ class MessagesReply:
 
     def _fragment(self, chunk: ToolInputChunk) -> Iterator[ServerSentEvent]:
         self._calls = max(self._calls, chunk.index + 1)
-        block = {"type": "tool_use", "id": chunk.id, "name": chunk.name, "input": {}}
+        id = {"id": chunk.id} if chunk.id else {}
+        block = {"type": "tool_use", **id, "name": chunk.name, "input": {}}
         return self._delta(str(chunk.index), block, {"type": "input_json_delta", "partial_json": chunk.delta})
 
     def _call(self, call: ToolCall) -> Iterator[ServerSentEvent]:
@@ -202,7 +211,7 @@ def _merge(message: JsonObject, event: JsonObject) -> JsonObject:
     elif event["type"] == "content_block_stop":
         block = message["content"][event["index"]]
         if "partial_json" in block:
-            block["input"] = msgspec.json.decode(block.pop("partial_json") or "{}")
+            block["input"] = read_arguments(block.pop("partial_json"))
     return message
 
 
@@ -210,6 +219,7 @@ class Messages:
     """The dialect: `…/v1/messages` under any prefix."""
 
     name = "messages"
+    delta_name = "content_block_delta"
 
     def serves(self, path: str) -> bool:
         return path.endswith("/v1/messages")
@@ -234,6 +244,9 @@ class Messages:
 
     def error_event(self, message: str, kind: str) -> ServerSentEvent:
         return _event("error", error={"type": kind, "message": message})
+
+    def unknown_event(self, kind: str, fields: JsonObject) -> ServerSentEvent:
+        return _event(kind, **fields)
 
     def error_body(self, status: int, message: str) -> JsonObject:
         kind = ERROR_TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error")

@@ -173,6 +173,7 @@ class ChatCompletions:
     """The dialect: `…/chat/completions` under any prefix."""
 
     name = "chat"
+    delta_name = ""
 
     def serves(self, path: str) -> bool:
         return path.endswith("/chat/completions")
@@ -202,6 +203,9 @@ class ChatCompletions:
 
     def error_event(self, message: str, kind: str) -> ServerSentEvent:
         return "", _encode({"error": {"message": message, "type": kind, "param": None, "code": kind}})
+
+    def unknown_event(self, kind: str, fields: JsonObject) -> ServerSentEvent:
+        return "", _encode({**ENVELOPE, "object": kind, "choices": [], **fields})
 
     def error_body(self, status: int, message: str) -> JsonObject:
         kind = ERROR_TYPES.get(status, "server_error" if status >= 500 else "invalid_request_error")

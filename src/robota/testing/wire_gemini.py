@@ -14,7 +14,15 @@ import msgspec
 
 from robota.core.messages import Json, JsonObject, ReasoningBlock, StopReason, TokenUsage, ToolCall
 from robota.core.provider import MetadataChunk, ReasoningChunk, StopChunk, TextChunk, ToolInputChunk
-from robota.testing.dialect import DEFAULT_USAGE, Conversation, Said, ServerSentEvent, Turn, refuse
+from robota.testing.dialect import (
+    DEFAULT_USAGE,
+    Conversation,
+    Said,
+    ServerSentEvent,
+    Turn,
+    read_arguments,
+    refuse,
+)
 
 FINISH_WORDS: dict[StopReason, str] = {
     "end_turn": "STOP",
@@ -121,8 +129,7 @@ class GeminiReply:
         return (self._call(ToolCall(known.id, known.name, known.delta)),)
 
     def _call(self, call: ToolCall) -> ServerSentEvent:
-        arguments = msgspec.json.decode(call.arguments) if _is_object(call.arguments) else {}
-        function: JsonObject = {"name": call.name, "args": arguments}
+        function: JsonObject = {"name": call.name, "args": read_arguments(call.arguments)}
         if call.id:
             function["id"] = call.id
         signature = {"thoughtSignature": call.signature} if call.signature else {}
@@ -151,6 +158,7 @@ class GenerateContent:
     """The dialect: `…/models/{model}:streamGenerateContent` and `:generateContent` under any prefix."""
 
     name = "gemini"
+    delta_name = ""
 
     def serves(self, path: str) -> bool:
         return PATH.search(path) is not None
@@ -182,6 +190,9 @@ class GenerateContent:
 
     def error_event(self, message: str, kind: str) -> ServerSentEvent:
         return "", _encode({"error": {"code": 500, "message": message, "status": kind.upper()}})
+
+    def unknown_event(self, kind: str, fields: JsonObject) -> ServerSentEvent:
+        return "", _encode({kind: fields})
 
     def error_body(self, status: int, message: str) -> JsonObject:
         word = ERROR_STATUS.get(status, "INTERNAL" if status >= 500 else "INVALID_ARGUMENT")
@@ -285,7 +296,4 @@ def _check_tools(body: JsonObject) -> str | None:
 
 
 def _is_object(text: str) -> bool:
-    try:
-        return isinstance(msgspec.json.decode(text), dict)
-    except msgspec.DecodeError:
-        return False
+    return bool(text) and isinstance(read_arguments(text), dict)

@@ -164,7 +164,7 @@ class ResponsesReply:
 
     def _call(self, call: ToolCall) -> Iterator[ServerSentEvent]:
         yield from self._close_speech()
-        yield self._open({"type": "function_call", "call_id": call.id, "name": call.name, "arguments": ""})
+        yield self._open_call(call.id, call.name)
         place = len(self._items) - 1
         for at in range(0, len(call.arguments), ARGUMENT_FRAGMENT):
             yield self._arguments(place, call.arguments[at : at + ARGUMENT_FRAGMENT])
@@ -173,12 +173,14 @@ class ResponsesReply:
     def _fragment(self, chunk: ToolInputChunk) -> Iterator[ServerSentEvent]:
         if chunk.index not in self._calls:
             yield from self._close_speech()
-            yield self._open(
-                {"type": "function_call", "call_id": chunk.id, "name": chunk.name, "arguments": ""}
-            )
+            yield self._open_call(chunk.id, chunk.name)
             self._calls[chunk.index] = len(self._items) - 1
         if chunk.delta:
             yield self._arguments(self._calls[chunk.index], chunk.delta)
+
+    def _open_call(self, id: str, name: str) -> ServerSentEvent:
+        call_id = {"call_id": id} if id else {}
+        return self._open({"type": "function_call", **call_id, "name": name, "arguments": ""})
 
     def _arguments(self, place: int, delta: str) -> ServerSentEvent:
         item = self._items[place]
@@ -255,6 +257,7 @@ class Responses:
     """The dialect: `…/responses` under any prefix."""
 
     name = "responses"
+    delta_name = "response.output_text.delta"
 
     def serves(self, path: str) -> bool:
         return path.endswith("/responses")
@@ -281,6 +284,9 @@ class Responses:
 
     def error_event(self, message: str, kind: str) -> ServerSentEvent:
         return "error", _encode({"type": "error", "code": kind, "message": message, "param": None})
+
+    def unknown_event(self, kind: str, fields: JsonObject) -> ServerSentEvent:
+        return kind, _encode({"type": kind, **fields})
 
     def error_body(self, status: int, message: str) -> JsonObject:
         kind = ERROR_TYPES.get(status, "server_error" if status >= 500 else "invalid_request_error")
