@@ -23,9 +23,11 @@ from robota import Robota, tool
 from robota.core import ChatRequest, HistoryMutation, ToolCall, TurnEvent
 from robota.core.bus import EventBus
 from robota.core.tool_round import ToolRound
-from robota.providers.chat.reply import ReplyReader
+from robota.providers.chat.content import ChatContent
 from robota.providers.openai_compatible import OpenAICompatibleProvider
 from robota.providers.scripted import ScriptedProvider
+from robota.providers.wire.content import Peer
+from robota.providers.wire.reply import ReplyReader
 from robota.testing.model_server import ModelServer
 
 pytestmark = pytest.mark.anyio
@@ -164,7 +166,7 @@ async def test_a_delta_takes_few_calls(listen: Callable[[Robota], Awaitable[obje
 
 def test_reading_a_delta_from_the_wire_takes_few_calls() -> None:
     event = b'data: {"id":"x","choices":[{"index":0,"delta":{"content":"word"},"finish_reason":null}]}\n\n'
-    reader = ReplyReader("any")
+    reader = ReplyReader(ChatContent(), Peer("any"))
     reader.feed(event)
     count = CallCount()
     with count.watching():

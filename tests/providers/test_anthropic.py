@@ -41,8 +41,8 @@ from robota.core.provider import (
 )
 from robota.core.reply import chat
 from robota.providers.anthropic import AnthropicProvider
-from robota.providers.anthropic import provider as anthropic
 from robota.providers.scripted import call
+from robota.providers.wire import provider as wire_provider
 from robota.testing.model_script import HttpError
 from robota.testing.model_server import ModelServer
 
@@ -326,7 +326,7 @@ async def test_a_stream_read_to_its_end_leaves_a_connection_for_the_next() -> No
 async def test_a_server_that_never_ends_its_message_does_not_hold_up_the_reply(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(anthropic, "DRAIN_SECONDS", 0.01)
+    monkeypatch.setattr(wire_provider, "DRAIN_SECONDS", 0.01)
     async with serve(Reply(saying("a").parts, hang=True)) as (provider, server):
         assert await text_of(provider) == "a"
         await server.hung_up.wait()

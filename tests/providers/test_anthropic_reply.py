@@ -18,14 +18,16 @@ from robota.core.provider import (
     TextChunk,
     ToolInputChunk,
 )
-from robota.providers.anthropic.reply import MessageReader
+from robota.providers.anthropic.content import BlockContent
+from robota.providers.wire.content import Peer
+from robota.providers.wire.reply import ReplyReader
 
 ANNOUNCED = MetadataChunk({"model": "served", "responseId": "msg_1"})
 
 
 def read(*parts: bytes, want_raw: bool = False) -> list[Chunk]:
     """All chunks of a whole reply, without the metadata and the usage that each has."""
-    reader = MessageReader("test", want_raw=want_raw)
+    reader = ReplyReader(BlockContent(), Peer("test"), want_raw=want_raw)
     chunks = [chunk for part in parts for chunk in reader.feed(part)]
     chunks += reader.end()
     return [chunk for chunk in chunks + reader.finish() if chunk not in (ANNOUNCED, TokenUsage(3, 5))]
@@ -33,7 +35,7 @@ def read(*parts: bytes, want_raw: bool = False) -> list[Chunk]:
 
 def read_failure(*parts: bytes) -> tuple[str, RobotaError]:
     """The text that came before a reply failed, and the failure."""
-    reader = MessageReader("test")
+    reader = ReplyReader(BlockContent(), Peer("test"))
     chunks = [chunk for part in parts for chunk in reader.feed(part)]
     chunks += reader.end()
     with pytest.raises(RobotaError) as caught:
@@ -53,7 +55,7 @@ def calls_in(chunks: Sequence[Chunk]) -> list[ToolCall]:
 
 
 def test_a_reply_is_metadata_text_usage_and_the_reason_to_stop() -> None:
-    reader = MessageReader("test")
+    reader = ReplyReader(BlockContent(), Peer("test"))
     chunks = reader.feed(b"".join([start(), PING, *text(0, "Hel", "lo"), stop(), END]))
     assert reader.done
     assert chunks + reader.finish() == [
@@ -373,7 +375,7 @@ def test_a_stream_cut_at_any_byte_keeps_its_text_and_gives_out_no_unfinished_cal
     ends = [(words, stream.index(delta(1, type="text_delta", text=words))) for words in _TEXTS]
     assert len(stream) > 3000
     for at in range(len(stream)):
-        reader = MessageReader("test")
+        reader = ReplyReader(BlockContent(), Peer("test"))
         chunks = [*reader.feed(stream[:at]), *reader.end()]
         arrived = [
             words for words, begin in ends if begin + len(delta(1, type="text_delta", text=words)) - 2 <= at

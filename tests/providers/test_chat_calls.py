@@ -7,12 +7,14 @@ from tests.providers.loopback import DONE, event, tool_delta
 
 from robota.core.messages import ToolCall
 from robota.core.provider import Chunk, MetadataChunk, StopChunk, ToolInputChunk
-from robota.providers.chat.reply import ReplyReader
+from robota.providers.chat.content import ChatContent
+from robota.providers.wire.content import Peer
+from robota.providers.wire.reply import ReplyReader
 
 
 def read(*deltas: dict[str, Any], finish: str = "tool_calls") -> list[Chunk]:
     """All chunks of a reply with these deltas, without the metadata it begins with."""
-    reader = ReplyReader("test")
+    reader = ReplyReader(ChatContent(), Peer("test"))
     chunks = [chunk for part in (*map(event, deltas), event({}, finish), DONE) for chunk in reader.feed(part)]
     return [chunk for chunk in chunks + reader.finish() if not isinstance(chunk, MetadataChunk)]
 

@@ -17,13 +17,15 @@ from robota.core.provider import (
     TextChunk,
     ToolInputChunk,
 )
-from robota.providers.chat import reply as chat_reply
-from robota.providers.chat.reply import ReplyReader
+from robota.providers.chat.content import ChatContent
+from robota.providers.wire import reply as wire_reply
+from robota.providers.wire.content import Peer
+from robota.providers.wire.reply import ReplyReader
 
 
 def read(*parts: bytes, want_raw: bool = False) -> list[Chunk]:
     """All chunks of a whole reply, without the metadata that each begins with."""
-    reader = ReplyReader("test", want_raw=want_raw)
+    reader = ReplyReader(ChatContent(), Peer("test"), want_raw=want_raw)
     chunks = [chunk for part in parts for chunk in reader.feed(part)]
     chunks += reader.end()
     return [chunk for chunk in chunks + reader.finish() if not isinstance(chunk, MetadataChunk)]
@@ -43,7 +45,7 @@ def function(name: str, arguments: object) -> dict[str, object]:
 
 def read_failure(*parts: bytes) -> tuple[str, RobotaError]:
     """The text that came before a reply failed, and the failure."""
-    reader = ReplyReader("test")
+    reader = ReplyReader(ChatContent(), Peer("test"))
     chunks = [chunk for part in parts for chunk in reader.feed(part)]
     chunks += reader.end()
     with pytest.raises(RobotaError) as caught:
@@ -61,7 +63,7 @@ def test_a_reply_is_text_then_usage_then_the_reason_to_stop() -> None:
         "prompt_tokens_details": {"cached_tokens": 4},
         "completion_tokens_details": {"reasoning_tokens": 2},
     }
-    reader = ReplyReader("test")
+    reader = ReplyReader(ChatContent(), Peer("test"))
     chunks = reader.feed(event({"role": "assistant", "content": ""}))
     chunks += reader.feed(event({"content": "Hel"}) + event({"content": "lo"}))
     chunks += reader.feed(event({}, "stop") + event(None, usage=usage) + DONE)
@@ -239,7 +241,7 @@ def test_nonsense_is_refused_in_one_sentence(sent: bytes) -> None:
 
 
 def test_an_endless_body_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chat_reply, "MAX_BODY_BYTES", 100)
+    monkeypatch.setattr(wire_reply, "MAX_BODY_BYTES", 100)
     assert "more than 100 bytes" in str(read_failure(b"{" + b" " * 100)[1])
 
 
@@ -298,7 +300,7 @@ def test_a_stream_cut_at_any_byte_keeps_its_text_and_gives_out_no_unfinished_cal
     certain = b"".join(RECORDED[:-2])  # the finish reason has come
     assert len(stream) > 3000
     for at in range(len(stream)):
-        reader = ReplyReader("test")
+        reader = ReplyReader(ChatContent(), Peer("test"))
         chunks = [*reader.feed(stream[:at]), *reader.end()]
         arrived = [
             text

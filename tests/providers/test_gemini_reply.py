@@ -18,8 +18,10 @@ from robota.core.provider import (
     TextChunk,
     ToolInputChunk,
 )
+from robota.providers.gemini.content import GeminiContent
 from robota.providers.gemini.parts import foreign_part_block, text_signature_block, thought_block
-from robota.providers.gemini.reply import API_SURFACE, GeminiReader
+from robota.providers.wire.content import Peer
+from robota.providers.wire.reply import ReplyReader
 
 
 def event(*parts: dict[str, Any], **fields: Any) -> bytes:
@@ -43,14 +45,14 @@ def call(name: str, call_id: str | None = None, **arguments: Any) -> dict[str, A
 
 
 def read(*parts: bytes, want_raw: bool = False) -> list[Chunk]:
-    reader = GeminiReader("test", want_raw=want_raw)
+    reader = ReplyReader(GeminiContent(), Peer("test"), want_raw=want_raw)
     chunks = [chunk for part in parts for chunk in reader.feed(part)]
     chunks += reader.end()
     return chunks + reader.finish()
 
 
 def read_failure(*parts: bytes) -> tuple[str, RobotaError]:
-    reader = GeminiReader("test")
+    reader = ReplyReader(GeminiContent(), Peer("test"))
     chunks = [chunk for part in parts for chunk in reader.feed(part)]
     chunks += reader.end()
     with pytest.raises(RobotaError) as caught:
@@ -218,7 +220,7 @@ def test_raw_bytes_ride_on_the_text_or_come_by_themselves() -> None:
     assert chunks[:2] == [TextChunk("a", raw), TextChunk("b")]
     native = [chunk for chunk in chunks if isinstance(chunk, NativePayload)]
     assert [(chunk.kind, chunk.sequence, chunk.api_surface) for chunk in native] == [
-        ("stream_event", 2, API_SURFACE)
+        ("stream_event", 2, GeminiContent.surface)
     ]
     assert native[0].payload == second[len(b"data: ") : -4]
 
@@ -304,7 +306,7 @@ def test_a_stream_cut_at_any_byte_keeps_the_text_and_runs_no_call() -> None:
     whole = read(stream)
     assert len(stream) > 4000
     for end in range(len(stream)):
-        reader = GeminiReader("test")
+        reader = ReplyReader(GeminiContent(), Peer("test"))
         heard = reader.feed(stream[:end]) + reader.end()
         try:
             heard += reader.finish()

@@ -25,8 +25,8 @@ from robota.core.provider import (
     ToolInputChunk,
     ToolSchema,
 )
-from robota.providers import openai_compatible
 from robota.providers.openai_compatible import OpenAICompatibleProvider
+from robota.providers.wire import provider as wire_provider
 
 pytestmark = pytest.mark.anyio
 KEY = "sk-very-secret"
@@ -184,7 +184,7 @@ async def test_a_stream_read_to_its_end_leaves_a_connection_for_the_next() -> No
 async def test_a_server_that_never_ends_its_message_does_not_hold_up_the_reply(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(openai_compatible, "DRAIN_SECONDS", 0.01)
+    monkeypatch.setattr(wire_provider, "DRAIN_SECONDS", 0.01)
     async with serve(Reply([event({"content": "a"}, "stop"), DONE], hang=True)) as (provider, server):
         assert await text_of(provider) == "a"
         await server.hung_up.wait()

@@ -18,7 +18,9 @@ from robota.core.provider import (
     TextChunk,
     ToolInputChunk,
 )
-from robota.providers.responses.reply import ResponsesReader
+from robota.providers.responses.content import ResponseContent
+from robota.providers.wire.content import Peer
+from robota.providers.wire.reply import ReplyReader
 
 
 def event(kind: str, **fields: Any) -> bytes:
@@ -55,7 +57,8 @@ def output_text(text: str, *annotations: dict[str, Any]) -> dict[str, Any]:
 
 def read(*parts: bytes, **options: Any) -> list[Chunk]:
     """All chunks of a whole reply, without the metadata that each begins with."""
-    reader = ResponsesReader("test", **options)
+    want_raw = options.pop("want_raw", False)
+    reader = ReplyReader(ResponseContent(**options), Peer("test"), want_raw=want_raw)
     chunks = [chunk for part in parts for chunk in reader.feed(part)]
     chunks += reader.end()
     chunks += reader.finish()
@@ -65,7 +68,7 @@ def read(*parts: bytes, **options: Any) -> list[Chunk]:
 
 def read_failure(*parts: bytes) -> tuple[str, RobotaError]:
     """The text that came before a reply failed, and the failure."""
-    reader = ResponsesReader("test", request_id="req_1", secrets=["sk-very-secret"])
+    reader = ReplyReader(ResponseContent(), Peer("test", "req_1", ["sk-very-secret"]))
     chunks = [chunk for part in parts for chunk in reader.feed(part)]
     chunks += reader.end()
     with pytest.raises(RobotaError) as caught:
@@ -97,7 +100,7 @@ def test_a_reply_is_text_then_usage_then_the_reason_to_stop() -> None:
 
 def test_model_and_id_are_told_once_and_first() -> None:
     begun = event("response.created", response={"id": "resp_1", "model": "m-1", "status": "in_progress"})
-    reader = ResponsesReader("test")
+    reader = ReplyReader(ResponseContent(), Peer("test"))
     assert reader.feed(begun) == [MetadataChunk({"model": "m-1", "responseId": "resp_1"})]
     assert reader.feed(response()) == []
     assert reader.over
@@ -338,7 +341,7 @@ def test_nonsense_is_refused_in_one_sentence(sent: bytes) -> None:
 
 def test_raw_bytes_travel_with_the_text_and_all_other_events_by_themselves() -> None:
     failed = event("error", code="server_error", message="Oops.")
-    reader = ResponsesReader("test", want_raw=True)
+    reader = ReplyReader(ResponseContent(), Peer("test"), want_raw=True)
     chunks = [chunk for part in (text_delta("Hi"), failed) for chunk in reader.feed(part)]
     payload = [part.partition(b"data: ")[2].strip() for part in (text_delta("Hi"), failed)]
     assert chunks == [
@@ -388,7 +391,7 @@ def test_a_stream_cut_at_any_byte_keeps_its_text_and_gives_out_no_unfinished_cal
     assert len(stream) > 3000
     assert calls_in(read(stream)) == CALLS
     for at in range(len(stream)):
-        reader = ResponsesReader("test")
+        reader = ReplyReader(ResponseContent(), Peer("test"))
         chunks = [*reader.feed(stream[:at]), *reader.end()]
         arrived = [text for text, end in zip(TEXTS, ends, strict=True) if end <= at]
         assert text_in(chunks) == "".join(arrived)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from robota.core.jsontext import decode
 from robota.core.messages import (
     AssistantMessage,
     FilePart,
@@ -22,6 +21,7 @@ from robota.core.messages import (
     ToolMessage,
     UserMessage,
 )
+from robota.providers.wire.conversation import read_arguments
 
 CONTENT_KEY = "anthropicContent"
 """Metadata of an assistant message whose blocks cannot be put together again from its text and its calls."""
@@ -110,16 +110,12 @@ def _decoded_text(data: str) -> str:
 
 
 def _call_block(call: ToolCall, wire_id: str) -> JsonObject:
-    return {"type": "tool_use", "id": wire_id, "name": call.name, "input": _call_input(call.arguments)}
-
-
-def _call_input(arguments: str) -> JsonObject:
-    """What the model wrote, if it is an object; anything else the API refuses, and its result says why."""
-    try:
-        value = decode(arguments)
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
+    return {
+        "type": "tool_use",
+        "id": wire_id,
+        "name": call.name,
+        "input": read_arguments(call.arguments) or {},
+    }
 
 
 def _thinking_block(thought: ReasoningBlock) -> JsonObject | None:

@@ -14,7 +14,8 @@ from typing import Protocol
 from robota.core.errors import ConfigurationError, NetworkError, ProviderError, RobotaError
 from robota.core.jsontext import decode, encode
 from robota.core.messages import Json, JsonObject
-from robota.providers.wire.errors import Refusal, describe_error_event, describe_failure, describe_refusal
+from robota.providers.anthropic.errors import describe_messages_refusal
+from robota.providers.wire.errors import Refusal, describe_error_event, describe_failure
 
 
 class _Event(Protocol):
@@ -88,7 +89,7 @@ class OfficialChannel:
         ).AnthropicError  # whoever has a client has it loaded
         return root
 
-    async def post(self, body: bytes, *, model: str = "") -> OfficialReply:
+    async def open(self, body: bytes, *, model: str = "") -> OfficialReply:
         fields: JsonObject = decode(body)
         named = {name: fields.pop(name) for name in ("model", "max_tokens", "messages", "stream")}
         try:
@@ -118,7 +119,7 @@ class OfficialChannel:
             return describe_error_event(said, self._provider, request_id=headers.get("request-id"))
         text = body.encode() if isinstance(body, str) else encode(body)
         refusal = Refusal(status, headers, text, model, str(self._client.base_url))
-        return describe_refusal(refusal, self._provider, ("client",))
+        return describe_messages_refusal(refusal, self._provider, ("client",))
 
     def refuse(self, error: ValueError) -> ProviderError:
         return ProviderError(

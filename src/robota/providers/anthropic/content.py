@@ -19,7 +19,7 @@ from robota.core.provider import (
     ToolInputChunk,
 )
 from robota.providers.anthropic.blocks import CONTENT_KEY
-from robota.providers.chat.content import ReplyContent
+from robota.providers.wire.content import ReplyContent, count_of
 
 _STOP_REASONS: dict[str, StopReason] = {
     "end_turn": "end_turn",
@@ -79,7 +79,11 @@ class _Block:
 
 
 class BlockContent(ReplyContent):
-    """The content of one reply. Whole messages and streams are read alike."""
+    """The content of one reply, which is whole once its stop reason has come."""
+
+    surface = "anthropic-messages"
+    format = "Messages"
+    plain_key = "delta"
 
     def __init__(self) -> None:
         super().__init__()
@@ -89,7 +93,6 @@ class BlockContent(ReplyContent):
         self._explanation = ""
 
     def read(self, reply: JsonObject, raw: bytes | None, chunks: list[Chunk]) -> bytes | None:
-        """Add the event's chunks. The raw bytes go with its text; if it has none, they are returned."""
         kind = reply.get("type")
         if kind == "content_block_delta":
             delta = reply.get("delta")
@@ -113,10 +116,24 @@ class BlockContent(ReplyContent):
             self._finish(self._open.pop(reply.get("index"), None), chunks)
         elif kind in ("message_start", "message_delta", "message"):
             self._read_message(reply, chunks)
+        elif kind == "message_stop":
+            self.done = True
         return raw
 
+    def read_whole(self, reply: JsonObject, chunks: list[Chunk]) -> bool:
+        if not isinstance(reply.get("content"), list):
+            return False
+        self._read_message(reply, chunks)
+        self.done = True
+        return True
+
+    def find_error(self, reply: JsonObject, *, named: bool) -> Json:
+        kind = reply.get("type")
+        if kind is None or kind == "error" or named:
+            return super().find_error(reply, named=kind == "error" or named)
+        return None
+
     def close(self) -> list[Chunk]:
-        """The chunks of a reply that is over and whole."""
         word = self.finish_reason
         reason = _STOP_REASONS.get(word, "other" if word else "end_turn")
         calls = self._calls_of(trusted=reason in ("end_turn", "tool_use", "pause"))
@@ -192,8 +209,8 @@ class BlockContent(ReplyContent):
     def _read_message(self, reply: JsonObject, chunks: list[Chunk]) -> None:
         inner = reply.get("message") or reply.get("delta") or reply
         message: JsonObject = inner if isinstance(inner, dict) else {}
-        if not self._announced:
-            self._announce(message, chunks)
+        if not self.announced:
+            self.announce(message.get("model"), message.get("id"), chunks)
         for usage in (message.get("usage"), reply.get("usage")):
             if isinstance(usage, dict):  # counts are sums so far, and a later event may leave some out
                 self._counts.update({name: count for name, count in usage.items() if count is not None})
@@ -226,21 +243,16 @@ class BlockContent(ReplyContent):
         """Input includes what was read from and written to the cache, which this API counts apart."""
         if not self._counts:
             return None
-        count = self._count
-        read, written = count("cache_read_input_tokens"), count("cache_creation_input_tokens")
-        details = self._counts.get("output_tokens_details")
-        thinking = details.get("thinking_tokens") if isinstance(details, dict) else 0
+        counts = self._counts
+        read = count_of(counts, "cache_read_input_tokens")
+        written = count_of(counts, "cache_creation_input_tokens")
         return TokenUsage(
-            count("input_tokens") + read + written,
-            count("output_tokens"),
+            count_of(counts, "input_tokens") + read + written,
+            count_of(counts, "output_tokens"),
             read,
             written,
-            thinking if isinstance(thinking, int) else 0,
+            count_of(counts.get("output_tokens_details"), "thinking_tokens"),
         )
-
-    def _count(self, name: str) -> int:
-        value = self._counts.get(name)
-        return value if isinstance(value, int) else 0
 
 
 def _arguments(block: _Block) -> str:

@@ -25,13 +25,12 @@ from robota.providers.anthropic.turns import (
     TurnFolder,
     mark_turns,
 )
-from robota.providers.chat.wire import split_groups
+from robota.providers.wire.conversation import ToolSets, encode_groups
 
 WEB_SEARCH: JsonObject = {"type": "web_search_20250305", "name": "web_search"}
 CACHE_MARK = {"type": "ephemeral"}
 MARKED_TURNS = 2
 """The API allows four marks; tools and system prompt have the other two."""
-_MAX_TOOL_SETS = 32
 _DIALECT = "anthropic-messages"
 _LEAST_BUDGET = 1024
 _BUDGETS = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16_384, "xhigh": 32_768, "max": 60_000}
@@ -54,15 +53,11 @@ class MessagesEncoder:
 
     def __init__(self, options: WireOptions) -> None:
         self._options = options
-        self._tool_sets: dict[tuple[int, bool], tuple[tuple[ToolSchema, ...], bytes]] = {}
+        self._tool_sets = ToolSets()
 
     def encode(self, request: ChatRequest, model: str) -> bytes:
-        messages = request.messages
-        folder = TurnFolder(messages)
-        if request.history is not None:
-            fragments = request.history.fragments(_DIALECT, len(messages), folder.encode_group)
-        else:
-            fragments = [folder.encode_group(group) for group in split_groups(messages)]
+        folder = TurnFolder(request.messages)
+        fragments = encode_groups(request, _DIALECT, folder.encode_group)
         pieces = [encode(self._fields(request, model))[:-1]]
         tools = self._encode_tools(request)
         if tools:
@@ -140,19 +135,14 @@ class MessagesEncoder:
         return {"thinking": thinking, "output_config": config or None}
 
     def _encode_tools(self, request: ChatRequest) -> bytes:
-        tools = request.tools
-        more = request.settings.extra.get("tools") or ()
         search = _wants_search(request)
+        hosted = [WEB_SEARCH] if search else []
+        more = request.settings.extra.get("tools")
         if more:
-            return self._encode_tool_set(tools, [*((WEB_SEARCH,) if search else ()), *more])
-        key = (id(tools), search)
-        kept = self._tool_sets.get(key)
-        if kept is None or kept[0] is not tools:
-            if len(self._tool_sets) >= _MAX_TOOL_SETS:
-                self._tool_sets.clear()
-            wire = self._encode_tool_set(tools, [WEB_SEARCH] if search else [])
-            kept = self._tool_sets[key] = (tools, wire)
-        return kept[1]
+            return self._encode_tool_set(request.tools, [*hosted, *more])
+        return self._tool_sets.find(
+            request.tools, lambda tools: self._encode_tool_set(tools, hosted), variant=search
+        )
 
     def _encode_tool_set(self, tools: tuple[ToolSchema, ...], more: list[JsonObject]) -> bytes:
         """The tools under the names they have here: the API gets no aliases."""

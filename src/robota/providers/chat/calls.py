@@ -6,9 +6,10 @@ are text, null or an object. A call is given out only when it is certain that no
 
 from __future__ import annotations
 
-from robota.core.jsontext import decode, encode
+from robota.core.jsontext import encode
 from robota.core.messages import Json, JsonObject, ToolCall
 from robota.core.provider import ToolInputChunk
+from robota.providers.wire.conversation import read_arguments
 
 
 class _PartialCall:
@@ -57,7 +58,7 @@ class CallAssembly:
         calls = []
         for partial in self._calls:
             arguments = "".join(partial.arguments)
-            if trusted or _is_object(arguments):
+            if trusted or read_arguments(arguments) is not None:
                 calls.append(ToolCall(partial.id, partial.name, arguments if arguments.strip() else "{}"))
         return calls
 
@@ -83,10 +84,3 @@ def _argument_text(arguments: Json) -> str:
     if arguments is None:
         return ""
     return arguments if isinstance(arguments, str) else encode(arguments).decode()
-
-
-def _is_object(arguments: str) -> bool:
-    try:
-        return isinstance(decode(arguments), dict)
-    except ValueError:
-        return False

@@ -6,8 +6,9 @@ Whole messages and deltas are read alike. What is certain only at the end is kep
 from __future__ import annotations
 
 from robota.core.messages import Json, JsonObject, ReasoningBlock, StopReason, TokenUsage
-from robota.core.provider import Chunk, MetadataChunk, ReasoningChunk, StopChunk, TextChunk
+from robota.core.provider import Chunk, ReasoningChunk, StopChunk, TextChunk
 from robota.providers.chat.calls import CallAssembly
+from robota.providers.wire.content import ReplyContent, count_of
 
 _STOP_REASONS: dict[str, StopReason] = {
     "stop": "end_turn",
@@ -22,20 +23,20 @@ _STOP_REASONS: dict[str, StopReason] = {
 }
 
 
-class ReplyContent:
+class ChatContent(ReplyContent):
+    surface = "openai-chat-completions"
+    format = "Chat Completions"
+    plain_key = "choices"
+
     def __init__(self) -> None:
-        self.finish_reason = ""
-        """The server's own word for why it stopped; empty until it has said so."""
-        self._announced = False
+        super().__init__()
         self._calls = CallAssembly()
         self._reasoning: list[str] = []
         self._refusal: list[str] = []
-        self._usage: TokenUsage | None = None
 
     def read(self, reply: JsonObject, raw: bytes | None, chunks: list[Chunk]) -> bytes | None:
-        """Add the object's chunks. The raw bytes go with its text; if it has none, they are returned."""
-        if not self._announced:
-            self._announce(reply, chunks)
+        if not self.announced:
+            self.announce(reply.get("model"), reply.get("id"), chunks)
         usage = reply.get("usage")
         if usage:
             self._read_usage(usage)
@@ -61,8 +62,17 @@ class ReplyContent:
             self._read_usage(choice.get("usage"))  # where some servers put it
         return raw
 
+    def read_whole(self, reply: JsonObject, chunks: list[Chunk]) -> bool:
+        if not isinstance(reply.get("choices"), list):
+            return False
+        self.read(reply, None, chunks)
+        self.done = True
+        return True
+
+    def find_error(self, reply: JsonObject, *, named: bool) -> Json:
+        return super().find_error(reply, named=named or reply.get("object") == "error")
+
     def close(self) -> list[Chunk]:
-        """The chunks of a reply that is over and whole."""
         word = self.finish_reason
         reason = _STOP_REASONS.get(word, "other" if word else "end_turn")
         ended_well = reason in ("end_turn", "tool_use")
@@ -74,8 +84,8 @@ class ReplyContent:
             reason, detail = "refusal", "".join(self._refusal)
         chunks: list[Chunk] = [ReasoningBlock("".join(self._reasoning))] if self._reasoning else []
         chunks += calls
-        if self._usage is not None:
-            chunks.append(self._usage)
+        if self.usage is not None:
+            chunks.append(self.usage)
         chunks.append(StopChunk(reason, detail))
         return chunks
 
@@ -128,22 +138,10 @@ class ReplyContent:
         if isinstance(usage, dict):
             prompt = usage.get("prompt_tokens_details")
             output = usage.get("completion_tokens_details")
-            self._usage = TokenUsage(
-                _count(usage, "prompt_tokens"),
-                _count(usage, "completion_tokens"),
-                _count(prompt, "cached_tokens") or _count(usage, "prompt_cache_hit_tokens"),
-                _count(prompt, "cache_write_tokens"),
-                _count(output, "reasoning_tokens"),
+            self.usage = TokenUsage(
+                count_of(usage, "prompt_tokens"),
+                count_of(usage, "completion_tokens"),
+                count_of(prompt, "cached_tokens") or count_of(usage, "prompt_cache_hit_tokens"),
+                count_of(prompt, "cache_write_tokens"),
+                count_of(output, "reasoning_tokens"),
             )
-
-    def _announce(self, reply: JsonObject, chunks: list[Chunk]) -> None:
-        values = {"model": reply.get("model"), "responseId": reply.get("id")}
-        values = {name: value for name, value in values.items() if value and isinstance(value, str)}
-        if values:
-            self._announced = True
-            chunks.append(MetadataChunk(values))
-
-
-def _count(record: Json, name: str) -> int:
-    value = record.get(name) if isinstance(record, dict) else None
-    return value if isinstance(value, int) else 0

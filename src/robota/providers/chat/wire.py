@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from robota.core.errors import ConfigurationError
-from robota.core.jsontext import decode, encode
+from robota.core.jsontext import encode
 from robota.core.messages import (
     AssistantMessage,
     FilePart,
@@ -27,8 +27,7 @@ from robota.core.messages import (
     UserMessage,
 )
 from robota.core.provider import ChatRequest, ModelSettings, ToolSchema
-
-_MAX_TOOL_SETS = 32
+from robota.providers.wire.conversation import ToolSets, encode_groups, read_arguments
 
 
 class ChatDialect(Struct, frozen=True):
@@ -49,14 +48,10 @@ class ChatEncoder:
 
     def __init__(self, dialect: ChatDialect) -> None:
         self._dialect = dialect
-        self._tool_sets: dict[int, tuple[tuple[ToolSchema, ...], bytes]] = {}
+        self._tool_sets = ToolSets()
 
     def encode(self, request: ChatRequest, model: str) -> bytes:
-        messages = request.messages
-        if request.history is not None:
-            fragments = request.history.fragments(self._dialect, len(messages), self.encode_group)
-        else:
-            fragments = [self.encode_group(group) for group in split_groups(messages)]
+        fragments = encode_groups(request, self._dialect, self.encode_group)
         head = encode(self._fields(request, model))[:-1] + b',"messages":['
         tools = self._encode_tools(request)
         tail = b'],"tools":[%s]}' % tools if tools else b"]}"
@@ -94,13 +89,7 @@ class ChatEncoder:
         return {name: value for name, value in fields.items() if value is not None}
 
     def _encode_tools(self, request: ChatRequest) -> bytes:
-        tools = request.tools
-        kept = self._tool_sets.get(id(tools))
-        if kept is None or kept[0] is not tools:
-            if len(self._tool_sets) >= _MAX_TOOL_SETS:
-                self._tool_sets.clear()
-            kept = self._tool_sets[id(tools)] = (tools, b",".join(map(_encode_tool, tools)))
-        wire = kept[1]
+        wire = self._tool_sets.find(request.tools, _encode_tools)
         more = request.settings.extra.get("tools") or ()
         return b",".join(filter(None, (wire, *map(encode, more)))) if more else wire
 
@@ -170,23 +159,13 @@ class ChatEncoder:
         return [encode({"role": "user", "content": content})] if content else []
 
 
-def split_groups(messages: Sequence[Message]) -> list[list[Message]]:
-    """Messages as groups: each by itself, but tool results that follow one another together."""
-    groups: list[list[Message]] = []
-    for message in messages:
-        if isinstance(message, ToolMessage) and groups and isinstance(groups[-1][-1], ToolMessage):
-            groups[-1].append(message)
-        else:
-            groups.append([message])
-    return groups
-
-
 def _safe_arguments(call: ToolCall) -> str:
     """The arguments as the model wrote them; `{}` when they are no JSON object, which makes servers fail."""
-    try:
-        return call.arguments if isinstance(decode(call.arguments), dict) else "{}"
-    except ValueError:
-        return "{}"
+    return "{}" if read_arguments(call.arguments) is None else call.arguments
+
+
+def _encode_tools(tools: tuple[ToolSchema, ...]) -> bytes:
+    return b",".join(map(_encode_tool, tools))
 
 
 def _encode_tool(tool: ToolSchema) -> bytes:

@@ -49,41 +49,77 @@ class OfficialClient(Protocol):
     def aio(self) -> _AsyncSide: ...
 
 
-async def stream_through(
-    client: OfficialClient, body: bytes, model: str, provider: str
-) -> AsyncGenerator[bytes, None]:
-    """The reply as Server-Sent Events; failures as our errors."""
-    import httpx2  # noqa: PLC0415 - google-genai has loaded it
+class OfficialReply:
+    """A reply that is under way: as Server-Sent Events, with failures as our errors."""
 
-    refused: type[Exception] = import_module("google.genai.errors").APIError
-    contents, config = _translate(decode(body), provider)
-    try:
-        replies = await client.aio.models.generate_content_stream(
-            model=model, contents=contents, config=config
-        )
+    headers: Mapping[str, str] = {}
+
+    def __init__(self, replies: AsyncGenerator[_Reply, None], model: str, provider: str) -> None:
+        self._replies = replies
+        self._model = model
+        self._provider = provider
+
+    async def parts(self) -> AsyncGenerator[bytes, None]:
         try:
-            async for reply in replies:
+            async for reply in self._replies:
                 text = reply.model_dump_json(exclude_none=True, by_alias=True, exclude=_OWN_FIELDS)
                 yield b"data: %b\n\n" % text.encode()
-        finally:
-            with suppress(refused, httpx2.HTTPError):
-                await _abandon(replies)
-    except refused as error:
-        raise _describe_refusal(error, model, provider) from error
-    except httpx2.HTTPError as error:
-        raise describe_failure(error, provider, "the client's address") from error
-    except Exception as error:  # its credentials, another HTTP library, half an event
-        raise _describe_failure(error, provider) from error
+        except Exception as error:
+            raise _describe(error, self._model, self._provider) from error
+
+    async def aclose(self) -> None:
+        """Close what is left of it: `aclose()` would not reach the generator that holds the connection."""
+        import anyio  # noqa: PLC0415 - httpx2 has loaded it
+
+        with suppress(_refused(), _http_error()), anyio.CancelScope() as scope:
+            scope.cancel()
+            async for _ in self._replies:
+                pass
 
 
-async def _abandon(replies: AsyncGenerator[_Reply, None]) -> None:
-    """Close what is left of a reply: `aclose()` would not reach the generator that holds the connection."""
-    import anyio  # noqa: PLC0415 - httpx2 has loaded it
+class OfficialChannel:
+    """The way through a client. It belongs to the caller, so it is not closed here."""
 
-    with anyio.CancelScope() as scope:
-        scope.cancel()
-        async for _ in replies:
-            pass
+    secrets: tuple[str, ...] = ()
+
+    def __init__(self, client: OfficialClient, *, provider: str) -> None:
+        self._client = client
+        self._provider = provider
+
+    async def open(self, body: bytes, *, model: str) -> OfficialReply:
+        contents, config = _translate(decode(body), self._provider)
+        try:
+            replies = await self._client.aio.models.generate_content_stream(
+                model=model, contents=contents, config=config
+            )
+        except Exception as error:
+            raise _describe(error, model, self._provider) from error
+        return OfficialReply(replies, model, self._provider)
+
+    def translate(self, error: Exception) -> NetworkError:
+        return describe_failure(error, self._provider, "the client's address")
+
+    async def aclose(self) -> None:
+        """Nothing of ours is open."""
+
+
+def _refused() -> type[Exception]:
+    error: type[Exception] = import_module("google.genai.errors").APIError
+    return error
+
+
+def _http_error() -> type[Exception]:
+    import httpx2  # noqa: PLC0415 - google-genai has loaded it
+
+    return httpx2.HTTPError
+
+
+def _describe(error: Exception, model: str, provider: str) -> RobotaError:
+    if isinstance(error, _refused()):
+        return _describe_refusal(error, model, provider)
+    if isinstance(error, _http_error()):
+        return describe_failure(error, provider, "the client's address")
+    return _describe_failure(error, provider)  # its credentials, another HTTP library, half an event
 
 
 def _translate(body: JsonObject, provider: str) -> tuple[object, object]:

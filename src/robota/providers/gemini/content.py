@@ -1,10 +1,12 @@
 """What the objects of a Gemini reply say, as chunks: text, thinking, calls, usage, sources, why it stopped.
 
-Calls come whole, but are given out by `close` alone: a reply that was cut must not act.
+Calls come whole, but are given out by `close` alone: a reply that was cut must not act. The protocol has no
+end mark: a reply is whole when a reason to stop was given and the connection ended.
 """
 
 from __future__ import annotations
 
+from robota.core.errors import RobotaError
 from robota.core.jsontext import encode
 from robota.core.messages import Json, JsonObject, ReasoningBlock, StopReason, TokenUsage, ToolCall
 from robota.core.provider import (
@@ -16,9 +18,10 @@ from robota.core.provider import (
     TextChunk,
     ToolInputChunk,
 )
-from robota.providers.chat.content import ReplyContent
+from robota.providers.gemini.errors import describe_status
 from robota.providers.gemini.parts import foreign_part_block, text_signature_block, thought_block
 from robota.providers.gemini.sources import WebSources
+from robota.providers.wire.content import Peer, ReplyContent, count_of
 
 _FILTERS = (
     "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "ESCALATION",
@@ -35,6 +38,7 @@ _STOP_REASONS: dict[str, StopReason] = {
     **dict.fromkeys(_FILTERS, "content_filter"),
     **dict.fromkeys(_FAILURES, "error"),
 }
+_KNOWN = ("candidates", "promptFeedback", "usageMetadata")
 _PLAIN = frozenset(("content", "index"))
 """All that a candidate has in the middle of a stream."""
 _SERVER_PARTS = ("toolCall", "toolResponse", "executableCode", "codeExecutionResult")
@@ -42,6 +46,10 @@ _SERVER_PARTS = ("toolCall", "toolResponse", "executableCode", "codeExecutionRes
 
 
 class GeminiContent(ReplyContent):
+    surface = "gemini-generate-content"
+    format = "Gemini"
+    plain_key = "candidates"
+
     def __init__(self) -> None:
         super().__init__()
         self._detail = ""
@@ -57,9 +65,8 @@ class GeminiContent(ReplyContent):
         """Every event counts anew what came so far; the last count stands."""
 
     def read(self, reply: JsonObject, raw: bytes | None, chunks: list[Chunk]) -> bytes | None:
-        """Add the object's chunks. The raw bytes go with its first text; without one they are returned."""
-        if not self._announced:
-            self._announce(reply, chunks)
+        if not self.announced:
+            self.announce(reply.get("modelVersion"), reply.get("responseId"), chunks)
         self._last_usage = reply.get("usageMetadata") or self._last_usage
         candidates = reply.get("candidates")
         if not isinstance(candidates, list) or not candidates or not isinstance(candidates[0], dict):
@@ -77,8 +84,18 @@ class GeminiContent(ReplyContent):
             self._read_finish(candidate)
         return raw
 
+    def read_whole(self, reply: JsonObject, chunks: list[Chunk]) -> bool:
+        """A reply without event stream, as a proxy makes it or the service without `alt=sse`."""
+        if not any(name in reply for name in _KNOWN):
+            return False
+        self.read(reply, None, chunks)
+        return True
+
+    def describe_error(self, error: Json, peer: Peer) -> RobotaError:
+        known = describe_status(error, peer.provider, peer.secrets)
+        return known or super().describe_error(error, peer)
+
     def close(self) -> list[Chunk]:
-        """The chunks of a reply that is over and whole."""
         word = self.finish_reason
         reason = "refusal" if self._blocked else _STOP_REASONS.get(word, "other")
         if reason == "end_turn" and self._whole_calls:
@@ -153,26 +170,14 @@ class GeminiContent(ReplyContent):
             self.finish_reason = str(feedback["blockReason"])
             self._detail = str(feedback.get("blockReasonMessage") or "")
 
-    def _announce(self, reply: JsonObject, chunks: list[Chunk]) -> None:
-        values = {"model": reply.get("modelVersion"), "responseId": reply.get("responseId")}
-        values = {name: value for name, value in values.items() if value and isinstance(value, str)}
-        if values:
-            self._announced = True
-            chunks.append(MetadataChunk(values))
-
 
 def _read_usage(usage: JsonObject) -> TokenUsage:
     """Thinking, and what hosted tools read, are counted apart by this API."""
-    thoughts = _count(usage, "thoughtsTokenCount")
+    thoughts = count_of(usage, "thoughtsTokenCount")
     return TokenUsage(
-        _count(usage, "promptTokenCount") + _count(usage, "toolUsePromptTokenCount"),
-        _count(usage, "candidatesTokenCount") + thoughts,
-        _count(usage, "cachedContentTokenCount"),
+        count_of(usage, "promptTokenCount") + count_of(usage, "toolUsePromptTokenCount"),
+        count_of(usage, "candidatesTokenCount") + thoughts,
+        count_of(usage, "cachedContentTokenCount"),
         0,
         thoughts,
     )
-
-
-def _count(record: JsonObject, name: str) -> int:
-    value = record.get(name)
-    return value if isinstance(value, int) else 0

@@ -7,40 +7,14 @@ which quota is used up. Everything else is `robota.providers.wire.errors`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from robota.core.errors import AuthenticationError, ProviderError, RateLimitError, RobotaError
 from robota.core.jsontext import decode
 from robota.core.messages import Json, JsonObject
-from robota.providers.wire.channel import MAX_ERROR_BYTES, HttpChannel
 from robota.providers.wire.errors import Refusal, describe_refusal, hide_secrets
-
-if TYPE_CHECKING:
-    import httpx2
 
 _KEY_REASONS = ("API_KEY_INVALID", "API_KEY_EXPIRED", "API_KEY_SERVICE_BLOCKED")
 _MAX_QUOTE = 400
-
-
-class GeminiChannel(HttpChannel):
-    """The way to one model."""
-
-    async def _refusal(self, response: httpx2.Response, model: str) -> RobotaError:
-        import httpx2  # noqa: PLC0415 - it made the response, so it is loaded
-
-        body = bytearray()
-        try:
-            async for part in response.aiter_bytes():
-                body += part
-                if len(body) > MAX_ERROR_BYTES:
-                    break
-        except httpx2.HTTPError:
-            body.clear()  # half an explanation: the status says enough
-        finally:
-            await response.aclose()
-        headers = dict(response.headers.items())
-        refusal = Refusal(response.status_code, headers, bytes(body), model, str(response.request.url))
-        return describe_google_refusal(refusal, self.provider, self.secrets)
 
 
 def describe_google_refusal(refusal: Refusal, provider: str, secrets: Sequence[str]) -> RobotaError:

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from robota.core.jsontext import decode
 from robota.core.messages import (
     AssistantMessage,
     FilePart,
     ImageUriPart,
-    Json,
     JsonObject,
     Part,
     ReasoningBlock,
@@ -23,6 +21,7 @@ from robota.core.messages import (
     ToolMessage,
     UserMessage,
 )
+from robota.providers.wire.conversation import read_arguments
 
 MARK = "gemini"
 """Key of `ReasoningBlock.data`: `thought`, `text` or a whole part."""
@@ -126,7 +125,7 @@ def _encode_calls(calls: Sequence[ToolCall], *, sign_calls: bool) -> list[JsonOb
     parts = []
     for call in calls:
         function: JsonObject = {"id": call.id} if named else {}
-        function |= {"name": call.name, "args": _read_arguments(call.arguments)}
+        function |= {"name": call.name, "args": read_arguments(call.arguments) or {}}
         parts.append(_signed({"functionCall": function}, call.signature))
     if parts and sign_calls and not any(call.signature for call in calls):
         parts[0]["thoughtSignature"] = UNSIGNED  # the first of parallel calls is the one that is checked
@@ -144,15 +143,6 @@ def _take(results: list[ToolMessage], call_id: str | None, name: str | None) -> 
         if call_id == result.tool_call_id or name == result.name:
             return results.pop(at)
     return None
-
-
-def _read_arguments(text: str) -> Json:
-    """The arguments as an object; empty when the model's text was none."""
-    try:
-        arguments = decode(text)
-    except ValueError:
-        return {}
-    return arguments if isinstance(arguments, dict) else {}
 
 
 def _signed(part: JsonObject, signature: str | None) -> JsonObject:

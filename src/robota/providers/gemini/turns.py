@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from robota.core.encoded import EncodedHistory
 from robota.core.jsontext import encode
 from robota.core.messages import (
     AssistantMessage,
@@ -23,8 +22,9 @@ from robota.core.messages import (
     ToolMessage,
     UserMessage,
 )
-from robota.providers.chat.wire import split_groups
+from robota.core.provider import ChatRequest
 from robota.providers.gemini.parts import encode_assistant, encode_media, encode_results, encode_user
+from robota.providers.wire.conversation import encode_groups
 
 BEGINNING_LOST = "[The beginning of this conversation was left out.]"
 GO_ON = "[Please go on.]"
@@ -50,12 +50,9 @@ class TurnWriter:
         self._dialect = dialect
         self._next = 0
 
-    def write(self, history: EncodedHistory | None) -> list[bytes]:
+    def write(self, request: ChatRequest) -> list[bytes]:
         """The contents of the request in pieces, without the brackets around them."""
-        if history is not None:
-            fragments = history.fragments(self._dialect, len(self._messages), self.encode_group)
-        else:
-            fragments = [self.encode_group(group) for group in split_groups(self._messages)]
+        fragments = encode_groups(request, self._dialect, self.encode_group)
         pieces = [*fragments, self._ending(), b"]}"]
         first = next(at for at, piece in enumerate(pieces) if piece)
         pieces[first] = pieces[first][len(_CLOSE) :]

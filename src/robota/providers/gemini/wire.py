@@ -11,9 +11,9 @@ from robota.core.jsontext import encode
 from robota.core.messages import Json, JsonObject
 from robota.core.provider import ChatRequest, ModelSettings, NativeWebTools, ToolSchema
 from robota.providers.gemini.turns import TurnDialect, TurnWriter
+from robota.providers.wire.conversation import ToolSets
 
 _GENERATION = re.compile(r"gemini-(\d+)")
-_MAX_TOOL_SETS = 32
 _MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
 _LEVELS = {"none": "MINIMAL", "off": "MINIMAL", "xhigh": "HIGH", "max": "HIGH"}
 """Efforts that these models know under another name; the others are sent as they are."""
@@ -52,7 +52,7 @@ class GeminiEncoder:
         self._images = images
         self._files = files
         self._output_schema = output_schema
-        self._tool_sets: dict[int, tuple[tuple[ToolSchema, ...], bytes]] = {}
+        self._tool_sets = ToolSets()
 
     def encode(self, request: ChatRequest, model: str) -> bytes:
         known = GeminiModel(model)
@@ -60,7 +60,7 @@ class GeminiEncoder:
         writer = TurnWriter(request.messages, dialect)
         fields = self._fields(request, known, writer.instructions())
         tools = self._encode_tools(request)
-        pieces = [b'{"contents":[', *writer.write(request.history), b"]"]
+        pieces = [b'{"contents":[', *writer.write(request), b"]"]
         if fields:
             pieces += (b",", encode(fields)[1:-1])
         if tools:
@@ -98,17 +98,12 @@ class GeminiEncoder:
         return {name: value for name, value in config.items() if value is not None}
 
     def _encode_tools(self, request: ChatRequest) -> bytes:
-        tools = request.tools
-        kept = self._tool_sets.get(id(tools))
-        if kept is None or kept[0] is not tools:
-            if len(self._tool_sets) >= _MAX_TOOL_SETS:
-                self._tool_sets.clear()
-            kept = self._tool_sets[id(tools)] = (tools, _encode_functions(tools))
+        functions = self._tool_sets.find(request.tools, _encode_functions)
         web = request.native_web_tools or NativeWebTools()
         more: list[Json] = [{"googleSearch": {}}] if web.web_search else []
         more += [{"urlContext": {}}] if web.web_fetch else []
         more += request.settings.extra.get("tools") or ()
-        return b",".join(filter(None, (*map(encode, more), kept[1])))
+        return b",".join(filter(None, (*map(encode, more), functions)))
 
 
 def _encode_functions(tools: tuple[ToolSchema, ...]) -> bytes:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from robota.core.errors import NetworkError
 from robota.core.messages import Json
+from robota.providers.wire.channel import HttpReply
 from robota.providers.wire.errors import Refusal, describe_failure, describe_refusal
 
 if TYPE_CHECKING:
@@ -45,15 +46,15 @@ class ClientChannel:
         self._client = client.with_options(max_retries=0)
         self._address = str(client.base_url)
 
-    async def post(self, body: bytes, *, model: str = "") -> httpx2.Response:
-        """Send it and return the open reply, which the caller must close; a refusal is raised."""
+    async def open(self, body: bytes, *, model: str = "") -> HttpReply:
+        """Send it and return the reply to read, which the caller must close; a refusal is raised."""
         import httpx2  # noqa: PLC0415 - the client has loaded it
 
         package = import_module(_PACKAGE)
         options = {"headers": _HEADERS, "timeout": None}
         try:
-            return await self._client.post(
-                "/responses", cast_to=httpx2.Response, content=body, options=options
+            return HttpReply(
+                await self._client.post("/responses", cast_to=httpx2.Response, content=body, options=options)
             )
         except package.APIStatusError as error:
             refused = error.response

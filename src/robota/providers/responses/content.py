@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from robota.core.jsontext import decode
+from robota.core.errors import ProviderError, RobotaError
 from robota.core.messages import Json, JsonObject, ReasoningBlock, StopReason, TokenUsage, ToolCall
 from robota.core.provider import (
     Chunk,
@@ -19,8 +19,10 @@ from robota.core.provider import (
     TextChunk,
     ToolInputChunk,
 )
-from robota.providers.chat.content import ReplyContent
 from robota.providers.responses.schema import drop_nulls
+from robota.providers.wire.content import Peer, ReplyContent, count_of, text_of
+from robota.providers.wire.conversation import read_arguments
+from robota.providers.wire.errors import hide_secrets
 
 _INCOMPLETE: dict[str, StopReason] = {"max_output_tokens": "max_tokens", "content_filter": "content_filter"}
 _HOSTED = "_call"
@@ -30,9 +32,15 @@ _HOSTED = "_call"
 class ResponseContent(ReplyContent):
     """`schemas` are the tools' own, for calls whose arguments were written to a stricter one."""
 
+    surface = "openai-responses"
+    format = "Responses"
+    plain_key = "delta"
+    advice = "check the base URL, or pass api='chat'"
+
     def __init__(self, schemas: Mapping[str, JsonObject] | None = None) -> None:
         super().__init__()
         self._schemas = schemas or {}
+        self._refusal: list[str] = []
         self._open: dict[int, ToolInputChunk] = {}
         """The beginning of each call, by the place of its item."""
         self._done: dict[int, JsonObject] = {}
@@ -42,7 +50,6 @@ class ResponseContent(ReplyContent):
         self._incomplete = ""
 
     def read(self, reply: JsonObject, raw: bytes | None, chunks: list[Chunk]) -> bytes | None:
-        """Add the event's chunks. The raw bytes go with its text; if it has none, they are returned."""
         kind = reply.get("type")
         if kind == "response.output_text.delta":
             text = reply.get("delta")
@@ -56,12 +63,43 @@ class ResponseContent(ReplyContent):
             reader(self, reply, chunks)
         return raw
 
-    def read_response(self, response: Json, chunks: list[Chunk]) -> None:
+    def read_whole(self, reply: JsonObject, chunks: list[Chunk]) -> bool:
+        if not isinstance(reply.get("output"), list):
+            return False
+        self._read_response(reply, chunks)
+        return True
+
+    def find_error(self, reply: JsonObject, *, named: bool) -> Json:
+        kind, response = reply.get("type"), reply.get("response")
+        failed = kind == "response.failed" or reply.get("status") == "failed"
+        if isinstance(response, dict) and failed:
+            reply = response
+        error = reply.get("error")
+        if error or named or failed or kind == "error":
+            return error or {name: reply[name] for name in ("code", "message") if name in reply}
+        return None
+
+    def describe_error(self, error: Json, peer: Peer) -> RobotaError:
+        code = str(error.get("code") or "") if isinstance(error, dict) else ""
+        if code == "context_length_exceeded":
+            said = hide_secrets(str(error.get("message") or code), peer.secrets).rstrip(".")
+            return ProviderError(
+                f"{peer.provider} cannot take a conversation this long ({said}); "
+                "compact it or use a model with a larger window.",
+                provider=peer.provider,
+                status=400,
+                request_id=peer.request_id,
+            )
+        if "overloaded" in code:
+            error = {**error, "status": "529"}
+        return super().describe_error(error, peer)
+
+    def _read_response(self, response: Json, chunks: list[Chunk]) -> None:
         """The response as a whole; of its items those that have not come by themselves."""
         if not isinstance(response, dict):
             response = {}
-        if not self._announced:
-            self._announce(response, chunks)
+        if not self.announced:
+            self.announce(response.get("model"), response.get("id"), chunks)
         output = response.get("output")
         for place, item in enumerate(output if isinstance(output, list) else ()):
             if place not in self._done and isinstance(item, dict):
@@ -71,9 +109,9 @@ class ResponseContent(ReplyContent):
         if isinstance(details, dict):
             self._incomplete = str(details.get("reason") or "")
         self.finish_reason = str(response.get("status") or "completed")
+        self.done = True
 
     def close(self) -> list[Chunk]:
-        """The chunks of a reply that is over and whole."""
         calls = self._calls_of_items()
         reason: StopReason = "tool_use" if calls else "end_turn"
         detail = self._incomplete or self.finish_reason or None
@@ -86,8 +124,8 @@ class ResponseContent(ReplyContent):
         facts = {name: value for name, value in facts.items() if value}
         if facts:
             chunks.append(MetadataChunk(facts))
-        if self._usage is not None:
-            chunks.append(self._usage)
+        if self.usage is not None:
+            chunks.append(self.usage)
         chunks.append(StopChunk(reason, detail))
         return chunks
 
@@ -95,33 +133,33 @@ class ResponseContent(ReplyContent):
 
     def _read_start(self, event: JsonObject, chunks: list[Chunk]) -> None:
         response = event.get("response")
-        if not self._announced and isinstance(response, dict):
-            self._announce(response, chunks)
+        if not self.announced and isinstance(response, dict):
+            self.announce(response.get("model"), response.get("id"), chunks)
 
     def _read_end(self, event: JsonObject, chunks: list[Chunk]) -> None:
-        self.read_response(event.get("response"), chunks)
+        self._read_response(event.get("response"), chunks)
         if event["type"] == "response.incomplete":
             self.finish_reason = "incomplete"
 
     def _read_opening(self, event: JsonObject, chunks: list[Chunk]) -> None:
         item, place = event.get("item"), event.get("output_index", 0)
         if isinstance(item, dict) and item.get("type") == "function_call":
-            opening = ToolInputChunk(len(self._open), "", _text(item, "call_id"), _text(item, "name"))
+            opening = ToolInputChunk(len(self._open), "", text_of(item, "call_id"), text_of(item, "name"))
             self._open[place] = opening
             chunks.append(opening)
 
     def _read_arguments(self, event: JsonObject, chunks: list[Chunk]) -> None:
         opening = self._open.get(event.get("output_index", 0))
         if opening is not None:
-            chunks.append(ToolInputChunk(opening.index, _text(event, "delta"), opening.id, opening.name))
+            chunks.append(ToolInputChunk(opening.index, text_of(event, "delta"), opening.id, opening.name))
 
     def _read_refusal(self, event: JsonObject, chunks: list[Chunk]) -> None:
         self._told.add(event.get("output_index", 0))
-        self._refuse(_text(event, "delta"), chunks)
+        self._refuse(text_of(event, "delta"), chunks)
 
     def _read_thinking(self, event: JsonObject, chunks: list[Chunk]) -> None:
         self._told.add(event.get("output_index", 0))
-        chunks.append(ReasoningChunk(_text(event, "delta")))
+        chunks.append(ReasoningChunk(text_of(event, "delta")))
 
     def _read_thinking_part(self, event: JsonObject, chunks: list[Chunk]) -> None:
         if event.get("summary_index"):
@@ -135,13 +173,13 @@ class ResponseContent(ReplyContent):
 
     def _read_item(self, place: int, item: JsonObject, chunks: list[Chunk]) -> None:
         self._done[place] = item
-        kind = _text(item, "type")
+        kind = text_of(item, "type")
         if kind == "message" and place not in self._told:
             for part in _parts(item, "content"):
                 if part.get("type") == "refusal":
-                    self._refuse(_text(part, "refusal"), chunks)
-                elif _text(part, "text"):
-                    chunks.append(TextChunk(_text(part, "text")))
+                    self._refuse(text_of(part, "refusal"), chunks)
+                elif text_of(part, "text"):
+                    chunks.append(TextChunk(text_of(part, "text")))
         elif kind == "reasoning" and place not in self._told and _thinking(item):
             chunks.append(ReasoningChunk(_thinking(item)))
         elif kind.endswith(_HOSTED) and kind != "function_call":
@@ -159,10 +197,12 @@ class ResponseContent(ReplyContent):
         calls = []
         for _, item in sorted(self._done.items()):
             if item.get("type") == "function_call" and self._is_whole(item):
-                name, arguments = _text(item, "name"), _text(item, "arguments")
+                name, arguments = text_of(item, "name"), text_of(item, "arguments")
                 if name in self._schemas:
                     arguments = drop_nulls(arguments, self._schemas[name])
-                calls.append(ToolCall(_text(item, "call_id"), name, arguments if arguments.strip() else "{}"))
+                calls.append(
+                    ToolCall(text_of(item, "call_id"), name, arguments if arguments.strip() else "{}")
+                )
         return calls
 
     def _is_whole(self, item: JsonObject) -> bool:
@@ -171,10 +211,7 @@ class ResponseContent(ReplyContent):
             return False
         if self.finish_reason == "completed":
             return True
-        try:
-            return isinstance(decode(_text(item, "arguments")), dict)
-        except ValueError:
-            return False
+        return read_arguments(text_of(item, "arguments")) is not None
 
     def _thoughts(self) -> list[ReasoningBlock]:
         """The reasoning, with what is needed to send it back in front of the item it led to.
@@ -192,7 +229,7 @@ class ResponseContent(ReplyContent):
                 kept = ("type", "id", "summary", "encrypted_content")
                 data = {name: item[name] for name in kept if name in item}
                 if following["type"] == "function_call":
-                    data["before"] = _text(following, "call_id")
+                    data["before"] = text_of(following, "call_id")
             if data or _thinking(item):
                 blocks.append(ReasoningBlock(_thinking(item), data=data))
         return blocks
@@ -200,7 +237,7 @@ class ResponseContent(ReplyContent):
     def _phase(self) -> str:
         """What newer models call their message (commentary or final answer) and want to be told again."""
         messages = [item for _, item in sorted(self._done.items()) if item.get("type") == "message"]
-        return _text(messages[-1], "phase") if messages else ""
+        return text_of(messages[-1], "phase") if messages else ""
 
     def _sources(self) -> list[JsonObject]:
         """What the text cites, each address once."""
@@ -208,20 +245,20 @@ class ResponseContent(ReplyContent):
         for _, item in sorted(self._done.items()):
             for part in _parts(item, "content") if item.get("type") == "message" else ():
                 for note in _parts(part, "annotations"):
-                    if note.get("type") == "url_citation" and _text(note, "url"):
-                        source = {"url": _text(note, "url"), "title": _text(note, "title")}
+                    if note.get("type") == "url_citation" and text_of(note, "url"):
+                        source = {"url": text_of(note, "url"), "title": text_of(note, "title")}
                         sources.setdefault(source["url"], source)
         return list(sources.values())
 
     def _read_usage(self, usage: Json) -> None:
         """Input includes what was read from the cache, as this API counts it."""
         if isinstance(usage, dict):
-            self._usage = TokenUsage(
-                _count(usage, "input_tokens"),
-                _count(usage, "output_tokens"),
-                _count(usage.get("input_tokens_details"), "cached_tokens"),
-                _count(usage.get("input_tokens_details"), "cache_write_tokens"),
-                _count(usage.get("output_tokens_details"), "reasoning_tokens"),
+            self.usage = TokenUsage(
+                count_of(usage, "input_tokens"),
+                count_of(usage, "output_tokens"),
+                count_of(usage.get("input_tokens_details"), "cached_tokens"),
+                count_of(usage.get("input_tokens_details"), "cache_write_tokens"),
+                count_of(usage.get("output_tokens_details"), "reasoning_tokens"),
             )
 
 
@@ -241,19 +278,9 @@ _READERS: dict[str, Callable[[ResponseContent, JsonObject, list[Chunk]], None]] 
 
 def _thinking(item: JsonObject) -> str:
     parts = _parts(item, "summary") or _parts(item, "content")
-    return "\n\n".join(_text(part, "text") for part in parts)
+    return "\n\n".join(text_of(part, "text") for part in parts)
 
 
 def _parts(record: JsonObject, name: str) -> list[JsonObject]:
     parts = record.get(name)
     return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
-
-
-def _text(record: JsonObject, name: str) -> str:
-    value = record.get(name)
-    return value if isinstance(value, str) else ""
-
-
-def _count(record: Json, name: str) -> int:
-    value = record.get(name) if isinstance(record, dict) else None
-    return value if isinstance(value, int) else 0

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from robota.core.jsontext import decode, encode
+from robota.core.jsontext import encode
 from robota.core.messages import (
     AssistantMessage,
     FilePart,
@@ -24,6 +24,7 @@ from robota.core.messages import (
     ToolMessage,
     UserMessage,
 )
+from robota.providers.wire.conversation import read_arguments
 
 MAX_ID_LENGTH = 64
 SURELY_UNIQUE_LENGTH = 20
@@ -196,15 +197,11 @@ def _following_call(block: ReasoningBlock) -> str | None:
 
 
 def _call(wire_id: str, name: str, arguments: str) -> JsonObject:
-    try:
-        readable = isinstance(decode(arguments), dict)
-    except ValueError:
-        readable = False
     return {
         "type": "function_call",
         "call_id": wire_id,
         "name": name,
-        "arguments": arguments if readable else "{}",
+        "arguments": "{}" if read_arguments(arguments) is None else arguments,
     }
 
 

@@ -9,11 +9,10 @@ from robota.core.errors import ConfigurationError
 from robota.core.jsontext import encode
 from robota.core.messages import Json, JsonObject
 from robota.core.provider import ChatRequest, ToolSchema
-from robota.providers.chat.wire import split_groups
 from robota.providers.responses.items import ItemDialect, ItemEncoder
 from robota.providers.responses.schema import is_strict, make_strict
+from robota.providers.wire.conversation import ToolSets, encode_groups
 
-_MAX_TOOL_SETS = 32
 _MODEST = ("o1", "o3", "o4", "gpt-5-", "gpt-5.1")
 """Reasoning models whose highest effort is `high`."""
 _NOT_REASONING = ("gpt-3", "gpt-4", "chatgpt", "gpt-5-chat")
@@ -32,19 +31,15 @@ class ResponsesEncoder:
         self._dialect = dialect
         self._strict_tools = strict_tools
         self._summary = reasoning_summary
-        self._tool_sets: dict[int, tuple[tuple[ToolSchema, ...], bytes]] = {}
+        self._tool_sets = ToolSets()
 
     def encode(self, request: ChatRequest, model: str) -> bytes:
-        messages = request.messages
-        items = ItemEncoder(messages, self._dialect)
-        if request.history is not None:
-            fragments = request.history.fragments(self._dialect, len(messages), items.encode_group)
-        else:
-            fragments = [items.encode_group(group) for group in split_groups(messages)]
+        items = ItemEncoder(request.messages, self._dialect)
+        fragments = encode_groups(request, self._dialect, items.encode_group)
         fields = self._fields(request, model, items.instructions)
         given = b",".join(filter(None, (*fragments, items.encode_tail())))
         pieces = [encode(fields)[:-1], b',"input":[', given, b"]"]
-        tools = self._encode_tools(request)
+        tools = self._encode_all_tools(request)
         if tools:
             pieces += (b',"tools":[', tools, b"]")
         pieces.append(b"}")
@@ -81,17 +76,15 @@ class ResponsesEncoder:
         wanted = {"effort": effort, "summary": self._summary}
         return {name: value for name, value in wanted.items() if value} or None
 
-    def _encode_tools(self, request: ChatRequest) -> bytes:
-        tools = request.tools
-        kept = self._tool_sets.get(id(tools))
-        if kept is None or kept[0] is not tools:
-            if len(self._tool_sets) >= _MAX_TOOL_SETS:
-                self._tool_sets.clear()
-            kept = self._tool_sets[id(tools)] = (tools, b",".join(map(self._encode_tool, tools)))
+    def _encode_all_tools(self, request: ChatRequest) -> bytes:
+        wire = self._tool_sets.find(request.tools, self._encode_tools)
         hosted: list[Json] = list(request.settings.extra.get("tools") or ())
         if request.native_web_tools is not None and request.native_web_tools.web_search:
             hosted.append({"type": "web_search"})
-        return b",".join(filter(None, (kept[1], *map(encode, hosted))))
+        return b",".join(filter(None, (wire, *map(encode, hosted))))
+
+    def _encode_tools(self, tools: tuple[ToolSchema, ...]) -> bytes:
+        return b",".join(map(self._encode_tool, tools))
 
     def _encode_tool(self, tool: ToolSchema) -> bytes:
         strict = make_strict(tool.parameters) if self._strict_tools else None

@@ -34,11 +34,29 @@ _DEFAULT_HEADERS = {
     "content-type": "application/json",
     "user-agent": f"robota/{__version__}",
 }
+_SECRET_WORDS = ("authorization", "key", "token", "secret", "cookie")
+
+
+class HttpReply:
+    """A reply over HTTP that is under way."""
+
+    __slots__ = ("_response", "headers")
+
+    def __init__(self, response: httpx2.Response) -> None:
+        self.headers: Mapping[str, str] = response.headers
+        self._response = response
+
+    def parts(self) -> AsyncGenerator[bytes, None]:
+        return iterate_body(self._response)
+
+    async def aclose(self) -> None:
+        await self._response.aclose()
 
 
 class HttpChannel:
-    """The way to one address of one service.
+    """The way to one service, at one address unless `address` says otherwise.
 
+    `secrets` are hidden in every error, and so are the values of headers that look secret.
     `client` and `transport` are httpx2's own. A client that was handed in keeps its headers, proxies, hooks
     and connections and is not closed here; a transport is, and serves one event loop only.
     """
@@ -64,15 +82,20 @@ class HttpChannel:
         self.origin = f"{parts.scheme}://{host}"
         """Where requests go, without path and credentials: fit to be shown."""
         self.provider = provider
-        self.secrets = tuple(secret for secret in secrets if secret)
+        hidden = [*secrets, *(value for name, value in headers.items() if is_secret(name))]
+        self.secrets = tuple(secret for secret in hidden if secret)
         self._url = url
         self._secure = parts.scheme == "https"
         self._headers = _encode_headers({"host": host, **_DEFAULT_HEADERS}, headers, provider)
         self._transport = transport
         self._given_client = client
-        self._target: httpx2.URL | None = None
+        self._targets: dict[str, httpx2.URL] = {}
         self._clients: WeakKeyDictionary[AbstractEventLoop, httpx2.AsyncClient] = WeakKeyDictionary()
         self._extensions = {"timeout": {**_TIMEOUT, "read": silence}}
+
+    async def open(self, body: bytes, *, model: str = "") -> HttpReply:
+        """Send it and return the reply to read, which the caller must close; a refusal is raised."""
+        return HttpReply(await self.post(body, model=model))
 
     async def post(self, body: bytes, *, model: str = "") -> httpx2.Response:
         """Send it and return the open reply, which the caller must close; a refusal is raised."""
@@ -80,7 +103,7 @@ class HttpChannel:
 
         client = self._given_client or self._client()
         try:
-            response = await client.send(self._request(body), stream=True, follow_redirects=False)
+            response = await client.send(self._request(body, model), stream=True, follow_redirects=False)
         except httpx2.HTTPError as error:
             raise self.translate(error) from error
         if response.is_success:
@@ -127,19 +150,25 @@ class HttpChannel:
             limits=limits,
         )
 
-    def _request(self, body: bytes) -> httpx2.Request:
+    def address(self, model: str) -> str:
+        """Where requests for a model go; services that put it into the URL say it here."""
+        return self._url
+
+    def _request(self, body: bytes, model: str) -> httpx2.Request:
         import httpx2  # noqa: PLC0415 - see post()
 
         headers = [*self._headers, (b"content-length", b"%d" % len(body))]
         if self._given_client is not None:  # its headers and cookies apply
             return self._given_client.build_request(
-                "POST", self._url, headers=headers, content=body, extensions=self._extensions
+                "POST", self.address(model), headers=headers, content=body, extensions=self._extensions
             )
-        if self._target is None:
-            self._target = httpx2.URL(self._url)
+        address = self.address(model)
+        target = self._targets.get(address)
+        if target is None:
+            target = self._targets[address] = httpx2.URL(address)
         return httpx2.Request(
             "POST",
-            self._target,
+            target,
             headers=headers,
             stream=httpx2.ByteStream(body),  # with `content=` the headers would be worked out once more: 9 µs
             extensions=self._extensions,
@@ -158,9 +187,8 @@ class HttpChannel:
             body.clear()  # half an explanation: the status says enough
         finally:
             await response.aclose()
-        return self.describe(
-            Refusal(response.status_code, dict(response.headers.items()), bytes(body), model, self._url)
-        )
+        headers = dict(response.headers.items())
+        return self.describe(Refusal(response.status_code, headers, bytes(body), model, self.address(model)))
 
     def describe(self, refusal: Refusal) -> RobotaError:
         """The error for an answer that is not 200; services with errors of their own kind say it here."""
@@ -173,6 +201,18 @@ def iterate_body(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
     if read_before or "content-encoding" in response.headers:
         return response.aiter_bytes()
     return response.aiter_raw()
+
+
+def endpoint(base_url: str, path: str, *, version: str = "") -> str:
+    """Where to POST, from a base URL with or without version, path and slash; its query stays behind."""
+    place, mark, query = base_url.strip().partition("?")
+    place = place.rstrip("/").removesuffix(path).removesuffix(version)
+    return f"{place}{version}{path}{mark}{query}"
+
+
+def is_secret(header: str) -> bool:
+    name = header.lower()
+    return any(word in name for word in _SECRET_WORDS)
 
 
 def _encode_headers(

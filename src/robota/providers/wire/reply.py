@@ -1,4 +1,4 @@
-"""Reads a Chat Completions reply from its bytes, whatever of the format its server keeps to.
+"""Reads a reply from its bytes, whatever of its format the server keeps to.
 
 The reader does no I/O. Feed it what arrives and pass on what it returns; `over` says that nothing more is
 worth reading. `finish` gives the chunks that are certain only at the end, tool calls among them, or raises:
@@ -10,55 +10,47 @@ JSON as they are: on the text chunk it became, else in a `NativePayload` of its 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from robota.core.errors import NetworkError, ProviderError, RobotaError
+from robota.core.events import PayloadKind
 from robota.core.jsontext import decode, decode_leniently, encode
 from robota.core.messages import Json, JsonObject
 from robota.core.provider import Chunk, NativePayload
-from robota.providers.chat.content import ReplyContent
-from robota.providers.wire.errors import describe_error_event, hide_secrets
+from robota.providers.wire.content import Peer, ReplyContent
+from robota.providers.wire.errors import hide_secrets
 from robota.providers.wire.sse import EventSplitter, ServerSentEvent
 
-API_SURFACE = "openai-chat-completions"
 MAX_BODY_BYTES = 64 * 1024 * 1024
 
 
 class ReplyReader:
-    def __init__(
-        self,
-        provider: str,
-        *,
-        want_raw: bool = False,
-        request_id: str | None = None,
-        secrets: Sequence[str] = (),
-    ) -> None:
-        self.done = False
-        """The server said that this was all."""
+    def __init__(self, content: ReplyContent, peer: Peer, *, want_raw: bool = False) -> None:
         self.failure: RobotaError | None = None
         """What is wrong with the reply; `finish` will raise it."""
         self.cut: RobotaError | None = None
         """Why the connection ended, to be set from outside; of interest only if the reply is not complete."""
-        self._provider = provider
+        self._content = content
+        self._peer = peer
         self._want_raw = want_raw
-        self._request_id = request_id
-        self._secrets = secrets
         self._splitter: EventSplitter | None = None
         self._body = bytearray()
         """What came before it was clear which kind of reply this is; all of it when it is plain JSON."""
         self._first = b""
         """The first character of the reply, once it has come."""
-        self._content = ReplyContent()
         self._sequence = 0
 
     @property
+    def done(self) -> bool:
+        """The server said that this was all."""
+        return self._content.done
+
+    @property
     def over(self) -> bool:
-        return self.done or self.failure is not None
+        return self._content.done or self.failure is not None
 
     @property
     def complete(self) -> bool:
         """Whether the reply is whole, even if the connection should break now."""
-        return self.failure is None and (self.done or bool(self._content.finish_reason))
+        return self.failure is None and (self._content.done or bool(self._content.finish_reason))
 
     # --- bytes in, chunks out ----------------------------------------------------------------------------
 
@@ -70,7 +62,7 @@ class ReplyReader:
             if self._splitter is not None:
                 for event in self._splitter.feed(raw):
                     self._read_event(event, chunks)
-                    if self.done:
+                    if self._content.done:
                         break
         except RobotaError as error:
             self.failure = error
@@ -97,9 +89,9 @@ class ReplyReader:
             raise self.failure
         if not self.complete:
             raise self.cut or NetworkError(
-                f"{self._provider} closed the connection before its reply was complete; try again.",
-                provider=self._provider,
-                request_id=self._request_id,
+                f"{self._peer.provider} closed the connection before its reply was complete; try again.",
+                provider=self._peer.provider,
+                request_id=self._peer.request_id,
             )
         return self._content.close()
 
@@ -118,31 +110,24 @@ class ReplyReader:
             self._first = bytes(self._body[:1])
         first = self._first
         if first == b"<":
-            raise ProviderError(
-                f"{self._provider} answered with a web page instead of a model's reply; check the base URL.",
-                provider=self._provider,
-                status=200,
-                request_id=self._request_id,
-            )
+            raise self._refusal("answered with a web page instead of a model's reply; check the base URL.")
         if first and first not in b"{[":
-            self._splitter = EventSplitter(provider=self._provider)
+            self._splitter = EventSplitter(provider=self._peer.provider)
         elif len(self._body) > MAX_BODY_BYTES:
             raise self._refuse(f"more than {MAX_BODY_BYTES} bytes")
         return bytes(self._body) if self._splitter is not None else b""
 
     def _read_body(self, body: bytes, chunks: list[Chunk]) -> None:
-        """A whole reply in one JSON object, from a server that does not stream."""
-        reply, body = self._decode(body)
+        """A whole reply as JSON, from a server or proxy that does not stream: an object or a list of them."""
+        answer, body = self._decode(body)
         if self._want_raw:
-            payload = _embeddable(body, reply)
-            chunks.append(NativePayload(kind="response", payload=payload, api_surface=API_SURFACE))
-        if not isinstance(reply, dict):
-            raise self._refuse(body)
-        self._raise_error(reply)
-        if not isinstance(reply.get("choices"), list):
-            raise self._refuse(body)
-        self._content.read(reply, None, chunks)
-        self.done = True
+            chunks.append(self._native("response", body, answer))
+        for reply in answer if answer and isinstance(answer, list) else [answer]:
+            if not isinstance(reply, dict):
+                raise self._refuse(body)
+            self._raise_error(reply)
+            if not self._content.read_whole(reply, chunks):
+                raise self._refuse(body)
 
     # --- one event -----------------------------------------------------------------------------------
 
@@ -158,25 +143,22 @@ class ReplyReader:
             reply, data = self._decode(data)
         if not isinstance(reply, dict):
             return
-        if event.event == "error" or "choices" not in reply or "error" in reply:
-            self._raise_error(reply, named=event.event == "error")
+        content = self._content
         if not self._want_raw:
-            self._content.read(reply, None, chunks)
-            return
-        self._sequence += 1
-        raw = self._content.read(reply, _embeddable(data, reply), chunks)
-        if raw is not None:
-            sequence = self._sequence
-            chunks.append(
-                NativePayload(kind="stream_event", payload=raw, api_surface=API_SURFACE, sequence=sequence)
-            )
-
-    # --- what is wrong with it -------------------------------------------------------------------------
+            content.read(reply, None, chunks)
+        else:
+            self._sequence += 1
+            raw = content.read(reply, _one_line(data, reply), chunks)
+            if raw is not None:
+                chunks.append(self._native("stream_event", raw, reply, self._sequence))
+        if content.plain_key not in reply or "error" in reply or event.event == "error":
+            self._raise_error(reply, named=event.event == "error")
 
     def _is_end(self, data: bytes) -> bool:
         word = data.strip()
-        self.done = self.done or word == b"[DONE]"
-        return self.done or not word
+        if word == b"[DONE]":
+            self._content.done = True
+        return self._content.done or not word
 
     def _decode(self, data: bytes) -> tuple[Json, bytes]:
         """The value, and bytes that are valid JSON for it."""
@@ -189,25 +171,35 @@ class ReplyReader:
                 raise self._refuse(data) from None
         return value, encode(value)
 
+    def _native(
+        self, kind: PayloadKind, data: bytes, value: Json, sequence: int | None = None
+    ) -> NativePayload:
+        payload, surface = _one_line(data, value), self._content.surface
+        return NativePayload(kind=kind, payload=payload, api_surface=surface, sequence=sequence)
+
+    # --- what is wrong with it -------------------------------------------------------------------------
+
     def _raise_error(self, reply: JsonObject, *, named: bool = False) -> None:
-        error = reply.get("error")
-        if error or named or reply.get("object") == "error":
-            raise self._describe(error or reply)
+        error = self._content.find_error(reply, named=named)
+        if error is not None:
+            raise self._describe(error)
 
     def _describe(self, error: Json) -> RobotaError:
-        return describe_error_event(error, self._provider, request_id=self._request_id, secrets=self._secrets)
+        return self._content.describe_error(error, self._peer)
 
     def _refuse(self, what: bytes | str) -> ProviderError:
         text = what if isinstance(what, str) else " ".join(what[:200].decode("utf-8", "replace").split())
+        said = hide_secrets(text, self._peer.secrets)
+        content = self._content
+        return self._refusal(f"sent something that is no {content.format} reply ({said}); {content.advice}.")
+
+    def _refusal(self, what: str) -> ProviderError:
+        provider = self._peer.provider
         return ProviderError(
-            f"{self._provider} sent something that is no Chat Completions reply "
-            f"({hide_secrets(text, self._secrets)}); check the base URL.",
-            provider=self._provider,
-            status=200,
-            request_id=self._request_id,
+            f"{provider} {what}", provider=provider, status=200, request_id=self._peer.request_id
         )
 
 
-def _embeddable(data: bytes, value: Json) -> bytes:
-    """The JSON of one value in one line."""
+def _one_line(data: bytes, value: Json) -> bytes:
+    """The JSON of one value, fit to be embedded in a line of a journal."""
     return encode(value) if b"\n" in data or b"\r" in data else data

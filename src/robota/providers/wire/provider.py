@@ -1,0 +1,148 @@
+"""What all providers on a wire do alike: one request sent, one reply read to its end, however it ends."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol
+
+from robota.core.errors import ConfigurationError, NetworkError
+from robota.core.messages import Json
+from robota.core.provider import (
+    Capabilities,
+    ChatRequest,
+    Chunk,
+    NativePayload,
+    assert_native_web_tools_available,
+)
+from robota.providers.wire.content import Peer, ReplyContent
+from robota.providers.wire.reply import ReplyReader
+
+if TYPE_CHECKING:
+    from typing import Self
+
+DRAIN_SECONDS = 0.5
+"""How long to wait, after the reply, for the end of the HTTP message; without it no connection is reused."""
+
+
+class Encoder(Protocol):
+    """Turns requests into bodies."""
+
+    def encode(self, request: ChatRequest, model: str) -> bytes: ...
+
+
+class Incoming(Protocol):
+    """A reply that is under way."""
+
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+
+    def parts(self) -> AsyncGenerator[bytes, None]: ...
+
+    async def aclose(self) -> None: ...
+
+
+class Channel(Protocol):
+    """The way to a service: its own address over HTTP, or a client object that was handed in."""
+
+    @property
+    def secrets(self) -> Sequence[str]: ...
+
+    async def open(self, body: bytes, *, model: str) -> Incoming: ...
+
+    def translate(self, error: Exception) -> NetworkError: ...
+
+    async def aclose(self) -> None: ...
+
+
+class WireProvider:
+    """A model behind a wire. Adapters say how requests are encoded, where they go and what replies mean.
+
+    Building one costs nothing: httpx2 and the connections come with the first request. One provider serves
+    many runs, in several event loops too; close it with `aclose()` or use it as an async context manager.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        model: str | None,
+        capabilities: Capabilities,
+        *,
+        channel: Channel,
+        encoder: Encoder,
+        content: Callable[[ChatRequest], ReplyContent],
+    ) -> None:
+        self.name = name
+        self.model = model
+        """Used by requests that name none."""
+        self.capabilities = capabilities
+        self._channel = channel
+        self._encoder = encoder
+        self._content = content
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk, None]:
+        """One reply. Native payloads are bytes of JSON, for a journal to embed without encoding them anew."""
+        import httpx2  # noqa: PLC0415 - 74 ms, paid by the first request
+
+        model = self._choose_model(request)
+        assert_native_web_tools_available(self, request.native_web_tools)
+        body = self._encoder.encode(request, model)
+        content = self._content(request)
+        if request.want_raw:
+            facts = self._request_facts(model)
+            yield NativePayload(kind="request", payload=body, api_surface=content.surface, metadata=facts)
+        incoming = await self._channel.open(body, model=model)
+        request_id = incoming.headers.get("x-request-id") or incoming.headers.get("request-id")
+        peer = Peer(self.name, request_id, self._channel.secrets)
+        reader = ReplyReader(content, peer, want_raw=request.want_raw)
+        parts = incoming.parts()
+        try:
+            async for part in parts:
+                for chunk in reader.feed(part):
+                    yield chunk
+                if reader.over:
+                    break
+            if reader.done:
+                await _drain(parts)
+        except NetworkError as error:
+            reader.cut = error
+        except httpx2.HTTPError as error:
+            reader.cut = self._channel.translate(error)
+        finally:
+            await parts.aclose()
+            await incoming.aclose()
+        for chunk in reader.end():
+            yield chunk
+        for chunk in reader.finish():
+            yield chunk
+
+    def _request_facts(self, model: str) -> Mapping[str, Json]:
+        """What a journal needs besides the body to know what was asked."""
+        return {}
+
+    def _choose_model(self, request: ChatRequest) -> str:
+        model = request.model or self.model
+        if not model:
+            raise ConfigurationError(
+                f"Provider {self.name!r} needs a model: name one in the request or here."
+            )
+        return model
+
+    async def aclose(self) -> None:
+        await self._channel.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+async def _drain(parts: AsyncGenerator[bytes, None]) -> None:
+    import anyio  # noqa: PLC0415 - httpx2 has loaded it
+
+    with anyio.move_on_after(DRAIN_SECONDS):
+        async for _ in parts:
+            pass
