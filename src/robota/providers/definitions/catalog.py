@@ -1,0 +1,79 @@
+"""The catalogues that come with the package: which models a provider had when it was last looked at.
+
+`catalogs.json` says whose a model is, its lifecycle and what it can do; names and windows come from the table
+of model facts (`robota.core.models`), so that no fact is written twice. A catalogue is `generated` when its
+ids were compared with the vendor's own client on the day it names, `fallback` when nobody could.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+
+import msgspec
+from msgspec import Struct
+
+from robota.core.models import shipped_models
+from robota.core.provider_definition import (
+    CatalogStatus,
+    ModelCapability,
+    ModelCatalog,
+    ModelCatalogEntry,
+    ModelLifecycle,
+)
+
+
+class _Row(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    lifecycle: ModelLifecycle = "active"
+    capabilities: tuple[ModelCapability, ...] | None = None
+
+
+class _Catalog(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    status: CatalogStatus
+    models: dict[str, _Row]
+    source_url: str
+    capabilities: tuple[ModelCapability, ...] = ()
+    """Of the models that do not say otherwise."""
+    last_verified_at: str | None = None
+
+
+def shipped_catalog(name: str) -> ModelCatalog:
+    """The catalogue of that name."""
+    written = _read()[name]
+    return ModelCatalog(
+        status=written.status,
+        last_verified_at=written.last_verified_at,
+        source_url=written.source_url,
+        entries=tuple(
+            with_facts(
+                ModelCatalogEntry(
+                    id=id,
+                    lifecycle=row.lifecycle,
+                    capabilities=written.capabilities if row.capabilities is None else row.capabilities,
+                )
+            )
+            for id, row in written.models.items()
+        ),
+    )
+
+
+def with_facts(entry: ModelCatalogEntry, catalog: ModelCatalog | None = None) -> ModelCatalogEntry:
+    """The entry with what the table of models and the catalogue know and it does not say itself."""
+    known = shipped_models().find(entry.id)
+    listed = next((other for other in catalog.entries if other.id == entry.id), None) if catalog else None
+    return ModelCatalogEntry(
+        id=entry.id,
+        display_name=entry.display_name or (known.name if known else None),
+        description=entry.description,
+        lifecycle=listed.lifecycle if listed and entry.lifecycle == "active" else entry.lifecycle,
+        capabilities=entry.capabilities or (listed.capabilities if listed else ()),
+        context_window=entry.context_window or (known.context_window if known else None),
+        max_output=entry.max_output or (known.max_output if known else None),
+    )
+
+
+@cache
+def _read() -> dict[str, _Catalog]:
+    path = os.path.join(os.path.dirname(__file__), "catalogs.json")
+    with open(path, "rb") as file:
+        return msgspec.json.decode(file.read(), type=dict[str, _Catalog])
