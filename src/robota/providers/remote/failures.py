@@ -1,0 +1,124 @@
+"""Errors on their way from a host to its client: the same type, words and facts on both sides.
+
+Our own errors cross as they are, minus the host's secrets. Of a foreign exception, which may say anything,
+only its type is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from robota.core.errors import (
+    AbortError,
+    AuthenticationError,
+    CacheIntegrityError,
+    CircuitBreakerOpenError,
+    ConfigurationError,
+    ModelNotAvailableError,
+    NetworkError,
+    ProviderError,
+    RateLimitError,
+    RobotaError,
+    StorageError,
+    StructuredOutputError,
+    ValidationError,
+)
+from robota.core.messages import Json, JsonObject
+from robota.providers.wire.errors import hide_secrets
+
+_SERVICE_ERRORS = {
+    kind.code: kind for kind in (ProviderError, AuthenticationError, RateLimitError, NetworkError)
+}
+_PLAIN_ERRORS: dict[str, type[RobotaError]] = {
+    kind.code: kind
+    for kind in (
+        ConfigurationError,
+        ValidationError,
+        StorageError,
+        StructuredOutputError,
+        CacheIntegrityError,
+        CircuitBreakerOpenError,
+        AbortError,
+    )
+}
+_FACTS = {
+    "provider": "provider",
+    "status": "status",
+    "request_id": "requestId",
+    "retry_after": "retryAfter",
+    "model": "model",
+    "available_models": "availableModels",
+    "field": "field",
+}
+"""Attribute of an error -> its name on the wire."""
+
+
+def describe_error(error: Exception, provider: str, secrets: Sequence[str] = ()) -> JsonObject:
+    """What the client is told; `provider` is the one that failed."""
+    if not isinstance(error, RobotaError):
+        message = (
+            f"Provider {provider!r} failed on the host ({type(error).__name__}); the host's log says more."
+        )
+        return {"code": ProviderError.code, "message": message, "provider": provider}
+    told: JsonObject = {"code": error.code, "message": hide_secrets(str(error), secrets)}
+    for attribute, name in _FACTS.items():
+        value = getattr(error, attribute, None)
+        if value is not None and value != "":
+            told[name] = value
+    return told
+
+
+def http_status(error: Exception) -> int:
+    """The status of an answer that is nothing but this error.
+
+    What a vendor said to the host is in the error; the status is about the host, so that a client whose key
+    is good does not read 401 because the host's key is bad.
+    """
+    if isinstance(error, ConfigurationError | ValidationError):
+        return 400
+    if isinstance(error, ModelNotAvailableError):
+        return 404
+    return 429 if isinstance(error, RateLimitError) else 502
+
+
+def read_error(told: Json) -> RobotaError:
+    """The error that `describe_error` told of; a code that is not known here is a `ProviderError`."""
+    if not isinstance(told, dict) or not isinstance(told.get("code"), str):
+        raise ValueError("an error without a code")
+    code, message = told["code"], str(told.get("message") or "The host gave no reason.")
+    if code == ModelNotAvailableError.code:
+        models = told.get("availableModels")
+        available = [str(name) for name in models] if isinstance(models, list) else []
+        return ModelNotAvailableError(
+            _text(told.get("model")), _text(told.get("provider")), available_models=available
+        )
+    plain = _PLAIN_ERRORS.get(code)
+    if plain is not None:
+        return _with_facts(plain(message), told)
+    return _SERVICE_ERRORS.get(code, ProviderError)(
+        message,
+        provider=_text(told.get("provider")),
+        status=_whole(told.get("status")),
+        request_id=_text(told.get("requestId")) or None,
+        retry_after=_number(told.get("retryAfter")),
+    )
+
+
+def _with_facts(error: RobotaError, told: JsonObject) -> RobotaError:
+    if isinstance(error, ValidationError):
+        error.field = _text(told.get("field")) or None
+    elif isinstance(error, CircuitBreakerOpenError):
+        error.retry_after = _number(told.get("retryAfter"))
+    return error
+
+
+def _text(value: Json) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _whole(value: Json) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _number(value: Json) -> float | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None

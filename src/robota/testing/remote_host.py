@@ -1,0 +1,254 @@
+"""A robota host for tests: serves providers on the loopback interface to `RemoteProvider`s.
+
+    async with RemoteHost(ScriptedProvider("Hello."), api_key="test") as host:
+        provider = RemoteProvider(host.url, "test", "scripted", "any-model")
+
+It speaks the wire of docs/adr/0006-remote-wire.md. A client that leaves cancels its model call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, aclosing
+from types import TracebackType
+from typing import Self, cast
+
+from robota.core.errors import AuthenticationError, ConfigurationError, RobotaError
+from robota.core.jsontext import encode
+from robota.core.messages import JsonObject
+from robota.core.provider import Provider
+from robota.providers.remote.failures import describe_error, http_status
+from robota.providers.remote.serving import stream_reply, whole_reply
+from robota.providers.remote.wire import KEEP_ALIVE, RemoteRequest, encode_failure, read_request
+from robota.testing.http_request import BadRequest, ReceivedRequest, RequestReader, response
+from robota.testing.in_thread import running_in_thread
+
+SIGN_OF_LIFE = 10.0
+"""Seconds between two signs of life while a model says nothing."""
+_PATHS = ("/chat", "/chat/stream")
+_JSON = {"content-type": "application/json"}
+_EVENTS = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-store"}
+
+
+class KeyRefused(AuthenticationError):
+    """Not the vendor's refusal of the host's key, but the host's of a client's."""
+
+
+class RemoteHost:
+    """Serves one provider under its own name, or several under the names of a mapping."""
+
+    def __init__(
+        self,
+        provider: Provider | Mapping[str, Provider],
+        *,
+        api_key: str,
+        port: int = 0,
+        sign_of_life: float = SIGN_OF_LIFE,
+    ) -> None:
+        if not api_key:
+            raise ConfigurationError("A host needs an api_key: without one, anybody could use its models.")
+        self.providers = dict(provider) if isinstance(provider, Mapping) else {provider.name: provider}
+        self.port = port
+        """The port asked for, then the port bound."""
+        self.requests: list[RemoteRequest] = []
+        """What was asked with the right key, in order."""
+        self.sign_of_life = sign_of_life
+        self._key = api_key
+        self._listener: asyncio.Server | None = None
+        self._connections: set[_Connection] = set()
+
+    @property
+    def url(self) -> str:
+        """The `server_url` of clients."""
+        return f"http://127.0.0.1:{self.port}"
+
+    async def __aenter__(self) -> Self:
+        loop = asyncio.get_running_loop()
+        self._listener = await loop.create_server(lambda: _Connection(self), "127.0.0.1", self.port)
+        self.port = self._listener.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._listener is not None
+        self._listener.close()
+        for connection in tuple(self._connections):
+            connection.drop()
+        await self.wait_until_quiet()
+        await self._listener.wait_closed()
+
+    async def wait_until_quiet(self) -> None:
+        """Wait until every client has left and its model call is over."""
+        await asyncio.gather(*(connection.gone for connection in tuple(self._connections)))
+
+    def in_thread(self) -> AbstractContextManager[Self]:
+        """Run in a thread with a loop of its own, for synchronous tests and for clients that change loops."""
+        return running_in_thread(self)
+
+    # --- for connections --------------------------------------------------------------------------------
+
+    def opened(self, connection: _Connection) -> None:
+        self._connections.add(connection)
+
+    def closed(self, connection: _Connection) -> None:
+        self._connections.discard(connection)
+
+    def admit(self, request: ReceivedRequest) -> tuple[Provider, RemoteRequest]:
+        """Who answers it, and what was asked. Whoever has the wrong key learns nothing else."""
+        given = request.headers.get("authorization", "").removeprefix("Bearer ")
+        if not hmac.compare_digest(given.encode(), self._key.encode()):
+            raise KeyRefused("The host does not accept this key; check user_api_key.", status=401)
+        if request.method != "POST" or request.path not in _PATHS:
+            raise ConfigurationError(
+                f"This host has nothing at {request.method} {request.path}, only POST {' and '.join(_PATHS)}."
+            )
+        asked = read_request(request.raw)
+        provider = self.providers.get(asked.provider)
+        if provider is None:
+            raise ConfigurationError(
+                f"This host has no provider {asked.provider!r}; it has {', '.join(self.providers)}."
+            )
+        self.requests.append(asked)
+        return provider, asked
+
+    def describe(self, error: Exception, provider: str) -> JsonObject:
+        return describe_error(error, provider, (self._key,))
+
+
+class _Connection(asyncio.Protocol):
+    """One client: its requests one after the other, each in a task that ends with the connection."""
+
+    def __init__(self, host: RemoteHost) -> None:
+        self._host = host
+        self._loop = asyncio.get_running_loop()
+        self._reader = RequestReader()
+        self._transport: asyncio.Transport | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._drained = asyncio.Event()
+        self._drained.set()
+        self.gone: asyncio.Future[None] = self._loop.create_future()
+        """The connection is lost, and its model call over."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._host.opened(self)
+
+    def data_received(self, data: bytes) -> None:
+        self._reader.feed(data)
+        self._serve()
+
+    def pause_writing(self) -> None:
+        self._drained.clear()
+
+    def resume_writing(self) -> None:
+        self._drained.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        if self._task is not None:
+            self._task.cancel()
+        else:
+            self._let_go()
+
+    def drop(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _let_go(self) -> None:
+        self._host.closed(self)
+        if not self.gone.done():
+            self.gone.set_result(None)
+
+    def _serve(self) -> None:
+        if self._task is not None or self._transport is None:
+            return
+        try:
+            request = self._reader.next()
+        except BadRequest as error:
+            self._transport.write(response(400, {"connection": "close"}, str(error).encode()))
+            self._transport.close()
+            return
+        if request is not None:
+            self._task = self._loop.create_task(self._answer(request, self._transport))
+            self._task.add_done_callback(self._finished)
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._task = None
+        failed = task.cancelled() or task.exception() is not None
+        if self._transport is None:
+            self._let_go()
+        elif failed:
+            self._transport.abort()
+        else:
+            self._serve()
+
+    async def _answer(self, request: ReceivedRequest, transport: asyncio.Transport) -> None:
+        streamed = request.path == "/chat/stream"
+        answer = _Answer(transport, streamed=streamed)
+        name = "remote"
+        try:
+            provider, asked = self._host.admit(request)
+            name = asked.provider
+            answer.show_life_every(self._host.sign_of_life)
+            if not streamed:
+                answer.write(await whole_reply(provider, asked))
+            else:
+                async with aclosing(stream_reply(provider, asked)) as events:
+                    async for event in events:
+                        answer.write(event)
+                        await self._drained.wait()
+        except Exception as error:
+            if not isinstance(error, RobotaError):
+                logging.getLogger("robota.remote").exception("Provider %r failed.", name)
+            answer.fail(error, self._host.describe(error, name))
+        finally:
+            answer.end()
+
+
+class _Answer:
+    """The bytes of one HTTP answer. Its head leaves with the first of them: until then it may be an error."""
+
+    def __init__(self, transport: asyncio.Transport, *, streamed: bool) -> None:
+        self._transport = transport
+        self._streamed = streamed
+        self._begun = False
+        self._over = False
+        self._quiet = False
+        """Nothing was written since the last look."""
+        self._timer: asyncio.TimerHandle | None = None
+
+    def write(self, data: bytes) -> None:
+        self._quiet = False
+        if not self._begun:
+            self._begun = True
+            self._transport.write(response(200, _EVENTS if self._streamed else _JSON, None))
+        self._transport.write(b"%x\r\n%b\r\n" % (len(data), data))
+
+    def show_life_every(self, seconds: float) -> None:
+        if self._quiet:
+            self.write(KEEP_ALIVE if self._streamed else b" ")
+        self._quiet = True
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(seconds, self.show_life_every, seconds)
+
+    def fail(self, error: Exception, told: JsonObject) -> None:
+        if self._begun:
+            self.write(encode_failure(told) if self._streamed else encode({"error": told}))
+            return
+        self._over = True
+        headers = dict(_JSON)
+        if told.get("retryAfter") is not None:
+            headers["retry-after"] = f"{max(told['retryAfter'], 0):.0f}"
+        status = 401 if isinstance(error, KeyRefused) else http_status(error)
+        self._transport.write(response(status, headers, encode({"error": told})))
+
+    def end(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._begun and not self._over and not self._transport.is_closing():
+            self._over = True
+            self._transport.write(b"0\r\n\r\n")
