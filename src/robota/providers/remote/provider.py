@@ -13,7 +13,7 @@ from robota.core.provider import Capabilities, ChatRequest, Chunk, assert_native
 from robota.providers.remote.failures import read_error
 from robota.providers.remote.reply import RemoteReader
 from robota.providers.remote.wire import RequestEncoder, check_request, decode_message
-from robota.providers.wire.channel import HttpChannel, iterate_body
+from robota.providers.wire.channel import HttpChannel, endpoint, iterate_body
 from robota.providers.wire.errors import Refusal, describe_refusal
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 DRAIN_SECONDS = 0.5
 """How long to wait, after the reply, for the end of the HTTP message; without it no connection is reused."""
-_SECRET_WORDS = ("authorization", "key", "token", "secret", "cookie")
 
 
 class RemoteChannel(HttpChannel):
@@ -78,14 +77,12 @@ class RemoteProvider:
         self.capabilities = Capabilities(vision=True, files=True) if capabilities is None else capabilities
         key = user_api_key.strip()
         own = {} if headers is None else dict(headers)
-        secrets = [key, *(value for header, value in own.items() if _is_secret(header))]
-        base = server_url.strip().rstrip("/")
         self._whole, self._streamed = (
             RemoteChannel(
-                base + path,
+                endpoint(server_url, path),
                 {"authorization": f"Bearer {key}", **own},
                 provider=name,
-                secrets=secrets,
+                secrets=[key],
                 transport=transport,
                 silence=timeout,
             )
@@ -168,8 +165,3 @@ async def _drain(parts: AsyncGenerator[bytes, None]) -> None:
     with anyio.move_on_after(DRAIN_SECONDS):
         async for _ in parts:
             pass
-
-
-def _is_secret(header: str) -> bool:
-    name = header.lower()
-    return any(word in name for word in _SECRET_WORDS)
