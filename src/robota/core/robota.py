@@ -76,8 +76,8 @@ class Robota:
 
     __slots__ = (
         "__weakref__", "_chain", "_config", "_control", "_conversation_id", "_files", "_max_rounds",
-        "_noticed", "_schemas", "_system_message", "_tools", "conversation", "events", "model", "plugins",
-        "provider", "settings", "streaming",
+        "_noticed", "_schemas", "_system_message", "_tools", "conversation", "events", "model",
+        "native_web_tools", "plugins", "provider", "settings", "streaming",
     )  # fmt: skip
 
     def __init__(
@@ -108,6 +108,8 @@ class Robota:
         self.settings = settings
         self.plugins = plugins
         self._config = config or DEFAULT_CONFIG
+        self.native_web_tools = self._config.native_web_tools
+        """Asked for from the next run on."""
         self._max_rounds = check_count("max_rounds", max_rounds)
         self.conversation = ConversationStore(self._config.ports) if conversation is None else conversation
         self.events = EventBus()
@@ -196,7 +198,7 @@ class Robota:
         self.require_idle()
         check_provider(self.provider)
         check_prompt(prompt)
-        assert_native_web_tools_available(self.provider, self._config.native_web_tools)
+        assert_native_web_tools_available(self.provider, self.native_web_tools)
         scope = CancelScope()
         control = RunControl(scope)
         turn = Turn(self._engine(settings or self.settings), control, limit, wanted)
@@ -293,7 +295,7 @@ class Robota:
         return Engine(
             provider=self.provider, model=self.model, tools=self._tools, schemas=self._schemas,
             conversation=self.conversation, events=self.events, plugins=self._chain, ports=config.ports,
-            settings=settings, run_tool=config.run_tool, native_web_tools=config.native_web_tools,
+            settings=settings, run_tool=config.run_tool, native_web_tools=self.native_web_tools,
             context_window=window, capacity_hint=config.capacity_hint,
             idle_timeout=idle if idle is not None and 0 < idle < float("inf") else None,
             max_parallel_tools=config.max_parallel_tools,

@@ -1,0 +1,33 @@
+"""Which web tools of the model's own service a session may ask for.
+
+The service carries them out by itself, so no single call can be judged or asked about here. A tool that any
+deny or ask rule speaks of, even in part, is therefore not asked for at all.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from robota.core.permissions.rules import load_rules
+from robota.core.provider import NativeWebTools
+
+if TYPE_CHECKING:
+    from robota.sessions.permissions.rule_book import PermissionRules
+
+
+def permit_web_tools(wanted: NativeWebTools, rules: PermissionRules) -> NativeWebTools | None:
+    """What is left of the wish under these rules; `None` for nothing."""
+    allowed = NativeWebTools(
+        web_search=wanted.web_search and not _is_restricted("WebSearch", rules),
+        web_fetch=wanted.web_fetch and not _is_restricted("WebFetch", rules),
+    )
+    return allowed if allowed.web_search or allowed.web_fetch else None
+
+
+def _is_restricted(tool: str, rules: PermissionRules) -> bool:
+    known = (load_rules(rules.deny, "deny"), load_rules(rules.ask, "ask"))
+    return any(
+        any(rule.names(tool) for rule in each.rules)
+        or any(problem.concerns(tool) for problem in each.problems)
+        for each in known
+    )
