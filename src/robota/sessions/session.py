@@ -20,7 +20,7 @@ from robota.core.messages import AssistantMessage, Message, Prompt, SystemMessag
 from robota.core.models import get_model_context_window
 from robota.core.permissions import PermissionMode
 from robota.core.ports import timestamp
-from robota.core.provider import NativeWebTools, Provider
+from robota.core.provider import Provider
 from robota.core.robota import AgentConfig, Robota
 from robota.core.tool import Tool, ToolContext, ToolResult
 from robota.core.tool_batch import PreparedCall
@@ -129,16 +129,6 @@ class Session:
     @property
     def enforcer(self) -> PermissionEnforcer:
         return self.life.enforcer
-
-    @property
-    def web_tools(self) -> NativeWebTools | None:
-        """The web tools of the model's service that are asked for: wanted, and restricted by no rule."""
-        wanted = self.options.native_web_tools
-        if wanted is None:
-            return None
-        from robota.sessions.permissions.hosted_tools import permit_web_tools  # noqa: PLC0415 - few want them
-
-        return permit_web_tools(wanted, self.enforcer.rules)
 
     @property
     def permission_mode(self) -> PermissionMode:

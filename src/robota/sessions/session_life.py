@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from robota.core.errors import RobotaError
     from robota.core.hooks import HookOutcome
-    from robota.core.provider import ChatRequest
+    from robota.core.provider import ChatRequest, NativeWebTools
     from robota.sessions.compaction.compaction_orchestrator import CompactionOrchestrator
     from robota.sessions.compaction.summarizer import SummaryModel
     from robota.sessions.session import Session
@@ -85,6 +85,16 @@ class SessionLife:
             provider.budget = budget
         else:
             agent.provider = BudgetedProvider(provider, self.usage, budget, on_notice=self.scribe.notice)
+
+    @property
+    def web_tools(self) -> NativeWebTools | None:
+        """The web tools of the model's service that are asked for: wanted, and restricted by no rule."""
+        wanted = self._session.options.native_web_tools
+        if wanted is None:
+            return None
+        from robota.sessions.permissions.hosted_tools import permit_web_tools  # noqa: PLC0415 - few want them
+
+        return permit_web_tools(wanted, self.enforcer.rules)
 
     async def begin(self) -> None:
         """Open the journal and, the first time, fire `SessionStart`."""

@@ -158,7 +158,7 @@ class SessionScribe:
     def describe_web_tools(self) -> JsonObject:
         session = self._session
         offered = get_provider_capabilities(session.agent.provider)
-        wanted = session.web_tools
+        wanted = session.life.web_tools
         return {
             "webSearch": {
                 "supported": offered.web_search.supported,

@@ -197,10 +197,10 @@ class SessionTurn:
         return await self.ask_agent(CONTINUE_AFTER_COMPACTION)
 
     async def ask_agent(self, prompt: Prompt) -> RunResult:
-        session = self.session
-        session.agent.native_web_tools = session.web_tools
+        agent = self.session.agent
+        agent.native_web_tools = self.life.web_tools
         self.in_agent = True
-        result = await session.agent.run(prompt)
+        result = await agent.run(prompt)
         self.in_agent = False
         return result
 
