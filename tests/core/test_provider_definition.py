@@ -145,3 +145,10 @@ async def test_a_definition_makes_probes_and_refreshes_by_its_own_functions() ->
     assert (await CLOUD.probe(ProviderConfig())).ok is False
     assert CLOUD.refresh is not None
     assert (await CLOUD.refresh(ProviderConfig())).entries == (ModelCatalogEntry(id="fresh"),)
+
+
+def test_a_literal_key_is_never_shown() -> None:
+    assert repr(ProviderConfig(model="m", api_key="sk-1")) == (
+        "ProviderConfig(model='m', api_key='***', base_url=None)"
+    )
+    assert "$ENV:CLOUD_KEY" in repr(ProviderConfig(api_key="$ENV:CLOUD_KEY"))

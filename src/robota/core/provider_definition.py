@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct, field
 
-from robota.core.env_ref import has_usable_secret_reference
+from robota.core.env_ref import has_usable_secret_reference, is_env_reference
 from robota.core.errors import ConfigurationError
 from robota.core.messages import Json
 from robota.core.provider import Provider
@@ -38,6 +38,10 @@ class ProviderConfig(Struct, frozen=True, kw_only=True):
     timeout: float | None = None
     options: Mapping[str, Json] = field(default_factory=dict)
     """The provider's own options; generic layers pass them through unread."""
+
+    def __repr__(self) -> str:
+        key = self.api_key if self.api_key is None or is_env_reference(self.api_key) else "***"
+        return f"ProviderConfig(model={self.model!r}, api_key={key!r}, base_url={self.base_url!r})"
 
 
 class ModelCatalogEntry(Struct, frozen=True, kw_only=True):
