@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from tests.providers.loopback import DONE, event, tool_delta
@@ -102,6 +103,9 @@ def test_the_usage_of_deepseek_and_moonshot_is_found() -> None:
     assert read(b"data: %s\n\n" % json.dumps(inside).encode(), DONE)[0] == TokenUsage(3)
 
 
+THOUGHT = {"type": "reasoning_content"}
+
+
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
 def test_thinking_streams_and_ends_as_one_block(field: str) -> None:
     chunks = read(
@@ -111,7 +115,7 @@ def test_thinking_streams_and_ends_as_one_block(field: str) -> None:
         ReasoningChunk("Hm"),
         ReasoningChunk("m."),
         TextChunk("Yes"),
-        ReasoningBlock("Hmm."),
+        ReasoningBlock("Hmm.", data=THOUGHT),
         StopChunk("end_turn", "stop"),
     ]
 
@@ -125,9 +129,45 @@ def test_content_may_be_a_list_of_parts() -> None:
     assert chunks == [
         ReasoningChunk("Hm"),
         TextChunk("Yes"),
-        ReasoningBlock("Hm"),
+        ReasoningBlock("Hm", data=THOUGHT),
         StopChunk("end_turn", "stop"),
     ]
+
+
+def test_details_of_thinking_are_joined_and_kept() -> None:
+    def detail(index: int, **fields: Any) -> dict[str, Any]:
+        return {"reasoning_details": [{"index": index, "format": "f", **fields}]}
+
+    chunks = read(
+        event({"reasoning": "Hm", **detail(0, type="reasoning.text", text="Hm", signature=None)}),
+        event({"reasoning": ".", **detail(0, type="reasoning.text", text=".", signature="s")}),
+        event(detail(1, type="reasoning.encrypted", data="ab", id="r1")),
+        event({"reasoning_details": ["odd"]}),
+        event({"content": "Yes"}, "stop"),
+        DONE,
+    )
+    details = [
+        {"index": 0, "format": "f", "type": "reasoning.text", "text": "Hm.", "signature": "s"},
+        {"index": 1, "format": "f", "type": "reasoning.encrypted", "data": "ab", "id": "r1"},
+    ]
+    block = ReasoningBlock("Hm.", data={"type": "reasoning_details", "details": details})
+    assert [chunk for chunk in chunks if isinstance(chunk, ReasoningBlock)] == [block]
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_an_error_in_a_choice_is_raised_after_the_text(stream: bool) -> None:
+    failed = {"index": 0, "finish_reason": "error", "error": {"code": 502, "message": "Upstream failed."}}
+    reader = ReplyReader(ChatContent(), Peer("test"))
+    if stream:
+        last = b"data: " + json.dumps({"choices": [{**failed, "delta": {"content": "lo"}}]}).encode()
+        chunks = [*reader.feed(event({"content": "Hel"})), *reader.feed(last + b"\n\n" + DONE)]
+    else:
+        reader.feed(json.dumps({"choices": [{**failed, "message": {"content": "Hello"}}]}).encode())
+        chunks = reader.end()
+    text = "".join(chunk.text for chunk in chunks if isinstance(chunk, TextChunk))
+    with pytest.raises(ProviderError, match=r"broke off its reply \(Upstream failed\); try again") as caught:
+        reader.finish()
+    assert (text, caught.value.status) == ("Hello", 502)
 
 
 def test_a_refusal_is_shown_and_named() -> None:
@@ -162,7 +202,7 @@ def test_a_plain_json_reply_is_read_too() -> None:
         ReasoningChunk("Hm"),
         ToolInputChunk(0, '{"a":1}', "", "add"),
         ToolInputChunk(1, '{"b":2}', "", "sub"),
-        ReasoningBlock("Hm"),
+        ReasoningBlock("Hm", data=THOUGHT),
         ToolCall("", "add", '{"a":1}'),
         ToolCall("", "sub", '{"b":2}'),
         TokenUsage(1, 2),

@@ -159,6 +159,38 @@ def test_past_thinking_is_sent_back_only_where_it_is_wanted() -> None:
     assert wire == [{"role": "assistant", "content": "Yes", "reasoning_content": "Hm."}]
 
 
+FOREIGN = (
+    ReasoningBlock("Hm.", "sig", {"type": "thinking"}),
+    ReasoningBlock("Hm.", "sig"),
+    ReasoningBlock("Hm.", data={"type": "reasoning", "id": "rs_1"}),
+    ReasoningBlock("Hm.", "sig", {"gemini": "thought"}),
+)
+
+
+def test_thinking_of_other_wires_is_not_sent_back() -> None:
+    dialect = ChatDialect(reasoning_field="reasoning_content", reasoning_details=True)
+    wire = encode_messages(AssistantMessage("Yes", reasoning=FOREIGN), dialect=dialect)
+    assert wire == [{"role": "assistant", "content": "Yes"}]
+
+
+def test_an_endpoint_that_insists_on_thinking_gets_a_placeholder() -> None:
+    dialect = ChatDialect(reasoning_field="reasoning_content", reasoning_placeholder="-")
+    ours = ReasoningBlock("Hm.", data={"type": "reasoning_content"})
+    wire = encode_messages(
+        AssistantMessage("Yes", reasoning=FOREIGN), AssistantMessage("No", reasoning=(ours,)), dialect=dialect
+    )
+    assert [message["reasoning_content"] for message in wire] == ["-", "Hm."]
+
+
+def test_details_of_thinking_go_back_where_they_are_wanted() -> None:
+    details = [{"type": "reasoning.encrypted", "data": "ab", "index": 0}]
+    block = ReasoningBlock("Hm.", data={"type": "reasoning_details", "details": details})
+    message = AssistantMessage("Yes", reasoning=(block,))
+    assert "reasoning_details" not in encode_messages(message)[0]
+    wire = encode_messages(message, dialect=ChatDialect(reasoning_details=True))
+    assert wire[0]["reasoning_details"] == details
+
+
 PARTS = (
     TextPart("Look:"),
     ImagePart("aW1n", "image/png"),

@@ -36,6 +36,8 @@ class OpenAICompatibleProvider(WireProvider):
         client: httpx2.AsyncClient | None = None,
         capabilities: Capabilities | None = None,
         reasoning_field: str | None = None,
+        reasoning_placeholder: str | None = None,
+        reasoning_details: bool = False,
         max_tokens_field: str = "max_tokens",
     ) -> None:
         if not base_url:
@@ -57,6 +59,8 @@ class OpenAICompatibleProvider(WireProvider):
             images=able.vision,
             files=able.files,
             reasoning_field=reasoning_field,
+            reasoning_placeholder=reasoning_placeholder,
+            reasoning_details=reasoning_details,
             max_tokens_field=max_tokens_field,
             output_schema=able.output_schema,
         )

@@ -5,9 +5,10 @@ Whole messages and deltas are read alike. What is certain only at the end is kep
 
 from __future__ import annotations
 
-from robota.core.messages import Json, JsonObject, ReasoningBlock, StopReason, TokenUsage
+from robota.core.messages import Json, JsonObject, StopReason, TokenUsage
 from robota.core.provider import Chunk, ReasoningChunk, StopChunk, TextChunk
 from robota.providers.chat.calls import CallAssembly
+from robota.providers.chat.thoughts import ThoughtAssembly
 from robota.providers.wire.content import ReplyContent, count_of
 
 _STOP_REASONS: dict[str, StopReason] = {
@@ -19,7 +20,6 @@ _STOP_REASONS: dict[str, StopReason] = {
     "function_call": "tool_use",
     "content_filter": "content_filter",
     "refusal": "refusal",
-    "error": "error",
 }
 
 
@@ -31,7 +31,7 @@ class ChatContent(ReplyContent):
     def __init__(self) -> None:
         super().__init__()
         self._calls = CallAssembly()
-        self._reasoning: list[str] = []
+        self._thoughts = ThoughtAssembly()
         self._refusal: list[str] = []
 
     def read(self, reply: JsonObject, raw: bytes | None, chunks: list[Chunk]) -> bytes | None:
@@ -59,6 +59,8 @@ class ChatContent(ReplyContent):
         reason = choice.get("finish_reason")
         if reason:
             self.finish_reason = str(reason)
+            if reason == "error":
+                self.error = choice.get("error") or "no reason given"
             self._read_usage(choice.get("usage"))  # where some servers put it
         return raw
 
@@ -82,8 +84,7 @@ class ChatContent(ReplyContent):
         detail = word or None
         if self._refusal:
             reason, detail = "refusal", "".join(self._refusal)
-        chunks: list[Chunk] = [ReasoningBlock("".join(self._reasoning))] if self._reasoning else []
-        chunks += calls
+        chunks: list[Chunk] = [*self._thoughts.block(), *calls]
         if self.usage is not None:
             chunks.append(self.usage)
         chunks.append(StopChunk(reason, detail))
@@ -94,6 +95,9 @@ class ChatContent(ReplyContent):
         if isinstance(delta.get("content"), list):
             self._read_parts(delta["content"], chunks)
         self._read_reasoning(delta.get("reasoning_content") or delta.get("reasoning"), chunks)
+        details = delta.get("reasoning_details")
+        if isinstance(details, list):
+            self._thoughts.add_details(details)
         refusal = delta.get("refusal")
         if refusal and isinstance(refusal, str):
             self._refusal.append(refusal)
@@ -130,7 +134,7 @@ class ChatContent(ReplyContent):
 
     def _read_reasoning(self, text: Json, chunks: list[Chunk]) -> None:
         if text and isinstance(text, str):
-            self._reasoning.append(text)
+            self._thoughts.add_text(text)
             chunks.append(ReasoningChunk(text))
 
     def _read_usage(self, usage: Json) -> None:

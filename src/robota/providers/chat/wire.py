@@ -27,6 +27,7 @@ from robota.core.messages import (
     UserMessage,
 )
 from robota.core.provider import ChatRequest, ModelSettings, ToolSchema
+from robota.providers.chat.thoughts import details_of, thinking_of
 from robota.providers.wire.conversation import ToolSets, encode_groups, read_arguments
 
 
@@ -37,6 +38,10 @@ class ChatDialect(Struct, frozen=True):
     files: bool = False
     reasoning_field: str | None = None
     """Where past thinking is sent back; `None` leaves it out, which most endpoints expect."""
+    reasoning_placeholder: str | None = None
+    """Stands there for answers without thinking of this wire, for endpoints that insist on some."""
+    reasoning_details: bool = False
+    """Whether the endpoint wants back the details of its thinking."""
     max_tokens_field: str = "max_tokens"
     output_schema: bool = False
 
@@ -120,10 +125,17 @@ class ChatEncoder:
                 }
                 for call in calls
             ]
-        thinking = "".join(block.text for block in message.reasoning)
-        if thinking and self._dialect.reasoning_field:
-            wire[self._dialect.reasoning_field] = thinking
+        self._add_thinking(message, wire)
         return wire
+
+    def _add_thinking(self, message: AssistantMessage, wire: JsonObject) -> None:
+        dialect = self._dialect
+        if dialect.reasoning_field:
+            thinking = thinking_of(message.reasoning) or dialect.reasoning_placeholder
+            if thinking:
+                wire[dialect.reasoning_field] = thinking
+        if dialect.reasoning_details and (details := details_of(message.reasoning)):
+            wire["reasoning_details"] = details
 
     def _encode_part(self, part: Part) -> JsonObject:
         if isinstance(part, TextPart):

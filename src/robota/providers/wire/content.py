@@ -40,6 +40,8 @@ class ReplyContent:
         """The service's own word for why it stopped; empty until it has said so."""
         self.done = False
         """The service said that this was all."""
+        self.error: Json = None
+        """Why the reply is worth nothing although it came to its end, if it says so."""
         self.announced = False
         self.usage: TokenUsage | None = None
 

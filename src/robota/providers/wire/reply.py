@@ -93,6 +93,8 @@ class ReplyReader:
                 provider=self._peer.provider,
                 request_id=self._peer.request_id,
             )
+        if self._content.error is not None:
+            raise self._describe(self._content.error)
         return self._content.close()
 
     # --- which kind of reply ---------------------------------------------------------------------------
