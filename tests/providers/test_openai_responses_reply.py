@@ -174,7 +174,7 @@ def test_thinking_streams_and_is_kept_with_the_item_it_led_to() -> None:
 def test_reasoning_that_could_not_be_sent_back_is_text_only(following: dict[str, Any] | None) -> None:
     items = [done(0, **thought("rs_1", "Hm.")), *([done(1, **following)] if following else [])]
     blocks = [chunk for chunk in read(*items, response()) if isinstance(chunk, ReasoningBlock)]
-    assert blocks == [ReasoningBlock("Hm.")]
+    assert blocks == [ReasoningBlock("Hm.", data={"type": "reasoning"})]
 
 
 def test_thinking_of_open_models_is_read_too() -> None:
@@ -182,7 +182,8 @@ def test_thinking_of_open_models_is_read_too() -> None:
     item = thought("rs_1", content=content, encrypted_content=None)
     streamed = event("response.reasoning_text.delta", output_index=0, delta="Hm.")
     for parts in ([streamed, done(0, **item)], [done(0, **item)]):
-        assert read(*parts, response())[:2] == [ReasoningChunk("Hm."), ReasoningBlock("Hm.")]
+        block = ReasoningBlock("Hm.", data={"type": "reasoning"})
+        assert read(*parts, response())[:2] == [ReasoningChunk("Hm."), block]
 
 
 def test_a_web_search_is_told_with_its_query_and_the_text_with_its_sources() -> None:
@@ -196,9 +197,26 @@ def test_a_web_search_is_told_with_its_query_and_the_text_with_its_sources() -> 
     ) == [
         ServerToolChunk("web_search", {"query": "turtles"}),
         TextChunk("Slow."),
-        MetadataChunk({"citations": [{"url": "https://a.org", "title": "A"}]}),
+        MetadataChunk(
+            {
+                "citations": [{"url": "https://a.org", "title": "A"}],
+                "serverTools": [
+                    {"name": "web_search", "input": {"query": "turtles"}, "id": "ws_1", "status": "completed",
+                     "sources": action["sources"]},
+                ],
+            }
+        ),
         StopChunk("end_turn", "completed"),
-    ]
+    ]  # fmt: skip
+
+
+def test_a_hosted_tool_without_an_action_is_told_with_what_its_item_says() -> None:
+    item = {"type": "web_extractor_call", "id": "we_1", "status": "completed"}
+    asked = {"goal": "prices", "urls": ["https://a.org"]}
+    chunks = read(done(0, **item, **asked, output="long"), response())
+    assert ServerToolChunk("web_extractor", asked) in chunks
+    told = {"name": "web_extractor", "input": asked, "id": "we_1", "status": "completed"}
+    assert MetadataChunk({"serverTools": [told]}) in chunks
 
 
 def test_the_phase_of_the_last_message_is_kept() -> None:

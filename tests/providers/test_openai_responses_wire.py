@@ -45,6 +45,10 @@ def items(*messages: Message, dialect: ItemDialect = SEES) -> list[dict[str, Any
     return wire
 
 
+def an_answer(text: str) -> dict[str, Any]:
+    return {"type": "message", "role": "assistant", "content": text}
+
+
 def a_call(call_id: str, name: str = "add", arguments: str = "{}") -> dict[str, Any]:
     return {"type": "function_call", "call_id": call_id, "name": name, "arguments": arguments}
 
@@ -99,6 +103,20 @@ def test_extra_fields_win_and_are_merged_into_objects() -> None:
     assert body["reasoning"] == {"effort": "xhigh", "summary": "auto"}
     assert (body["store"], body["service_tier"]) == (True, "flex")
     assert "include" not in body
+
+
+def test_a_service_that_overlooks_instructions_gets_the_system_prompt_as_an_item() -> None:
+    messages = SystemMessage("Be brief."), UserMessage("hi"), SystemMessage("Hurry."), UserMessage("go")
+    body = encode(ResponsesEncoder(ItemDialect(instructions=False)), messages=messages)
+    assert "instructions" not in body
+    assert [item["role"] for item in body["input"]] == ["system", "user", "system", "user"]
+
+
+def test_a_hosted_tool_that_reads_pages_goes_by_the_name_the_service_has_for_it() -> None:
+    both = NativeWebTools(web_search=True, web_fetch=True)
+    encoder = ResponsesEncoder(SEES, web_fetch_tool="web_extractor")
+    tools = encode(encoder, native_web_tools=both)["tools"]
+    assert [tool["type"] for tool in tools] == ["web_search", "web_extractor"]
 
 
 @pytest.mark.parametrize(
@@ -189,11 +207,11 @@ def test_a_tool_round_becomes_items() -> None:
     assert body["instructions"] == "Be brief.\n\nBe kind."
     assert body["input"] == [
         {"role": "user", "content": "1+2?"},
-        {"role": "assistant", "content": "Let me."},
+        an_answer("Let me."),
         a_call("c1", arguments='{"a":1}'),
         an_output("c1", "3"),
         {"role": "developer", "content": "Hurry."},
-        {"role": "assistant", "content": "Three."},
+        an_answer("Three."),
     ]
 
 
@@ -285,7 +303,7 @@ def test_reasoning_goes_back_to_where_it_was() -> None:
     ],
 )
 def test_thinking_that_this_api_cannot_read_stays_here(block: ReasoningBlock) -> None:
-    assert items(AssistantMessage("Yes.", reasoning=(block,))) == [{"role": "assistant", "content": "Yes."}]
+    assert items(AssistantMessage("Yes.", reasoning=(block,))) == [an_answer("Yes.")]
 
 
 def test_reasoning_that_led_to_nothing_stays_here() -> None:

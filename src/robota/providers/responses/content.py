@@ -27,6 +27,7 @@ from robota.providers.wire.errors import hide_secrets
 _INCOMPLETE: dict[str, StopReason] = {"max_output_tokens": "max_tokens", "content_filter": "content_filter"}
 _HOSTED = "_call"
 """How the types of items end that the service works on by itself."""
+_NOT_ASKED = ("type", "id", "status", "sources", "output", "action")
 
 
 class ResponseContent(ReplyContent):
@@ -120,7 +121,11 @@ class ResponseContent(ReplyContent):
         if self._refusal:
             reason, detail = "refusal", "".join(self._refusal)
         chunks: list[Chunk] = [*self._thoughts(), *calls]
-        facts: JsonObject = {"phase": self._phase(), "citations": self._sources()}
+        facts: JsonObject = {
+            "phase": self._phase(),
+            "citations": self._sources(),
+            "serverTools": self._hosted_calls(),
+        }
         facts = {name: value for name, value in facts.items() if value}
         if facts:
             chunks.append(MetadataChunk(facts))
@@ -183,10 +188,7 @@ class ResponseContent(ReplyContent):
         elif kind == "reasoning" and place not in self._told and _thinking(item):
             chunks.append(ReasoningChunk(_thinking(item)))
         elif kind.endswith(_HOSTED) and kind != "function_call":
-            action = item.get("action")
-            facts = action if isinstance(action, dict) else {}
-            facts = {name: value for name, value in facts.items() if name not in ("type", "sources")}
-            chunks.append(ServerToolChunk(kind.removesuffix(_HOSTED), facts))
+            chunks.append(ServerToolChunk(kind.removesuffix(_HOSTED), _hosted_input(item)))
 
     def _refuse(self, text: str, chunks: list[Chunk]) -> None:
         if text:
@@ -224,15 +226,27 @@ class ResponseContent(ReplyContent):
             if item.get("type") != "reasoning":
                 continue
             following = next((other for other in items[at + 1 :] if other.get("type") != "reasoning"), {})
-            data = None
+            data: JsonObject = {"type": "reasoning"}
             if item.get("encrypted_content") and following.get("type") in ("message", "function_call"):
                 kept = ("type", "id", "summary", "encrypted_content")
                 data = {name: item[name] for name in kept if name in item}
                 if following["type"] == "function_call":
                     data["before"] = text_of(following, "call_id")
-            if data or _thinking(item):
+            if "encrypted_content" in data or _thinking(item):
                 blocks.append(ReasoningBlock(_thinking(item), data=data))
         return blocks
+
+    def _hosted_calls(self) -> list[JsonObject]:
+        """Which tools the service has used by itself, what for, and where it looked."""
+        calls = []
+        for _, item in sorted(self._done.items()):
+            kind = text_of(item, "type")
+            if kind.endswith(_HOSTED) and kind != "function_call":
+                call = {"name": kind.removesuffix(_HOSTED), "input": _hosted_input(item)}
+                call |= {name: item[name] for name in ("id", "status") if item.get(name)}
+                sources = _parts(item.get("action") or item, "sources")
+                calls.append({**call, "sources": sources} if sources else call)
+        return calls
 
     def _phase(self) -> str:
         """What newer models call their message (commentary or final answer) and want to be told again."""
@@ -274,6 +288,13 @@ _READERS: dict[str, Callable[[ResponseContent, JsonObject, list[Chunk]], None]] 
     "response.completed": ResponseContent._read_end,
     "response.incomplete": ResponseContent._read_end,
 }
+
+
+def _hosted_input(item: JsonObject) -> JsonObject:
+    """What a hosted tool was asked: its action, or what its item says in place of one."""
+    action = item.get("action")
+    asked = action if isinstance(action, dict) else item
+    return {name: value for name, value in asked.items() if name not in _NOT_ASKED}
 
 
 def _thinking(item: JsonObject) -> str:

@@ -39,6 +39,8 @@ class ItemDialect(Struct, frozen=True):
 
     images: bool = True
     files: bool = True
+    instructions: bool = True
+    """Whether the system prompt travels beside the items; otherwise all system messages are items."""
 
 
 class ItemEncoder:
@@ -49,10 +51,7 @@ class ItemEncoder:
     def __init__(self, messages: Sequence[Message], dialect: ItemDialect) -> None:
         self._messages = messages
         self._dialect = dialect
-        self._leading = next(
-            (at for at, message in enumerate(messages) if not isinstance(message, SystemMessage)),
-            len(messages),
-        )
+        self._leading = _count_leading(messages) if dialect.instructions else 0
         self._at: int | None = None
         self._first_uses: dict[str, int] | None = None
 
@@ -90,7 +89,8 @@ class ItemEncoder:
             elif isinstance(message, UserMessage):
                 yield {"role": "user", "content": self._content(message)}
             elif at >= self._leading:
-                yield {"role": "developer", "content": message.content}
+                role = "developer" if self._dialect.instructions else "system"
+                yield {"role": role, "content": message.content}
 
     # --- what the model said ---------------------------------------------------------------------------
 
@@ -106,7 +106,8 @@ class ItemEncoder:
         if message.content:
             phase = message.metadata.get("phase")
             labels = {"phase": phase} if phase in PHASES else {}
-            yield {"role": "assistant", "content": message.content, **labels}
+            # the type can be left out of all items but this one, where some servers insist on it
+            yield {"type": "message", "role": "assistant", "content": message.content, **labels}
         for call, wire_id in zip(message.tool_calls, ids, strict=True):
             yield from (item for before, item in thoughts if before == call.id)
             yield _call(wire_id, call.name, call.arguments)
@@ -181,6 +182,11 @@ class ItemEncoder:
             return _text(f"[image ({part.mime_type or 'unknown type'}) left out: this model takes no images]")
         uri = part.uri if isinstance(part, ImageUriPart) else f"data:{part.mime_type};base64,{part.data}"
         return {"type": "input_image", "image_url": uri, "detail": "auto"}
+
+
+def _count_leading(messages: Sequence[Message]) -> int:
+    places = (at for at, message in enumerate(messages) if not isinstance(message, SystemMessage))
+    return next(places, len(messages))
 
 
 def _thought(block: ReasoningBlock) -> JsonObject | None:

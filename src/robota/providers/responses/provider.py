@@ -26,7 +26,11 @@ CAPABILITIES = Capabilities(
 
 
 class ResponsesProvider(WireProvider):
-    """A model behind a Responses endpoint. See `robota.providers.openai.OpenAIProvider`."""
+    """A model behind a Responses endpoint. See `robota.providers.openai.OpenAIProvider`.
+
+    Without `instructions` the system prompt is an item like the others, for services that overlook the field;
+    `web_fetch_tool` is the type of the hosted tool that reads pages, where there is one.
+    """
 
     def __init__(
         self,
@@ -36,10 +40,16 @@ class ResponsesProvider(WireProvider):
         capabilities: Capabilities | None = None,
         strict_tools: bool = False,
         reasoning_summary: str | None = None,
+        instructions: bool = True,
+        web_fetch_tool: str | None = None,
     ) -> None:
         able = CAPABILITIES if capabilities is None else capabilities
-        dialect = ItemDialect(images=able.vision, files=able.files)
-        encoder = ResponsesEncoder(dialect, strict_tools=strict_tools, reasoning_summary=reasoning_summary)
+        encoder = ResponsesEncoder(
+            ItemDialect(images=able.vision, files=able.files, instructions=instructions),
+            strict_tools=strict_tools,
+            reasoning_summary=reasoning_summary,
+            web_fetch_tool=web_fetch_tool,
+        )
         super().__init__(
             channel.provider,
             model,

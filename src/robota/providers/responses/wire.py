@@ -8,7 +8,7 @@ from __future__ import annotations
 from robota.core.errors import ConfigurationError
 from robota.core.jsontext import encode
 from robota.core.messages import Json, JsonObject
-from robota.core.provider import ChatRequest, ToolSchema
+from robota.core.provider import ChatRequest, NativeWebTools, ToolSchema
 from robota.providers.responses.items import ItemDialect, ItemEncoder
 from robota.providers.responses.schema import is_strict, make_strict
 from robota.providers.wire.conversation import ToolSets, encode_groups
@@ -23,12 +23,18 @@ _OWN_FIELDS = ("input", "messages")
 class ResponsesEncoder:
     """Turns requests into bodies. The JSON of a tool set is kept as long as the same tuple is used."""
 
-    __slots__ = ("_dialect", "_strict_tools", "_summary", "_tool_sets")
+    __slots__ = ("_dialect", "_strict_tools", "_summary", "_tool_sets", "_web_fetch_tool")
 
     def __init__(
-        self, dialect: ItemDialect, *, strict_tools: bool = False, reasoning_summary: str | None = None
+        self,
+        dialect: ItemDialect,
+        *,
+        strict_tools: bool = False,
+        reasoning_summary: str | None = None,
+        web_fetch_tool: str | None = None,
     ) -> None:
         self._dialect = dialect
+        self._web_fetch_tool = web_fetch_tool
         self._strict_tools = strict_tools
         self._summary = reasoning_summary
         self._tool_sets = ToolSets()
@@ -79,8 +85,9 @@ class ResponsesEncoder:
     def _encode_all_tools(self, request: ChatRequest) -> bytes:
         wire = self._tool_sets.find(request.tools, self._encode_tools)
         hosted: list[Json] = list(request.settings.extra.get("tools") or ())
-        if request.native_web_tools is not None and request.native_web_tools.web_search:
-            hosted.append({"type": "web_search"})
+        web = request.native_web_tools or NativeWebTools()
+        hosted += [{"type": "web_search"}] if web.web_search else []
+        hosted += [{"type": self._web_fetch_tool}] if web.web_fetch and self._web_fetch_tool else []
         return b",".join(filter(None, (wire, *map(encode, hosted))))
 
     def _encode_tools(self, tools: tuple[ToolSchema, ...]) -> bytes:
