@@ -187,7 +187,7 @@ def test_thinking_streams_and_is_then_given_out_signed() -> None:
     parts = [*thinking(0, "Hm.", "sig"), opened(1, **hidden), closed(1), *text(2, "Yes.")]
     assert read(start(), *parts, stop(), END) == [
         ReasoningChunk("Hm."),
-        ReasoningBlock("Hm.", "sig"),
+        ReasoningBlock("Hm.", "sig", {"type": "thinking"}),
         ReasoningBlock(data=hidden),
         TextChunk("Yes."),
         StopChunk("end_turn", "end_turn"),
@@ -200,7 +200,9 @@ def test_thinking_without_words_keeps_its_signature() -> None:
         delta(0, type="signature_delta", signature="s"),
         closed(0),
     ]
-    assert read(start(), *block, *text(1, "Yes."), stop(), END)[0] == ReasoningBlock("", "s")
+    assert read(start(), *block, *text(1, "Yes."), stop(), END)[0] == ReasoningBlock(
+        "", "s", {"type": "thinking"}
+    )
 
 
 CITATION = {"type": "web_search_result_location", "url": "https://x", "cited_text": "c"}
@@ -283,7 +285,7 @@ def test_a_plain_json_reply_is_read_like_a_stream() -> None:
     body = json.dumps(message).encode()
     assert read(body[:50], body[50:]) == [
         ReasoningChunk("Hm."),
-        ReasoningBlock("Hm.", "sig"),
+        ReasoningBlock("Hm.", "sig", {"type": "thinking"}),
         TextChunk("Yes."),
         ToolInputChunk(0, "", "a", "add"),
         ToolCall("a", "add", '{"a":1}'),

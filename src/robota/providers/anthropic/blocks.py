@@ -120,10 +120,11 @@ def _call_block(call: ToolCall, wire_id: str) -> JsonObject:
 
 def _thinking_block(thought: ReasoningBlock) -> JsonObject | None:
     """Thinking as the API signed it; thinking of other services and without a signature is left out."""
-    if isinstance(thought.data, dict):
-        return thought.data if thought.data.get("type") == "redacted_thinking" else None
-    if thought.signature is None or thought.data is not None:
-        return None
+    data: JsonObject = thought.data if isinstance(thought.data, dict) else {}
+    if data.get("type") == "redacted_thinking":
+        return data
+    if thought.signature is None or (thought.data is not None and data.get("type") != "thinking"):
+        return None  # without any data it is from an imported transcript
     return {"type": "thinking", "thinking": thought.text, "signature": thought.signature}
 
 

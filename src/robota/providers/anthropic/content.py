@@ -190,7 +190,7 @@ class BlockContent(ReplyContent):
             return
         block.whole = True
         if block.kind == "thinking":
-            chunks.append(ReasoningBlock(block.text, block.signature or None))
+            chunks.append(ReasoningBlock(block.text, block.signature or None, {"type": "thinking"}))
         elif block.kind == "redacted_thinking":
             chunks.append(ReasoningBlock(data=block.data))
         elif block.kind == "server_tool_use":
