@@ -18,9 +18,9 @@ _MODULES = {
     "robota.core.conversation": "ConversationStore",
     "robota.core.events": (
         "AssistantMessageCommitted Compacted CompactionMarked ContextLoaded ContextUpdated Event "
-        "HistoryMutation HookExecuted Noticed OwnerPathSegment PermissionDecided PreRun PromptQueued "
-        "ProviderNativeRawPayload ProviderRequest ProviderResponseNormalized ProviderResponseRaw "
-        "ProviderRetried ProviderStreamRawDelta ReasoningDelta ReplayEvent RunCompleted RunFailed "
+        "HistoryMutation HookExecuted ModelChanged Noticed OwnerPathSegment PermissionDecided PreRun "
+        "PromptQueued ProviderNativeRawPayload ProviderRequest ProviderResponseNormalized "
+        "ProviderResponseRaw ProviderRetried ProviderStreamRawDelta ReasoningDelta ReplayEvent RunCompleted RunFailed "
         "RunInterrupted RunStarted ServerToolUsed SessionInit SessionShutdown SubagentEvent TextDelta "
         "ThinkingChanged ToolBatchStarted ToolEnded ToolExecutionRequest ToolExecutionResult "
         "ToolInputDelta ToolMessageCommitted ToolProgressed ToolStarted TurnEvent UserAnswered "

@@ -44,6 +44,7 @@ from robota.core.events import ContextUpdated as ContextUpdated
 from robota.core.events import Event as Event
 from robota.core.events import HistoryMutation as HistoryMutation
 from robota.core.events import HookExecuted as HookExecuted
+from robota.core.events import ModelChanged as ModelChanged
 from robota.core.events import Noticed as Noticed
 from robota.core.events import OwnerPathSegment as OwnerPathSegment
 from robota.core.events import PermissionDecided as PermissionDecided

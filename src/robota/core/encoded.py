@@ -73,6 +73,11 @@ class EncodedHistory:
         self._starts = starts
         self._epoch += 1
 
+    def forget(self) -> None:
+        """Let go of what is kept for a dialect that nobody will ask for soon."""
+        self._key = None
+        self._fragments.clear()
+
     def fragments(
         self, dialect: Hashable, length: int, encode: EncodeGroup, *, fresh: int = 0
     ) -> list[bytes]:

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 DEFAULT_CAPACITY_HINT = "Start a new conversation, compact this one, or choose a model with a larger window."
 
 
-class Engine(Struct, frozen=True, kw_only=True):
-    """An agent as its loop sees it, taken when a run starts: a new model or tool counts from the next run."""
+class Engine(Struct, kw_only=True):
+    """An agent as its loop sees it, taken when a run starts. What is changed later counts from the next run;
+    only the model may be exchanged in between, all at once, with `use`."""
 
     provider: Provider
     model: str
@@ -50,6 +51,15 @@ class Engine(Struct, frozen=True, kw_only=True):
     files: FileVersions
     deps: Any
     ask: Ask | None
+
+    def use(
+        self, provider: Provider, model: str, *, context_window: int, native_web_tools: NativeWebTools | None
+    ) -> None:
+        """Ask another model from the next request on; the one that is under way is not touched."""
+        self.provider = provider
+        self.model = model
+        self.context_window = context_window
+        self.native_web_tools = native_web_tools
 
 
 class RunControl:

@@ -168,6 +168,16 @@ class Compacted(TurnEvent, frozen=True, kw_only=True, tag="context_compact"):
     after: Json
 
 
+class ModelChanged(TurnEvent, frozen=True, kw_only=True, tag="model_change"):
+    """Another model answers from the next request on."""
+
+    provider: str
+    model: str
+    context_window: int
+    notes: Sequence[str] = ()
+    """What of the conversation it gets in another form or not at all, in sentences."""
+
+
 class PromptQueued(TurnEvent, frozen=True, tag="prompt_queued"):
     prompt: str
 
@@ -329,7 +339,7 @@ class CompactionMarked(ReplayEvent, frozen=True, kw_only=True, tag="compaction_m
 AnyTurnEvent: TypeAlias = (
     RunStarted | TextDelta | ReasoningDelta | ToolInputDelta | ThinkingChanged | ServerToolUsed
     | ProviderRetried | ToolStarted | ToolProgressed | ToolEnded | ContextUpdated | Compacted
-    | PromptQueued | Noticed | RunFailed | RunInterrupted | RunCompleted | SubagentEvent
+    | ModelChanged | PromptQueued | Noticed | RunFailed | RunInterrupted | RunCompleted | SubagentEvent
 )  # fmt: skip
 AnyReplayEvent: TypeAlias = (
     SessionInit | PreRun | ProviderRequest | ProviderNativeRawPayload | ProviderStreamRawDelta

@@ -99,11 +99,11 @@ class Loop:
         state: MessageState = "interrupted"
         engine.conversation.begin_assistant()
         try:
-            self.log_request(call.request)
+            self.log_request(call)
             await call.read()
             state = "complete"
         except Exception as error:  # noqa: BLE001 - a provider is foreign code; its failure is the run's result
-            call.reply.error, state = wrap_provider_error(error, engine.provider.name), "complete"
+            call.reply.error, state = wrap_provider_error(error, call.provider.name), "complete"
         finally:
             call.commit(state, final=instruction is not None)
             self.account(call.reply)
@@ -194,10 +194,11 @@ class Loop:
         await plugins.tell("on_error", call.reply.error)
         return True
 
-    def log_request(self, request: ChatRequest) -> None:
+    def log_request(self, call: ModelCall) -> None:
+        request = call.request
         self.recorder.log(
             ProviderRequest,
-            provider=self.engine.provider.name,
+            provider=call.provider.name,
             model=request.model,
             messages=request.messages,
             tools=request.tools,

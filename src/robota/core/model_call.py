@@ -52,12 +52,14 @@ STOP_REASONS = frozenset(get_args(StopReason))
 class ModelCall:
     """Reads one reply into the conversation's pending answer; `commit` makes it a message."""
 
-    __slots__ = ("control", "engine", "recorder", "reply", "request")
+    __slots__ = ("control", "engine", "provider", "recorder", "reply", "request")
 
     def __init__(self, recorder: Recorder, control: RunControl, request: ChatRequest) -> None:
         self.recorder = recorder
         self.engine: Engine = recorder.engine
         self.control = control
+        self.provider = self.engine.provider
+        """Belongs to the request: the engine may get another one while this call is under way."""
         self.request = request
         self.reply = Reply()
 
@@ -68,7 +70,7 @@ class ModelCall:
         except asyncio.CancelledError as error:
             if self.control.is_cancelled():
                 raise
-            name = self.engine.provider.name
+            name = self.provider.name
             raise ProviderError(f"Provider {name!r} was cancelled from within.", provider=name) from error
 
     async def read_in_time(self, seconds: float | None) -> None:
@@ -84,7 +86,7 @@ class ModelCall:
             finally:
                 timer.cancel()
         if scope.cancelled_caught:
-            name = self.engine.provider.name
+            name = self.provider.name
             raise ProviderError(
                 f"Provider call idle timeout after {seconds:g}s: {name} sent nothing. "
                 "Try again, or raise the idle timeout.",
@@ -98,7 +100,7 @@ class ModelCall:
         watched = engine.plugins.has("on_stream_chunk")
         raw_deltas = engine.events.wants(ProviderStreamRawDelta)
         run, number = self.recorder.execution_id, self.recorder.round
-        async with aclosing(open_stream(engine.provider, self.request)) as chunks:
+        async with aclosing(open_stream(self.provider, self.request)) as chunks:
             async for chunk in chunks:
                 # Written out, not delegated: this branch runs once per delta and is what a stream costs.
                 if type(chunk) is TextChunk and type(chunk.text) is str:
@@ -120,17 +122,17 @@ class ModelCall:
         """Everything in a stream that is not text."""
         take = _TAKE.get(type(chunk))
         if take is None:
-            raise refuse_chunk(chunk, self.engine.provider.name)
+            raise refuse_chunk(chunk, self.provider.name)
         take(self, chunk)
 
     def take_call(self, call: ToolCall) -> None:
-        taken = self.reply.add_call(call, self.engine.provider.name, self.recorder.spare_call_id)
+        taken = self.reply.add_call(call, self.provider.name, self.recorder.spare_call_id)
         if taken is not None:
             self.engine.conversation.append_tool_call(taken)
 
     def take_input(self, chunk: ToolInputChunk) -> None:
         if not isinstance(chunk.delta, str):
-            raise refuse_chunk(chunk, self.engine.provider.name)
+            raise refuse_chunk(chunk, self.provider.name)
         self.recorder.tell(
             ToolInputDelta,
             index=chunk.index,
@@ -142,7 +144,7 @@ class ModelCall:
 
     def take_thought(self, chunk: ReasoningChunk) -> None:
         if not isinstance(chunk.text, str):
-            raise refuse_chunk(chunk, self.engine.provider.name)
+            raise refuse_chunk(chunk, self.provider.name)
         self.recorder.tell(ReasoningDelta, text=chunk.text, round=self.recorder.round)
 
     def take_reasoning(self, block: ReasoningBlock) -> None:
@@ -151,7 +153,7 @@ class ModelCall:
 
     def take_usage(self, usage: TokenUsage) -> None:
         if not all(isinstance(count, int) for count in astuple(usage)):
-            raise refuse_chunk(usage, self.engine.provider.name)
+            raise refuse_chunk(usage, self.provider.name)
         self.reply.usage = usage
 
     def take_stop(self, chunk: StopChunk) -> None:
@@ -168,7 +170,7 @@ class ModelCall:
         try:
             encode(value)
         except (TypeError, ValueError, RecursionError) as error:
-            raise refuse_chunk(chunk, self.engine.provider.name) from error
+            raise refuse_chunk(chunk, self.provider.name) from error
 
     def take_native(self, chunk: NativePayload) -> None:
         reply = self.reply
@@ -176,7 +178,7 @@ class ModelCall:
         reply.native = max(reply.native, sequence)
         self.recorder.log(
             ProviderNativeRawPayload,
-            provider=self.engine.provider.name,
+            provider=self.provider.name,
             api_surface=chunk.api_surface,
             payload_kind=chunk.kind,
             payload=chunk.payload,

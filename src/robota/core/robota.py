@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -55,6 +55,8 @@ class AgentConfig(Struct, frozen=True, kw_only=True):
     native_web_tools: NativeWebTools | None = None
     run_tool: RunTool = invoke_tool
     """Carries a prepared call out; a session puts permissions and hooks here."""
+    admit: Callable[[Provider], Provider] | None = None
+    """What a provider becomes before a run may ask it; a session puts its budget here."""
     ask: Ask | None = None
     ports: Ports = REAL_WORLD
 
@@ -76,7 +78,7 @@ class Robota:
 
     __slots__ = (
         "__weakref__", "_chain", "_config", "_control", "_conversation_id", "_files", "_max_rounds",
-        "_noticed", "_schemas", "_system_message", "_tools", "conversation", "events", "model",
+        "_noticed", "_schemas", "_system_message", "_tools", "conversation", "engine", "events", "model",
         "native_web_tools", "plugins", "provider", "settings", "streaming",
     )  # fmt: skip
 
@@ -121,6 +123,8 @@ class Robota:
         self._conversation_id = ""
         self._files: FileVersions | None = None
         self._noticed = ""
+        self.engine: Engine | None = None
+        """What the run under way works with."""
         self.streaming = False
         """Whether a run is followed through `stream`."""
         self.tools = tools
@@ -201,8 +205,9 @@ class Robota:
         assert_native_web_tools_available(self.provider, self.native_web_tools)
         scope = CancelScope()
         control = RunControl(scope)
-        turn = Turn(self._engine(settings or self.settings), control, limit, wanted)
-        self._control = control
+        engine = self._engine(settings or self.settings)
+        turn = Turn(engine, control, limit, wanted)
+        self._control, self.engine = control, engine
         try:
             try:
                 with scope:
@@ -213,7 +218,7 @@ class Robota:
                 turn.settle()
             await turn.tell_plugins()
         finally:
-            self._control = None
+            self._control = self.engine = None
             control.end()
         return turn.result()
 
@@ -293,7 +298,8 @@ class Robota:
         idle = config.idle_timeout
         window = config.context_window or get_model_context_window(self.model)
         return Engine(
-            provider=self.provider, model=self.model, tools=self._tools, schemas=self._schemas,
+            provider=self.provider if config.admit is None else config.admit(self.provider),
+            model=self.model, tools=self._tools, schemas=self._schemas,
             conversation=self.conversation, events=self.events, plugins=self._chain, ports=config.ports,
             settings=settings, run_tool=config.run_tool, native_web_tools=self.native_web_tools,
             context_window=window, capacity_hint=config.capacity_hint,
