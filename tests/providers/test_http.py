@@ -98,6 +98,42 @@ async def test_after_closing_another_request_opens_a_new_connection() -> None:
         assert server.connections == 2
 
 
+class Forgetful:
+    """Answers the first `answers` requests of a connection and hangs up when the next one comes."""
+
+    def __init__(self, answers: int) -> None:
+        self.answers = answers
+        self.requests = 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for number in range(self.answers + 1):
+            head = await reader.readuntil(b"\r\n\r\n")
+            await reader.readexactly(int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0]))
+            self.requests += 1
+            if number < self.answers:
+                writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+        writer.close()
+
+
+async def test_a_kept_connection_that_the_server_just_closed_is_replaced() -> None:
+    forgetful = Forgetful(answers=1)
+    async with await asyncio.start_server(forgetful.serve, "127.0.0.1", 0) as server:
+        acme = channel(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
+        assert [await exchange(acme), await exchange(acme)] == [b"ok", b"ok"]
+        await acme.aclose()
+    assert forgetful.requests == 3
+
+
+async def test_a_first_request_is_never_sent_twice() -> None:
+    forgetful = Forgetful(answers=0)
+    async with await asyncio.start_server(forgetful.serve, "127.0.0.1", 0) as server:
+        acme = channel(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
+        with pytest.raises(NetworkError):
+            await exchange(acme)
+        await acme.aclose()
+    assert forgetful.requests == 1
+
+
 async def test_connections_of_a_loop_in_another_thread_are_closed_too() -> None:
     async with Loopback(Reply([b"ok"])) as server:
         acme = channel(server.url)
@@ -258,6 +294,12 @@ async def test_a_service_that_wants_a_key_says_so_when_none_was_given() -> None:
         (b'{"detail":"from a framework"}', "from a framework"),
         (b'{"object":"error","message":"flat"}', "flat"),
         (b'[{"error":{"message":"in a list"}}]', "in a list"),
+        (
+            b'{"error":{"message":"Provider returned error","metadata":'
+            b'{"raw":"{\\"error\\":{\\"message\\":\\"no tools.\\"}}","provider_name":"Acme"}}}',
+            "Provider returned error: no tools (from Acme)",
+        ),
+        (b'{"error":{"message":"Failed","metadata":{"raw":"busy"}}}', "Failed: busy"),
         (b"just words", "just words"),
         (b"\xff\xfe", "��"),
     ],

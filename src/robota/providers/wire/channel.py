@@ -11,7 +11,7 @@ import functools
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from robota._version import __version__
 from robota.core.errors import ConfigurationError, NetworkError, RobotaError
@@ -91,6 +91,8 @@ class HttpChannel:
         self._given_client = client
         self._targets: dict[str, httpx2.URL] = {}
         self._clients: WeakKeyDictionary[AbstractEventLoop, httpx2.AsyncClient] = WeakKeyDictionary()
+        self._known: WeakSet[httpx2.AsyncClient] = WeakSet()
+        """Clients that have had an answer, and so may have a connection that is used again."""
         self._extensions = {"timeout": {**_TIMEOUT, "read": silence}}
 
     async def open(self, body: bytes, *, model: str = "") -> HttpReply:
@@ -103,9 +105,16 @@ class HttpChannel:
 
         client = self._given_client or self._client()
         try:
-            response = await client.send(self._request(body, model), stream=True, follow_redirects=False)
+            try:
+                response = await client.send(self._request(body, model), stream=True, follow_redirects=False)
+            except httpx2.TransportError as error:
+                if client not in self._known or not _hung_up(error):
+                    raise
+                # The server closed a kept connection just as it was to be used again.
+                response = await client.send(self._request(body, model), stream=True, follow_redirects=False)
         except httpx2.HTTPError as error:
             raise self.translate(error) from error
+        self._known.add(client)
         if response.is_success:
             return response
         raise await self._refusal(response, model)
@@ -201,6 +210,15 @@ def iterate_body(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
     if read_before or "content-encoding" in response.headers:
         return response.aiter_bytes()
     return response.aiter_raw()
+
+
+def _hung_up(error: httpx2.TransportError) -> bool:
+    """Whether the connection ended before the first byte of an answer."""
+    import httpx2  # noqa: PLC0415 - it raised the error, so it is loaded
+
+    if isinstance(error, httpx2.RemoteProtocolError):
+        return "without sending a response" in str(error)
+    return isinstance(error, httpx2.ReadError | httpx2.WriteError)
 
 
 def endpoint(base_url: str, path: str, *, version: str = "") -> str:
