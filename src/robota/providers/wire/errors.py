@@ -184,7 +184,19 @@ def _read_error(error: Json) -> tuple[str, tuple[str, ...]]:
         return (_one_line(error) if isinstance(error, str) else ""), ()
     message = error.get("message") or error.get("detail") or ""
     words = tuple(str(error[key]) for key in ("code", "type", "status") if error.get(key))
-    return _one_line(message if isinstance(message, str) else str(message)), words
+    said = _one_line(message if isinstance(message, str) else str(message))
+    behind = _read_wrapped(error.get("metadata"))
+    return (_one_line(f"{said}: {behind}") if behind else said), words
+
+
+def _read_wrapped(metadata: Json) -> str:
+    """What the service behind a gateway said, which the gateway's own words do not tell."""
+    raw = metadata.get("raw") if isinstance(metadata, dict) else None
+    if not raw:
+        return ""
+    said, _ = _read_error_body(raw.encode()) if isinstance(raw, str) else _read_error(raw)
+    service = metadata.get("provider_name")
+    return f"{said} (from {service})" if said and isinstance(service, str) and service else said
 
 
 def _one_line(text: str) -> str:
