@@ -58,13 +58,19 @@ class Journal:
         """Append a record whose fields hold nothing secret: they were looked at, or are our own."""
         return self._append(event, frame, encode_fields(fields))
 
+    def hold_clean(self, event: str, frame: bytes, fields: Mapping[str, Json]) -> None:
+        """Append such a record with the next one: see `JournalFile.hold`."""
+        self.file.hold(self._body(event, frame, encode_fields(fields)))
+
     def _append(self, event: str, frame: bytes, encoded: bytes | None) -> int:
-        body = b'"event":"%s"%s' % (event.encode(), frame)
+        return self.file.append(self._body(event, frame, encoded))
+
+    def _body(self, event: str, frame: bytes, encoded: bytes | None) -> bytes:
         if encoded is None:
-            return self.file.append(body + b"}")
+            return b'"event":"%s"%s}' % (event.encode(), frame)
         if len(encoded) > INLINE_LIMIT and not self.keep_inline:
             encoded = self.put_large_aside(encoded)
-        return self.file.append(b"%s,%s" % (body, encoded[1:]))
+        return b'"event":"%s"%s,%s' % (event.encode(), frame, encoded[1:])
 
     def put_large_aside(self, encoded: bytes) -> bytes:
         """The same object, its large members by reference."""

@@ -25,7 +25,7 @@ class JournalFile:
     """The one writer of `{id}.jsonl`. Nothing is touched before `open` or the first `append`."""
 
     __slots__ = (
-        "_file", "_files", "_frame", "_keep", "_kept", "_path", "_session_id", "_stamp", "_told",
+        "_file", "_files", "_frame", "_held", "_keep", "_kept", "_path", "_session_id", "_stamp", "_told",
         "bytes_written", "on_trouble", "seq", "synced_seq", "trouble",
     )  # fmt: skip
 
@@ -48,6 +48,8 @@ class JournalFile:
         self._file: LineFile | None = None
         self._kept: list[tuple[bytes, bytes]] = []
         """Time and body of the records that the disk refused."""
+        self._held: list[bytes] = []
+        """Bodies of records that go with the next one."""
         self._told: tuple[str, ...] = ()
         self.on_trouble: Callable[[str], None] | None = None
         """Called with a sentence for each new kind of trouble, and with "" when it is over."""
@@ -88,6 +90,8 @@ class JournalFile:
         file = self._file
         if file is None or self._kept:
             return self._append_slowly(body)
+        if self._held:
+            return self._append_together(file, [*self._take_held(), body])
         self.seq = seq = (
             self.seq + 1
         )  # before the write: an exception of a signal must not let it be used twice
@@ -100,11 +104,29 @@ class JournalFile:
         self.bytes_written += len(line)
         return seq
 
+    def hold(self, body: bytes) -> None:
+        """Append a record with the next one, or at `release`: for what nobody is told before."""
+        if self._file is None or self._kept:
+            self._append_slowly(body)
+        else:
+            self._held.append(body)
+
+    def release(self) -> None:
+        """Append what was held."""
+        if self._held:
+            held = self._take_held()
+            if self._file is not None and not self._kept:
+                self._append_together(self._file, held)
+            else:
+                for body in held:
+                    self._append_slowly(body)
+
     def sync(self, *, look: bool = True) -> bool:
         """Whether everything appended so far is on the disk for good when this returns.
 
         `look` whether the file was removed meanwhile: once per prompt is enough.
         """
+        self.release()
         if self._kept and not self._flush():
             return False
         if self._file is None or not self._file.is_open or self.synced_seq == self.seq:
@@ -124,6 +146,24 @@ class JournalFile:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+    def _take_held(self) -> list[bytes]:
+        held, self._held = self._held, []
+        return held
+
+    def _append_together(self, file: LineFile, bodies: list[bytes]) -> int:
+        first, stamp = self.seq + 1, self._stamp.now()
+        self.seq += len(bodies)
+        lines = b"".join([self._build(first + at, stamp, body) for at, body in enumerate(bodies)])
+        try:
+            file.write(lines)
+        except OSError:
+            self.seq = first - 1
+            for body in bodies:
+                self._append_slowly(body)
+            return self.seq
+        self.bytes_written += len(lines)
+        return self.seq
 
     def _append_slowly(self, body: bytes) -> int:
         if self._file is not None and not self._file.is_open:  # we are a forked child

@@ -178,9 +178,6 @@ class FileSessionLogger:
 
     def take_request(self, event: ProviderRequest) -> None:
         self.end_run()
-        if self._effects and self._durable:
-            self._effects = False
-            self.journal.file.sync(look=False)
         self.stream.begin_reply(self._run)
         view, extra = event.messages, None
         if not isinstance(view, MessageView):  # a last word that belongs to this request alone
@@ -199,9 +196,14 @@ class FileSessionLogger:
         }
         if extra is None:
             self._tools = event.tools
-        given = extra is not None or not same or event.options is not None
-        write = self.journal.write if given else self.journal.write_clean
-        write("provider_request", self.frame(event.round), fields)
+        if extra is not None or not same or event.options is not None:
+            self.journal.write("provider_request", self.frame(event.round), fields)
+        else:
+            self.journal.hold_clean("provider_request", self.frame(event.round), fields)
+            self.stream.start_moment()
+        if self._effects and self._durable:
+            self._effects = False
+            self.journal.file.sync(look=False)
 
     def take_response(self, event: ProviderResponseRaw) -> None:
         if event.kept:
@@ -234,6 +236,11 @@ class FileSessionLogger:
         known = self.calls.shorten(message)
         if known is None:
             self.write_message("message", frame, message, message)
+        elif known[1].keys() <= OWN_FIELDS:  # what it says is in the journal: it can wait for the request
+            self._history_crc = crc32(message.id.encode(), self._history_crc)
+            frame += b',"result":%d' % known[0]
+            self.journal.hold_clean("message", frame, {"message": known[1]})
+            self.stream.start_moment()
         else:
             self.write_message("message", frame + b',"result":%d' % known[0], message, known[1])
 
@@ -245,9 +252,7 @@ class FileSessionLogger:
         write(record, frame, {"message": written, **more})
 
     def is_clean(self, written: Message | JsonObject) -> bool:
-        """Whether a message is known to be without secrets, by what its stream or its result has shown."""
-        if isinstance(written, dict):
-            return written.keys() <= OWN_FIELDS
+        """Whether a message is known to be without secrets, by what its stream has shown."""
         if not isinstance(written, AssistantMessage) or not self.stream.has_shown(written):
             return False
         if not written.metadata.keys() <= ORDINARY_METADATA:

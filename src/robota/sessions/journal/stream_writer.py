@@ -94,6 +94,7 @@ class StreamWriter:
         if loop is None:  # outside any loop nothing would ever end the moment
             self._write(final=True)
             self._also()
+            self._journal.file.release()
         else:
             self._timer = loop.call_later(RUN_SECONDS, self._on_time)
 
@@ -101,6 +102,7 @@ class StreamWriter:
         self._timer = None
         self._write(final=False)
         self._also()
+        self._journal.file.release()
 
     def _write(self, *, final: bool) -> None:
         self._size = 0

@@ -51,6 +51,12 @@ class MemoryJournalFile:
             self._on_record(part.event)
         return self.seq
 
+    def hold(self, body: bytes) -> None:
+        self.append(body)
+
+    def release(self) -> None:
+        """Nothing is held here."""
+
     def sync(self, *, look: bool = True) -> bool:
         return True
 
