@@ -133,14 +133,20 @@ class ModelCall:
     def take_input(self, chunk: ToolInputChunk) -> None:
         if not isinstance(chunk.delta, str):
             raise refuse_chunk(chunk, self.provider.name)
-        self.recorder.tell(
-            ToolInputDelta,
-            index=chunk.index,
-            tool_call_id=chunk.id,
-            tool_name=chunk.name,
-            delta=chunk.delta,
-            round=self.recorder.round,
-        )
+        events, recorder = self.engine.events, self.recorder
+        seq = events.next_seq()
+        if events.wants(ToolInputDelta):
+            events.emit(
+                ToolInputDelta(
+                    index=chunk.index,
+                    tool_call_id=chunk.id,
+                    tool_name=chunk.name,
+                    delta=chunk.delta,
+                    round=recorder.round,
+                    execution_id=recorder.execution_id,
+                    seq=seq,
+                )
+            )
 
     def take_thought(self, chunk: ReasoningChunk) -> None:
         if not isinstance(chunk.text, str):
@@ -176,14 +182,23 @@ class ModelCall:
         reply = self.reply
         sequence = reply.native + 1 if chunk.sequence is None else chunk.sequence
         reply.native = max(reply.native, sequence)
-        self.recorder.log(
-            ProviderNativeRawPayload,
-            provider=self.provider.name,
-            api_surface=chunk.api_surface,
-            payload_kind=chunk.kind,
-            payload=chunk.payload,
-            metadata=chunk.metadata,
-            sequence=sequence,
+        events, recorder = self.engine.events, self.recorder
+        if not events.wants(ProviderNativeRawPayload):
+            return
+        # Not through the recorder: it comes with every event of a stream.
+        events.emit(
+            ProviderNativeRawPayload(
+                provider=self.provider.name,
+                api_surface=chunk.api_surface,
+                payload_kind=chunk.kind,
+                payload=chunk.payload,
+                metadata=chunk.metadata,
+                sequence=sequence,
+                execution_id=recorder.execution_id,
+                seq=events.seq,
+                conversation_id=self.engine.conversation_id,
+                round=recorder.round,
+            )
         )
 
     def take_server_tool(self, chunk: ServerToolChunk) -> None:

@@ -17,9 +17,17 @@ from robota.core.permissions.explain import (
     explain_mode,
     explain_problem,
 )
-from robota.core.permissions.modes import CLASS_POLICY, PermissionDecision, classify_tool, decide_by_mode
+from robota.core.permissions.modes import (
+    CLASS_POLICY,
+    PermissionDecision,
+    PermissionMode,
+    classify_tool,
+    decide_by_mode,
+)
 from robota.core.permissions.paths import make_place
 from robota.core.permissions.rules import RuleSet, load_rules
+
+_MODES: dict[str, PermissionMode] = {mode: mode for mode in CLASS_POLICY}
 
 
 def explain_permission(
@@ -108,7 +116,7 @@ def make_call(
     tool_class: str | None,
 ) -> Call | None:
     """The call to judge; None when the mode is not known."""
-    known_mode = next((each for each in CLASS_POLICY if each == mode), None)
+    known_mode = _MODES.get(mode)
     if known_mode is None:
         return None
     return Call(
@@ -159,8 +167,9 @@ def open_subject(call: Call) -> Subject:
 def _is_about_files(call: Call) -> bool:
     if call.tool in WRITING_TOOLS or call.tool in SEARCHING_TOOLS or call.tool in ("Read", "NotebookRead"):
         return True
-    named = any(call.arguments.get(name) is not None for name in PATH_ARGUMENTS)
-    return named and call.tool_class in ("inspect", "modify")
+    if call.tool_class not in ("inspect", "modify"):
+        return False
+    return any(call.arguments.get(name) is not None for name in PATH_ARGUMENTS)
 
 
 def _apply(

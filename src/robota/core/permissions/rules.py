@@ -148,6 +148,9 @@ def _check_domain(host: str) -> str | None:
     return None if port == "*" or port.isdecimal() else "the port of the host is not a number"
 
 
+_NO_RULES = RuleSet()
+
+
 def check_rules(rules: object, *, kind: RuleKind = "deny") -> tuple[RuleProblem, ...]:
     """What is wrong with a list of rules, each with its position and text, for those who load them."""
     return load_rules(rules, kind).problems
@@ -155,6 +158,8 @@ def check_rules(rules: object, *, kind: RuleKind = "deny") -> tuple[RuleProblem,
 
 def load_rules(rules: object, kind: RuleKind) -> RuleSet:
     """Every usable rule, and every problem with the others."""
+    if rules == ():
+        return _NO_RULES
     if type(rules) is tuple and set(map(type, rules)) <= {str}:
         return _parse_all(rules, kind)
     if rules is None:

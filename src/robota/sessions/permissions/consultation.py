@@ -33,6 +33,14 @@ async def consult(who: str, function: Callable[..., object], *args: object, **na
         return _log(who, error)
 
 
+def attempt(who: str, function: Callable[..., object], *args: object) -> object:
+    """The same for functions that are not asynchronous, which no cancellation can reach."""
+    try:
+        return function(*args)
+    except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001 - as above
+        return _log(who, error)
+
+
 def _log(who: str, error: BaseException) -> Fault:
     import logging  # noqa: PLC0415 - only when something is wrong
 

@@ -109,8 +109,9 @@ class RuleJudge:
 
 
 def _as_arguments(call: PreparedCall, terms: Terms) -> dict[str, Any]:
-    declared = None if call.tool is None else tool_class(call.tool)
-    return {**msgspec.structs.asdict(terms), "tool_class": declared}
+    arguments = msgspec.structs.asdict(terms)
+    arguments["tool_class"] = None if call.tool is None else tool_class(call.tool)
+    return arguments
 
 
 async def _runs_confined(call: PreparedCall, terms: Terms) -> bool:

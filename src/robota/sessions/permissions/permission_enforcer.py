@@ -20,7 +20,7 @@ from robota.core.tool_batch import INVALID_ARGUMENTS, PreparedCall, RunTool, che
 from robota.sessions.permissions.approval import PermissionHandler, RuleSaver
 from robota.sessions.permissions.approval_desk import ApprovalDesk
 from robota.sessions.permissions.case import PermissionCase
-from robota.sessions.permissions.consultation import Fault, consult
+from robota.sessions.permissions.consultation import Fault, attempt, consult
 from robota.sessions.permissions.judgement import Judge, RuleJudge, WorkspaceGuard
 from robota.sessions.permissions.rule_book import BROKEN, PermissionRules, RuleBook
 from robota.sessions.permissions.tool_hooks import (
@@ -138,14 +138,12 @@ class PermissionEnforcer:
         except asyncio.CancelledError:
             if case.judged and self._record is not None:
                 case.by, case.answer = "nobody", case.answer or {"interrupted": True}
-                await consult("Recording a decision", self._record, case.to_record(allowed=False))
+                attempt("Recording a decision", self._record, case.to_record(allowed=False))
             raise
         if refusal is not None and not isinstance(refusal, ToolResult):
             refusal = case.forbid(BROKEN)
         if self._record is not None:
-            fault = await consult(
-                "Recording a decision", self._record, case.to_record(allowed=refusal is None)
-            )
+            fault = attempt("Recording a decision", self._record, case.to_record(allowed=refusal is None))
             if isinstance(fault, Fault) and refusal is None:
                 return _not_run(case.call, fault)
         return refusal
@@ -184,9 +182,11 @@ class PermissionEnforcer:
     async def _execute(self, case: PermissionCase, context: ToolContext) -> ToolResult:
         call = case.call
         if self._before_effects is not None and _has_effects(call):
-            fault = await consult("The preparation of a call", self._before_effects, call)
+            fault = attempt("The preparation of a call", self._before_effects, call)
             if isinstance(fault, Fault):
                 return _not_run(call, fault)
+        if not case.outcomes and not self._hooks.may_hear_results:
+            return truncate_result(await self._carry_out(call, context), self._output_limit)
         started = self._monotonic()
         result = await self._carry_out(call, context)
         duration = self._monotonic() - started
@@ -194,6 +194,8 @@ class PermissionEnforcer:
         return final if isinstance(final, ToolResult) else truncate_result(result, self._output_limit)
 
     async def _carry_out(self, call: PreparedCall, context: ToolContext) -> ToolResult:
+        if self._run_tool is invoke_tool:  # which never raises
+            return await invoke_tool(call, context)
         result = await consult(call.request.name, self._run_tool, call, context)
         if isinstance(result, Fault):
             return ToolResult.failure(f"{call.request.name} failed: {result.text}")
@@ -215,7 +217,7 @@ class PermissionEnforcer:
             final = replace_output(result, outcome)
         context = frame_context(case.outcomes, limit)
         if self._record_original is not None and (context or final is not result):
-            await consult("Recording a result", self._record_original, call, result)
+            attempt("Recording a result", self._record_original, call, result)
         return add_context(final, context, limit)
 
 

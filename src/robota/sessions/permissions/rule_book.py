@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -56,6 +57,8 @@ class RuleBook:
 
     def terms(self, cwd: str) -> Terms:
         rules = self._rules
+        if self._home is None:  # once: asking the environment costs more than the rest
+            self._home = os.path.expanduser("~")
         return Terms(
             mode=rules.mode,
             allow=(*rules.allow, *self.granted),
