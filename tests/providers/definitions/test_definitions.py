@@ -12,7 +12,7 @@ from robota.core.provider_definition import ProviderConfig, find_provider_defini
 from robota.providers.definitions import OURS, all_definitions, find_definition, our_definitions
 
 DEFINITIONS = {definition.type: definition for definition in our_definitions()}
-KEYED = [definition for definition in DEFINITIONS.values() if definition.requires_api_key]
+KEYED = [definition for definition in DEFINITIONS.values() if definition.defaults.api_key]
 FAMILIES = ("deepseek", "gemma", "lmstudio", "ollama", "vllm")
 
 
@@ -107,8 +107,14 @@ def test_without_a_key_creating_says_which_variable_to_set(definition) -> None: 
 
 @pytest.mark.parametrize("definition", DEFINITIONS.values(), ids=DEFINITIONS)
 def test_a_definition_creates_its_provider_without_a_connection(definition) -> None:  # type: ignore[no-untyped-def]
+    options = {"provider": "any"} if definition.type == "remote" else {}
     provider = definition.create(
-        ProviderConfig(model="some-model", api_key="key-for-the-test", base_url="http://127.0.0.1:9/v1")
+        ProviderConfig(
+            model="some-model",
+            api_key="key-for-the-test",
+            base_url="http://127.0.0.1:9/v1",
+            options=options,
+        )
     )
     assert provider.name
     assert get_provider_capabilities(provider).function_calling

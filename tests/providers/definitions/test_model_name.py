@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from robota.providers.definitions.catalog import find_owner, guess_owner
 from robota.providers.definitions.model_name import is_listed, nearest_names, suggest
 
 
@@ -39,3 +40,21 @@ def test_the_nearest_names_ignore_case() -> None:
 )
 def test_a_wrong_name_is_answered_with_the_right_ones(known: list[str], said: str) -> None:
     assert suggest("zool", known) == said
+
+
+@pytest.mark.parametrize(
+    ("model", "owner", "guess"),
+    [
+        ("claude-sonnet-4-6", "anthropic", "anthropic"),
+        ("claude-sonnet-4-5-20250929", "anthropic", "anthropic"),
+        ("claude-opus-99", None, "anthropic"),
+        ("gpt-99", None, "openai"),
+        ("o3", "openai", "openai"),
+        ("ollama-model", None, None),
+        ("gemini-2.5-pro", "gemini", "gemini"),
+        ("qwen3:8b", None, "qwen"),
+        ("anthropic/claude-sonnet-4.5", None, None),
+    ],
+)
+def test_a_name_tells_whose_model_it_is(model: str, owner: str | None, guess: str | None) -> None:
+    assert (find_owner(model), guess_owner(model)) == (owner, guess)

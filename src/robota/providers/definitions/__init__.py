@@ -31,6 +31,7 @@ OURS: dict[str, str] = {
         ("lmstudio", "lmstudio"),
         ("ollama", "ollama"),
         ("vllm", "vllm"),
+        ("remote", "remote"),
         ("scripted", "scripted"),
     )
 }
@@ -66,6 +67,8 @@ def find_definition(
     type_or_alias: str, on_problem: Callable[[str], None] | None = None
 ) -> ProviderDefinition | None:
     """The definition of that name; other packages are looked through only for names that are not ours."""
+    if type_or_alias in OURS:
+        return _load(OURS[type_or_alias])
     return find_provider_definition(our_definitions(), type_or_alias) or find_provider_definition(
         all_definitions(on_problem), type_or_alias
     )

@@ -21,6 +21,7 @@ from robota.core.provider_definition import (
     ModelCatalogEntry,
     ModelLifecycle,
 )
+from robota.providers.definitions.model_name import is_listed
 
 
 class _Row(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -57,6 +58,25 @@ def shipped_catalog(name: str) -> ModelCatalog:
     )
 
 
+def find_owner(model: str) -> str | None:
+    """The name of the catalogue that has the model; a date may be added or left out."""
+    return next((name for name, written in _read().items() if is_listed(model, written.models)), None)
+
+
+def guess_owner(model: str) -> str | None:
+    """The catalogue whose names begin with the same word: new models of a known family have no entry yet."""
+    word = _first_word(model)
+    return next(
+        (name for name, written in _read().items() if word in {_first_word(id) for id in written.models}),
+        None,
+    )
+
+
+def known_models() -> tuple[str, ...]:
+    """The models of all catalogues."""
+    return tuple(id for written in _read().values() for id in written.models)
+
+
 def with_facts(entry: ModelCatalogEntry, catalog: ModelCatalog | None = None) -> ModelCatalogEntry:
     """The entry with what the table of models and the catalogue know and it does not say itself."""
     known = shipped_models().find(entry.id)
@@ -70,6 +90,11 @@ def with_facts(entry: ModelCatalogEntry, catalog: ModelCatalog | None = None) ->
         context_window=entry.context_window or (known.context_window if known else None),
         max_output=entry.max_output or (known.max_output if known else None),
     )
+
+
+def _first_word(model: str) -> str:
+    end = next((at for at, letter in enumerate(model) if not letter.isalpha()), len(model))
+    return model[:end].lower()
 
 
 @cache
