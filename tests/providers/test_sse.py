@@ -20,16 +20,26 @@ def test_a_chunk_with_one_event_is_that_event() -> None:
     assert split(b"data: {}\n\n") == [ServerSentEvent(b"{}")]
 
 
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_a_chunk_with_one_named_event_is_that_event(end: bytes) -> None:
+    assert split(end.join((b"event: ping", b"data: {}", b"", b""))) == [ServerSentEvent(b"{}", "ping")]
+    assert split(end.join((b"data: {}", b"event: ping", b"", b""))) == [ServerSentEvent(b"{}", "ping")]
+    two = end.join((b"event: ping", b"data: a", b"data: b", b"", b""))
+    assert split(two) == [ServerSentEvent(b"a\nb", "ping")]
+
+
 @pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
 def test_every_line_end_counts_wherever_the_chunks_are_cut(end: bytes) -> None:
     lines = (
-        "\ufeffdata: one||: keep-alive|||event: ping|id: 7|data:two|data: 2||unknown: x|retry: 5||data: 세||"
+        "\ufeffdata: one||: keep-alive|||event: ping|id: 7|data:two|data: 2||unknown: x|retry: 5||"
+        "data: 세||event: end|data: 3||"
     )
     stream = end.join(lines.encode().split(b"|"))
     whole = [
         ServerSentEvent(b"one"),
         ServerSentEvent(b"two\n2", "ping", "7"),
         ServerSentEvent("세".encode(), "", "7"),
+        ServerSentEvent(b"3", "end", "7"),
     ]
     assert split(stream) == whole
     assert split(*(stream[at : at + 1] for at in range(len(stream)))) == whole

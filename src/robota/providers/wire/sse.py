@@ -1,7 +1,8 @@
 """Server-Sent Events split from bytes as they arrive, without waiting for whole lines or whole characters.
 
 The whole grammar is understood: LF, CR and CRLF in any mixture and cut anywhere, several data lines,
-comments, named events, ids, a byte order mark. A chunk that is exactly one event takes a path without a loop.
+comments, named events, ids, a byte order mark. A chunk that is exactly one plain event takes a path without a
+loop.
 """
 
 from __future__ import annotations
@@ -38,16 +39,20 @@ class EventSplitter:
         self._id = ""
 
     def feed(self, raw: bytes) -> list[ServerSentEvent]:
-        if (
-            not self._pending
-            and raw.startswith(b"data: ")
-            and raw.find(b"\n") == len(raw) - 2
-            and raw.endswith(b"\n")
-            and b"\r" not in raw
-        ):
-            self._at_start = False
-            return [ServerSentEvent(raw[6:-2], "", self._id)]
-        return self._feed_any(raw)
+        event = None
+        if self._pending:
+            pass
+        elif b"\r" in raw:
+            if raw.endswith(b"\r\n\r\n") and raw.find(b"\r") == len(raw) - 4:
+                event = self._parse_plain(raw, len(raw) - 4)
+        elif raw.startswith(b"data: ") and raw.find(b"\n") == len(raw) - 2 and raw.endswith(b"\n"):
+            event = ServerSentEvent(raw[6:-2], "", self._id)
+        elif raw.endswith(b"\n\n"):
+            event = self._parse_plain(raw, len(raw) - 2)
+        if event is None:
+            return self._feed_any(raw)
+        self._at_start = False
+        return [event]
 
     def flush(self) -> list[ServerSentEvent]:
         """The event that was still open when the stream ended; its last line may be cut."""
@@ -100,13 +105,24 @@ class EventSplitter:
     def _parse(self, blocks: list[bytes]) -> list[ServerSentEvent]:
         events = []
         for block in blocks:
-            if block.startswith(b"data: ") and b"\n" not in block:
-                events.append(ServerSentEvent(block[6:], "", self._id))
-            else:
-                event = self._parse_lines(block)
-                if event is not None:
-                    events.append(event)
+            event = self._parse_plain(block, len(block)) or self._parse_lines(block)
+            if event is not None:
+                events.append(event)
         return events
+
+    def _parse_plain(self, block: bytes, end: int) -> ServerSentEvent | None:
+        """An event that is one data line, or a name and one data line; nothing else and no loop."""
+        line_end = block.find(b"\n", 0, end)
+        if line_end < 0:
+            return ServerSentEvent(block[6:end], "", self._id) if block.startswith(b"data: ") else None
+        data = line_end + 7
+        if (
+            block.startswith(b"event: ")
+            and block.startswith(b"data: ", line_end + 1)
+            and block.find(b"\n", data, end) < 0
+        ):
+            return ServerSentEvent(block[data:end], block[7:line_end].decode("utf-8", "replace"), self._id)
+        return None
 
     def _parse_lines(self, block: bytes) -> ServerSentEvent | None:
         data: list[bytes] = []
