@@ -9,11 +9,12 @@ import pytest
 from robota.core.errors import ConfigurationError
 from robota.core.provider import get_provider_capabilities
 from robota.core.provider_definition import ProviderConfig, find_provider_definition, selectable_models
-from robota.providers.definitions import OURS, all_definitions, find_definition, our_definitions
+from robota.providers.definitions import OURS, all_definitions, find_definition, our_definitions, qwen
+from robota.providers.definitions.configuration import settle
 
 DEFINITIONS = {definition.type: definition for definition in our_definitions()}
 KEYED = [definition for definition in DEFINITIONS.values() if definition.defaults.api_key]
-FAMILIES = ("deepseek", "gemma", "lmstudio", "ollama", "vllm")
+FAMILIES = ("deepseek", "gemma", "lmstudio", "ollama", "openrouter", "qwen", "vllm")
 
 
 @pytest.fixture(autouse=True)
@@ -35,6 +36,13 @@ def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
             "https://generativelanguage.googleapis.com",
         ),
         ("deepseek", "deepseek-v4-flash", "DEEPSEEK_API_KEY", "https://api.deepseek.com"),
+        ("openrouter", None, "OPENROUTER_API_KEY", "https://openrouter.ai/api/v1"),
+        (
+            "qwen",
+            "qwen-plus",
+            "DASHSCOPE_API_KEY",
+            "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
+        ),
         ("openai-compatible", None, None, None),
         ("gemma", None, None, "http://localhost:1234/v1"),
         ("lmstudio", None, None, "http://localhost:1234/v1"),
@@ -141,6 +149,8 @@ def test_a_reference_to_a_variable_that_is_not_set_names_the_variable() -> None:
         ("openai", {"api": "soap"}, "'responses' or 'chat'"),
         ("ollama", {"headers": {"x": 1}}, "must hold texts only"),
         ("scripted", {"replies": [1]}, "must be a list of texts"),
+        ("qwen", {"region": "mars"}, "no region 'mars': use one of singapore, beijing"),
+        ("qwen", {"builtInWebTools": {"webSeek": True}}, "has webSearch and webFetch, each true or false"),
     ],
 )
 def test_a_wrong_option_is_one_sentence(type: str, options: dict[str, object], words: str) -> None:
@@ -154,6 +164,30 @@ def test_options_reach_the_provider_in_both_spellings() -> None:
     )
     able = get_provider_capabilities(DEFINITIONS["ollama"].create(config))
     assert (able.vision, able.output_schema) == (True, False)
+
+
+def test_hosted_web_tools_are_enabled_by_an_option() -> None:
+    options = {"builtInWebTools": {"webSearch": True}, "region": "virginia"}
+    able = get_provider_capabilities(
+        DEFINITIONS["qwen"].create(ProviderConfig(api_key="key-for-the-test", options=options))
+    )
+    assert (able.web_search.enabled, able.web_fetch.enabled) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("config", "sent"),
+    [
+        (ProviderConfig(options={"region": "beijing"}), True),
+        (ProviderConfig(base_url="https://dashscope-us.aliyuncs.com/compatible-mode/v1"), True),
+        (ProviderConfig(base_url="https://dashscope.example/v1"), False),
+    ],
+)
+def test_the_key_of_the_environment_goes_to_every_region_and_nowhere_else(
+    config: ProviderConfig, sent: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DASHSCOPE_API_KEY", "key-of-the-environment")
+    settled = settle(config, qwen._at_home(config), "Qwen")
+    assert (settled.api_key == "key-of-the-environment") is sent
 
 
 def test_definitions_load_no_adapter_and_no_http() -> None:

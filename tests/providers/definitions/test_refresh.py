@@ -100,3 +100,26 @@ async def test_ollama_lists_what_is_pulled() -> None:
     catalog = await refreshed("ollama", {"models": [pulled]})
 
     assert catalog.entries == (ModelCatalogEntry(id="qwen3:8b", description="8.2B"),)
+
+
+async def test_openrouter_tells_what_a_model_takes() -> None:
+    model = {
+        "id": "vendor/model",
+        "name": "Vendor: Model",
+        "context_length": 128_000,
+        "architecture": {"input_modalities": ["text", "image"]},
+        "supported_parameters": ["tools", "reasoning", "temperature"],
+        "top_provider": {"max_completion_tokens": 8192},
+    }
+
+    catalog = await refreshed("openrouter", {"data": [model]})
+
+    assert catalog.entries == (
+        ModelCatalogEntry(
+            id="vendor/model",
+            display_name="Vendor: Model",
+            capabilities=("streaming", "tools", "reasoning", "vision"),
+            context_window=128_000,
+            max_output=8192,
+        ),
+    )

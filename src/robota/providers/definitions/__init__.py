@@ -27,6 +27,8 @@ OURS: dict[str, str] = {
         ("gemini", "gemini"),
         ("openai-compatible", "openai_compatible"),
         ("deepseek", "deepseek"),
+        ("qwen", "qwen"),
+        ("openrouter", "openrouter"),
         ("gemma", "gemma"),
         ("lmstudio", "lmstudio"),
         ("ollama", "ollama"),

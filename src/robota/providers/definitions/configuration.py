@@ -16,7 +16,13 @@ from robota.core.provider_definition import ProviderConfig
 from robota.providers.definitions.model_name import suggest
 
 HEADERS: dict[str, type] = {"headers": dict}
-_WORDS: dict[type, str] = {bool: "true or false", str: "a text", int: "a number", dict: "an object of texts"}
+_WORDS: dict[type, str] = {
+    bool: "true or false",
+    str: "a text",
+    int: "a number",
+    dict: "an object",
+    list: "a list",
+}
 
 
 def settle(
@@ -55,9 +61,10 @@ def read_options(config: ProviderConfig, title: str, known: Mapping[str, type]) 
         kind = known.get(name)
         if kind is None:
             raise ConfigurationError(f"{title} has no option {written!r}: {suggest(name, known)}.")
-        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        fits = isinstance(value, int | float) if kind is float else isinstance(value, kind)
+        if not fits or (isinstance(value, bool) and kind is not bool):
             raise ConfigurationError(f"The option {written!r} of {title} must be {_WORDS[kind]}.")
-        if isinstance(value, dict) and not all(isinstance(item, str) for item in value.values()):
+        if name == "headers" and not all(isinstance(item, str) for item in value.values()):
             raise ConfigurationError(f"The option {written!r} of {title} must hold texts only.")
         read[name] = value
     return read
