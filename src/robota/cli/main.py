@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from robota.sdk.assembly import Session
 
 LEAVE = ("/exit", "/quit")
-SUBCOMMANDS: dict[str, str] = {}
+SUBCOMMANDS: dict[str, str] = {"model": "robota.cli.model", "testing": "robota.cli.testing"}
 """First words that are no prompt, and the module whose `command` answers to them."""
 TOOLS = ("Bash", "Edit", "Glob", "Grep", "Read", "TodoWrite", "WebFetch", "WebSearch", "Write")
 
@@ -30,6 +30,7 @@ TOOLS = ("Bash", "Edit", "Glob", "Grep", "Read", "TodoWrite", "WebFetch", "WebSe
 class Options(Struct, frozen=True, kw_only=True):
     prompt: str
     print_mode: bool
+    provider: str | None
     model: str | None
     base_url: str | None
     mode: PermissionMode
@@ -45,9 +46,14 @@ class Options(Struct, frozen=True, kw_only=True):
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.argument("prompt", required=False, default="")
 @click.option("-p", "--print", "print_mode", is_flag=True, help="Run one prompt, print the answer, exit.")
+@click.option(
+    "--provider", metavar="TYPE", envvar="ROBOTA_PROVIDER", help="Who answers.  [env: ROBOTA_PROVIDER]"
+)
 @click.option("--model", envvar="ROBOTA_MODEL", help="Model to use.  [env: ROBOTA_MODEL]")
 @click.option(
-    "--base-url", envvar="ROBOTA_BASE_URL", help="An OpenAI-compatible service.  [env: ROBOTA_BASE_URL]"
+    "--base-url",
+    envvar="ROBOTA_BASE_URL",
+    help="Address of the provider; alone, of an OpenAI-compatible service.  [env: ROBOTA_BASE_URL]",
 )
 @click.option(
     "--permission-mode",
@@ -75,7 +81,8 @@ class Options(Struct, frozen=True, kw_only=True):
 def robota(version: bool, **values: Any) -> int:
     """A coding assistant in the terminal.
 
-    Without a key or a base URL it runs on a scripted offline model that shows how a turn works.
+    Without a key, a base URL or a local model it runs on a scripted offline model that shows how a turn
+    works.
     """
     if version:
         from robota._version import __version__  # noqa: PLC0415 - as in __main__
@@ -119,14 +126,19 @@ def _run(work: Coroutine[Any, Any, int]) -> int:
 
 
 async def _session(options: Options) -> int:
-    from robota.cli.lines import LinePrinter, ask_on_terminal  # noqa: PLC0415 - see _run
-    from robota.cli.provider_choice import chosen_provider  # noqa: PLC0415
+    from robota.cli.lines import LinePrinter, ask_on_terminal, confirm  # noqa: PLC0415 - see _run
+    from robota.cli.provider_choice import Wish, chosen_provider  # noqa: PLC0415
     from robota.cli.session_choice import open_session  # noqa: PLC0415
 
     printer = LinePrinter(sys.stdout, sys.stderr)
-    async with chosen_provider(
-        model=options.model, base_url=options.base_url, environment=os.environ
-    ) as chosen:
+    wish = Wish(
+        provider=options.provider,
+        model=options.model,
+        base_url=options.base_url,
+        environment=os.environ,
+        confirm=None if options.print_mode else confirm,
+    )
+    async with chosen_provider(wish) as chosen:
         if chosen.note:
             printer.remark(chosen.note)
         approve = None if options.print_mode else ask_on_terminal
