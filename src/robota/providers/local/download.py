@@ -1,0 +1,183 @@
+"""A file from the web, in as many attempts as it takes, and never another one than was pinned.
+
+What has come is kept in a `.part` file, with the server's mark of the version beside it, and the next attempt
+asks for the rest. The hash of the whole decides; nothing else is trusted.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, TypeAlias
+
+from robota.core.errors import NetworkError, StorageError
+
+if TYPE_CHECKING:
+    import httpx2
+
+Progress: TypeAlias = Callable[[int, int | None], None]
+"""Told how many bytes there are, and how many there will be if that is known."""
+
+ATTEMPTS = 5
+"""In a row without a single new byte."""
+CHUNK_BYTES = 256 * 1024
+TIMEOUT_SECONDS = 30.0
+_SPARE = 1.1
+"""How much more than announced in the catalogue a file may have."""
+
+
+class _StartAgainError(Exception):
+    """What is there cannot be continued."""
+
+
+class Download:
+    """One file on its way from `url` to `part`."""
+
+    def __init__(self, url: str, part: Path, *, about: int, progress: Progress) -> None:
+        self._url = url
+        self._part = part
+        self._mark = part.with_name(f"{part.name}.version")
+        self._limit = int(about * _SPARE)
+        self._progress = progress
+        self._total: int | None = None
+
+    def run(self) -> None:
+        """Fetch what is missing; raises when the server cannot be got to send more."""
+        import httpx2  # noqa: PLC0415 - only for those who download
+
+        fruitless, cut = 0, ""
+        with httpx2.Client(timeout=TIMEOUT_SECONDS, follow_redirects=True) as client:
+            while fruitless < ATTEMPTS:
+                had = self._size()
+                try:
+                    if self._attempt(client):
+                        return
+                    cut = "the connection ended early"
+                except _StartAgainError:
+                    self.discard()
+                    cut = "the file on the server changed"
+                except httpx2.HTTPError as error:
+                    cut = str(error) or type(error).__name__
+                fruitless = 0 if self._size() > had else fruitless + 1
+        raise NetworkError(
+            f"{self._url} could not be fetched to the end ({cut}; {self._size() >> 20} MB are kept): check "
+            "the network and run the same command again to go on."
+        )
+
+    def check(self, expected: str) -> None:
+        """Whether it is the file that was pinned; another one is thrown away."""
+        if hash_file(self._part) != expected:
+            self.discard()
+            raise NetworkError(
+                f"What came from {self._url} is not the file that was pinned (its SHA-256 differs) and was "
+                "thrown away: try again, and if it happens again, do not trust that server."
+            )
+        self._mark.unlink(missing_ok=True)
+
+    def discard(self) -> None:
+        self._part.unlink(missing_ok=True)
+        self._mark.unlink(missing_ok=True)
+
+    # --- one request -----------------------------------------------------------------------------------
+
+    def _attempt(self, client: httpx2.Client) -> bool:
+        """Ask for what is missing. True if nothing is any more."""
+        had = self._size()
+        version = self._mark.read_text() if had and self._mark.exists() else ""
+        headers = {"accept-encoding": "identity"}
+        if had:
+            headers["range"] = f"bytes={had}-"
+            if version:
+                headers["if-range"] = version
+        with client.stream("GET", self._url, headers=headers) as response:
+            self._require_secure(response)
+            if response.status_code == 416:
+                if _whole_size(response) == had:
+                    return True
+                raise _StartAgainError
+            if response.status_code not in (200, 206):
+                raise NetworkError(
+                    f"{self._url} answered with status {response.status_code}: check the network, or fetch "
+                    "the file by other means and use it by its path."
+                )
+            resumed = response.status_code == 206
+            if resumed and (_first_byte(response) != had or _version(response) not in ("", version)):
+                raise _StartAgainError
+            self._mark.write_text(_version(response))
+            self._total = _whole_size(response) if resumed else _length(response)
+            return self._receive(response, append=resumed)
+
+    def _receive(self, response: httpx2.Response, *, append: bool) -> bool:
+        done = self._size() if append else 0
+        limit = self._limit if self._total is None else min(self._limit, self._total)
+        with open_private(self._part, append=append) as file:
+            for piece in response.iter_raw(CHUNK_BYTES):
+                done += len(piece)
+                if done > limit:
+                    self.discard()
+                    raise NetworkError(
+                        f"{self._url} sends more than the file has ({limit} bytes at most): it is not the "
+                        "file that was pinned."
+                    )
+                file.write(piece)
+                self._progress(done, self._total)
+        return self._total is None or done == self._total
+
+    def _require_secure(self, response: httpx2.Response) -> None:
+        if self._url.startswith("https:") and response.url.scheme != "https":
+            raise NetworkError(f"{self._url} leads to an address without encryption ({response.url.host}).")
+
+    def _size(self) -> int:
+        return self._part.stat().st_size if self._part.exists() else 0
+
+
+@contextmanager
+def open_private(path: Path, *, append: bool = False) -> Iterator[IO[bytes]]:
+    """A file to write to that nobody else can read; what the disk refuses is one sentence."""
+    flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if append else os.O_TRUNC)
+    try:
+        with open(os.open(path, flags, 0o600), "wb") as file:
+            yield file
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
+def cannot_write(path: Path, error: OSError) -> StorageError:
+    return StorageError(
+        f"The model cannot be written to {path} ({error.strerror}): free some space or set ROBOTA_HOME."
+    )
+
+
+def hash_file(path: Path) -> str:
+    digest = sha256()
+    with path.open("rb") as file:
+        while piece := file.read(CHUNK_BYTES):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+# --- what the server says -------------------------------------------------------------------------------
+
+
+def _version(response: httpx2.Response) -> str:
+    """A mark that is the same as long as the file is: a strong ETag, else the time of its last change."""
+    etag: str = response.headers.get("etag", "")
+    return etag if etag and not etag.startswith("W/") else response.headers.get("last-modified", "")
+
+
+def _length(response: httpx2.Response) -> int | None:
+    text = response.headers.get("content-length", "")
+    return int(text) if text.isdecimal() else None
+
+
+def _first_byte(response: httpx2.Response) -> int | None:
+    first = response.headers.get("content-range", "").removeprefix("bytes ").partition("-")[0]
+    return int(first) if first.isdecimal() else None
+
+
+def _whole_size(response: httpx2.Response) -> int | None:
+    whole = response.headers.get("content-range", "").rpartition("/")[2]
+    return int(whole) if whole.isdecimal() else None

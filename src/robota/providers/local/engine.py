@@ -1,0 +1,188 @@
+"""llama.cpp in this process: a model file is loaded once, shared by all who use it, and unloaded by the last.
+
+Nothing listens on the network: llama.cpp insists on an address, so it gets a socket file in a private
+directory that is removed as soon as the model is loaded, and a key that nobody knows. Generation runs in the
+calling thread and leaves the interpreter to others; loading holds it, so the file is read into memory before.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from threading import Lock
+from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
+
+from robota.core.errors import ConfigurationError
+from robota.providers.local.gguf_file import GgufFacts, read_gguf_facts
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+DEFAULT_CONTEXT = 16384
+"""Tokens, unless the model was made for fewer."""
+MOST_THREADS = 8
+BATCH_TOKENS = 128
+"""Prompt tokens between two chances to stop."""
+_WORKING_BYTES = 200 * 1024 * 1024
+_READ_BYTES = 4 * 1024 * 1024
+_LONGEST_SOCKET_PATH = 100
+
+
+class EngineSettings(Struct, frozen=True, kw_only=True):
+    """What makes two users of a file share one engine."""
+
+    path: str
+    """Without symbolic links."""
+    context: int
+    threads: int
+
+
+def default_threads() -> int:
+    """One core is left to everybody else: on a busy machine one thread too many costs a factor of 20."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(max(1, cores - 1), MOST_THREADS)
+
+
+class LlamaServer(Protocol):
+    """What is used of llama.cpp's binding, which has no types."""
+
+    def handle_chat_completions(self, prompt: bytes, callback: Callable[[bytes], bool], /) -> None: ...
+
+
+class Engine:
+    """A loaded model."""
+
+    __slots__ = ("_server",)
+
+    def __init__(self, settings: EngineSettings, facts: GgufFacts) -> None:
+        _require_memory(settings, facts)
+        _read_ahead(settings.path)
+        llama = _load_binding()
+        with _private_address() as address:
+            params = _parameters(llama, settings, address)
+            try:
+                self._server: LlamaServer = llama.Server(params)
+            except RuntimeError:
+                raise ConfigurationError(
+                    f"llama.cpp cannot load {settings.path} (a model of kind {facts.architecture!r}): the "
+                    "file is damaged or its kind is not supported; fetch it again, or upgrade with "
+                    "`pip install -U xllamacpp`."
+                ) from None
+
+    def chat(self, body: bytes, on_event: Callable[[bytes], bool]) -> None:
+        """Answer a Chat Completions request; each event is handed over until `on_event` says stop.
+
+        What llama.cpp finds wrong with the request is an event with an `error`, or a `ValueError`.
+        """
+        self._server.handle_chat_completions(body, on_event)
+
+
+class _Place:
+    """Where one engine is kept while somebody uses it."""
+
+    __slots__ = ("engine", "lock", "users")
+
+    def __init__(self) -> None:
+        self.engine: Engine | None = None
+        self.lock = Lock()
+        self.users = 0
+
+
+_places: dict[EngineSettings, _Place] = {}
+_table = Lock()
+
+
+def borrow_engine(settings: EngineSettings) -> Engine:
+    """The engine for this file, loaded if nobody has it yet; blocks while it is being loaded."""
+    with _table:
+        place = _places.setdefault(settings, _Place())
+        place.users += 1
+    try:
+        with place.lock:
+            if place.engine is None:
+                place.engine = Engine(settings, read_gguf_facts(settings.path))
+            return place.engine
+    except BaseException:
+        return_engine(settings)
+        raise
+
+
+def return_engine(settings: EngineSettings) -> None:
+    """One user less; the last one unloads the model."""
+    with _table:
+        place = _places[settings]
+        place.users -= 1
+        if place.users == 0:
+            del _places[settings]
+
+
+def _load_binding() -> ModuleType:
+    try:
+        return import_module("xllamacpp")  # 100 MB of machine code, loaded with the first model
+    except ImportError as error:
+        raise ConfigurationError(
+            f"Models on this machine need llama.cpp ({error}): install it with `pip install 'robota[local]'`."
+        ) from None
+
+
+def _parameters(llama: ModuleType, settings: EngineSettings, address: str) -> object:
+    params = llama.CommonParams()
+    params.model.path = settings.path
+    params.n_ctx = settings.context
+    params.n_batch = params.n_ubatch = BATCH_TOKENS
+    params.n_parallel = 1
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = settings.threads
+    params.fit_params = params.warmup = params.ui = params.endpoint_slots = False
+    params.prefill_assistant = False
+    params.cache_ram_mib = 0  # a copy of old prompts in memory, by default of 8 GiB
+    params.verbosity = -1
+    params.n_threads_http = 1
+    params.hostnames = [address]
+    params.api_keys = [os.urandom(16).hex()]
+    return params
+
+
+@contextmanager
+def _private_address() -> Iterator[str]:
+    """An address for llama.cpp that nobody can find; where there are no socket files, a port on loopback."""
+    directory = tempfile.mkdtemp(prefix="robota-")
+    try:
+        path = os.path.join(directory, "model.sock")
+        usable = os.name == "posix" and len(path) <= _LONGEST_SOCKET_PATH
+        yield path if usable else "127.0.0.1"
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _read_ahead(path: str) -> None:
+    """Bring the file into the system's cache, so that loading, which stops all of Python, need not wait."""
+    buffer = bytearray(_READ_BYTES)
+    with open(path, "rb", buffering=0) as file:
+        while file.readinto(buffer):
+            pass
+
+
+def _require_memory(settings: EngineSettings, facts: GgufFacts) -> None:
+    needed = facts.file_bytes + facts.cache_bytes * settings.context + _WORKING_BYTES
+    free = _free_memory()
+    if free is not None and needed > free:
+        raise ConfigurationError(
+            f"The model {settings.path} needs about {needed >> 20} MB of memory with a context of "
+            f"{settings.context} tokens and {free >> 20} MB are free: set a smaller context_size or use a "
+            "smaller model."
+        )
+
+
+def _free_memory() -> int | None:
+    """Bytes that may be used, where the system tells."""
+    with suppress(OSError, ValueError), open("/proc/meminfo", encoding="ascii") as lines:
+        for line in lines:
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    return None

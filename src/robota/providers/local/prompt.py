@@ -1,0 +1,143 @@
+"""A request in the form that every chat template takes: text only, the system first, then user and assistant.
+
+Templates differ in what they do with tools, and some refuse unusual histories; so tools are described in the
+system message, calls and results are text in the form the model is asked for, and turns are put in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from robota.core.jsontext import decode, encode
+from robota.core.messages import (
+    AssistantMessage,
+    FilePart,
+    Json,
+    JsonObject,
+    Message,
+    SystemMessage,
+    TextPart,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from robota.core.provider import ChatRequest, ToolSchema
+
+_CALL_FORM = 'To use a tool: {"name": "TOOL", "arguments": {...}}'
+_ANSWER_FORM = 'To talk to the user: {"answer": "TEXT"}'
+_MANNERS = "Use one tool at a time, and look at its result before you answer."
+_GO_ON = "Go on."
+_LONGEST_PURPOSE = 240
+_LONGEST_NOTE = 80
+
+
+def wire_messages(request: ChatRequest, *, may_answer: bool, may_call: bool) -> list[JsonObject]:
+    """The messages; `may_call` and `may_answer` say which kinds of reply the model is held to."""
+    lead: list[str] = []
+    turns: list[JsonObject] = []
+    for message in request.messages:
+        if isinstance(message, SystemMessage) and not turns:
+            lead.append(message.content)
+            continue
+        role = "assistant" if isinstance(message, AssistantMessage) else "user"
+        text = _text_of(message, in_choice_form=may_call)
+        if not text:
+            continue
+        if turns and turns[-1]["role"] == role:
+            turns[-1]["content"] += f"\n\n{text}"
+        else:
+            turns.append({"role": role, "content": text})
+    if not turns or turns[0]["role"] == "assistant":
+        turns.insert(0, {"role": "user", "content": _GO_ON})
+    if turns[-1]["role"] == "assistant":
+        turns.append({"role": "user", "content": _GO_ON})
+    if may_call:
+        lead.append(_describe_choice(request.tools, may_answer=may_answer))
+    system = "\n\n".join(filter(None, lead))
+    return [{"role": "system", "content": system}, *turns] if system else turns
+
+
+# --- what was said --------------------------------------------------------------------------------------
+
+
+def _text_of(message: Message, *, in_choice_form: bool) -> str:
+    if isinstance(message, AssistantMessage):
+        said = message.content
+        if in_choice_form and said and not message.tool_calls:
+            said = encode({"answer": said}).decode()
+        return "\n".join(filter(None, (said, *map(_call_text, message.tool_calls))))
+    if isinstance(message, ToolMessage):
+        return f"Result of {message.name}:\n{_with_notes(message)}"
+    if isinstance(message, UserMessage):
+        return _with_notes(message)
+    return message.content
+
+
+def _call_text(call: ToolCall) -> str:
+    try:
+        arguments = decode(call.arguments)
+    except ValueError:
+        arguments = {}
+    return encode({"name": call.name, "arguments": arguments}).decode()
+
+
+def _with_notes(message: UserMessage | ToolMessage) -> str:
+    notes = [
+        f"[{'file' if isinstance(part, FilePart) else 'image'} left out: this model reads only text]"
+        for part in message.parts
+        if not isinstance(part, TextPart)
+    ]
+    return "\n".join(filter(None, (message.content, *notes)))
+
+
+# --- what may be done ------------------------------------------------------------------------------------
+
+
+def _describe_choice(tools: Sequence[ToolSchema], *, may_answer: bool) -> str:
+    lines = ["Reply with one JSON object.", _CALL_FORM]
+    if may_answer:
+        lines += [_ANSWER_FORM, _MANNERS]
+    lines += ["Tools:", *(f"- {_describe_tool(tool)}" for tool in tools)]
+    return "\n".join(lines)
+
+
+def _describe_tool(tool: ToolSchema) -> str:
+    """A tool in a line or two: a small model reads a signature better than a schema, and in a tenth of it."""
+    properties = tool.parameters.get("properties") or {}
+    required = tool.parameters.get("required") or ()
+    fields = ", ".join(
+        f"{name}{'' if name in required else '?'}: {_type_name(schema)}"
+        for name, schema in properties.items()
+    )
+    notes = "".join(
+        f"\n  {name}: {_shorten(note, _LONGEST_NOTE)}"
+        for name, note in _notes(properties)
+        if name in required
+    )
+    return f"{tool.name}({fields}): {_shorten(tool.description, _LONGEST_PURPOSE)}{notes}"
+
+
+def _notes(properties: JsonObject) -> Iterator[tuple[str, str]]:
+    for name, schema in properties.items():
+        note = schema.get("description") if isinstance(schema, dict) else None
+        if note and isinstance(note, str):
+            yield name, note
+
+
+def _type_name(schema: Json) -> str:
+    if not isinstance(schema, dict):
+        return "any"
+    if isinstance(schema.get("enum"), list):
+        return " | ".join(encode(value).decode() for value in schema["enum"])
+    kind = schema.get("type", "any")
+    return " | ".join(map(str, kind)) if isinstance(kind, list) else str(kind)
+
+
+def _shorten(text: str, longest: int) -> str:
+    """The first paragraph in one line, at most so long, whole sentences or words."""
+    line = " ".join(text.split("\n\n", 1)[0].split())
+    if len(line) <= longest:
+        return line
+    kept = line[:longest]
+    end = kept.rfind(". ")
+    return kept[: end + 1] if end > 0 else f"{kept.rpartition(' ')[0] or kept}…"

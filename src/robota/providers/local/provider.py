@@ -1,0 +1,254 @@
+"""`LocalProvider`: a model file on this machine, run by llama.cpp in this process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator, Iterator
+from threading import Event, Thread
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from robota.core.errors import ConfigurationError, ProviderError
+from robota.core.jsontext import encode
+from robota.core.messages import JsonObject
+from robota.core.provider import (
+    Capabilities,
+    ChatRequest,
+    Chunk,
+    NativePayload,
+    assert_native_web_tools_available,
+)
+from robota.providers.local.choice_schema import choice_schema
+from robota.providers.local.engine import (
+    DEFAULT_CONTEXT,
+    Engine,
+    EngineSettings,
+    borrow_engine,
+    default_threads,
+    return_engine,
+)
+from robota.providers.local.gguf_file import GgufFacts, read_gguf_facts
+from robota.providers.local.prompt import wire_messages
+from robota.providers.local.reply import LocalReply
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop, Queue
+    from typing import Self
+
+API_SURFACE = "llama.cpp-chat-completions"
+MAX_TOKENS = 1024
+"""Of one reply, unless the request says otherwise: small models that lose the thread never find an end."""
+
+
+class LocalProvider:
+    """A GGUF model. `model` is the path of a file, or the name of a model that was pulled.
+
+    With tools in the request the model decodes under a schema: one of the tools with its arguments, or an
+    answer. So a call always fits its tool, `tool_choice` is always kept, and a reply has at most one call.
+
+    The file is loaded with the first request, once for all providers that use it the same way, and unloaded
+    when the last of them is closed. Requests take turns. Leaving a stream stops the generation.
+    """
+
+    capabilities = Capabilities(output_schema=True)
+
+    def __init__(
+        self,
+        model: str | os.PathLike[str],
+        *,
+        name: str = "local",
+        context_size: int | None = None,
+        max_tokens: int = MAX_TOKENS,
+        temperature: float | None = None,
+        seed: int | None = None,
+        threads: int | None = None,
+    ) -> None:
+        self.name = name
+        self.model = os.fspath(model)
+        self.path = _find_file(self.model)
+        self._facts: GgufFacts | None = None
+        self._context_size = context_size
+        self._max_tokens = max_tokens
+        self._temperature = temperature
+        self._seed = seed
+        self._threads = default_threads() if threads is None else threads
+        counts = {"context_size": context_size, "threads": threads, "max_tokens": max_tokens}
+        for option, value in counts.items():
+            if value is not None and value < 1:
+                raise ConfigurationError(f"The {option} of a local model must be at least 1, not {value}.")
+        self._borrowed: EngineSettings | None = None
+        self._running: set[_Generation] = set()
+
+    @property
+    def context_size(self) -> int:
+        """Tokens that prompt and reply may have together."""
+        if self._facts is None:
+            self._facts = read_gguf_facts(self.path)
+        wanted = self._context_size or DEFAULT_CONTEXT
+        return min(wanted, self._facts.trained_context or wanted)
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk, None]:
+        assert_native_web_tools_available(self, request.native_web_tools)
+        engine = await self._engine()
+        for body, in_choice_form in self._bodies(request):
+            if request.want_raw:
+                yield NativePayload(kind="request", payload=body, api_surface=API_SURFACE)
+            generation = _Generation(engine, body)
+            self._running = {*filter(_Generation.is_alive, self._running), generation}
+            reply = LocalReply(self.name, self.context_size, in_choice_form=in_choice_form)
+            sequence = 0
+            try:
+                async for event in generation.events():
+                    if request.want_raw:
+                        sequence += 1
+                        yield NativePayload(
+                            kind="stream_event", payload=event, api_surface=API_SURFACE, sequence=sequence
+                        )
+                    for chunk in reply.read(event):
+                        yield chunk
+            except _UnusableSchemaError:
+                continue
+            finally:
+                generation.stop()
+            for chunk in reply.close():
+                yield chunk
+            return
+        raise ProviderError(
+            f"{self.name} cannot hold its model to the schemas of this request; simplify the tools or the "
+            "output schema.",
+            provider=self.name,
+        )
+
+    async def aclose(self) -> None:
+        """Stop what is being generated, and unload the model if nobody else uses it."""
+        from anyio import to_thread  # noqa: PLC0415 - a loop is running
+
+        running, self._running = self._running, set()
+        for generation in running:
+            generation.stop()
+            await to_thread.run_sync(generation.wait)
+        borrowed, self._borrowed = self._borrowed, None
+        if borrowed is not None:
+            await to_thread.run_sync(return_engine, borrowed)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def _engine(self) -> Engine:
+        from anyio import to_thread  # noqa: PLC0415 - a loop is running
+
+        return await to_thread.run_sync(self._open)
+
+    def _open(self) -> Engine:
+        settings = EngineSettings(
+            path=os.path.realpath(self.path), context=self.context_size, threads=self._threads
+        )
+        engine = borrow_engine(settings)
+        if self._borrowed is None:
+            self._borrowed = settings
+        else:
+            return_engine(settings)
+        return engine
+
+    def _bodies(self, request: ChatRequest) -> Iterator[tuple[bytes, bool]]:
+        """The request body, and a second one with looser schemas in case llama.cpp cannot take the first."""
+        choice = request.settings.tool_choice
+        if not request.tools or choice == "none":
+            yield self._body(request, request.output_schema, may_call=False), False
+            if request.output_schema is not None:
+                yield self._body(request, {"type": "object"}, may_call=False), False
+            return
+        for loose in (False, True):
+            schema = choice_schema(request.tools, choice, request.output_schema, loose=loose)
+            yield self._body(request, schema, may_call=True), True
+
+    def _body(self, request: ChatRequest, schema: JsonObject | None, *, may_call: bool) -> bytes:
+        settings = request.settings
+        fields: JsonObject = {
+            "messages": wire_messages(
+                request, may_call=may_call, may_answer=settings.tool_choice in (None, "auto")
+            ),
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "return_progress": True,  # an event per batch of the prompt, and with it a chance to stop
+            "max_tokens": settings.max_tokens or self._max_tokens,
+            "temperature": self._temperature if settings.temperature is None else settings.temperature,
+            "top_p": settings.top_p,
+            "seed": self._seed,
+            "stop": settings.stop or None,
+        }
+        if schema is not None:
+            fields["response_format"] = {"type": "json_schema", "json_schema": {"schema": schema}}
+        fields.update(settings.extra)
+        return encode({name: value for name, value in fields.items() if value is not None})
+
+
+class _UnusableSchemaError(Exception):
+    """llama.cpp cannot make a grammar of it."""
+
+
+class _Generation:
+    """One request under way in a thread of its own; its events come to the event loop."""
+
+    def __init__(self, engine: Engine, body: bytes) -> None:
+        self._engine: Engine | None = engine
+        self._body = body
+        self._stopped = Event()
+        self._thread: Thread | None = None
+
+    async def events(self) -> AsyncGenerator[bytes, None]:
+        import asyncio  # noqa: PLC0415 - a loop is running
+
+        queue: Queue[bytes | Exception | None] = asyncio.Queue()
+        self._thread = Thread(target=self._run, args=(asyncio.get_running_loop(), queue), name="llama.cpp")
+        self._thread.start()
+        while (event := await queue.get()) is not None:
+            if isinstance(event, ValueError) and "schema" in str(event):
+                raise _UnusableSchemaError from event
+            if isinstance(event, Exception):
+                raise event
+            yield event
+
+    def stop(self) -> None:
+        """Generate no more; the thread ends with the token or the batch it is at."""
+        self._stopped.set()
+
+    def is_alive(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def wait(self) -> None:
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self, loop: AbstractEventLoop, queue: Queue[bytes | Exception | None]) -> None:
+        def tell(event: bytes | Exception | None) -> bool:
+            try:
+                loop.call_soon_threadsafe(queue.put_nowait, event)
+            except RuntimeError:  # the loop is closed: nobody listens any more
+                self._stopped.set()
+            return self._stopped.is_set()
+
+        engine, self._engine = self._engine, None  # the last one to hold it unloads the model
+        if engine is None or self._stopped.is_set():
+            return
+        try:
+            engine.chat(self._body, tell)
+        except Exception as error:  # noqa: BLE001 - it is raised where the reply is read
+            tell(error)
+        tell(None)
+
+
+def _find_file(model: str) -> str:
+    """The file for a path or a name."""
+    if not model:
+        raise ConfigurationError("A local model needs a file or a name: see `robota model list`.")
+    if os.sep in model or model.endswith(".gguf"):
+        return os.path.expanduser(model)
+    from robota.providers.local.store import ModelStore  # noqa: PLC0415 - for names only
+
+    return str(ModelStore().require(model))
