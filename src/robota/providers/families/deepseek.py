@@ -17,4 +17,5 @@ class DeepSeekProvider(VendorProvider):
         key_variable="DEEPSEEK_API_KEY",
         hosts=("api.deepseek.com",),
         reasoning_field="reasoning_content",
+        reasoning_placeholder=" ",  # other models' answers must have thinking too, and not an empty text
     )

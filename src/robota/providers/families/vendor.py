@@ -29,6 +29,11 @@ class Vendor(Struct, frozen=True, kw_only=True):
     """Said to a server that wants to hear some key and does not look at it."""
     capabilities: Capabilities = Capabilities()
     reasoning_field: str | None = None
+    """Where past thinking is sent back, if the vendor wants it."""
+    reasoning_placeholder: str | None = None
+    """What stands there for answers that came without thinking."""
+    reasoning_details: bool = False
+    """Whether thinking is sent back with all that came with it."""
 
     def find_address(self, base_url: str | None) -> str:
         """The address to use: the vendor's own if none is given, and its path if only a host is given."""
@@ -79,6 +84,8 @@ class VendorProvider(OpenAICompatibleProvider):
             client=client,
             capabilities=vendor.capabilities if capabilities is None else capabilities,
             reasoning_field=vendor.reasoning_field,
+            reasoning_placeholder=vendor.reasoning_placeholder,
+            reasoning_details=vendor.reasoning_details,
         )
 
 
