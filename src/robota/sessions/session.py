@@ -28,6 +28,7 @@ from robota.sessions.context_window_tracker import AutoCompactThreshold, Context
 from robota.sessions.session_options import DEFAULT_OPTIONS, SessionOptions
 
 if TYPE_CHECKING:
+    from robota.core.events import ModelChanged
     from robota.sessions.permissions.approval import PermissionHandler
     from robota.sessions.permissions.permission_enforcer import PermissionEnforcer
     from robota.sessions.session_life import SessionLife
@@ -97,6 +98,7 @@ class Session:
                 capacity_hint=options.capacity_hint,
                 max_parallel_tools=options.max_parallel_tools,
                 run_tool=self._run_tool,
+                admit=lambda given: self.life.guard(given),
                 ask=None if options.ask is None else self._ask,
                 ports=ports,
             ),
@@ -166,10 +168,17 @@ class Session:
 
     @model.setter
     def model(self, model: str) -> None:
-        self.agent.model = model
-        if self.options.context_window is None:
-            self.tracker.max_tokens = get_model_context_window(model)
-        self.life.scribe.note_change("model", model)
+        self.set_model(model)
+
+    def set_model(self, model: str) -> ModelChanged:
+        """Let another model of the same provider answer from the next request on, also in mid-run."""
+        return self.set_provider(self.agent.provider, model)
+
+    def set_provider(self, provider: Provider, model: str | None = None) -> ModelChanged:
+        """The same with another provider, by default with its own model; tells what that means."""
+        from robota.sessions.model_swap import swap_model  # noqa: PLC0415 - for those who change it
+
+        return swap_model(self, provider, model)
 
     @property
     def name(self) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from robota.core.context import read_token_usage
 from robota.core.events import SessionShutdown
@@ -19,17 +19,18 @@ if TYPE_CHECKING:
 
     from robota.core.errors import RobotaError
     from robota.core.hooks import HookOutcome
-    from robota.core.provider import ChatRequest, NativeWebTools
+    from robota.core.provider import ChatRequest, NativeWebTools, Provider
     from robota.sessions.compaction.compaction_orchestrator import CompactionOrchestrator
     from robota.sessions.compaction.summarizer import SummaryModel
     from robota.sessions.session import Session
-    from robota.sessions.usage.budget import Budget
+    from robota.sessions.swap_notes import Authors
+    from robota.sessions.usage.budget import Budget, BudgetedProvider
 
 
 class SessionLife:
     __slots__ = (
-        "_compaction", "_ending", "_resumed", "_session", "_snapshots", "_started", "enforcer",
-        "hooks", "name", "scribe", "start_context", "switch", "usage",
+        "_compaction", "_ending", "_guarded", "_resumed", "_session", "_snapshots", "_started", "authors",
+        "enforcer", "hooks", "name", "scribe", "start_context", "switch", "usage",
     )  # fmt: skip
 
     def __init__(self, session: Session) -> None:
@@ -53,6 +54,10 @@ class SessionLife:
                 report=self.scribe.report_hooks,
                 executors=options.hook_executors,
             )
+        self.authors: Authors | None = None
+        """Who wrote what, since the model was exchanged."""
+        given: Any = session.agent.provider
+        self._guarded: BudgetedProvider | None = given if hasattr(given, "gate") else None
         self.usage = UsageLedger() if options.ledger is None else options.ledger
         self.usage.attach(session.events)
         if options.budget is not None:
@@ -80,21 +85,38 @@ class SessionLife:
         from robota.sessions.usage.budget import BudgetedProvider  # noqa: PLC0415 - for sessions with a budget
 
         agent = self._session.agent
-        provider = agent.provider
-        if isinstance(provider, BudgetedProvider):
-            provider.budget = budget
+        if self._guarded is None:
+            notice = self.scribe.notice
+            self._guarded = BudgetedProvider(agent.provider, self.usage, budget, on_notice=notice)
         else:
-            agent.provider = BudgetedProvider(provider, self.usage, budget, on_notice=self.scribe.notice)
+            self._guarded.budget = budget
+        agent.provider = self.guard(agent.provider)
+
+    def guard(self, provider: Provider) -> Provider:
+        """The provider as this session may ask it: behind the budget, whoever has put it into the agent."""
+        known = self._guarded
+        if known is None:
+            return provider
+        given: Any = provider
+        if getattr(given, "gate", None) is known.gate:
+            self._guarded = given
+        elif provider is not known.inner:
+            self._guarded = known.share(known.ledger, provider)
+        return self._guarded or provider
 
     @property
     def web_tools(self) -> NativeWebTools | None:
-        """The web tools of the model's service that are asked for: wanted, and restricted by no rule."""
+        """The web tools of the model's service that are asked for: wanted, and restricted by no rule. A
+        provider that came later may lack them; the first one may not."""
         wanted = self._session.options.native_web_tools
         if wanted is None:
             return None
-        from robota.sessions.permissions.hosted_tools import permit_web_tools  # noqa: PLC0415 - few want them
+        from robota.sessions.permissions import hosted_tools  # noqa: PLC0415 - few want them
 
-        return permit_web_tools(wanted, self.enforcer.rules)
+        asked = hosted_tools.permit_web_tools(wanted, self.enforcer.rules)
+        if asked is None or self.authors is None:
+            return asked
+        return hosted_tools.find_offered(asked, self._session.agent.provider)
 
     async def begin(self) -> None:
         """Open the journal and, the first time, fire `SessionStart`."""
@@ -148,7 +170,7 @@ class SessionLife:
         from robota.sessions.compaction.summarizer import SummaryModel  # noqa: PLC0415 - loaded by now
 
         agent, options = self._session.agent, self._session.options
-        provider = agent.provider
+        provider = self.guard(agent.provider)
         share = getattr(provider, "share", None)
         if share is not None:
             provider = share(self.usage.for_purpose("compaction"))

@@ -175,10 +175,10 @@ class SessionScribe:
         if self.logger is not None:
             self.logger.log(event, data)
 
-    def note_change(self, what: str, value: Json) -> None:
+    def note_change(self, what: str, value: Json, **more: Json) -> None:
         """Something about the session was changed from outside; said once there is a journal to say it in."""
         if self._opened and not self.closed:
-            self.log("session_change", {"change": what, "value": value})
+            self.log("session_change", {"change": what, "value": value, **more})
 
     def record(self, message: Message) -> None:
         """Append a message that comes from outside a run; not between a call and its result."""

@@ -24,7 +24,7 @@ from robota.sessions.log.conversation_builder import (
 )
 
 _WANTED = CONVERSATION_EVENTS | {"session_init", "user", "session_change", "session_shutdown"}
-_RESUMED_WITH = ("model", "name", "permissionMode", "autoCompactThreshold")
+_RESUMED_WITH = ("model", "provider", "name", "permissionMode", "autoCompactThreshold")
 """What a session may be resumed with that it was not begun with."""
 
 
@@ -73,6 +73,11 @@ class RestoredConversation:
     @property
     def model(self) -> str | None:
         return self.changes.get("model") or self.init.get("model")
+
+    @property
+    def provider(self) -> str | None:
+        """The name of the provider that answered last."""
+        return self.changes.get("provider") or self.init.get("provider")
 
     @property
     def system_prompt(self) -> str | None:
@@ -158,6 +163,8 @@ def _take(
         restored.init = fields
     elif record.event == "session_change":
         restored.changes[str(fields["change"])] = fields.get("value")
+        if "provider" in fields:  # the model was exchanged for one of another provider
+            restored.changes["provider"] = fields["provider"]
     elif record.event == "user":
         restored.prompts += 1
         restored.first_prompt = restored.first_prompt or str(fields.get("input") or "")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from robota.core.permissions.rules import load_rules
-from robota.core.provider import NativeWebTools
+from robota.core.provider import NativeWebTool, NativeWebTools, Provider, get_provider_capabilities
 
 if TYPE_CHECKING:
     from robota.sessions.permissions.rule_book import PermissionRules
@@ -17,11 +17,26 @@ if TYPE_CHECKING:
 
 def permit_web_tools(wanted: NativeWebTools, rules: PermissionRules) -> NativeWebTools | None:
     """What is left of the wish under these rules; `None` for nothing."""
-    allowed = NativeWebTools(
-        web_search=wanted.web_search and not _is_restricted("WebSearch", rules),
-        web_fetch=wanted.web_fetch and not _is_restricted("WebFetch", rules),
+    return _or_none(
+        wanted.web_search and not _is_restricted("WebSearch", rules),
+        wanted.web_fetch and not _is_restricted("WebFetch", rules),
     )
-    return allowed if allowed.web_search or allowed.web_fetch else None
+
+
+def find_offered(wanted: NativeWebTools, provider: Provider) -> NativeWebTools | None:
+    """What is left of the wish with this provider; `None` for nothing."""
+    can = get_provider_capabilities(provider)
+    return _or_none(
+        wanted.web_search and _is_offered(can.web_search), wanted.web_fetch and _is_offered(can.web_fetch)
+    )
+
+
+def _is_offered(tool: NativeWebTool) -> bool:
+    return tool.supported and tool.enabled
+
+
+def _or_none(search: bool, fetch: bool) -> NativeWebTools | None:
+    return NativeWebTools(web_search=search, web_fetch=fetch) if search or fetch else None
 
 
 def _is_restricted(tool: str, rules: PermissionRules) -> bool:

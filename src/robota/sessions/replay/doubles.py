@@ -22,13 +22,23 @@ if TYPE_CHECKING:
 class ReplayProvider:
     """A recorded session as a provider: each call gets the next reply on record."""
 
-    def __init__(self, world: ReplayWorld) -> None:
+    def __init__(self, world: ReplayWorld, name: str, capabilities: Capabilities) -> None:
         self._world = world
-        self.name = str(world.init.get("provider") or "replay")
+        self.name = name
+        self.capabilities = capabilities
+
+    @classmethod
+    def first(cls, world: ReplayWorld) -> ReplayProvider:
+        """The provider that the session began with."""
         web = world.init.get("webTools") or {}
-        self.capabilities = Capabilities(
-            web_search=_web_tool(web.get("webSearch")), web_fetch=_web_tool(web.get("webFetch"))
-        )
+        search, fetch = _web_tool(web.get("webSearch")), _web_tool(web.get("webFetch"))
+        capabilities = Capabilities(web_search=search, web_fetch=fetch)
+        return cls(world, str(world.init.get("provider") or "replay"), capabilities)
+
+    def next(self, recorded: Mapping[str, Json]) -> ReplayProvider:
+        """The one that it was exchanged for."""
+        capabilities = convert(recorded.get("capabilities") or {}, Capabilities)
+        return ReplayProvider(self._world, str(recorded["provider"]), capabilities)
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk, None]:
         world = self._world

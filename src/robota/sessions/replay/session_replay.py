@@ -154,7 +154,7 @@ class _SegmentReplay:
         if changes.options is not None:
             options = changes.options(options)
         return Session(
-            provider=ReplayProvider(world),
+            provider=ReplayProvider.first(world),
             model=str(init.get("model") or ""),
             tools=self.tools(init.get("toolSchemas") or ()),
             system_message=changes.system_message or init.get("systemPrompt") or None,
@@ -339,6 +339,9 @@ def _do_aside(session: Session, aside: Aside) -> None:
     event, fields = aside
     if event == "history_entry":
         session.add_history_entry(convert(fields["entry"], HistoryEntry))
+    elif "provider" in fields:
+        before: Any = session.agent.provider
+        session.set_provider(getattr(before, "inner", before).next(fields), str(fields["value"]))
     else:
         setattr(session, _ATTRIBUTES[str(fields["change"])], fields.get("value"))
 
