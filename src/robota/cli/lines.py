@@ -136,6 +136,12 @@ async def ask_on_terminal(request: ApprovalRequest) -> bool | str:
     return word in ("y", "yes")
 
 
+def confirm(question: str) -> bool:
+    """A question of the start, to which Enter alone is a yes."""
+    answer = read_line(f"{visible(question)} [Y/n] ")
+    return answer is not None and answer.strip().lower() in ("", "y", "yes")
+
+
 def _quoted(text: str) -> str:
     return "\n".join(f"    | {visible(line)}" for line in text.split("\n"))
 

@@ -1,24 +1,49 @@
-"""Which model answers: the one that was named, the one a key is there for, else the scripted offline model.
+"""Which model answers: what was named, what a key is there for, a local server or model, the offline model.
 
-Never a silent substitute: `note` says which one it is when nobody chose it.
+The first that applies wins. Never a silent substitute: `note` says who answers when nobody chose it. A key of
+the environment goes to its vendor's own host, and elsewhere only if provider and address were both named.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from typing import TypeAlias
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from robota.core.errors import ConfigurationError
+from robota.core.env_ref import format_env_reference
+from robota.core.errors import ConfigurationError, RobotaError
 from robota.core.provider import Provider
-from robota.providers.openai_compatible import OpenAICompatibleProvider
+from robota.core.provider_definition import ProviderConfig, ProviderDefinition, selectable_models
+from robota.providers.definitions import OURS, all_definitions, find_definition
+from robota.providers.definitions.catalog import find_owner, guess_owner, known_models
+from robota.providers.definitions.model_name import is_listed, nearest_names, suggest
 
-OPENAI_URL = "https://api.openai.com/v1"
+KEYS: dict[str, str] = {
+    "ANTHROPIC_API_KEY": "anthropic",
+    "OPENAI_API_KEY": "openai",
+    "GEMINI_API_KEY": "gemini",
+    "GOOGLE_API_KEY": "gemini",
+    "DEEPSEEK_API_KEY": "deepseek",
+    "DASHSCOPE_API_KEY": "qwen",
+    "OPENROUTER_API_KEY": "openrouter",
+}
+"""Variables with a key, in order of preference, and whose it is."""
+ADDRESSES: dict[str, str] = {
+    "anthropic": "ANTHROPIC_BASE_URL",
+    "openai": "OPENAI_BASE_URL",
+    "gemini": "GOOGLE_GEMINI_BASE_URL",
+}
+"""The vendors' own variables for another address; it gets the vendor's key, being set beside it."""
 OFFLINE_NOTE = (
-    "No key and no base URL: this is the scripted offline model, which shows a turn but cannot think.\n"
-    "Set OPENAI_API_KEY and --model, or name a service with --base-url and --model."
+    "No key, no base URL and no local model: this is the scripted offline model, which shows a turn but "
+    "cannot think.\nSet a key such as ANTHROPIC_API_KEY or OPENAI_API_KEY, or name a service with --provider "
+    "or --base-url."
 )
+LIST_SECONDS = 5.0
+Confirm: TypeAlias = Callable[[str], bool]
 
 
 class ChosenProvider(Struct, frozen=True):
@@ -27,30 +52,204 @@ class ChosenProvider(Struct, frozen=True):
     note: str | None = None
     context_window: int | None = None
     """Where the shipped facts know nothing of the model."""
+    secrets: tuple[str, ...] = ()
+    """Keys that must not be written anywhere."""
+
+
+class Wish(Struct, frozen=True, kw_only=True):
+    """What the user said about the model, and what there is to go by."""
+
+    provider: str | None = None
+    model: str | None = None
+    base_url: str | None = None
+    environment: Mapping[str, str]
+    confirm: Confirm | None = None
+    """Asks the user; `None` where nobody can be asked."""
+
+    def value(self, variable: str) -> str | None:
+        return self.environment.get(variable, "").strip() or None
+
+    def key(self, type: str) -> str | None:
+        """A reference to the key that the environment has for this type."""
+        for variable, owner in KEYS.items():
+            if owner == type and self.value(variable):
+                return format_env_reference(variable)
+        return None
+
+    def secrets(self) -> tuple[str, ...]:
+        return tuple(filter(None, (self.value(variable) for variable in KEYS)))
+
+
+class Choice(Struct, frozen=True):
+    definition: ProviderDefinition
+    config: ProviderConfig
+    note: str | None = None
 
 
 @asynccontextmanager
-async def chosen_provider(
-    *, model: str | None, base_url: str | None, environment: Mapping[str, str]
-) -> AsyncIterator[ChosenProvider]:
+async def chosen_provider(wish: Wish) -> AsyncIterator[ChosenProvider]:
     """The provider for this call, open while the block runs."""
-    key = environment.get("OPENAI_API_KEY", "").strip() or None
-    named = (base_url or environment.get("OPENAI_BASE_URL") or "").strip()
-    url = named or (OPENAI_URL if key else None)
-    if url is None and model:
-        raise ConfigurationError(
-            f"There is no service to ask for the model {model!r}: set OPENAI_API_KEY or give --base-url."
-        )
-    if url is None:
-        from robota.cli.offline import CONTEXT_WINDOW, MODEL, offline_model  # noqa: PLC0415 - a server nobody else needs
-
-        async with (
-            offline_model() as offline_url,
-            OpenAICompatibleProvider(base_url=offline_url, model=MODEL, name="offline") as provider,
-        ):
-            yield ChosenProvider(provider, MODEL, OFFLINE_NOTE, CONTEXT_WINDOW)
+    choice = _choose(wish)
+    if choice is None or choice.definition.type == "scripted":
+        async with _offline(wish, None if choice else OFFLINE_NOTE) as chosen:
+            yield chosen
         return
-    if not model:
-        raise ConfigurationError(f"No model is named for {url}: give one with --model or ROBOTA_MODEL.")
-    async with OpenAICompatibleProvider(api_key=key, base_url=url, model=model) as provider:
-        yield ChosenProvider(provider, model)
+    config, note = choice.config, choice.note
+    if not config.model:
+        config, note = await _find_model(choice)
+    provider = choice.definition.create(config)
+    try:
+        yield ChosenProvider(provider, config.model or "", note, None, wish.secrets())
+    finally:
+        close = getattr(provider, "aclose", None)
+        if close is not None:
+            await close()
+
+
+@asynccontextmanager
+async def _offline(wish: Wish, note: str | None) -> AsyncIterator[ChosenProvider]:
+    from robota.cli.offline import CONTEXT_WINDOW, MODEL, offline_model  # noqa: PLC0415 - a server nobody else needs
+    from robota.providers.openai_compatible import OpenAICompatibleProvider  # noqa: PLC0415
+
+    async with (
+        offline_model() as url,
+        OpenAICompatibleProvider(base_url=url, model=MODEL, name="offline") as provider,
+    ):
+        yield ChosenProvider(provider, MODEL, note, CONTEXT_WINDOW, wish.secrets())
+
+
+def _choose(wish: Wish) -> Choice | None:
+    """The first that applies; `None` leaves the offline model."""
+    if wish.provider:
+        return _take_named(wish, wish.provider)
+    if wish.base_url:
+        return _take_address(wish, wish.base_url)
+    if wish.model:
+        return _take_model(wish, wish.model)
+    return _take_key(wish)
+
+
+def _take_named(wish: Wish, name: str) -> Choice:
+    definition = find_definition(name)
+    if definition is None:
+        known = [other for one in all_definitions() for other in (one.type, *one.aliases)]
+        raise ConfigurationError(f"There is no provider {name!r}: {suggest(name, known)}.")
+    choice = _take(wish, definition)
+    names = [entry.id for entry in definition.model_catalog.entries]
+    if choice.config.base_url is None and wish.model and names and not is_listed(wish.model, names):
+        note = (
+            f"{definition.title} is asked for the unknown model {wish.model!r}; {suggest(wish.model, names)}."
+        )
+        return Choice(definition, choice.config, note)
+    return choice
+
+
+def _take_address(wish: Wish, address: str) -> Choice:
+    note = None
+    if wish.value("OPENAI_API_KEY"):
+        host = urlsplit(address).hostname or address
+        note = f"OPENAI_API_KEY is not sent to {host}: add --provider openai if it belongs there."
+    return _take(wish, _ours("openai-compatible"), note)
+
+
+def _take_model(wish: Wish, model: str) -> Choice:
+    owner = find_owner(model)
+    if owner is not None and _is_served(wish, owner):
+        return _take(wish, _ours(owner))
+    if owner is not None:
+        raise ConfigurationError(
+            f"{model} is a model of {_ours(owner).title}: set {_variable(owner)}, or name a service that has "
+            "it with --provider or --base-url."
+        )
+    near = nearest_names(model, known_models())
+    hint = f"; the nearest names known here are {', '.join(near)}" if near else ""
+    family = "openrouter" if "/" in model else guess_owner(model)
+    served = [type for type in _served(wish) if type == family] or _served(wish)
+    if not served:
+        raise ConfigurationError(
+            f"There is no service to ask for the model {model!r}{hint}: set a key such as OPENAI_API_KEY, or "
+            "name a service with --provider or --base-url."
+        )
+    definition = _ours(served[0])
+    if served[0] == family and not near:
+        return _take(wish, definition)
+    return _take(wish, definition, f"{definition.title} is asked for the unknown model {model!r}{hint}.")
+
+
+def _take_key(wish: Wish) -> Choice | None:
+    served = _served(wish)
+    if not served:
+        return None
+    definitions = [_ours(type) for type in served]
+    taken = next((one for one in definitions if one.defaults.model), definitions[0])
+    choice = _take(wish, taken)
+    if len(served) == 1:
+        why = f"because {_variable(taken.type, wish)} is set"
+    else:
+        others = " and ".join(_variable(type, wish) for type in served)
+        why = f"as {others} are set; choose with --provider or --model"
+    return Choice(taken, choice.config, f"{taken.title} answers with {choice.config.model}, {why}.")
+
+
+def _take(wish: Wish, definition: ProviderDefinition, note: str | None = None) -> Choice:
+    address = wish.base_url or wish.value(ADDRESSES.get(definition.type, ""))
+    model = wish.model or definition.defaults.model
+    if not model and definition.model_catalog.entries:
+        names = [
+            entry.id for entry in selectable_models(definition.model_catalog) if entry.lifecycle == "active"
+        ]
+        raise ConfigurationError(
+            f"{definition.title} has no default model: give one with --model or ROBOTA_MODEL; "
+            f"{suggest('', names)}."
+        )
+    config = ProviderConfig(model=model, base_url=address, api_key=wish.key(definition.type))
+    return Choice(definition, config, note)
+
+
+async def _find_model(choice: Choice) -> tuple[ProviderConfig, str]:
+    """The only model of a service that has one; whoever has more must be told which."""
+    definition, config = choice.definition, choice.config
+    where = config.base_url or definition.defaults.base_url or definition.title
+    wanted = f"No model is named for {where}: give one with --model or ROBOTA_MODEL"
+    if definition.refresh is None:
+        raise ConfigurationError(f"{wanted}.")
+    try:
+        listed = await definition.refresh(_replace(config, timeout=LIST_SECONDS))
+    except RobotaError as error:
+        raise ConfigurationError(f"{wanted}; {error}") from error
+    names = [entry.id for entry in listed.entries]
+    if len(names) != 1:
+        raise ConfigurationError(f"{wanted}; {suggest('', names)}.")
+    note = f"{names[0]} answers, the only model of {where}."
+    return _replace(config, model=names[0]), f"{choice.note}\n{note}" if choice.note else note
+
+
+def _replace(
+    config: ProviderConfig, *, model: str | None = None, timeout: float | None = None
+) -> ProviderConfig:
+    return ProviderConfig(
+        model=model or config.model, api_key=config.api_key, base_url=config.base_url, timeout=timeout
+    )
+
+
+def _served(wish: Wish) -> list[str]:
+    """The types that the environment has a key or an address for, in order of preference."""
+    return [type for type in dict.fromkeys(KEYS.values()) if _is_served(wish, type)]
+
+
+def _is_served(wish: Wish, type: str) -> bool:
+    return wish.key(type) is not None or wish.value(ADDRESSES.get(type, "")) is not None
+
+
+def _variable(type: str, wish: Wish | None = None) -> str:
+    """The variable that speaks for a type: the one that is set, else the one to set."""
+    mine = [variable for variable, owner in KEYS.items() if owner == type]
+    if wish is None:
+        return mine[0]
+    return next((variable for variable in (*mine, ADDRESSES.get(type, "")) if wish.value(variable)), mine[0])
+
+
+def _ours(type: str) -> ProviderDefinition:
+    definition = find_definition(type)
+    assert definition is not None, f"{type} is in {list(OURS)}"
+    return definition

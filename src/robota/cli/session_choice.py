@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -21,8 +20,6 @@ from robota.sdk.assembly import (
 if TYPE_CHECKING:
     from robota.cli.main import Options
     from robota.cli.provider_choice import ChosenProvider
-
-SECRET_VARIABLES = ("OPENAI_API_KEY",)
 
 
 def open_session(
@@ -46,7 +43,7 @@ def open_session(
         store=store,
         resume=resume,
         on_problem=on_problem,
-        secrets=tuple(filter(None, (os.environ.get(name) for name in SECRET_VARIABLES))),
+        secrets=chosen.secrets,
     )
     return create_session(chosen.provider, model=chosen.model, request=request)
 
