@@ -22,7 +22,8 @@ from robota.core.messages import (
     UserMessage,
 )
 from robota.core.provider import ChatRequest, ModelSettings, ToolSchema
-from robota.providers.chat.wire import ChatDialect, ChatEncoder
+from robota.providers.chat.turns import ChatDialect
+from robota.providers.chat.wire import ChatEncoder
 
 ADD = ToolSchema("add", "Adds.", {"type": "object", "properties": {"a": {"type": "integer"}}})
 ADD_WIRE = {
@@ -148,8 +149,34 @@ def test_arguments_that_would_make_a_server_fail_become_an_empty_object(argument
     assert wire[0]["tool_calls"][0]["function"]["arguments"] == "{}"
 
 
+def test_ids_that_an_endpoint_would_refuse_are_replaced_and_their_results_follow() -> None:
+    ids = ("", "x" * 41, "c1", "c1")
+    calls = tuple(ToolCall(id, "add", f'{{"a":{n}}}') for n, id in enumerate(ids))
+    results = [ToolMessage(str(n), id, "add") for n, id in enumerate(ids)]
+    asked, *answers = encode_messages(UserMessage("hi"), AssistantMessage("", calls), *results)[1:]
+    sent = [call["id"] for call in asked["tool_calls"]]
+    assert sent == ["call_1_0", "call_1_1", "c1", "call_1_3"]
+    assert [(answer["tool_call_id"], answer["content"]) for answer in answers] == [
+        (id, str(n)) for n, id in enumerate(sent)
+    ]
+
+
+def test_a_result_without_its_call_gets_one_and_a_call_without_its_result_too() -> None:
+    asked = AssistantMessage("", (ToolCall("c1", "add"), ToolCall("c2", "add")))
+    wire = encode_messages(
+        UserMessage("hi"), asked, ToolMessage("2", "c2", "add"), ToolMessage("0", "c0", "ls")
+    )
+    roles = [(message["role"], message.get("tool_call_id", "")) for message in wire]
+    assert roles == [
+        ("user", ""), ("assistant", ""), ("tool", "c2"), ("tool", "c1"), ("assistant", ""),
+        ("tool", "call_2_1_result"),
+    ]  # fmt: skip
+    assert (wire[3]["content"], wire[5]["content"]) == ("No result is known for this call.", "0")
+    assert wire[4]["tool_calls"][0]["function"] == {"name": "ls", "arguments": "{}"}
+
+
 def test_text_that_is_no_unicode_is_sent_all_the_same() -> None:
-    assert encode_messages(ToolMessage("caf\udce9.txt", "c1", "ls"))[0]["content"] == "caf?.txt"
+    assert encode_messages(ToolMessage("caf\udce9.txt", "c1", "ls"))[-1]["content"] == "caf?.txt"
 
 
 def test_past_thinking_is_sent_back_only_where_it_is_wanted() -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from robota.core.errors import ConfigurationError
 from robota.core.provider import Capabilities
 from robota.providers.chat.content import ChatContent
-from robota.providers.chat.wire import ChatDialect, ChatEncoder
+from robota.providers.chat.turns import ChatDialect
+from robota.providers.chat.wire import ChatEncoder
 from robota.providers.wire.channel import HttpChannel, endpoint
 from robota.providers.wire.provider import WireProvider
 

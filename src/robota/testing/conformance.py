@@ -150,6 +150,47 @@ class HttpProviderConformance(ReplyConformance):
         assert -1 not in places
         assert places == sorted(places)
 
+    @pytest.mark.parametrize(
+        "history",
+        [
+            pytest.param((ToolMessage("Old.", "c0", "add"), UserMessage("Go on.")), id="call compacted away"),
+            pytest.param(
+                (
+                    UserMessage("Add."),
+                    AssistantMessage("", (call("add", id="c1", a=1),)),
+                    ToolMessage("New.", "c1", "add"),
+                    ToolMessage("Old.", "c0", "add"),
+                ),
+                id="one of two calls compacted away",
+            ),
+            pytest.param(
+                (AssistantMessage("", (call("add", id="c1", a=1),)), ToolMessage("Old.", "c1", "add")),
+                id="begins with a call",
+            ),
+            pytest.param(
+                (
+                    UserMessage("Old."),
+                    AssistantMessage("", (call("add", id="c1", a=1),)),
+                    UserMessage("Go on."),
+                ),
+                id="call without result",
+            ),
+            pytest.param(
+                (UserMessage("Old."), AssistantMessage("Go on."), AssistantMessage("", (call("add", a=1),))),
+                id="ends with a call after an answer",
+            ),
+        ],
+    )
+    async def test_a_history_with_holes_is_sent_without_losing_words(
+        self, history: Sequence[Message]
+    ) -> None:
+        kept = msgspec.json.encode(list(history))
+        async with self.serving("Fine.") as (provider, server):
+            assert (await listen(provider, ask(*history, tools=(ADD,)))).text == "Fine."
+        said = "\n".join(turn.text for turn in server.requests[0].conversation.turns)
+        assert all(message.content in said for message in history)
+        assert msgspec.json.encode(list(history)) == kept
+
     async def test_an_id_used_again_in_a_later_turn_is_answered_in_its_turn(self) -> None:
         history: list[Message] = []
         for n in (1, 2):
