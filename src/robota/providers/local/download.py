@@ -114,7 +114,7 @@ class Download:
         done = self._size() if append else 0
         limit = self._limit if self._total is None else min(self._limit, self._total)
         with open_private(self._part, append=append) as file:
-            for piece in response.iter_raw(CHUNK_BYTES):
+            for piece in response.iter_raw():
                 done += len(piece)
                 if done > limit:
                     self.discard()

@@ -126,7 +126,7 @@ class ModelStore:
             for model in self._models
             if model.name == name
             for ending in ("", ".part", ".part.version")
-        ] or [self.directory / f"{name}.gguf"]
+        ] or [path for path in self.directory.glob("*.gguf") if path.stem == name]
         there = [path for path in paths if path.is_file()]
         if not there:
             self.require(name)  # says what is wrong with the name
