@@ -19,7 +19,7 @@ from robota.core.history import HistoryEntry
 from robota.core.messages import AssistantMessage, Message, Prompt, SystemMessage, ToolMessage, UserMessage
 from robota.core.models import get_model_context_window
 from robota.core.permissions import PermissionMode
-from robota.core.ports import timestamp
+from robota.core.ports import Ports, timestamp
 from robota.core.provider import Provider
 from robota.core.robota import AgentConfig, Robota
 from robota.core.tool import Tool, ToolContext, ToolResult
@@ -68,9 +68,8 @@ class Session:
         conversation: ConversationStore | None = None,
         options: SessionOptions = DEFAULT_OPTIONS,
     ) -> None:
-        ports = options.ports
         self.options = options
-        self.session_id = ports.new_id() if session_id is None else session_id
+        self.session_id = options.ports.new_id() if session_id is None else session_id
         self.cwd = os.getcwd() if cwd is None else cwd
         self.store = store
         self.permission_handler = permission_handler
@@ -79,7 +78,6 @@ class Session:
         self._life: SessionLife | None = None
         self._running = False
         self._shutdown = False
-        window = options.context_window
         self.agent = Robota(
             provider,
             model=model,
@@ -94,18 +92,18 @@ class Session:
                 cwd=self.cwd,
                 deps=options.deps,
                 idle_timeout=options.idle_timeout,
-                context_window=window,
+                context_window=options.context_window,
                 capacity_hint=options.capacity_hint,
                 max_parallel_tools=options.max_parallel_tools,
                 run_tool=self._run_tool,
                 admit=lambda given: self.life.guard(given),
                 ask=None if options.ask is None else self._ask,
-                ports=ports,
+                ports=options.ports,
             ),
         )
         self.tracker = ContextWindowTracker(
             self.agent.conversation,
-            get_model_context_window(model) if window is None else window,
+            options.context_window or get_model_context_window(model),
             options.auto_compact_threshold,
         )
 
@@ -274,11 +272,7 @@ class Session:
         self, role: InjectedRole, content: str, *, tool_call_id: str = "", name: str = ""
     ) -> Message:
         """Put a message into the conversation without asking the model."""
-        ports = self.options.ports
-        identity: dict[str, Any] = {"id": ports.new_id(), "timestamp": timestamp(ports.now())}
-        if role == "tool":
-            identity |= {"tool_call_id": tool_call_id, "name": name}
-        message = _make_message(role, content, identity)
+        message = _make_message(role, content, self.options.ports, tool_call_id, name)
         self.life.scribe.record(message)
         return message
 
@@ -301,10 +295,13 @@ class Session:
         await self.shutdown()
 
 
-def _make_message(role: str, content: str, identity: dict[str, Any]) -> Message:
+def _make_message(role: str, content: str, ports: Ports, tool_call_id: str, name: str) -> Message:
     kind = _MESSAGE_TYPES.get(role)
     if kind is None:
         raise ValidationError(
             f"A message has the role user, assistant, system or tool, not {role!r}.", field="role"
         )
-    return kind(content, **identity)
+    about: dict[str, Any] = {"id": ports.new_id(), "timestamp": timestamp(ports.now())}
+    if role == "tool":
+        about |= {"tool_call_id": tool_call_id, "name": name}
+    return kind(content, **about)
