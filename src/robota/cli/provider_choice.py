@@ -42,6 +42,13 @@ OFFLINE_NOTE = (
     "cannot think.\nSet a key such as ANTHROPIC_API_KEY or OPENAI_API_KEY, or name a service with --provider "
     "or --base-url."
 )
+LOCAL_NOTE = (
+    "No key: this is {name}, a tiny offline model on this machine; it is often wrong, so look twice before "
+    "you approve."
+)
+LOCAL_PREFIX = "local:"
+LOCAL_TEMPERATURE = 0.2
+"""Small models lose the thread sooner when they are free to wander."""
 LIST_SECONDS = 5.0
 Confirm: TypeAlias = Callable[[str], bool]
 
@@ -99,7 +106,8 @@ async def chosen_provider(wish: Wish) -> AsyncIterator[ChosenProvider]:
         config, note = await _find_model(choice)
     provider = choice.definition.create(config)
     try:
-        yield ChosenProvider(provider, config.model or "", note, None, wish.secrets())
+        window: int | None = getattr(provider, "context_size", None)
+        yield ChosenProvider(provider, config.model or "", note, window, wish.secrets())
     finally:
         close = getattr(provider, "aclose", None)
         if close is not None:
@@ -120,13 +128,30 @@ async def _offline(wish: Wish, note: str | None) -> AsyncIterator[ChosenProvider
 
 def _choose(wish: Wish) -> Choice | None:
     """The first that applies; `None` leaves the offline model."""
+    if wish.provider in (None, "local") and (wish.model or "").startswith(LOCAL_PREFIX):
+        return _take_local((wish.model or "").removeprefix(LOCAL_PREFIX))
     if wish.provider:
         return _take_named(wish, wish.provider)
     if wish.base_url:
         return _take_address(wish, wish.base_url)
     if wish.model:
         return _take_model(wish, wish.model)
-    return _take_key(wish)
+    return _take_key(wish) or _take_local_model(wish)
+
+
+def _take_local(model: str, note: str | None = None) -> Choice:
+    config = ProviderConfig(model=model, options={"temperature": LOCAL_TEMPERATURE})
+    return Choice(_ours("local"), config, note)
+
+
+def _take_local_model(wish: Wish) -> Choice | None:
+    from robota.providers.definitions.local import is_engine_installed  # noqa: PLC0415 - rarely needed
+    from robota.providers.local.store import find_local_model  # noqa: PLC0415
+
+    found = find_local_model(wish.environment)
+    if found is None or not is_engine_installed():
+        return None
+    return _take_local(str(found), LOCAL_NOTE.format(name=found.stem))
 
 
 def _take_named(wish: Wish, name: str) -> Choice:
@@ -134,6 +159,14 @@ def _take_named(wish: Wish, name: str) -> Choice:
     if definition is None:
         known = [other for one in all_definitions() for other in (one.type, *one.aliases)]
         raise ConfigurationError(f"There is no provider {name!r}: {suggest(name, known)}.")
+    if definition.type == "local":
+        found = _take_local(wish.model) if wish.model else _take_local_model(wish)
+        if found is None:
+            raise ConfigurationError(
+                "There is no local model to run: `robota model list` names some, `robota model pull NAME` "
+                "brings one, and pip install 'robota[local]' what runs them."
+            )
+        return found
     choice = _take(wish, definition)
     names = [entry.id for entry in definition.model_catalog.entries]
     if choice.config.base_url is None and wish.model and names and not is_listed(wish.model, names):

@@ -118,7 +118,7 @@ def test_a_definition_creates_its_provider_without_a_connection(definition) -> N
     options = {"provider": "any"} if definition.type == "remote" else {}
     provider = definition.create(
         ProviderConfig(
-            model="some-model",
+            model="/some/model.gguf",
             api_key="key-for-the-test",
             base_url="http://127.0.0.1:9/v1",
             options=options,

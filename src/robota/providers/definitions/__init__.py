@@ -33,6 +33,7 @@ OURS: dict[str, str] = {
         ("lmstudio", "lmstudio"),
         ("ollama", "ollama"),
         ("vllm", "vllm"),
+        ("local", "local"),
         ("remote", "remote"),
         ("scripted", "scripted"),
     )

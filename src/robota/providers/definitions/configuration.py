@@ -19,7 +19,8 @@ HEADERS: dict[str, type] = {"headers": dict}
 _WORDS: dict[type, str] = {
     bool: "true or false",
     str: "a text",
-    int: "a number",
+    int: "a whole number",
+    float: "a number",
     dict: "an object",
     list: "a list",
 }
@@ -63,9 +64,9 @@ def read_options(config: ProviderConfig, title: str, known: Mapping[str, type]) 
             raise ConfigurationError(f"{title} has no option {written!r}: {suggest(name, known)}.")
         fits = isinstance(value, int | float) if kind is float else isinstance(value, kind)
         if not fits or (isinstance(value, bool) and kind is not bool):
-            raise ConfigurationError(f"The option {written!r} of {title} must be {_WORDS[kind]}.")
+            raise ConfigurationError(f"The option {written!r} of {_within(title)} must be {_WORDS[kind]}.")
         if name == "headers" and not all(isinstance(item, str) for item in value.values()):
-            raise ConfigurationError(f"The option {written!r} of {title} must hold texts only.")
+            raise ConfigurationError(f"The option {written!r} of {_within(title)} must hold texts only.")
         read[name] = value
     return read
 
@@ -78,10 +79,15 @@ def _resolve(written: str | None, what: str, title: str) -> str | None:
     if value is None and is_env_reference(text):
         variable = text.removeprefix(ENV_REFERENCE_PREFIX)
         raise ConfigurationError(
-            f"The {what} of {title} is to be read from the variable {variable}, which is not set: "
+            f"The {what} of {_within(title)} is to be read from the variable {variable}, which is not set: "
             f"set it or configure another {what}."
         )
     return value
+
+
+def _within(title: str) -> str:
+    """The title in the middle of a sentence."""
+    return f"the {title.removeprefix('The ')}" if title.startswith("The ") else title
 
 
 def _origin(address: str) -> tuple[str, str, int | None]:

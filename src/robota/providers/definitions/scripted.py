@@ -24,7 +24,7 @@ def create(config: ProviderConfig) -> Provider:
 
     replies = read_options(config, TITLE, OPTIONS).get("replies", [REPLY])
     if not replies or not all(isinstance(reply, str) for reply in replies):
-        raise ConfigurationError(f"The option 'replies' of {TITLE} must be a list of texts.")
+        raise ConfigurationError("The option 'replies' of the scripted model must be a list of texts.")
     return ScriptedProvider(*replies, repeat=True)
 
 
