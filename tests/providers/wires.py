@@ -1,0 +1,76 @@
+"""The four wires, by what tests need of them: an adapter, a reader, a recorded reply and its meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from robota.core.messages import ToolCall
+from robota.core.provider import Chunk, TextChunk
+from robota.providers.anthropic import AnthropicProvider
+from robota.providers.anthropic.content import BlockContent
+from robota.providers.chat.content import ChatContent
+from robota.providers.gemini import GeminiProvider
+from robota.providers.gemini.content import GeminiContent
+from robota.providers.openai import OpenAIProvider
+from robota.providers.openai_compatible import OpenAICompatibleProvider
+from robota.providers.responses.content import ResponseContent
+from robota.providers.wire.content import Peer, ReplyContent
+from robota.providers.wire.reply import ReplyReader
+
+KEY = "sk-very-secret-key"
+MODEL = "test-model"
+RECORDED = Path(__file__).parent / "recorded"
+
+
+class Wire(NamedTuple):
+    name: str
+    content: Callable[[], ReplyContent]
+    adapter: Callable[..., Any]
+    path: str
+    """What its clients expect at the end of a base URL."""
+
+    def connect(self, url: str, **options: Any) -> Any:
+        """The adapter, talking to a server without a path in its URL."""
+        base_url = options.pop("base_url", url + self.path)
+        return self.adapter(**{"api_key": KEY, "base_url": base_url, "model": MODEL, **options})
+
+    def reader(self) -> ReplyReader:
+        return ReplyReader(self.content(), Peer(self.name))
+
+    @property
+    def stream(self) -> bytes:
+        """A recorded reply: thinking, text, two calls, usage."""
+        return (RECORDED / f"{self.name}.sse").read_bytes()
+
+    def variants(self) -> dict[str, bytes]:
+        """The reply with both kinds of line ends."""
+        plain = self.stream.replace(b"\r\n", b"\n")
+        return {"lf": plain, "crlf": plain.replace(b"\n", b"\r\n")}
+
+
+def _responses(**options: Any) -> OpenAIProvider:
+    return OpenAIProvider(api="responses", **options)
+
+
+WIRES = {
+    wire.name: wire
+    for wire in (
+        Wire("chat", ChatContent, OpenAICompatibleProvider, "/v1"),
+        Wire("responses", ResponseContent, _responses, "/v1"),
+        Wire("anthropic", BlockContent, AnthropicProvider, ""),
+        Wire("gemini", GeminiContent, GeminiProvider, ""),
+    )
+}
+on_every_wire = pytest.mark.parametrize("wire", WIRES.values(), ids=list(WIRES))
+
+
+def text_in(chunks: list[Chunk]) -> str:
+    return "".join(chunk.text for chunk in chunks if isinstance(chunk, TextChunk))
+
+
+def calls_in(chunks: list[Chunk]) -> list[ToolCall]:
+    return [chunk for chunk in chunks if isinstance(chunk, ToolCall)]
