@@ -203,3 +203,20 @@ def test_keys_of_the_environment_are_written_nowhere(tmp_path: Path) -> None:
     written = [path.read_bytes() for path in home.rglob("*") if path.is_file()]
     assert written
     assert not any(KEY.encode() in text for text in written)
+
+
+def test_a_local_server_is_not_asked_for_where_nobody_can_be_asked(tmp_path: Path) -> None:
+    with ModelServer("Yes.").in_thread() as server:
+        done = robota(cwd=tmp_path, OLLAMA_HOST=server.url)
+
+        assert server.requests == []
+    assert "scripted offline model" in done.stderr
+
+
+@pytest.mark.parametrize("place", ["{host}", "http://{host}", "http://{host}/"])
+def test_the_variable_of_ollama_says_where_it_is(tmp_path: Path, place: str) -> None:
+    with ModelServer("Yes.").in_thread() as server:
+        where = place.format(host=server.url.removeprefix("http://"))
+        done = robota("--provider", "ollama", "--model", "m", cwd=tmp_path, OLLAMA_HOST=where)
+
+    assert done.stdout == "Yes.\n", done.stderr

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import TypeAlias
+from typing import NoReturn, TypeAlias
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -46,6 +46,8 @@ LOCAL_NOTE = (
     "No key: this is {name}, a tiny offline model on this machine; it is often wrong, so look twice before "
     "you approve."
 )
+SERVER_TYPES = {"llama.cpp": "openai-compatible"}
+"""Where the kind of a detected server is no type of its own."""
 LOCAL_PREFIX = "local:"
 LOCAL_TEMPERATURE = 0.2
 """Small models lose the thread sooner when they are free to wander."""
@@ -96,7 +98,7 @@ class Choice(Struct, frozen=True):
 @asynccontextmanager
 async def chosen_provider(wish: Wish) -> AsyncIterator[ChosenProvider]:
     """The provider for this call, open while the block runs."""
-    choice = _choose(wish)
+    choice = await _choose(wish)
     if choice is None or choice.definition.type == "scripted":
         async with _offline(wish, None if choice else OFFLINE_NOTE) as chosen:
             yield chosen
@@ -126,7 +128,7 @@ async def _offline(wish: Wish, note: str | None) -> AsyncIterator[ChosenProvider
         yield ChosenProvider(provider, MODEL, note, CONTEXT_WINDOW, wish.secrets())
 
 
-def _choose(wish: Wish) -> Choice | None:
+async def _choose(wish: Wish) -> Choice | None:
     """The first that applies; `None` leaves the offline model."""
     if wish.provider in (None, "local") and (wish.model or "").startswith(LOCAL_PREFIX):
         return _take_local((wish.model or "").removeprefix(LOCAL_PREFIX))
@@ -135,8 +137,34 @@ def _choose(wish: Wish) -> Choice | None:
     if wish.base_url:
         return _take_address(wish, wish.base_url)
     if wish.model:
-        return _take_model(wish, wish.model)
-    return _take_key(wish) or _take_local_model(wish)
+        return _take_model(wish, wish.model) or await _offer_server(wish) or _miss_service(wish.model)
+    return _take_key(wish) or await _offer_server(wish) or _take_local_model(wish)
+
+
+async def _offer_server(wish: Wish) -> Choice | None:
+    """A server that runs on this machine, if the user wants it."""
+    if wish.confirm is None:
+        return None
+    from robota.providers.local.detect import USUAL_ADDRESSES, detect_local_servers  # noqa: PLC0415 - rarely needed
+
+    own = _ollama_address(wish)
+    for server in await detect_local_servers(
+        tuple(dict.fromkeys((*([own] if own else []), *USUAL_ADDRESSES)))
+    ):
+        fitting = [name for name in server.models if not wish.model or is_listed(wish.model, [name])]
+        if not fitting:
+            continue
+        definition = _ours(SERVER_TYPES.get(server.kind, server.kind))
+        if wish.confirm(f"{server.kind} runs at {server.base_url}. Use it with {fitting[0]}?"):
+            return Choice(definition, ProviderConfig(model=fitting[0], base_url=server.base_url))
+    return None
+
+
+def _miss_service(model: str) -> NoReturn:
+    raise ConfigurationError(
+        f"There is no service to ask for the model {model!r}{_near(model)}: set a key such as OPENAI_API_KEY, "
+        "or name a service with --provider or --base-url."
+    )
 
 
 def _take_local(model: str, note: str | None = None) -> Choice:
@@ -185,7 +213,7 @@ def _take_address(wish: Wish, address: str) -> Choice:
     return _take(wish, _ours("openai-compatible"), note)
 
 
-def _take_model(wish: Wish, model: str) -> Choice:
+def _take_model(wish: Wish, model: str) -> Choice | None:
     owner = find_owner(model)
     if owner is not None and _is_served(wish, owner):
         return _take(wish, _ours(owner))
@@ -194,19 +222,20 @@ def _take_model(wish: Wish, model: str) -> Choice:
             f"{model} is a model of {_ours(owner).title}: set {_variable(owner)}, or name a service that has "
             "it with --provider or --base-url."
         )
-    near = nearest_names(model, known_models())
-    hint = f"; the nearest names known here are {', '.join(near)}" if near else ""
     family = "openrouter" if "/" in model else guess_owner(model)
     served = [type for type in _served(wish) if type == family] or _served(wish)
     if not served:
-        raise ConfigurationError(
-            f"There is no service to ask for the model {model!r}{hint}: set a key such as OPENAI_API_KEY, or "
-            "name a service with --provider or --base-url."
-        )
+        return None
     definition = _ours(served[0])
+    near = _near(model)
     if served[0] == family and not near:
         return _take(wish, definition)
-    return _take(wish, definition, f"{definition.title} is asked for the unknown model {model!r}{hint}.")
+    return _take(wish, definition, f"{definition.title} is asked for the unknown model {model!r}{near}.")
+
+
+def _near(model: str) -> str:
+    near = nearest_names(model, known_models())
+    return f"; the nearest names known here are {', '.join(near)}" if near else ""
 
 
 def _take_key(wish: Wish) -> Choice | None:
@@ -226,6 +255,8 @@ def _take_key(wish: Wish) -> Choice | None:
 
 def _take(wish: Wish, definition: ProviderDefinition, note: str | None = None) -> Choice:
     address = wish.base_url or wish.value(ADDRESSES.get(definition.type, ""))
+    if definition.type == "ollama":
+        address = address or _ollama_address(wish)
     model = wish.model or definition.defaults.model
     if not model and definition.model_catalog.entries:
         names = [
@@ -263,6 +294,18 @@ def _replace(
     return ProviderConfig(
         model=model or config.model, api_key=config.api_key, base_url=config.base_url, timeout=timeout
     )
+
+
+def _ollama_address(wish: Wish) -> str | None:
+    """What Ollama's own variable says, which may be less than an address: `:8000`, `0.0.0.0`, `host:port`."""
+    written = wish.value("OLLAMA_HOST")
+    if written is None:
+        return None
+    scheme, mark, place = written.rpartition("://")
+    host, colon, port = place.rstrip("/").partition(":")
+    host = "127.0.0.1" if host in ("", "0.0.0.0") else host
+    usual = "" if mark else ":11434"
+    return f"{scheme or 'http'}://{host}{colon}{port}" if colon else f"{scheme or 'http'}://{host}{usual}"
 
 
 def _served(wish: Wish) -> list[str]:

@@ -1,0 +1,39 @@
+"""The program on a pseudo-terminal, driven by what it shows."""
+
+from __future__ import annotations
+
+import os
+import pty
+import sys
+from pathlib import Path
+
+
+class Terminal:
+    """A program on a pseudo-terminal: type, and wait for what it shows."""
+
+    def __init__(self, cwd: Path, *arguments: str, **variables: str) -> None:
+        self.seen = ""
+        self.read_up_to = 0
+        self.pid, self.master = pty.fork()
+        if self.pid == 0:
+            os.chdir(cwd)
+            kept = {name: os.environ[name] for name in ("PATH", "HOME", "ROBOTA_HOME") if name in os.environ}
+            command = [sys.executable, "-m", "robota", *arguments]
+            os.execve(sys.executable, command, {**kept, "TERM": "dumb", **variables})
+
+    def wait_for(self, text: str) -> None:
+        while (found := self.seen.find(text, self.read_up_to)) < 0:
+            self.seen += os.read(self.master, 4096).decode()
+        self.read_up_to = found + len(text)
+
+    def type(self, line: str) -> None:
+        os.write(self.master, line.encode())
+
+    def leave(self) -> int:
+        try:
+            while data := os.read(self.master, 4096):
+                self.seen += data.decode()
+        except OSError:
+            pass  # Linux reports the end of a pseudo-terminal as an I/O error
+        os.close(self.master)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
