@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
+from msgspec.structs import replace
 
 from robota.core.errors import ConfigurationError
 from robota.core.events import ModelChanged
@@ -43,14 +44,10 @@ def swap_model(session: Session, provider: Provider, model: str | None) -> Model
     if agent.engine is not None:
         agent.engine.use(after, chosen, context_window=window, native_web_tools=life.web_tools)
     life.scribe.note_change("model", chosen, **(_describe(after) if moved else {}))
-    told = ModelChanged(
-        provider=after.name,
-        model=chosen,
-        context_window=window,
-        notes=tuple(notes),
-        seq=session.events.next_seq(),
-    )
-    session.events.emit(told)
+    told = ModelChanged(provider=after.name, model=chosen, context_window=window, notes=tuple(notes))
+    if life.scribe.opened:  # before that there is no session to tell of it, nor a journal that has it
+        told = replace(told, seq=session.events.next_seq())
+        session.events.emit(told)
     return told
 
 
