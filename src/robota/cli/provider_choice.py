@@ -162,8 +162,8 @@ async def _offer_server(wish: Wish) -> Choice | None:
 
 def _miss_service(model: str) -> NoReturn:
     raise ConfigurationError(
-        f"There is no service to ask for the model {model!r}{_near(model)}: set a key such as OPENAI_API_KEY, "
-        "or name a service with --provider or --base-url."
+        f"There is no service to ask for the model {model!r}{_near(model)}: "
+        "set a key such as OPENAI_API_KEY, or name a service with --provider or --base-url."
     )
 
 

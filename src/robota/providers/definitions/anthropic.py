@@ -11,12 +11,12 @@ from robota.core.provider_definition import (
     SetupStep,
 )
 from robota.providers.definitions.catalog import shipped_catalog
-from robota.providers.definitions.configuration import HEADERS, read_options, settle
+from robota.providers.definitions.configuration import USUAL_OPTIONS, make_provider, read_options, settle
 from robota.providers.definitions.lists import base_path, read_anthropic
 from robota.providers.definitions.service import ModelService
 
 TITLE = "Anthropic"
-OPTIONS = {**HEADERS, "prompt_caching": bool}
+OPTIONS = {**USUAL_OPTIONS, "prompt_caching": bool}
 DEFAULTS = ProviderConfig(
     model="claude-sonnet-4-6", api_key="$ENV:ANTHROPIC_API_KEY", base_url="https://api.anthropic.com"
 )
@@ -26,8 +26,7 @@ def create(config: ProviderConfig) -> Provider:
     from robota.providers.anthropic import AnthropicProvider  # noqa: PLC0415 - definitions load no adapter
 
     settled = settle(config, DEFAULTS, TITLE, needs_key=True)
-    options = read_options(settled, TITLE, OPTIONS)
-    return AnthropicProvider(settled.api_key, settled.base_url or "", settled.model, **options)
+    return make_provider(AnthropicProvider, settled, read_options(settled, TITLE, OPTIONS))
 
 
 def _list_url(base_url: str) -> str:

@@ -6,16 +6,21 @@ that profile, the vendor's variable to the vendor's own host. No text made here 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
+
+from msgspec.structs import replace
 
 from robota.core.env_ref import ENV_REFERENCE_PREFIX, is_env_reference, resolve_env_reference
 from robota.core.errors import ConfigurationError
 from robota.core.messages import Json
+from robota.core.provider import Provider, get_provider_capabilities
 from robota.core.provider_definition import ProviderConfig
 from robota.providers.definitions.model_name import suggest
 
-HEADERS: dict[str, type] = {"headers": dict}
+USUAL_OPTIONS: dict[str, type] = {"headers": dict, "vision": bool, "files": bool, "output_schema": bool}
+"""What most adapters take: more headers, and what the user knows of a model and nobody else can."""
+_ABILITIES = ("vision", "files", "output_schema")
 _WORDS: dict[type, str] = {
     bool: "true or false",
     str: "a text",
@@ -69,6 +74,19 @@ def read_options(config: ProviderConfig, title: str, known: Mapping[str, type]) 
             raise ConfigurationError(f"The option {written!r} of {_within(title)} must hold texts only.")
         read[name] = value
     return read
+
+
+def make_provider(
+    make: Callable[..., Provider], settled: ProviderConfig, options: dict[str, Json]
+) -> Provider:
+    """The provider with these options; it knows what it can do, unless the options say otherwise."""
+    abilities = {name: options.pop(name) for name in _ABILITIES if name in options}
+    given = (settled.api_key, settled.base_url, settled.model)
+    made = make(*given, **options)
+    if not abilities:
+        return made
+    able = replace(get_provider_capabilities(made), **abilities)
+    return make(*given, **options, capabilities=able)
 
 
 def _resolve(written: str | None, what: str, title: str) -> str | None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-import msgspec
 from msgspec import Struct
 
-from robota.core.provider import Capabilities, Provider
+from robota.core.provider import Provider
 from robota.core.provider_definition import (
     CredentialRequirement,
     ProviderConfig,
@@ -15,12 +14,9 @@ from robota.core.provider_definition import (
     SetupHelpLink,
     SetupStep,
 )
-from robota.providers.definitions.configuration import HEADERS, read_options, settle
+from robota.providers.definitions.configuration import USUAL_OPTIONS, make_provider, read_options, settle
 from robota.providers.definitions.lists import openai_list_url
 from robota.providers.definitions.service import ModelService
-
-ABILITIES: dict[str, type] = {"vision": bool, "files": bool, "output_schema": bool}
-"""What the user knows of a model and nobody else can."""
 
 
 class Family(Struct, frozen=True, kw_only=True):
@@ -30,22 +26,16 @@ class Family(Struct, frozen=True, kw_only=True):
     """`module:Class`, loaded when a provider is made."""
     service: ModelService
     options: dict[str, type] = {}
-    """Beside headers and abilities."""
+    """Beside the usual ones."""
 
     def create(self, config: ProviderConfig) -> Provider:
         from importlib import import_module  # noqa: PLC0415 - asked for by name
 
         service = self.service
         settled = settle(config, service.defaults, service.title, needs_key=service.needs_key)
-        options = read_options(settled, service.title, {**HEADERS, **ABILITIES, **self.options})
-        abilities = {name: options.pop(name) for name in ABILITIES if name in options}
+        options = read_options(settled, service.title, {**USUAL_OPTIONS, **self.options})
         module, _, name = self.place.partition(":")
-        provider = getattr(import_module(module), name)
-        if abilities:
-            usual: Capabilities = provider.vendor.capabilities
-            options["capabilities"] = msgspec.structs.replace(usual, **abilities)
-        made: Provider = provider(settled.api_key, settled.base_url, settled.model, **options)
-        return made
+        return make_provider(getattr(import_module(module), name), settled, options)
 
 
 def list_below_v1(base_url: str) -> str:

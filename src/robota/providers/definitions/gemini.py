@@ -18,7 +18,7 @@ from robota.core.provider_definition import (
     SetupStep,
 )
 from robota.providers.definitions.catalog import shipped_catalog
-from robota.providers.definitions.configuration import HEADERS, read_options, settle
+from robota.providers.definitions.configuration import USUAL_OPTIONS, make_provider, read_options, settle
 from robota.providers.definitions.lists import base_path, read_gemini
 from robota.providers.definitions.service import ModelService
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from robota.providers.wire.errors import Refusal
 
 TITLE = "Gemini"
-OPTIONS = {**HEADERS, "api_version": str}
+OPTIONS = {**USUAL_OPTIONS, "api_version": str}
 DEFAULTS = ProviderConfig(
     model="gemini-3-flash-preview",
     api_key="$ENV:GEMINI_API_KEY",
@@ -40,8 +40,7 @@ def create(config: ProviderConfig) -> Provider:
     from robota.providers.gemini import GeminiProvider  # noqa: PLC0415 - definitions load no adapter
 
     settled = settle(config, _defaults(), TITLE, needs_key=True)
-    options = read_options(settled, TITLE, OPTIONS)
-    return GeminiProvider(settled.api_key, settled.base_url or "", settled.model, **options)
+    return make_provider(GeminiProvider, settled, read_options(settled, TITLE, OPTIONS))
 
 
 async def refresh(config: ProviderConfig) -> ModelCatalog:

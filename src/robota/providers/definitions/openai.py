@@ -12,12 +12,12 @@ from robota.core.provider_definition import (
     SetupStep,
 )
 from robota.providers.definitions.catalog import shipped_catalog
-from robota.providers.definitions.configuration import HEADERS, read_options, settle
+from robota.providers.definitions.configuration import USUAL_OPTIONS, make_provider, read_options, settle
 from robota.providers.definitions.lists import openai_list_url, read_openai_chat
 from robota.providers.definitions.service import ModelService
 
 TITLE = "OpenAI"
-OPTIONS = {**HEADERS, "api": str, "strict_tools": bool, "reasoning_summary": str}
+OPTIONS = {**USUAL_OPTIONS, "api": str, "strict_tools": bool, "reasoning_summary": str}
 DEFAULTS = ProviderConfig(api_key="$ENV:OPENAI_API_KEY", base_url="https://api.openai.com/v1")
 
 
@@ -28,7 +28,7 @@ def create(config: ProviderConfig) -> Provider:
     options = read_options(settled, TITLE, OPTIONS)
     if options.get("api", "chat") not in ("responses", "chat"):
         raise ConfigurationError(f"The option 'api' of {TITLE} must be 'responses' or 'chat'.")
-    return OpenAIProvider(settled.api_key, settled.base_url, settled.model, **options)
+    return make_provider(OpenAIProvider, settled, options)
 
 
 SERVICE = ModelService(

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 from robota.core.errors import ConfigurationError
-from robota.core.provider import Capabilities, Provider
+from robota.core.provider import Provider
 from robota.core.provider_definition import (
     CredentialRequirement,
     ProviderConfig,
     ProviderDefinition,
     SetupStep,
 )
-from robota.providers.definitions.configuration import HEADERS, read_options, settle
+from robota.providers.definitions.configuration import USUAL_OPTIONS, make_provider, read_options, settle
 from robota.providers.definitions.lists import openai_list_url, read_openai
 from robota.providers.definitions.service import ModelService
 
 TITLE = "The OpenAI-compatible service"
-OPTIONS = {
-    **HEADERS,
-    "reasoning_field": str,
-    "max_tokens_field": str,
-    "vision": bool,
-    "files": bool,
-    "output_schema": bool,
-}
+OPTIONS = {**USUAL_OPTIONS, "reasoning_field": str, "max_tokens_field": str}
 DEFAULTS = ProviderConfig()
 
 
@@ -32,15 +25,7 @@ def create(config: ProviderConfig) -> Provider:
     settled = settle(config, DEFAULTS, TITLE)
     if not settled.base_url:
         raise ConfigurationError(f"{TITLE} needs a base URL, such as http://localhost:8080/v1.")
-    options = read_options(settled, TITLE, OPTIONS)
-    capabilities = Capabilities(
-        vision=options.pop("vision", False),
-        files=options.pop("files", False),
-        output_schema=options.pop("output_schema", False),
-    )
-    return OpenAICompatibleProvider(
-        settled.api_key, settled.base_url, settled.model, capabilities=capabilities, **options
-    )
+    return make_provider(OpenAICompatibleProvider, settled, read_options(settled, TITLE, OPTIONS))
 
 
 SERVICE = ModelService(title=TITLE, defaults=DEFAULTS, list_url=openai_list_url, read=read_openai)

@@ -17,12 +17,18 @@ from robota.core.provider_definition import (
     SetupStep,
 )
 from robota.providers.definitions.catalog import shipped_catalog
-from robota.providers.definitions.configuration import HEADERS, is_same_host, read_options, settle
+from robota.providers.definitions.configuration import (
+    USUAL_OPTIONS,
+    is_same_host,
+    make_provider,
+    read_options,
+    settle,
+)
 from robota.providers.definitions.lists import openai_list_url, read_openai
 from robota.providers.definitions.service import ModelService
 
 TITLE = "Qwen"
-OPTIONS = {**HEADERS, "region": str, "built_in_web_tools": dict}
+OPTIONS = {**USUAL_OPTIONS, "region": str, "built_in_web_tools": dict}
 DEFAULTS = ProviderConfig(
     model="qwen-plus",
     api_key="$ENV:DASHSCOPE_API_KEY",
@@ -39,7 +45,7 @@ def create(config: ProviderConfig) -> Provider:
     options.pop("region", None)  # it is in the address now
     if "built_in_web_tools" in options:
         options["built_in_web_tools"] = _read_web_tools(options["built_in_web_tools"])
-    return QwenProvider(settled.api_key, settled.base_url, settled.model, **options)
+    return make_provider(QwenProvider, settled, options)
 
 
 async def refresh(config: ProviderConfig) -> ModelCatalog:

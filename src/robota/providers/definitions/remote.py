@@ -14,13 +14,13 @@ from robota.core.provider_definition import (
     ProviderDefinition,
     SetupStep,
 )
-from robota.providers.definitions.configuration import HEADERS, read_options, settle
+from robota.providers.definitions.configuration import read_options, settle
 
 if TYPE_CHECKING:
     from robota.providers.wire.errors import Refusal
 
 TITLE = "The remote host"
-OPTIONS = {**HEADERS, "provider": str}
+OPTIONS = {"headers": dict, "provider": str}
 DEFAULTS = ProviderConfig()
 
 
