@@ -1,8 +1,8 @@
 """What robota's own tests are made of, for the tests of people who build on it.
 
-The scripted provider is loaded with the package, the model server with its first use. The provider test suite
-is `robota.testing.conformance`, that of session stores `robota.testing.store_conformance`, the pytest plugin
-`robota.testing.fixtures`.
+Names are loaded with their first use. The provider test suite is `robota.testing.conformance`, that of
+session stores `robota.testing.store_conformance`. Pytest finds the fixture `robota_cassette` by itself; other
+fixtures are in `robota.testing.fixtures`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ import sys
 from typing import TYPE_CHECKING
 
 from robota._lazy import lazy_names
-from robota.providers.scripted import Delay, Fail, ScriptedProvider, Stall, call
 
 if TYPE_CHECKING:
+    from robota.providers.scripted import Delay, Fail, ScriptedProvider, Stall, call
+    from robota.testing.cassette import Cassette, CassetteMismatch
     from robota.testing.faulty_files import FaultyFiles, SimulatedCrash
     from robota.testing.http_request import ReceivedRequest
     from robota.testing.model_script import (
@@ -37,13 +38,14 @@ if TYPE_CHECKING:
     from robota.testing.ports import FixedPorts, fixed_ports
 
 __all__ = [
-    "CallIds", "ContentType", "Crlf", "Cut", "Delay", "Drip", "ErrorEvent", "Fail", "FaultyFiles",
-    "FixedPorts", "Forever", "Gate", "HttpError", "KeepAlive", "Malformed", "ModelServer", "NoEndMark",
-    "RawBytes", "ReceivedRequest", "ScriptedProvider", "SimulatedCrash", "Stall", "Tap", "UnknownEvent",
-    "call", "fixed_ports",
+    "CallIds", "Cassette", "CassetteMismatch", "ContentType", "Crlf", "Cut", "Delay", "Drip", "ErrorEvent",
+    "Fail", "FaultyFiles", "FixedPorts", "Forever", "Gate", "HttpError", "KeepAlive", "Malformed",
+    "ModelServer", "NoEndMark", "RawBytes", "ReceivedRequest", "ScriptedProvider", "SimulatedCrash", "Stall",
+    "Tap", "UnknownEvent", "call", "fixed_ports",
 ]  # fmt: skip
 
 _MODULES = {
+    "cassette": "Cassette CassetteMismatch",
     "faulty_files": "FaultyFiles SimulatedCrash",
     "http_request": "ReceivedRequest",
     "model_script": "CallIds ContentType Crlf Cut Drip ErrorEvent Forever Gate HttpError KeepAlive Malformed "
@@ -52,6 +54,7 @@ _MODULES = {
     "ports": "FixedPorts fixed_ports",
 }
 _HOMES = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names.split()}
+_HOMES |= dict.fromkeys(("Delay", "Fail", "ScriptedProvider", "Stall", "call"), "robota.providers.scripted")
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES, globals())
 

@@ -1,0 +1,236 @@
+"""Recorded provider traffic: a cassette answers requests from a file, or from the service while it records.
+
+Tests get one from the pytest fixture `robota_cassette` (`robota.testing.cassette_plugin`). A cassette is
+strict: what was not recorded is not answered, and what was recorded must be asked for.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import msgspec
+
+from robota.core.messages import Json
+from robota.testing.cassette_file import (
+    Exchange,
+    RecordedReply,
+    SentRequest,
+    format_cassette,
+    read_cassette,
+    write_cassette,
+)
+from robota.testing.cassette_match import Matcher
+from robota.testing.cassette_recorder import Recorder, Take
+from robota.testing.cassette_secrets import Secrets
+
+if TYPE_CHECKING:
+    import httpx2
+
+Mode = Literal["none", "once", "all"]
+Made = TypeVar("Made")
+KEY_IN_REPLAYS = "no-key-is-needed"
+AGAIN = "To record anew, delete the file or run pytest with --robota-cassette=all."
+
+
+class CassetteMismatch(AssertionError):
+    """The traffic is not the recorded one."""
+
+
+class Cassette:
+    """One file of traffic, being recorded or replayed.
+
+    `mode` is `none` (only replay), `once` (record if there is no file yet) or `all` (record). `errors` keeps
+    refusals and broken replies, which are left out otherwise. `ignore` names fields of JSON bodies that do
+    not count, such as `metadata.user_id`.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        mode: Mode = "once",
+        errors: bool = False,
+        ignore: Sequence[str] = (),
+        environment: Mapping[str, str] = os.environ,
+    ) -> None:
+        self.path = path
+        self.recording = mode == "all" or (mode == "once" and not path.exists())
+        """Whether requests go to the service."""
+        self.misses: list[str] = []
+        """What was asked for and not recorded, each with its explanation."""
+        self._errors = errors
+        self._ignored = [name.split(".") for name in ignore]
+        self._secrets = Secrets(environment)
+        self._replacements: list[tuple[str, str]] = []
+        self._recorder = Recorder()
+        self._exists = path.exists()
+        known: Sequence[Exchange] = () if self.recording or not self._exists else read_cassette(path)
+        self._matcher = Matcher(known)
+
+    # --- for tests ---------------------------------------------------------------------------------------
+
+    @property
+    def transport(self) -> httpx2.AsyncBaseTransport:
+        """For a provider, which takes it as `transport` and closes it; each time another one."""
+        from robota.testing.cassette_transport import CassetteTransport  # noqa: PLC0415 - loads httpx2
+
+        return CassetteTransport(self)
+
+    def client(self, **options: Any) -> httpx2.AsyncClient:
+        """An `httpx2.AsyncClient` over the cassette, for everything else that talks to a service."""
+        import httpx2  # noqa: PLC0415 - 74 ms, only for tests that want a client
+
+        return httpx2.AsyncClient(transport=self.transport, **options)
+
+    def provider(self, factory: Callable[..., Made], /, *arguments: Any, **options: Any) -> Made:
+        """A provider over the cassette: `robota_cassette.provider(MyProvider, model="small")`.
+
+        A key given as `api_key` is never written. A replay needs none.
+        """
+        key = options.get("api_key")
+        if isinstance(key, str):
+            self.hide(key)
+        takes_key = "api_key" in inspect.signature(factory).parameters
+        if takes_key and not arguments and not key and not self.recording:
+            options["api_key"] = KEY_IN_REPLAYS
+        return factory(*arguments, **options, transport=self.transport)
+
+    def hide(self, secret: str) -> None:
+        """Never write this text."""
+        self._secrets.add(secret, "a text that was to be hidden")
+
+    def replace(self, value: str, name: str) -> None:
+        """Write `<name>` in the place of a text that is another one in each run, such as a temporary path.
+
+        A replay puts the text of its own run into replies. Where a reply has the text in pieces, as streamed
+        tool arguments do, it stays as it was recorded.
+        """
+        self._replacements.append((value, f"<{name}>"))
+
+    def finish(self) -> list[str]:
+        """End the recording or the replay of a test that passed; remarks for people.
+
+        Raises `CassetteMismatch` for traffic that differs, `ConfigurationError` for a secret in a recording.
+        """
+        if self.recording:
+            return self._save()
+        problem = self.complaint()
+        if problem:
+            raise CassetteMismatch(problem)
+        return []
+
+    def complaint(self) -> str:
+        """What is wrong with the traffic so far, empty for nothing."""
+        if self.misses:
+            return "\n\n".join(self.misses)
+        unused = self._matcher.unused()
+        if not unused:
+            return ""
+        listed = "\n".join(f"  {at}. {request.method} {request.url}" for at, request in unused)
+        return f"Recorded in {self.path} and not asked for:\n{listed}\n{AGAIN}"
+
+    # --- for the transport -------------------------------------------------------------------------------
+
+    def describe(self, request: httpx2.Request, content: bytes) -> SentRequest:
+        """The request as it is compared and written."""
+        if self.recording:
+            self._secrets.learn(request.headers.items(), request.url.query.decode())
+        url = self._secrets.hide_in_text(self._replaced(str(request.url)))
+        body = self._map(_read_body(content), self._replaced)
+        for path in self._ignored:
+            _remove(body, path)
+        return SentRequest(request.method, url, self._secrets.hide(body))
+
+    def answer(self, sent: SentRequest) -> RecordedReply:
+        """The recorded reply; a miss is remembered and raised."""
+        exchange = self._matcher.take(sent)
+        if exchange is None:
+            self.misses.append(self._explain(sent))
+            raise CassetteMismatch(self.misses[-1])
+        reply = exchange.response
+        if reply.encoding == "text" and self._replacements:
+            reply = msgspec.structs.replace(reply, body=tuple(map(self._restored, reply.body)))
+        return reply
+
+    def begin(self, sent: SentRequest) -> Take:
+        """Record an exchange with the service."""
+        return self._recorder.begin(sent)
+
+    def ran_out(self) -> CassetteMismatch:
+        """The error for a client that wants more of a reply than the recording client did."""
+        self.misses.append(f"A reply in {self.path} was recorded only as far as it was read then. {AGAIN}")
+        return CassetteMismatch(self.misses[-1])
+
+    # --- inside ------------------------------------------------------------------------------------------
+
+    def _explain(self, sent: SentRequest) -> str:
+        if not self._exists:
+            return (
+                f"{sent.method} {sent.url} was sent, there is no cassette {self.path}, and with "
+                "--robota-cassette=none, the default where CI is set, nothing is recorded. Run the test once "
+                "with --robota-cassette=once where the service can be reached, and commit the file."
+            )
+        return f"Not in {self.path}: {self._matcher.explain(sent)}\n{AGAIN}"
+
+    def _save(self) -> list[str]:
+        exchanges = self._recorder.exchanges(errors=self._errors, hide=self._written)
+        notes = []
+        failures = self._recorder.failures()
+        if failures and not self._errors:
+            notes.append(
+                f"{self.path}: left out {', '.join(failures)}; "
+                "@pytest.mark.robota_cassette(errors=True) keeps replies that are errors"
+            )
+        if exchanges:
+            text = format_cassette(exchanges)
+            self._secrets.refuse(exchanges, text)
+            write_cassette(self.path, text)
+            notes.insert(0, f"{self.path}: recorded {len(exchanges)} requests")
+        return notes
+
+    def _written(self, piece: str) -> str:
+        """A piece of a reply as it is written."""
+        for value, name in self._replacements:
+            piece = piece.replace(_escaped(value), name)
+        return self._secrets.hide_in_piece(piece)
+
+    def _restored(self, piece: str) -> str:
+        for value, name in self._replacements:
+            piece = piece.replace(name, _escaped(value))
+        return piece
+
+    def _replaced(self, text: str) -> str:
+        for value, name in self._replacements:
+            text = text.replace(value, name)
+        return text
+
+    def _map(self, value: Json, change: Callable[[str], str]) -> Json:
+        if isinstance(value, str):
+            return change(value)
+        if isinstance(value, dict):
+            return {key: self._map(item, change) for key, item in value.items()}
+        return [self._map(item, change) for item in value] if isinstance(value, list) else value
+
+
+def _escaped(value: str) -> str:
+    return msgspec.json.encode(value).decode()[1:-1]
+
+
+def _read_body(content: bytes) -> Json:
+    if not content:
+        return None
+    try:
+        return msgspec.json.decode(content)
+    except msgspec.DecodeError:
+        return content.decode("utf-8", "backslashreplace")
+
+
+def _remove(value: Json, path: Sequence[str]) -> None:
+    for name in path[:-1]:
+        value = value.get(name) if isinstance(value, dict) else None
+    if isinstance(value, dict):
+        value.pop(path[-1], None)
