@@ -77,9 +77,12 @@ def test_errors_carry_facts_as_attributes() -> None:
 
 def test_a_missing_model_names_the_provider_and_what_there_is() -> None:
     error = ModelNotAvailableError("gpt-9", "openai", available_models=["gpt-5", "gpt-4o"])
-    assert str(error) == 'Model "gpt-9" is not available for provider "openai". Available: gpt-5, gpt-4o.'
+    assert str(error) == 'Model "gpt-9" is not available for provider "openai"; choose one of gpt-5, gpt-4o.'
     assert error.available_models == ("gpt-5", "gpt-4o")
-    assert str(ModelNotAvailableError("m", "p")) == 'Model "m" is not available for provider "p".'
+    assert (
+        str(ModelNotAvailableError("m", "p"))
+        == 'Model "m" is not available for provider "p"; check its name.'
+    )
 
 
 def test_an_open_circuit_has_a_default_message_and_a_wait() -> None:

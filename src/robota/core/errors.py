@@ -125,8 +125,8 @@ class ModelNotAvailableError(RobotaError):
     category = "user"
 
     def __init__(self, model: str, provider: str, *, available_models: Sequence[str] = ()) -> None:
-        known = f" Available: {', '.join(available_models)}." if available_models else ""
-        super().__init__(f'Model "{model}" is not available for provider "{provider}".{known}')
+        fix = f"choose one of {', '.join(available_models)}" if available_models else "check its name"
+        super().__init__(f'Model "{model}" is not available for provider "{provider}"; {fix}.')
         self.model = model
         self.provider = provider
         self.available_models = tuple(available_models)
