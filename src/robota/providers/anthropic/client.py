@@ -14,8 +14,7 @@ from typing import Protocol
 from robota.core.errors import ConfigurationError, NetworkError, ProviderError, RobotaError
 from robota.core.jsontext import decode, encode
 from robota.core.messages import Json, JsonObject
-from robota.providers.anthropic.errors import describe_messages_refusal
-from robota.providers.wire.errors import Refusal, describe_error_event, describe_failure
+from robota.providers.wire.errors import Refusal, describe_error_event, describe_failure, describe_refusal
 
 
 class _Event(Protocol):
@@ -119,7 +118,7 @@ class OfficialChannel:
             return describe_error_event(said, self._provider, request_id=headers.get("request-id"))
         text = body.encode() if isinstance(body, str) else encode(body)
         refusal = Refusal(status, headers, text, model, str(self._client.base_url))
-        return describe_messages_refusal(refusal, self._provider, ("client",))
+        return describe_refusal(refusal, self._provider, ("client",))
 
     def refuse(self, error: ValueError) -> ProviderError:
         return ProviderError(

@@ -10,7 +10,6 @@ from robota.core.errors import ConfigurationError
 from robota.core.provider import Capabilities, NativeWebTool
 from robota.providers.anthropic.client import OfficialChannel, OfficialClient
 from robota.providers.anthropic.content import BlockContent
-from robota.providers.anthropic.errors import MessagesChannel
 from robota.providers.anthropic.wire import MessagesEncoder, WireOptions
 from robota.providers.wire.channel import HttpChannel, endpoint
 from robota.providers.wire.provider import WireProvider
@@ -85,7 +84,7 @@ def _open_channel(
     if not key and address == API_URL:
         key = os.environ.get(KEY_VARIABLE, "").strip()
     ours = {"anthropic-version": API_VERSION, **({"authorization": f"Bearer {key}"} if key else {})}
-    return MessagesChannel(
+    return HttpChannel(
         endpoint(address, "/messages", version="/v1"),
         {**ours, **own},
         provider=name,

@@ -60,13 +60,6 @@ def _explain(status: JsonObject, code: int, provider: str, secrets: Sequence[str
             provider=provider,
             status=code,
         )
-    if "input token count" in message:
-        return ProviderError(
-            f"{provider} cannot take a conversation this long ({said}); "
-            "compact it or use a model with a larger window.",
-            provider=provider,
-            status=code,
-        )
     if "thought signature" in message.lower() or "thought_signature" in message:
         return ProviderError(
             f"{provider} does not accept the signatures in this history ({said}); compact the conversation, "

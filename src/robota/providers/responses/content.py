@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from robota.core.errors import ProviderError, RobotaError
 from robota.core.messages import Json, JsonObject, ReasoningBlock, StopReason, TokenUsage, ToolCall
 from robota.core.provider import (
     Chunk,
@@ -20,9 +19,8 @@ from robota.core.provider import (
     ToolInputChunk,
 )
 from robota.providers.responses.schema import drop_nulls
-from robota.providers.wire.content import Peer, ReplyContent, count_of, text_of
+from robota.providers.wire.content import ReplyContent, count_of, text_of
 from robota.providers.wire.conversation import read_arguments
-from robota.providers.wire.errors import hide_secrets
 
 _INCOMPLETE: dict[str, StopReason] = {"max_output_tokens": "max_tokens", "content_filter": "content_filter"}
 _HOSTED = "_call"
@@ -62,6 +60,8 @@ class ResponseContent(ReplyContent):
         reader = _READERS.get(kind) if isinstance(kind, str) else None
         if reader is not None:
             reader(self, reply, chunks)
+        elif kind is None and reply.get("object") == "response":  # all of it in one event
+            self.read_whole(reply, chunks)
         return raw
 
     def read_whole(self, reply: JsonObject, chunks: list[Chunk]) -> bool:
@@ -79,21 +79,6 @@ class ResponseContent(ReplyContent):
         if error or named or failed or kind == "error":
             return error or {name: reply[name] for name in ("code", "message") if name in reply}
         return None
-
-    def describe_error(self, error: Json, peer: Peer) -> RobotaError:
-        code = str(error.get("code") or "") if isinstance(error, dict) else ""
-        if code == "context_length_exceeded":
-            said = hide_secrets(str(error.get("message") or code), peer.secrets).rstrip(".")
-            return ProviderError(
-                f"{peer.provider} cannot take a conversation this long ({said}); "
-                "compact it or use a model with a larger window.",
-                provider=peer.provider,
-                status=400,
-                request_id=peer.request_id,
-            )
-        if "overloaded" in code:
-            error = {**error, "status": "529"}
-        return super().describe_error(error, peer)
 
     def _read_response(self, response: Json, chunks: list[Chunk]) -> None:
         """The response as a whole; of its items those that have not come by themselves."""

@@ -21,6 +21,8 @@ class Peer(NamedTuple):
     provider: str
     request_id: str | None = None
     secrets: Sequence[str] = ()
+    begun: bool = True
+    """Whether a reply had begun, when it came to an error."""
 
 
 class ReplyContent:
@@ -62,7 +64,9 @@ class ReplyContent:
         return reply.get("error") or (reply if named else None)  # an error may say nothing at all: `{}`
 
     def describe_error(self, error: Json, peer: Peer) -> RobotaError:
-        return describe_error_event(error, peer.provider, request_id=peer.request_id, secrets=peer.secrets)
+        return describe_error_event(
+            error, peer.provider, request_id=peer.request_id, secrets=peer.secrets, begun=peer.begun
+        )
 
     def announce(self, model: Json, response_id: Json, chunks: list[Chunk]) -> None:
         """Tell once who answers, as soon as an event says so."""

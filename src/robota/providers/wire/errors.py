@@ -18,14 +18,15 @@ from robota.core.jsontext import decode
 from robota.core.messages import Json
 from robota.core.ports import REAL_WORLD
 from robota.core.retry import parse_retry_after
+from robota.providers.wire.reasons import NO_CREDIT, TOO_LARGE, Reason, find_reason
 
 _MAX_QUOTE = 400
 _FIXES = {
     401: ("refused the API key", "check the key or set another one"),
-    402: ("says that the account has no credit left", "check the billing page of the service"),
+    402: (NO_CREDIT.what, NO_CREDIT.fix),
     403: ("does not allow this with the given key", "check what the key may do, or use another model"),
     408: ("waited too long for the request", "try again"),
-    413: ("finds the request too large", "compact the conversation or send smaller files"),
+    413: (TOO_LARGE.what, TOO_LARGE.fix),
     429: ("asks for patience", "wait a moment and try again, or check the limits of your plan"),
 }
 _STATUS_OF_TYPE = {
@@ -34,7 +35,6 @@ _STATUS_OF_TYPE = {
     "authentication_error": 401,
     "invalid_api_key": 401,
     "permission_error": 403,
-    "overloaded_error": 529,
     "server_error": 500,
     "internal_error": 500,
     "internal_server_error": 500,
@@ -58,10 +58,13 @@ def describe_refusal(refusal: Refusal, provider: str, secrets: Sequence[str]) ->
     said, words = _read_error_body(refusal.body)
     said = hide_secrets(said, secrets)
     status, headers = refusal.status, refusal.headers
-    if status in (400, 404) and refusal.model and _is_about_model(said, words):
+    if status in (400, 404) and refusal.model and _is_about_model(refusal.model, said, words):
         return ModelNotAvailableError(refusal.model, provider)
-    what, fix = _explain(refusal, words, has_key=bool(secrets))
+    reason = find_reason(" ".join((said, *words))) if status not in (401, 403) else None
+    what, fix = _explain(refusal, reason, has_key=bool(secrets))
     quote = f"{status}: {said}" if said else str(status)
+    if reason is NO_CREDIT:
+        status = 402  # whatever it said: waiting does not help
     return _error_type(status)(
         f"{provider} {what} ({quote}); {fix}.",
         provider=provider,
@@ -72,14 +75,26 @@ def describe_refusal(refusal: Refusal, provider: str, secrets: Sequence[str]) ->
 
 
 def describe_error_event(
-    error: Json, provider: str, *, request_id: str | None = None, secrets: Sequence[str] = ()
+    error: Json,
+    provider: str,
+    *,
+    request_id: str | None = None,
+    secrets: Sequence[str] = (),
+    begun: bool = True,
 ) -> RobotaError:
-    """The error for an error object that came inside a reply that had begun well."""
+    """The error for an error object in an answer whose status was 200; most often its reply had `begun`."""
     said, words = _read_error(error)
     status = next(filter(None, map(_status_of, words)), None)
     said = hide_secrets(said, secrets) or " ".join(words) or "no reason given"
+    reason = find_reason(" ".join((said, *words)))
+    if reason is not None:
+        what, fix, status = reason.what, reason.fix, 402 if reason is NO_CREDIT else status or 400
+    elif begun:
+        what, fix = "broke off its reply", "try again"
+    else:
+        what, fix = "answered with an error", "check the base URL and the model, or try again"
     return _error_type(status or 0)(
-        f"{provider} broke off its reply ({said}); try again.",
+        f"{provider} {what} ({said}); {fix}.",
         provider=provider,
         status=status,
         request_id=request_id,
@@ -119,10 +134,12 @@ def hide_secrets(text: str, secrets: Sequence[str]) -> str:
     return text
 
 
-def _explain(refusal: Refusal, words: Sequence[str], *, has_key: bool) -> tuple[str, str]:
+def _explain(refusal: Refusal, reason: Reason | None, *, has_key: bool) -> tuple[str, str]:
     status = refusal.status
     if status == 401 and not has_key:
         return "wants an API key and got none", "pass api_key"
+    if reason is not None and (reason is NO_CREDIT or status not in _FIXES):
+        return reason.what, reason.fix
     if status in _FIXES:
         return _FIXES[status]
     if status == 404:
@@ -137,15 +154,13 @@ def _explain(refusal: Refusal, words: Sequence[str], *, has_key: bool) -> tuple[
         )
     if status >= 500:
         return "failed", "try again in a moment"
-    if any("context" in word for word in words):
-        return "cannot take a conversation this long", "compact it or use a model with a larger window"
     return "rejected the request", "check the model's limits and the request's settings"
 
 
 def _status_of(word: str) -> int | None:
     if word.isdecimal():
         return int(word) if 400 <= int(word) < 600 else None
-    return _STATUS_OF_TYPE.get(word)
+    return 529 if "overloaded" in word else _STATUS_OF_TYPE.get(word)
 
 
 def _error_type(status: int) -> type[ProviderError] | type[AuthenticationError] | type[RateLimitError]:
@@ -161,9 +176,15 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
     )
 
 
-def _is_about_model(said: str, words: Sequence[str]) -> bool:
+def _is_about_model(model: str, said: str, words: Sequence[str]) -> bool:
     text = said.lower()
-    missing = "not found" in text or "not exist" in text or "not available" in text or "unknown model" in text
+    missing = (
+        said == f"model: {model}"
+        or "not found" in text
+        or "not exist" in text
+        or "not available" in text
+        or "unknown model" in text
+    )
     return "model_not_found" in words or ("model" in text and missing)
 
 

@@ -127,7 +127,7 @@ class ReplyReader:
         for reply in answer if answer and isinstance(answer, list) else [answer]:
             if not isinstance(reply, dict):
                 raise self._refuse(body)
-            self._raise_error(reply)
+            self._raise_error(reply, begun=False)
             if not self._content.read_whole(reply, chunks):
                 raise self._refuse(body)
 
@@ -181,10 +181,10 @@ class ReplyReader:
 
     # --- what is wrong with it -------------------------------------------------------------------------
 
-    def _raise_error(self, reply: JsonObject, *, named: bool = False) -> None:
+    def _raise_error(self, reply: JsonObject, *, named: bool = False, begun: bool = True) -> None:
         error = self._content.find_error(reply, named=named)
         if error is not None:
-            raise self._describe(error)
+            raise self._content.describe_error(error, self._peer._replace(begun=begun))
 
     def _describe(self, error: Json) -> RobotaError:
         return self._content.describe_error(error, self._peer)
