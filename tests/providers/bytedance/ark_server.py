@@ -1,4 +1,4 @@
-"""A generation service on the loopback interface: tasks that move on by a script each time they are looked at."""
+"""A generation service on the loopback interface: its tasks move on by a script whenever somebody looks."""
 
 from __future__ import annotations
 

@@ -204,7 +204,7 @@ async def test_a_service_that_does_not_answer_is_given_up() -> None:
         writer.close()
 
     silent = await asyncio.start_server(listen, "127.0.0.1", 0)
-    address = "http://127.0.0.1:%d/api/v3" % silent.sockets[0].getsockname()[1]
+    address = f"http://127.0.0.1:{silent.sockets[0].getsockname()[1]}/api/v3"
     async with silent, ByteDanceTasks("ark-key-1234", address, "m", timeout=0.05) as tasks:
         with pytest.raises(NetworkError, match="did not answer"):
             await tasks.create("x")

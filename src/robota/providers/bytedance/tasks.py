@@ -122,7 +122,7 @@ class ByteDanceTasks:
         model: str | None = None,
         options: Mapping[str, Json] | None = None,
     ) -> Task:
-        """A new task. `options` are more fields of the request: `resolution`, `ratio`, `duration`, `seed` …"""
+        """A new task. `options` are more fields of the request, such as `resolution`, `ratio`, `duration`."""
         chosen = model or self.model
         if not chosen:
             raise ConfigurationError(f"A task of {self.name!r} needs a model: name one here or there.")
