@@ -36,12 +36,13 @@ if TYPE_CHECKING:
     )
     from robota.testing.model_server import ModelServer
     from robota.testing.ports import FixedPorts, fixed_ports
+    from robota.testing.remote_host import RemoteHost
 
 __all__ = [
     "CallIds", "Cassette", "CassetteMismatch", "ContentType", "Crlf", "Cut", "Delay", "Drip", "ErrorEvent",
     "Fail", "FaultyFiles", "FixedPorts", "Forever", "Gate", "HttpError", "KeepAlive", "Malformed",
-    "ModelServer", "NoEndMark", "RawBytes", "ReceivedRequest", "ScriptedProvider", "SimulatedCrash", "Stall",
-    "Tap", "UnknownEvent", "call", "fixed_ports",
+    "ModelServer", "NoEndMark", "RawBytes", "ReceivedRequest", "RemoteHost", "ScriptedProvider",
+    "SimulatedCrash", "Stall", "Tap", "UnknownEvent", "call", "fixed_ports",
 ]  # fmt: skip
 
 _MODULES = {
@@ -52,6 +53,7 @@ _MODULES = {
     "NoEndMark RawBytes Tap UnknownEvent",
     "model_server": "ModelServer",
     "ports": "FixedPorts fixed_ports",
+    "remote_host": "RemoteHost",
 }
 _HOMES = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names.split()}
 _HOMES |= dict.fromkeys(("Delay", "Fail", "ScriptedProvider", "Stall", "call"), "robota.providers.scripted")
