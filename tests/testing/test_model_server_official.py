@@ -165,3 +165,20 @@ async def test_the_vendors_client_understands_gemini(serve, manner):
         assert [(call.id, call.name, call.args) for call in made] == MADE
         assert (usage.prompt_token_count, usage.total_token_count) == (7, 10)
     assert chunks[-1].candidates[0].finish_reason == whole.candidates[0].finish_reason == "STOP"
+
+
+# --- models ------------------------------------------------------------------------------------------
+
+
+async def test_the_vendors_clients_can_list_the_models(serve):
+    chat = await serve(for_openai)
+    messages = await serve(for_anthropic)
+    gemini = await serve(for_gemini)
+    assert [model.id async for model in await chat.models.list()] == ["scripted"]
+    assert [model.id async for model in await messages.models.list()] == ["scripted"]
+    assert [model.name async for model in await gemini.models.list()] == ["models/scripted"]
+    assert (await chat.models.retrieve("scripted")).owned_by == "robota"
+    assert (await messages.models.retrieve("scripted")).display_name == "scripted"
+    assert (await gemini.models.get(model="scripted")).display_name == "scripted"
+    with pytest.raises(openai.NotFoundError):
+        await chat.models.retrieve("unheard-of")

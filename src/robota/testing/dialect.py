@@ -67,6 +67,11 @@ class Dialect(Protocol):
     @property
     def name(self) -> str: ...
     @property
+    def base_path(self) -> str:
+        """What clients of the protocol expect at the end of their base URL."""
+        ...
+
+    @property
     def delta_name(self) -> str:
         """The name of the events that carry text; empty where events have none."""
         ...

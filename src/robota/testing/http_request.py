@@ -21,8 +21,8 @@ class ReceivedRequest:
     """One request, in the order of arrival, and what became of its reply."""
 
     __slots__ = (
-        "answered", "body", "dialect", "disconnected", "headers", "method", "number", "path", "query", "raw",
-        "reply_size",
+        "answered", "body", "dialect", "disconnected", "headers", "method", "number", "path", "problem",
+        "query", "raw", "reply_size", "status",
     )  # fmt: skip
 
     def __init__(self, method: str, target: str, headers: dict[str, str], raw: bytes) -> None:
@@ -39,6 +39,10 @@ class ReceivedRequest:
         """The protocol spoken, `None` for a request that asks no model."""
         self.reply_size = 0
         """Bytes of the reply's body as scripted, before any cut."""
+        self.status = 0
+        """Status of the reply; 0 when the connection is cut without a word."""
+        self.problem = ""
+        """Why the script had no say: the request was refused, or the script is wrong."""
         self.answered = Latch("the whole reply was handed to the connection")
         self.disconnected = Latch("the client closed the connection before the reply was over")
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Self
@@ -26,6 +26,7 @@ from robota.testing.dialect import Dialect
 from robota.testing.http_connection import Connection
 from robota.testing.http_request import ReceivedRequest, response
 from robota.testing.latch import PATIENCE, Latch
+from robota.testing.model_list import list_models
 from robota.testing.model_script import Cut, HttpError, ModelReply, ModelStep, freeze, settle
 from robota.testing.reply_plan import Plan, make_plan, plan_error
 from robota.testing.wire_anthropic import Messages
@@ -43,7 +44,7 @@ class ModelServer:
 
     `repeat` starts over at the end. `strict` refuses, with status 400, a request that the vendor would
     refuse. `record=False` forgets requests once they are answered, for long runs. `models` is what the list
-    of models names.
+    of models names. `on_request` is called with each request, when its reply is known and before it is sent.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class ModelServer:
         record: bool = True,
         models: Sequence[str] = ("scripted",),
         port: int = 0,
+        on_request: Callable[[ReceivedRequest], object] | None = None,
     ) -> None:
         self.requests: list[ReceivedRequest] = []
         """Everything that arrived, in order."""
@@ -65,6 +67,7 @@ class ModelServer:
         self._record = record
         self._received = 0
         self._models = tuple(models)
+        self._on_request = on_request
         self._played = 0
         self._plans: dict[Hashable, tuple[object, Plan]] = {}
         self._failure: Exception | None = None
@@ -79,6 +82,11 @@ class ModelServer:
     def url(self) -> str:
         """Where the server is, without a path; OpenAI clients want `/v1` behind it."""
         return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def base_urls(self) -> dict[str, str]:
+        """What to tell a client of each protocol, by the protocol's name."""
+        return {dialect.name: self.url + dialect.base_path for dialect in DIALECTS}
 
     async def wait_for_requests(self, count: int, timeout: float = PATIENCE) -> list[ReceivedRequest]:
         """The requests, as soon as there are at least so many."""
@@ -103,15 +111,14 @@ class ModelServer:
 
     # --- life --------------------------------------------------------------------------------------
 
-    async def __aenter__(self) -> Self:
+    async def start(self) -> None:
+        """Listen, until `stop()`; an address that cannot be used raises `OSError`."""
         loop = asyncio.get_running_loop()
         self._listener = await loop.create_server(lambda: Connection(self), "127.0.0.1", self.port)
         self.port = self._listener.sockets[0].getsockname()[1]
-        return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def stop(self) -> None:
+        """End every connection, whatever is under way."""
         assert self._listener is not None
         self._listener.close()
         for connection in tuple(self._connections):
@@ -119,6 +126,15 @@ class ModelServer:
         if self._connections:
             await self._quiet.wait()
         await self._listener.wait_closed()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
         if self._failure is not None and error is None:
             raise self._failure
 
@@ -164,8 +180,10 @@ class ModelServer:
         if request.method == "POST":
             request.dialect = next((known for known in DIALECTS if known.serves(request.path)), None)
         plan = self._plan(request)
-        request.reply_size = plan.size
+        request.reply_size, request.status, request.problem = plan.size, plan.status, plan.problem
         self._announce()
+        if self._on_request is not None:
+            self._on_request(request)
         return plan
 
     def _plan(self, request: ReceivedRequest) -> Plan:
@@ -174,15 +192,12 @@ class ModelServer:
             return self._answer_other(request)
         problem = dialect.check(request.json) if self._strict else None
         if problem is not None:
-            return plan_error(
-                HttpError(400, dialect.error_body(400, f"Invalid request: {problem}.")), dialect
-            )
+            return _plan_problem(f"Invalid request: {problem}.", dialect)
         try:
             return self._prepare(settle(self._next_reply(), request), dialect, request)
         except Exception as error:  # noqa: BLE001 - a script is foreign code; the test gets its error on leaving
             self._failure = self._failure or error
-            message = f"The script failed: {type(error).__name__}: {error}"
-            return plan_error(HttpError(400, dialect.error_body(400, message)), dialect)
+            return _plan_problem(f"The script failed: {type(error).__name__}: {error}", dialect)
 
     def _next_reply(self) -> ModelReply:
         at = self._played
@@ -213,13 +228,17 @@ class ModelServer:
         return plan
 
     def _answer_other(self, request: ReceivedRequest) -> Plan:
-        if request.method == "GET" and request.path.endswith("/models"):
-            facts: JsonObject = {"object": "model", "created": 1_700_000_000, "owned_by": "robota"}
-            listed = {"object": "list", "data": [{"id": name, **facts} for name in self._models]}
-            body = msgspec.json.encode(listed)
-            return Plan((response(200, {"content-type": "application/json"}, body),), len(body))
+        listed = list_models(request, self._models)
+        if listed is not None:
+            document = msgspec.json.encode(listed)
+            return Plan((response(200, {"content-type": "application/json"}, document),), len(document))
         message = f"This model server has nothing at {request.method} {request.path}."
-        return plan_error(HttpError(404, {"error": {"message": message, "type": "not_found_error"}}), None)
+        body: JsonObject = {"error": {"message": message, "type": "not_found_error"}}
+        return plan_error(HttpError(404, body), None, message)
+
+
+def _plan_problem(message: str, dialect: Dialect) -> Plan:
+    return plan_error(HttpError(400, dialect.error_body(400, message)), dialect, message)
 
 
 # --- as a process ------------------------------------------------------------------------------------

@@ -60,6 +60,10 @@ class Plan(Struct, frozen=True):
     """Bytes of the body as scripted, before any cut."""
     hang_up: bool = False
     """The connection is closed at the end."""
+    status: int = 200
+    """0 when nothing is answered."""
+    problem: str = ""
+    """Why the script had no say: the request was refused, or the script is wrong."""
 
 
 class _Shape(Struct):
@@ -110,7 +114,7 @@ def make_plan(
 ) -> Plan:
     """How to give this reply."""
     if isinstance(reply, Cut):
-        return Plan((), hang_up=True)
+        return Plan((), hang_up=True, status=0)
     steps = reply if isinstance(reply, tuple) else (reply,)
     shape = _Shape()
     played = [step for step in steps if not shape.take(step)]
@@ -122,11 +126,12 @@ def make_plan(
     return _document_plan(played, shape, dialect, encoder)
 
 
-def plan_error(error: HttpError, dialect: Dialect | None) -> Plan:
+def plan_error(error: HttpError, dialect: Dialect | None, problem: str = "") -> Plan:
     """An error as the answer to a request, whatever the script says."""
     body, kind = _error_body(error, dialect)
     headers = {"content-type": kind, **_waiting_time(error.retry_after), **error.headers}
-    return Plan((response(error.status, headers, body),), len(body))
+    reply = response(error.status, headers, body)
+    return Plan((reply,), len(body), status=error.status, problem=problem)
 
 
 def _waiting_time(after: float | datetime | None) -> dict[str, str]:
@@ -145,7 +150,7 @@ def _error_plan(error: HttpError, played: Sequence[ModelStep], dialect: Dialect)
     if len(waits) < len(before):
         raise ConfigurationError("Only Delay, Stall and Gate can stand in a reply beside an HttpError.")
     plan = plan_error(error, dialect)
-    return Plan((*waits, *plan.operations), plan.size)
+    return structs.replace(plan, operations=(*waits, *plan.operations))
 
 
 def _error_body(error: HttpError, dialect: Dialect | None) -> tuple[bytes, str]:

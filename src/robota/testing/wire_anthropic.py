@@ -219,6 +219,7 @@ class Messages:
     """The dialect: `…/v1/messages` under any prefix."""
 
     name = "messages"
+    base_path = ""
     delta_name = "content_block_delta"
 
     def serves(self, path: str) -> bool:

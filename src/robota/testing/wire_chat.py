@@ -173,6 +173,7 @@ class ChatCompletions:
     """The dialect: `…/chat/completions` under any prefix."""
 
     name = "chat"
+    base_path = "/v1"
     delta_name = ""
 
     def serves(self, path: str) -> bool:

@@ -158,6 +158,7 @@ class GenerateContent:
     """The dialect: `…/models/{model}:streamGenerateContent` and `:generateContent` under any prefix."""
 
     name = "gemini"
+    base_path = ""
     delta_name = ""
 
     def serves(self, path: str) -> bool:

@@ -257,6 +257,7 @@ class Responses:
     """The dialect: `…/responses` under any prefix."""
 
     name = "responses"
+    base_path = "/v1"
     delta_name = "response.output_text.delta"
 
     def serves(self, path: str) -> bool:

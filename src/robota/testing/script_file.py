@@ -1,0 +1,171 @@
+"""Scripts of the model server as YAML or JSON files, for programs and people that do not write Python.
+
+A file is a list of replies, or a mapping with `replies` and, beside it, `repeat`, `strict` and `models`. A
+reply is a text, one step, or a list of steps; `robota.testing.script_steps` has the words. A mistake is one
+`ConfigurationError` with the file, the line and the way to put it right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+from msgspec import Struct
+from yaml import MappingNode, Node, ScalarNode, SequenceNode
+
+from robota.core.errors import ConfigurationError
+from robota.core.messages import Json
+from robota.testing.http_request import ReceivedRequest
+from robota.testing.model_script import ModelReply, ModelStep
+from robota.testing.script_steps import WORDS, Echo, WrittenStep
+
+SETTINGS: dict[str, Any] = {"repeat": bool, "strict": bool, "models": list[str]}
+LONGEST_FILE = 10_000_000
+
+
+class Script(Struct, frozen=True):
+    """What a file says."""
+
+    replies: tuple[ModelReply, ...]
+    repeat: bool = True
+    strict: bool = True
+    models: tuple[str, ...] = ("scripted",)
+
+
+def read_script(path: Path) -> Script:
+    """The script in this file."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise ConfigurationError(f"The script {path} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"The script {path} is no UTF-8 text; save it as UTF-8.") from error
+    if len(text) > LONGEST_FILE:
+        raise ConfigurationError(f"The script {path} is longer than {LONGEST_FILE} characters; split it.")
+    if text.lstrip().startswith(("{", "[")):
+        text = text.replace("\t", " ")  # JSON may be indented with tabs, and has them nowhere else
+    return _Reader(path, text).read()
+
+
+class _Reader:
+    def __init__(self, path: Path, text: str) -> None:
+        self._path = path
+        self._loader = yaml.SafeLoader(text)
+
+    def read(self) -> Script:
+        try:
+            root = self._loader.get_single_node()
+        except yaml.MarkedYAMLError as error:
+            raise self._syntax_error(error) from error
+        except (yaml.YAMLError, RecursionError) as error:
+            reason = " ".join(str(error).split()) or "it is nested too deeply"
+            raise ConfigurationError(f"{self._path} is neither YAML nor JSON: {reason}.") from error
+        finally:
+            self._loader.dispose()
+        settings: dict[str, Any] = {}
+        if isinstance(root, MappingNode):
+            settings, root = self._settings(root)
+        if not isinstance(root, SequenceNode) or not root.value:
+            raise self._error(root, "a script is a list of replies", "begin each with a dash: `- Hello!`")
+        return Script(tuple(self._reply(node) for node in root.value), **settings)
+
+    def _settings(self, root: MappingNode) -> tuple[dict[str, Any], Node]:
+        head = self._pairs(root)
+        if "replies" not in head:
+            raise self._error(root, "there are no `replies`; write the list of them under that name")
+        self._check_names(root, {"replies": None, **SETTINGS}, "a script")
+        values = {name: self._convert(head[name], name, SETTINGS[name]) for name in head if name in SETTINGS}
+        if "models" in values:
+            values["models"] = tuple(values["models"])
+        return values, head["replies"]
+
+    # --- replies -----------------------------------------------------------------------------------------
+
+    def _reply(self, node: Node) -> ModelReply:
+        steps = [self._step(each) for each in (node.value if isinstance(node, SequenceNode) else [node])]
+        if any(isinstance(step, Echo) for step in steps):
+            return lambda request: [_echo(step, request) for step in steps]
+        return [step for step in steps if not isinstance(step, Echo)]
+
+    def _step(self, node: Node) -> WrittenStep:
+        if isinstance(node, MappingNode):
+            return self._mapped_step(node)
+        value = self._value(node)
+        if isinstance(value, str):
+            return value
+        if isinstance(node, ScalarNode):
+            raise self._error(node, f"`{node.value}` is no text", "put quotes around it")
+        raise self._error(node, "a list cannot be a step", "write a text, or a mapping such as `error: 429`")
+
+    def _mapped_step(self, node: MappingNode) -> WrittenStep:
+        pairs = self._pairs(node)
+        # `delay` is a step, and stands beside `drip` too
+        name = next((known for known in WORDS if known in pairs), None)
+        if name is None:
+            first = next(iter(pairs), "")
+            raise self._error(node, f"`{first}` is no step", _suggest(first, WORDS))
+        word = WORDS[name]
+        self._check_names(node, word.fields, f"`{name}`")
+        given = {key: self._convert(value, key, word.fields[key]) for key, value in pairs.items()}
+        if given[name] is False:
+            raise self._error(node, f"`{name}: false` does nothing", "leave it out, or write true")
+        return word.build(**given)
+
+    # --- values ------------------------------------------------------------------------------------------
+
+    def _pairs(self, node: MappingNode) -> dict[str, Node]:
+        pairs: dict[str, Node] = {}
+        for key, value in node.value:
+            if key.value in pairs:
+                raise self._error(key, f"`{key.value}` stands there twice", "remove one of them")
+            pairs[str(key.value)] = value
+        return pairs
+
+    def _check_names(self, node: MappingNode, known: Mapping[str, object], what: str) -> None:
+        for key, _ in node.value:
+            if key.value not in known:
+                raise self._error(key, f"{what} has no `{key.value}`", _suggest(str(key.value), known))
+
+    def _convert(self, node: Node, name: str, kind: Any) -> Any:
+        try:
+            return msgspec.convert(self._value(node), kind)
+        except msgspec.ValidationError as error:
+            expected = str(error).partition(" - at ")[0]
+            reason = expected[:1].lower() + expected[1:]
+            raise self._error(node, f"the value of `{name}` does not fit: {reason}") from error
+
+    def _value(self, node: Node) -> Json:
+        try:
+            return self._loader.construct_object(node, deep=True)
+        except yaml.MarkedYAMLError as error:
+            raise self._syntax_error(error) from error
+        except ValueError as error:  # such as the 31st of February
+            raise self._error(node, f"the value is not possible: {error}") from error
+
+    def _error(self, node: Node | None, problem: str, fix: str = "") -> ConfigurationError:
+        line = node.start_mark.line + 1 if node else 1
+        said = f"{problem}; {fix}" if fix else problem
+        return ConfigurationError(f"{self._path}, line {line}: {said}{'' if said.endswith('?') else '.'}")
+
+    def _syntax_error(self, error: yaml.MarkedYAMLError) -> ConfigurationError:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark else 1
+        problem = " ".join((error.problem or "this cannot be read").split())
+        return ConfigurationError(
+            f"{self._path}, line {line}: {problem}; check the indentation, quotes and brackets around it."
+        )
+
+
+def _echo(step: WrittenStep, request: ReceivedRequest) -> ModelStep:
+    if not isinstance(step, Echo):
+        return step
+    return next(reversed(request.conversation.texts("user")), "")
+
+
+def _suggest(name: str, known: Mapping[str, object]) -> str:
+    near = get_close_matches(name, known, 1)
+    return f"did you mean `{near[0]}`?" if near else f"there are {', '.join(known)}"
