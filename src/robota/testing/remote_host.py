@@ -217,23 +217,22 @@ class _Answer:
         self._streamed = streamed
         self._begun = False
         self._over = False
-        self._quiet = False
-        """Nothing was written since the last look."""
+        self._loop = asyncio.get_running_loop()
+        self._last = self._loop.time()
+        """When something was written."""
         self._timer: asyncio.TimerHandle | None = None
 
     def write(self, data: bytes) -> None:
-        self._quiet = False
+        self._last = self._loop.time()
         if not self._begun:
             self._begun = True
             self._transport.write(response(200, _EVENTS if self._streamed else _JSON, None))
         self._transport.write(b"%x\r\n%b\r\n" % (len(data), data))
 
     def show_life_every(self, seconds: float) -> None:
-        if self._quiet:
+        if self._loop.time() >= self._last + seconds:
             self.write(KEEP_ALIVE if self._streamed else b" ")
-        self._quiet = True
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(seconds, self.show_life_every, seconds)
+        self._timer = self._loop.call_at(self._last + seconds, self.show_life_every, seconds)
 
     def fail(self, error: Exception, told: JsonObject) -> None:
         if self._begun:
