@@ -2,17 +2,21 @@
 
 The weights are a table: embeddings are one-hot, the single layer adds nothing, and the output matrix maps
 each token to the one that follows it. The chat template ends every prompt with a mark that stands for "reply
-number n", counted by the assistant's turns so far, and the mark leads into the n-th text. So a real llama.cpp
-goes through its own template, tokenizer, grammar, parser and streaming, and the words are known beforehand.
+number n", counted by the assistant's turns (without the examples that small models are shown), and the mark
+leads into the n-th text. So a real llama.cpp goes through its own template, tokenizer, grammar, parser and
+streaming, and the words are known beforehand.
 """
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import gguf
 import numpy as np
 from gguf import TokenType
+
+from robota.providers.local.examples import GREETING, answer_text
 
 CONTEXT = 8192
 TURN = "<|turn|>"
@@ -30,6 +34,7 @@ TEMPLATE = """\
 {%- for message in messages %}
 {%- set last = loop.last or messages[loop.index].role != 'assistant' %}
 {%- if message.role == 'assistant' and last %}{%- set said.turns = said.turns + 1 %}{%- endif %}
+{%- if message.content == GREETING %}{%- set said.turns = 0 %}{%- endif %}
 {{- '<|turn|>' + message.role + '\\n' }}
 {%- if message.content %}{{- message.content }}{%- endif %}
 {%- for call in message.tool_calls or [] %}
@@ -127,7 +132,8 @@ def _write_facts(writer: gguf.GGUFWriter, words: _Vocabulary, context: int, last
     writer.add_eos_token_id(words.end)
     writer.add_add_bos_token(False)
     writer.add_add_space_prefix(False)
-    writer.add_chat_template(TEMPLATE.replace("LAST", str(last)))
+    examples_end = json.dumps(answer_text(GREETING))
+    writer.add_chat_template(TEMPLATE.replace("LAST", str(last)).replace("GREETING", examples_end))
 
 
 def _write_weights(writer: gguf.GGUFWriter, words: _Vocabulary, steps: list[tuple[int, int]]) -> None:

@@ -22,6 +22,7 @@ from robota.core.messages import (
     UserMessage,
 )
 from robota.core.provider import ChatRequest, ToolSchema
+from robota.providers.local.examples import answer_text, call_text, example_turns, result_text
 
 _CALL_FORM = 'To use a tool: {"name": "TOOL", "arguments": {...}}'
 _ANSWER_FORM = 'To talk to the user: {"answer": "TEXT"}'
@@ -31,8 +32,10 @@ _LONGEST_PURPOSE = 240
 _LONGEST_NOTE = 80
 
 
-def wire_messages(request: ChatRequest, *, may_answer: bool, may_call: bool) -> list[JsonObject]:
-    """The messages; `may_call` and `may_answer` say which kinds of reply the model is held to."""
+def wire_messages(
+    request: ChatRequest, tools: Sequence[ToolSchema], *, may_answer: bool, examples: bool
+) -> list[JsonObject]:
+    """The messages. With tools the model is held to the choice form; without, it writes plain text."""
     lead: list[str] = []
     turns: list[JsonObject] = []
     for message in request.messages:
@@ -40,7 +43,7 @@ def wire_messages(request: ChatRequest, *, may_answer: bool, may_call: bool) -> 
             lead.append(message.content)
             continue
         role = "assistant" if isinstance(message, AssistantMessage) else "user"
-        text = _text_of(message, in_choice_form=may_call)
+        text = _text_of(message, in_choice_form=bool(tools))
         if not text:
             continue
         if turns and turns[-1]["role"] == role:
@@ -51,8 +54,10 @@ def wire_messages(request: ChatRequest, *, may_answer: bool, may_call: bool) -> 
         turns.insert(0, {"role": "user", "content": _GO_ON})
     if turns[-1]["role"] == "assistant":
         turns.append({"role": "user", "content": _GO_ON})
-    if may_call:
-        lead.append(_describe_choice(request.tools, may_answer=may_answer))
+    if tools:
+        lead.append(_describe_choice(tools, may_answer=may_answer))
+    if tools and may_answer and examples:
+        turns = [*example_turns(tools), *turns]
     system = "\n\n".join(filter(None, lead))
     return [{"role": "system", "content": system}, *turns] if system else turns
 
@@ -64,21 +69,22 @@ def _text_of(message: Message, *, in_choice_form: bool) -> str:
     if isinstance(message, AssistantMessage):
         said = message.content
         if in_choice_form and said and not message.tool_calls:
-            said = encode({"answer": said}).decode()
+            said = answer_text(said)
         return "\n".join(filter(None, (said, *map(_call_text, message.tool_calls))))
     if isinstance(message, ToolMessage):
-        return f"Result of {message.name}:\n{_with_notes(message)}"
+        return result_text(message.name, _with_notes(message))
     if isinstance(message, UserMessage):
         return _with_notes(message)
     return message.content
 
 
 def _call_text(call: ToolCall) -> str:
+    """As the model wrote it, so that what llama.cpp keeps of the conversation can be used again."""
     try:
-        arguments = decode(call.arguments)
+        decode(call.arguments)
     except ValueError:
-        arguments = {}
-    return encode({"name": call.name, "arguments": arguments}).decode()
+        return call_text(call.name, "{}")
+    return call_text(call.name, call.arguments)
 
 
 def _with_notes(message: UserMessage | ToolMessage) -> str:

@@ -16,6 +16,7 @@ from robota.core.provider import (
     ChatRequest,
     Chunk,
     NativePayload,
+    ToolSchema,
     assert_native_web_tools_available,
 )
 from robota.providers.local.choice_schema import choice_schema
@@ -27,6 +28,7 @@ from robota.providers.local.engine import (
     default_threads,
     return_engine,
 )
+from robota.providers.local.examples import without_optional_parameters
 from robota.providers.local.gguf_file import GgufFacts, read_gguf_facts
 from robota.providers.local.prompt import wire_messages
 from robota.providers.local.reply import LocalReply
@@ -40,11 +42,17 @@ MAX_TOKENS = 1024
 """Of one reply, unless the request says otherwise: small models that lose the thread never find an end."""
 
 
+TINY_BYTES = 1_000_000_000
+
+
 class LocalProvider:
     """A GGUF model. `model` is the path of a file, or the name of a model that was pulled.
 
     With tools in the request the model decodes under a schema: one of the tools with its arguments, or an
     answer. So a call always fits its tool, `tool_choice` is always kept, and a reply has at most one call.
+
+    Very small models (by default: files below a gigabyte) are shown `examples` of how the usual tools are
+    used, and get tools without their optional parameters.
 
     The file is loaded with the first request, once for all providers that use it the same way, and unloaded
     when the last of them is closed. Requests take turns. Leaving a stream stops the generation.
@@ -62,6 +70,7 @@ class LocalProvider:
         temperature: float | None = None,
         seed: int | None = None,
         threads: int | None = None,
+        examples: bool | None = None,
     ) -> None:
         self.name = name
         self.model = os.fspath(model)
@@ -72,6 +81,7 @@ class LocalProvider:
         self._temperature = temperature
         self._seed = seed
         self._threads = default_threads() if threads is None else threads
+        self._examples = examples
         counts = {"context_size": context_size, "threads": threads, "max_tokens": max_tokens}
         for option, value in counts.items():
             if value is not None and value < 1:
@@ -82,10 +92,8 @@ class LocalProvider:
     @property
     def context_size(self) -> int:
         """Tokens that prompt and reply may have together."""
-        if self._facts is None:
-            self._facts = read_gguf_facts(self.path)
         wanted = self._context_size or DEFAULT_CONTEXT
-        return min(wanted, self._facts.trained_context or wanted)
+        return min(wanted, self._read_facts().trained_context or wanted)
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk, None]:
         assert_native_web_tools_available(self, request.native_web_tools)
@@ -144,6 +152,11 @@ class LocalProvider:
 
         return await to_thread.run_sync(self._open)
 
+    def _read_facts(self) -> GgufFacts:
+        if self._facts is None:
+            self._facts = read_gguf_facts(self.path)
+        return self._facts
+
     def _open(self) -> Engine:
         settings = EngineSettings(
             path=os.path.realpath(self.path), context=self.context_size, threads=self._threads
@@ -157,21 +170,30 @@ class LocalProvider:
 
     def _bodies(self, request: ChatRequest) -> Iterator[tuple[bytes, bool]]:
         """The request body, and a second one with looser schemas in case llama.cpp cannot take the first."""
-        choice = request.settings.tool_choice
-        if not request.tools or choice == "none":
-            yield self._body(request, request.output_schema, may_call=False), False
+        choice, tools = request.settings.tool_choice, request.tools
+        if not tools or choice == "none":
+            yield self._body(request, (), request.output_schema), False
             if request.output_schema is not None:
-                yield self._body(request, {"type": "object"}, may_call=False), False
+                yield self._body(request, (), {"type": "object"}), False
             return
+        if self._is_tiny():
+            tools = tuple(map(without_optional_parameters, tools))
         for loose in (False, True):
-            schema = choice_schema(request.tools, choice, request.output_schema, loose=loose)
-            yield self._body(request, schema, may_call=True), True
+            schema = choice_schema(tools, choice, request.output_schema, loose=loose)
+            yield self._body(request, tools, schema), True
 
-    def _body(self, request: ChatRequest, schema: JsonObject | None, *, may_call: bool) -> bytes:
+    def _is_tiny(self) -> bool:
+        facts = self._read_facts()
+        return facts.file_bytes < TINY_BYTES if self._examples is None else self._examples
+
+    def _body(self, request: ChatRequest, tools: tuple[ToolSchema, ...], schema: JsonObject | None) -> bytes:
         settings = request.settings
         fields: JsonObject = {
             "messages": wire_messages(
-                request, may_call=may_call, may_answer=settings.tool_choice in (None, "auto")
+                request,
+                tools,
+                may_answer=settings.tool_choice in (None, "auto"),
+                examples=self._is_tiny(),
             ),
             "stream": True,
             "stream_options": {"include_usage": True},
