@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from robota.core.messages import (
     AssistantMessage,
     FilePart,
@@ -25,21 +27,45 @@ from robota.providers.wire.conversation import read_arguments
 
 CONTENT_KEY = "anthropicContent"
 """Metadata of an assistant message whose blocks cannot be put together again from its text and its calls."""
+_NOT_TAKEN = ": this model does not take it"
 IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
+
+
+class BlockDialect(Struct, frozen=True):
+    """What the model takes; the key under which a history keeps its wire form."""
+
+    images: bool = True
+    files: bool = True
+
+    def encode(self, part: Part) -> JsonObject:
+        if isinstance(part, TextPart):
+            return text_block(part.text)
+        if isinstance(part, FilePart):
+            return (
+                _file_block(part) if self.files else text_block(f"[file {_name(part)} left out{_NOT_TAKEN}]")
+            )
+        if not self.images:
+            return text_block(f"[image ({part.mime_type or 'unknown type'}) left out{_NOT_TAKEN}]")
+        if isinstance(part, ImagePart):
+            return _image_block(part.mime_type, part.data)
+        if part.uri.startswith("data:"):
+            head, _, data = part.uri.removeprefix("data:").partition(",")
+            return _image_block(head.partition(";")[0], data)
+        return {"type": "image", "source": {"type": "url", "url": part.uri}}
 
 
 def text_block(text: str) -> JsonObject:
     return {"type": "text", "text": text}
 
 
-def user_blocks(message: UserMessage) -> list[JsonObject]:
+def user_blocks(message: UserMessage, dialect: BlockDialect) -> list[JsonObject]:
     parts = message.parts or (TextPart(message.content),)
-    return [encode_part(part) for part in parts if not isinstance(part, TextPart) or part.text.strip()]
+    return [dialect.encode(part) for part in parts if not isinstance(part, TextPart) or part.text.strip()]
 
 
-def result_block(message: ToolMessage, wire_id: str) -> JsonObject:
+def result_block(message: ToolMessage, wire_id: str, dialect: BlockDialect) -> JsonObject:
     block: JsonObject = {"type": "tool_result", "tool_use_id": wire_id}
-    others = [encode_part(part) for part in message.parts if not isinstance(part, TextPart)]
+    others = [dialect.encode(part) for part in message.parts if not isinstance(part, TextPart)]
     text = message.content if message.content.strip() else ""
     if others:
         block["content"] = [text_block(text), *others] if text else others
@@ -73,33 +99,23 @@ def assistant_blocks(message: AssistantMessage, wire_ids: Sequence[str]) -> list
     return blocks + calls if calls or message.content.strip() else []
 
 
-def encode_part(part: Part) -> JsonObject:
-    if isinstance(part, TextPart):
-        return text_block(part.text)
-    if isinstance(part, FilePart):
-        return _file_block(part)
-    if isinstance(part, ImagePart):
-        return _image_block(part.mime_type, part.data)
-    if part.uri.startswith("data:"):
-        head, _, data = part.uri.removeprefix("data:").partition(",")
-        return _image_block(head.partition(";")[0], data)
-    return {"type": "image", "source": {"type": "url", "url": part.uri}}
-
-
 def _image_block(mime_type: str, data: str) -> JsonObject:
     if mime_type not in IMAGE_TYPES:
         return text_block(f"[image ({mime_type}) left out: this API takes {', '.join(IMAGE_TYPES)}]")
     return {"type": "image", "source": {"type": "base64", "media_type": mime_type, "data": data}}
 
 
+def _name(part: FilePart) -> str:
+    return f"{part.name or 'without a name'} ({part.mime_type})"
+
+
 def _file_block(part: FilePart) -> JsonObject:
-    name = part.name or "without a name"
     if part.mime_type == "application/pdf":
         source = {"type": "base64", "media_type": part.mime_type, "data": part.data}
     elif part.mime_type.startswith("text/") or part.mime_type == "application/json":
         source = {"type": "text", "media_type": "text/plain", "data": _decoded_text(part.data)}
     else:
-        return text_block(f"[file {name} ({part.mime_type}) left out: this API takes PDF and text]")
+        return text_block(f"[file {_name(part)} left out: this API takes PDF and text]")
     return {"type": "document", "source": source, **({"title": part.name} if part.name else {})}
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from robota.core.errors import ConfigurationError
 from robota.core.provider import Capabilities, NativeWebTool
+from robota.providers.anthropic.blocks import BlockDialect
 from robota.providers.anthropic.client import OfficialChannel, OfficialClient
 from robota.providers.anthropic.content import BlockContent
 from robota.providers.anthropic.wire import MessagesEncoder, WireOptions
@@ -62,6 +63,7 @@ class AnthropicProvider(WireProvider):
             sampling=own.get("anthropic-version", API_VERSION) < API_VERSION,
             output_schema=capabilities.output_schema,
             prompt_caching=prompt_caching,
+            blocks=BlockDialect(images=capabilities.vision, files=capabilities.files),
         )
         super().__init__(
             name,

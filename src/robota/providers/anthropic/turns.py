@@ -22,6 +22,7 @@ from robota.core.messages import (
 )
 from robota.providers.anthropic.blocks import (
     CONTENT_KEY,
+    BlockDialect,
     assistant_blocks,
     missing_result_block,
     result_block,
@@ -40,6 +41,7 @@ SYSTEM = b" "
 """The fragment of a system message, whose place is elsewhere: harmless between JSON tokens, countable."""
 BEGIN_NOTE = text_block("[The beginning of this conversation is not shown.]")
 GO_ON_NOTE = text_block("Go on.")
+_ANY = BlockDialect()
 _LOOK_UPS = 4
 _MARK = b',"cache_control":{"type":"ephemeral"}}'
 
@@ -47,10 +49,11 @@ _MARK = b',"cache_control":{"type":"ephemeral"}}'
 class TurnFolder:
     """Encodes the groups of one request."""
 
-    __slots__ = ("_messages", "_places", "_wire_ids")
+    __slots__ = ("_dialect", "_messages", "_places", "_wire_ids")
 
-    def __init__(self, messages: Sequence[Message]) -> None:
+    def __init__(self, messages: Sequence[Message], dialect: BlockDialect) -> None:
         self._messages = messages
+        self._dialect = dialect
         self._places: dict[int, int] | None = None
         self._wire_ids: dict[int, Sequence[str]] = {}
 
@@ -62,7 +65,7 @@ class TurnFolder:
         if isinstance(first, AssistantMessage):
             return self._encode_answer(first, place)
         if isinstance(first, UserMessage):
-            blocks = user_blocks(first)
+            blocks = user_blocks(first, self._dialect)
             if blocks:
                 blocks = self._unanswered_before(place) + blocks
         else:
@@ -103,7 +106,7 @@ class TurnFolder:
                     strays.append(stray_result_block(message))
                 else:
                     waiting.remove(call)
-                    results.append(result_block(message, call[1]))
+                    results.append(result_block(message, call[1], self._dialect))
         return results + [missing_result_block(wire_id) for _, wire_id in waiting] + strays
 
     def _unanswered_before(self, place: int) -> list[JsonObject]:
@@ -187,7 +190,7 @@ def _has_blocks(message: Message) -> bool:
     if isinstance(message, AssistantMessage):
         return bool(message.tool_calls or message.content.strip() or assistant_blocks(message, ()))
     if isinstance(message, UserMessage):
-        return bool(message.content.strip() or user_blocks(message))
+        return bool(message.content.strip() or user_blocks(message, _ANY))
     return isinstance(message, ToolMessage)
 
 

@@ -17,6 +17,7 @@ from robota.core.jsontext import encode
 from robota.core.messages import Json, JsonObject, SystemMessage
 from robota.core.models import get_model_max_output
 from robota.core.provider import ChatRequest, ModelSettings, ToolSchema
+from robota.providers.anthropic.blocks import BlockDialect
 from robota.providers.anthropic.turns import (
     BEGIN_NOTE,
     CLOSING,
@@ -31,7 +32,6 @@ WEB_SEARCH: JsonObject = {"type": "web_search_20250305", "name": "web_search"}
 CACHE_MARK = {"type": "ephemeral"}
 MARKED_TURNS = 2
 """The API allows four marks; tools and system prompt have the other two."""
-_DIALECT = "anthropic-messages"
 _LEAST_BUDGET = 1024
 _BUDGETS = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16_384, "xhigh": 32_768, "max": 60_000}
 """Tokens of thinking for models that know no effort."""
@@ -44,6 +44,7 @@ class WireOptions(Struct, frozen=True):
     """Whether it takes `temperature` and `top_p`, which the API has refused since its version 2026-10-21."""
     output_schema: bool = False
     prompt_caching: bool = True
+    blocks: BlockDialect = BlockDialect()
 
 
 class MessagesEncoder:
@@ -56,8 +57,9 @@ class MessagesEncoder:
         self._tool_sets = ToolSets()
 
     def encode(self, request: ChatRequest, model: str) -> bytes:
-        folder = TurnFolder(request.messages)
-        fragments = encode_groups(request, _DIALECT, folder.encode_group)
+        dialect = self._options.blocks
+        folder = TurnFolder(request.messages, dialect)
+        fragments = encode_groups(request, dialect, folder.encode_group)
         pieces = [encode(self._fields(request, model))[:-1]]
         tools = self._encode_tools(request)
         if tools:

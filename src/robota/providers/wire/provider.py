@@ -6,6 +6,8 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
+from msgspec import structs
+
 from robota.core.errors import ConfigurationError, NetworkError
 from robota.core.messages import Json
 from robota.core.provider import (
@@ -85,7 +87,7 @@ class WireProvider:
         import httpx2  # noqa: PLC0415 - 74 ms, paid by the first request
 
         model = self._choose_model(request)
-        assert_native_web_tools_available(self, request.native_web_tools)
+        request = self._fit(request)
         body = self._encoder.encode(request, model)
         content = self._content(request)
         if request.want_raw:
@@ -119,6 +121,13 @@ class WireProvider:
     def _request_facts(self, model: str) -> Mapping[str, Json]:
         """What a journal needs besides the body to know what was asked."""
         return {}
+
+    def _fit(self, request: ChatRequest) -> ChatRequest:
+        """The request without what the model is known not to take; refused if the user would miss it."""
+        assert_native_web_tools_available(self, request.native_web_tools)
+        if request.tools and not self.capabilities.function_calling:
+            return structs.replace(request, tools=())
+        return request
 
     def _choose_model(self, request: ChatRequest) -> str:
         model = request.model or self.model
