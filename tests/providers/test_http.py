@@ -201,7 +201,9 @@ def test_httpx2_is_loaded_with_the_first_request() -> None:
 # --- what cannot work --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("url", ["localhost:8080/v1", "ftp://x/v1", "https://", "/v1"])
+@pytest.mark.parametrize(
+    "url", ["localhost:8080/v1", "ftp://x/v1", "https://", "/v1", "http://[::1/v1", "http://x:y/v1"]
+)
 def test_a_url_that_is_no_web_address_is_refused_at_once(url: str) -> None:
     with pytest.raises(ConfigurationError, match="no web address"):
         channel(url)

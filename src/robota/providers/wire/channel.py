@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 from weakref import WeakKeyDictionary, WeakSet
 
 from robota._version import __version__
@@ -72,12 +72,7 @@ class HttpChannel:
         client: httpx2.AsyncClient | None = None,
         silence: float | None = None,
     ) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ConfigurationError(
-                f"The base URL {url!r} of provider {provider!r} is no web address; it must look like "
-                "https://host/v1 or http://localhost:8080/v1."
-            )
+        parts = _split(url, provider)
         host = parts.netloc.rpartition("@")[2]
         self.origin = f"{parts.scheme}://{host}"
         """Where requests go, without path and credentials: fit to be shown."""
@@ -210,6 +205,21 @@ def iterate_body(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
     if read_before or "content-encoding" in response.headers:
         return response.aiter_bytes()
     return response.aiter_raw()
+
+
+def _split(url: str, provider: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        if parts.scheme in ("http", "https") and parts.hostname:
+            parts.port  # noqa: B018 - it is read here, and refused if it is none
+            return parts
+    except ValueError:  # half an address in brackets, a port of letters
+        pass
+    shown = url.rpartition("@")[2]
+    raise ConfigurationError(
+        f"The base URL {shown!r} of provider {provider!r} is no web address; it must look like "
+        "https://host/v1 or http://localhost:8080/v1."
+    )
 
 
 def _hung_up(error: httpx2.TransportError) -> bool:
