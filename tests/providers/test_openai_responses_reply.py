@@ -196,16 +196,16 @@ def test_a_web_search_is_told_with_its_query_and_the_text_with_its_sources() -> 
         response(),
     ) == [
         ServerToolChunk("web_search", {"query": "turtles"}),
-        TextChunk("Slow."),
         MetadataChunk(
             {
-                "citations": [{"url": "https://a.org", "title": "A"}],
                 "serverTools": [
                     {"name": "web_search", "input": {"query": "turtles"}, "id": "ws_1", "status": "completed",
                      "sources": action["sources"]},
                 ],
             }
         ),
+        TextChunk("Slow."),
+        MetadataChunk({"citations": [{"url": "https://a.org", "title": "A"}]}),
         StopChunk("end_turn", "completed"),
     ]  # fmt: skip
 

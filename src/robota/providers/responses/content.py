@@ -106,11 +106,7 @@ class ResponseContent(ReplyContent):
         if self._refusal:
             reason, detail = "refusal", "".join(self._refusal)
         chunks: list[Chunk] = [*self._thoughts(), *calls]
-        facts: JsonObject = {
-            "phase": self._phase(),
-            "citations": self._sources(),
-            "serverTools": self._hosted_calls(),
-        }
+        facts: JsonObject = {"phase": self._phase(), "citations": self._sources()}
         facts = {name: value for name, value in facts.items() if value}
         if facts:
             chunks.append(MetadataChunk(facts))
@@ -174,6 +170,7 @@ class ResponseContent(ReplyContent):
             chunks.append(ReasoningChunk(_thinking(item)))
         elif kind.endswith(_HOSTED) and kind != "function_call":
             chunks.append(ServerToolChunk(kind.removesuffix(_HOSTED), _hosted_input(item)))
+            chunks.append(MetadataChunk({"serverTools": self._hosted_calls()}))  # kept if the reply is cut
 
     def _refuse(self, text: str, chunks: list[Chunk]) -> None:
         if text:
