@@ -186,3 +186,12 @@ async def test_a_service_that_says_nothing_is_given_up_on() -> None:
         )
 
     assert "did not answer in time" in result.message
+
+
+@over_http
+@pytest.mark.parametrize("address", ["http://[::1/v1", "localhost:8080", "ftp://host/v1", "http://"])
+async def test_what_is_no_address_is_one_sentence(definition: ProviderDefinition, address: str) -> None:
+    result = await probe(definition, address)
+
+    assert (result.ok, is_one_sentence(result.message)) == (False, True)
+    assert f"The base URL {address!r} of" in result.message

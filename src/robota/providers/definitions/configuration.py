@@ -36,6 +36,11 @@ def settle(
 ) -> ProviderConfig:
     """What to work with; `needs_key` refuses to go to the vendor's own host without one."""
     base_url = _resolve(config.base_url, "base URL", title) or defaults.base_url
+    if base_url is not None and _origin(base_url)[1] == "":
+        raise ConfigurationError(
+            f"The base URL {base_url!r} of {_within(title)} is no web address; it must look like "
+            "https://host/v1 or http://localhost:8080/v1."
+        )
     at_home = defaults.base_url is not None and is_same_host(base_url, defaults.base_url)
     key = _resolve(config.api_key, "key", title)
     if key is None and at_home and defaults.api_key is not None:
@@ -115,7 +120,7 @@ def _origin(address: str) -> tuple[str, str, int | None]:
     except ValueError:
         return address, "", None
     usual = {"http": 80, "https": 443}.get(parts.scheme)
-    return parts.scheme, parts.hostname or "", port or usual
+    return parts.scheme, (parts.hostname or "") if usual else "", port or usual
 
 
 def _snake_case(name: str) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
 from msgspec import Struct
 
 from robota.core.provider import Provider
@@ -40,7 +38,7 @@ class Family(Struct, frozen=True, kw_only=True):
 
 def list_below_v1(base_url: str) -> str:
     """The list of a server at home, whose address may be given without its path."""
-    bare = urlsplit(base_url).path in ("", "/")
+    bare = base_url.rstrip("/").count("/") == 2 and "?" not in base_url
     return openai_list_url(f"{base_url.rstrip('/')}/v1" if bare else base_url)
 
 
