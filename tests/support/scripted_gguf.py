@@ -44,7 +44,13 @@ TEMPLATE = """\
 {{- '<|end|>\\n' }}
 {%- endfor %}
 {%- if add_generation_prompt %}
-{{- '<|turn|>assistant\\n<|reply' }}{{- [said.turns, LAST] | min }}{{- '|>' }}
+{%- set mark = namespace(text='<|reply' + ([said.turns, LAST] | min | string) + '|>') %}
+{%- for words in TOLD %}
+{%- if words in messages[-1].content %}
+{%- set mark.text = '<|told' + (loop.index0 | string) + '|>' %}
+{%- endif %}
+{%- endfor %}
+{{- '<|turn|>assistant\\n' + mark.text }}
 {%- endif %}"""
 
 
@@ -53,19 +59,29 @@ def tool_call(name: str, arguments: str) -> str:
     return f'{{"name": "{name}", "arguments": {arguments}}}'
 
 
-def write_scripted_gguf(path: Path, *replies: str, context: int = CONTEXT) -> Path:
-    """A model that gives these replies in turn, and the last one from then on."""
+def write_scripted_gguf(
+    path: Path, *replies: str, context: int = CONTEXT, told: dict[str, str] | None = None
+) -> Path:
+    """A model that gives these replies in turn, and the last one from then on.
+
+    `told` are replies for when the last message has certain words in it.
+    """
     words = _Vocabulary()
     steps: list[tuple[int, int]] = []
-    for number, reply in enumerate(replies):
-        at = words.add(f"<|reply{number}|>", TokenType.CONTROL)
+    told = told or {}
+    scripts = {f"<|reply{number}|>": reply for number, reply in enumerate(replies)}
+    scripts |= {f"<|told{number}|>": reply for number, reply in enumerate(told.values())}
+    for mark, reply in scripts.items():
+        at = words.add(mark, TokenType.CONTROL)
         for piece in words.cut(reply):
             token = words.add(piece, TokenType.USER_DEFINED)
             steps.append((at, token))
             at = token
         steps.append((at, words.end))
     writer = gguf.GGUFWriter(path, "llama")
-    _write_facts(writer, words, context, len(replies) - 1)
+    template = TEMPLATE.replace("LAST", str(len(replies) - 1)).replace("TOLD", json.dumps(list(told)))
+    writer.add_chat_template(template.replace("GREETING", json.dumps(answer_text(GREETING))))
+    _write_facts(writer, words, context)
     _write_weights(writer, words, steps)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -112,7 +128,7 @@ class _Vocabulary:
         return -(-len(self.tokens) // HEAD) * HEAD
 
 
-def _write_facts(writer: gguf.GGUFWriter, words: _Vocabulary, context: int, last: int) -> None:
+def _write_facts(writer: gguf.GGUFWriter, words: _Vocabulary, context: int) -> None:
     writer.add_name("scripted")
     writer.add_context_length(context)
     writer.add_embedding_length(words.width)
@@ -132,8 +148,6 @@ def _write_facts(writer: gguf.GGUFWriter, words: _Vocabulary, context: int, last
     writer.add_eos_token_id(words.end)
     writer.add_add_bos_token(False)
     writer.add_add_space_prefix(False)
-    examples_end = json.dumps(answer_text(GREETING))
-    writer.add_chat_template(TEMPLATE.replace("LAST", str(last)).replace("GREETING", examples_end))
 
 
 def _write_weights(writer: gguf.GGUFWriter, words: _Vocabulary, steps: list[tuple[int, int]]) -> None:

@@ -42,6 +42,8 @@ MAX_TOKENS = 1024
 """Of one reply, unless the request says otherwise: small models that lose the thread never find an end."""
 
 
+SEED = 1
+"""The same words to the same model get the same answer; -1 lets chance decide."""
 TINY_BYTES = 1_000_000_000
 
 
@@ -68,7 +70,7 @@ class LocalProvider:
         context_size: int | None = None,
         max_tokens: int = MAX_TOKENS,
         temperature: float | None = None,
-        seed: int | None = None,
+        seed: int = SEED,
         threads: int | None = None,
         examples: bool | None = None,
     ) -> None:
