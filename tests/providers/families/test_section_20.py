@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.providers.families.test_qwen import READ, SAID, SEARCHED, whole_reply
 
-from robota.core.errors import ConfigurationError
+from robota.core.errors import ConfigurationError, NetworkError
 from robota.core.events import ServerToolUsed
 from robota.core.messages import AssistantMessage
-from robota.core.provider import NativeWebTools, get_provider_capabilities
+from robota.core.provider import NativeWebTools, ServerToolChunk, get_provider_capabilities
 from robota.providers.families.gemma import GemmaProvider
 from robota.providers.families.lm_studio import LmStudioProvider
 from robota.providers.families.ollama import OllamaProvider
@@ -19,7 +19,7 @@ from robota.providers.scripted import call
 from robota.sessions.permissions.rule_book import PermissionRules
 from robota.sessions.session import Session
 from robota.sessions.session_options import SessionOptions
-from robota.testing import ModelServer
+from robota.testing import Cut, ModelServer
 from robota.testing.reply_conformance import ADD, ask, listen
 
 pytestmark = pytest.mark.anyio
@@ -48,6 +48,20 @@ async def test_section_20_line_106_hosted_calls_leave_their_provenance_in_the_me
         assert answer.metadata["serverTools"][0]["sources"] == SEARCHED["action"]["sources"]
         assert answer.metadata["serverTools"][1]["input"]["urls"] == READ["urls"]
         assert told == ["web_search", "web_extractor"]
+        await session.shutdown()
+
+
+async def test_section_20_line_106_a_reply_that_is_cut_keeps_the_provenance_of_what_ran(tmp_path) -> None:
+    steps = [ServerToolChunk("web_search", {"query": "turtles"}), "Ol", Cut()]
+    async with (
+        ModelServer(steps) as server,
+        QwenProvider("key", server.url, built_in_web_tools=BOTH) as provider,
+    ):
+        session = open_session(provider, tmp_path)
+        with pytest.raises(NetworkError):
+            await session.run("How old do turtles get?")
+        used = session.messages[-1].metadata["serverTools"]
+        assert [(call["name"], call["input"]) for call in used] == [("web_search", {"query": "turtles"})]
         await session.shutdown()
 
 
