@@ -62,24 +62,18 @@ class Engine(Struct, kw_only=True):
         self.native_web_tools = native_web_tools
 
 
-class RunControl:
-    """Stops one run, from any thread and from signal handlers."""
+class TaskControl:
+    """Stops what the task that made it is doing, from any thread and from signal handlers."""
 
-    __slots__ = (
-        "_before", "_ended", "_in_tool", "_loop", "_nudged", "_scope", "_task", "_thread", "_waiting",
-        "aborted",
-    )  # fmt: skip
+    __slots__ = ("_before", "_ended", "_loop", "_nudged", "_task", "_waiting", "aborted")
 
-    def __init__(self, scope: CancelScope) -> None:
-        self._scope = scope
+    def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._task = asyncio.current_task()
         self._before = self._task.cancelling() if self._task is not None else 0
-        self._thread = get_ident()
         self._ended = False
-        self._in_tool = False
         self._nudged = False
-        self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
+        self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] | None = None
         self.aborted = False
         """Asked to stop. Looked at between two chunks, because buffered chunks come without a real wait."""
 
@@ -92,11 +86,53 @@ class RunControl:
             return  # the loop is closed, so the run is over
 
     def _stop(self) -> None:
-        if not self._in_tool:
-            self._scope.cancel()
-        elif not self._nudged and self._task is not None:
+        """Cancel the task, once: it may still await in its `finally`."""
+        if not self._nudged and self._task is not None:
             self._nudged = True
             self._task.cancel()
+
+    def _take_back(self) -> bool:
+        """Undo `_stop`; whether it was that, and that alone, which cancelled the task."""
+        if not self._nudged or self._task is None:
+            return False
+        self._nudged = False
+        return self._task.uncancel() <= self._before
+
+    def end(self) -> None:
+        """It is over, its plugins included."""
+        self._ended = True
+        for loop, waiter in self._waiting or ():
+            loop.call_soon_threadsafe(_wake, waiter)
+
+    async def wait_until_ended(self) -> None:
+        """Wait for `end`, from any loop; not from inside the task, which would wait for itself."""
+        if asyncio.current_task() is self._task:
+            return
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[None] = loop.create_future()
+        if self._waiting is None:
+            self._waiting = []
+        self._waiting.append((loop, waiter))
+        if not self._ended:  # looked at after joining the list: `end` may run in another thread
+            await waiter
+
+
+class RunControl(TaskControl):
+    """Stops one run."""
+
+    __slots__ = ("_in_tool", "_scope", "_thread")
+
+    def __init__(self, scope: CancelScope) -> None:
+        super().__init__()
+        self._scope = scope
+        self._thread = get_ident()
+        self._in_tool = False
+
+    def _stop(self) -> None:
+        if self._in_tool:
+            super()._stop()
+        else:
+            self._scope.cancel()
 
     async def run_single(self, work: Awaitable[None]) -> None:
         """Await a tool in the run's own task. An abort cancels it once, so that it may still await in its
@@ -113,9 +149,7 @@ class RunControl:
                 raise  # not by us, or by somebody else as well
         finally:
             self._in_tool = False
-            if self._nudged and self._task is not None:
-                self._nudged = False
-                self._task.uncancel()
+            self._take_back()
         await self.checkpoint()
 
     def is_cancelled(self) -> bool:
@@ -142,22 +176,6 @@ class RunControl:
             await checkpoint()
         if self.is_cancelled():
             raise asyncio.CancelledError
-
-    def end(self) -> None:
-        """The run is over, its plugins included."""
-        self._ended = True
-        for loop, waiter in self._waiting:
-            loop.call_soon_threadsafe(_wake, waiter)
-
-    async def wait_until_ended(self) -> None:
-        """Wait for `end`, from any loop; not from inside the run, which would wait for itself."""
-        if asyncio.current_task() is self._task:
-            return
-        loop = asyncio.get_running_loop()
-        waiter: asyncio.Future[None] = loop.create_future()
-        self._waiting.append((loop, waiter))
-        if not self._ended:  # looked at after joining the list: `end` may run in another thread
-            await waiter
 
 
 def _wake(waiter: asyncio.Future[None]) -> None:

@@ -2,43 +2,60 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
-from robota.core.engine import RunControl
+from robota.core.engine import TaskControl
 from robota.core.errors import SessionBusyError
 
 if TYPE_CHECKING:
-    from anyio import CancelScope
+    from types import TracebackType
+    from typing import Self
 
     from robota.core.robota import Robota
 
 
-class TurnControl(RunControl):
-    """Stops one prompt or compaction. The agent's own run inside it ends in its own, orderly way."""
+class TurnControl(TaskControl):
+    """Stops one prompt or compaction: `with` the stretch that it ends.
 
-    __slots__ = ("_agent",)
+    The agent's own run inside it ends in its own, orderly way; anything else is cancelled where it waits.
+    """
 
-    def __init__(self, scope: CancelScope, agent: Robota) -> None:
-        super().__init__(scope)
+    __slots__ = ("_agent", "_left", "stopped")
+
+    def __init__(self, agent: Robota) -> None:
+        super().__init__()
         self._agent = agent
+        self._left = False
+        self.stopped = False
+        """The stretch was left half way."""
 
     def abort(self) -> None:
         super().abort()
         self._agent.abort()  # at once: a run that never waits would start another tool until `_stop`
 
     def _stop(self) -> None:
-        if self._ended:
+        if self._left:
             return  # asked for in the last moment; what runs by now is something else
         if self._agent.is_running:
             self._agent.abort()
         else:
             super()._stop()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        alone = self._take_back()
+        self._left = True
+        self.stopped = alone and kind is not None and issubclass(kind, asyncio.CancelledError)
+        return self.stopped
+
     @property
     def is_inside(self) -> bool:
         """Whether the caller is a part of what is to be stopped."""
-        import asyncio  # noqa: PLC0415 - a loop is running, so this is a look-up
-
         return asyncio.current_task() is self._task
 
 
@@ -49,13 +66,10 @@ class AbortSwitch:
         self._agent = agent
         self._control: TurnControl | None = None
 
-    def abortable(self) -> CancelScope:
+    def abortable(self) -> TurnControl:
         """A stretch that `abort` ends: enter it at once."""
-        from anyio import CancelScope  # noqa: PLC0415 - 15 ms that a session which never runs does not need
-
-        scope = CancelScope()
-        self._control = TurnControl(scope, self._agent)
-        return scope
+        self._control = control = TurnControl(self._agent)
+        return control
 
     @property
     def aborted(self) -> bool:

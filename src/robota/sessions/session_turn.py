@@ -54,9 +54,16 @@ class SessionTurn:
         """The answer, or one of the three other ends: an abort, a refusal by a hook, an error."""
         switch = self.life.switch
         try:
-            with switch.abortable() as scope:
-                result = await self.go_through()
-            if scope.cancelled_caught:
+            with switch.abortable() as stretch:
+                try:
+                    self.accept()
+                    await self.life.begin()
+                    await self.compact_if_full()
+                    result = await self.answer(await self.submit())
+                except Exception as error:
+                    await self.note_failure(from_unknown(error))
+                    raise
+            if stretch.stopped:
                 self.life.scribe.log("interrupted", {})
         except asyncio.CancelledError:
             if not self.in_agent:
@@ -64,22 +71,12 @@ class SessionTurn:
             raise
         finally:
             self.life.save()
-        if scope.cancelled_caught or switch.aborted or (result.interrupted and self.stop_reason is None):
+        if stretch.stopped or switch.aborted or (result.interrupted and self.stop_reason is None):
             raise AbortError(ABORTED)
         if result.error is not None:
             raise result.error
         self.session.message_count += 1
         return result.text
-
-    async def go_through(self) -> RunResult:
-        try:
-            self.accept()
-            await self.life.begin()
-            await self.compact_if_full()
-            return await self.answer(await self.submit())
-        except Exception as error:
-            await self.note_failure(from_unknown(error))
-            raise
 
     # --- before the model -----------------------------------------------------------------------------
 
@@ -182,7 +179,9 @@ class SessionTurn:
     async def run_agent(self, prompt: Prompt) -> RunResult:
         """One run; a conversation that turns out too long is summarised once and gone on with."""
         session = self.session
-        result = await self.ask_agent(prompt)
+        self.in_agent = True
+        result = await session.agent.run(prompt)
+        self.in_agent = False
         too_long = result.stop_reason == "context_overflow" or (
             result.error is not None and is_context_overflow(result.error)
         )
@@ -233,7 +232,7 @@ async def compact_session(session: Session, instructions: str | None) -> str | N
     life, conversation = session.life, session.agent.conversation
     epoch = conversation.epoch
     try:
-        with life.switch.abortable() as scope:
+        with life.switch.abortable() as stretch:
             life.scribe.log("compact", {"instructions": instructions})
             await life.begin()
             summary = await life.compaction.compact(instructions, trigger="manual")
@@ -247,7 +246,7 @@ async def compact_session(session: Session, instructions: str | None) -> str | N
     finally:
         life.scribe.sync()
         life.save()
-    if scope.cancelled_caught:
+    if stretch.stopped:
         life.scribe.log("interrupted", {})
         done = conversation.epoch != epoch
         outcome = "the summary is in its place" if done else "the conversation is as it was"
