@@ -325,7 +325,6 @@ def test_names_that_a_model_makes_up_cannot_fill_the_memory() -> None:
         ledger.child(f"agent-{number}").record(f"model-{number}", TokenUsage(1, 1))
     report = ledger.snapshot()
     assert len(report.tools) == len(report.models) == len(report.agents) == NAMES_KEPT + 1
-    assert len(ledger.book.rates) <= NAMES_KEPT
     assert {row.name: row.calls for row in report.tools}[OTHERS] == 50
     assert add_up(report.models) == report.total
 

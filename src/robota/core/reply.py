@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
+from sys import intern
 
 from robota.core.context import normalize_usage
 from robota.core.errors import ProviderError, RobotaError
@@ -16,6 +17,8 @@ from robota.core.messages import (
     ToolCall,
 )
 from robota.core.provider import ChatRequest, Chunk, MetadataChunk, Provider, StopChunk, TextChunk
+
+_REPEATED = ("model", "stopDetail")
 
 
 class Reply:
@@ -78,6 +81,9 @@ class Reply:
             kept["stopReason"] = self.stop
         if self.stop_detail:
             kept["stopDetail"] = self.stop_detail
+        for name in _REPEATED:  # in every message of a conversation
+            if type(kept.get(name)) is str:
+                kept[name] = intern(kept[name])
         return kept
 
 

@@ -67,6 +67,8 @@ class CallWriter:
         for at, result in self._results.items():
             if result.tool_call_id == message.tool_call_id:
                 del self._results[at]
+                if not self._results:
+                    self._results = {}  # an emptied table keeps its size
                 return at, tool_message_fields(message, result)
         return None
 

@@ -159,25 +159,38 @@ class Book:
     """All sums of one session."""
 
     __slots__ = (
-        "agents", "between", "earlier", "earlier_count", "latest", "models", "purposes", "rates", "tools",
-        "total", "turn", "turns",
+        "_between", "_earlier", "agents", "earlier_count", "latest", "models", "purposes", "tools", "total",
+        "turn", "turns",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.total = Tally()
         self.turn: Tally | None = None
         """The turn under way."""
-        self.latest = Tally()
+        self.latest: Tally | None = None
         """The turn under way, else the last one."""
         self.turns: dict[str, Tally] = {}
-        self.earlier = Tally()
+        self._earlier: Tally | None = None
         self.earlier_count = 0
-        self.between = Tally()
+        self._between: Tally | None = None
         self.models: dict[str, Tally] = {}
         self.purposes: dict[str, Tally] = {}
         self.tools: dict[str, ToolTally] = {}
         self.agents: dict[str, Tally] = {}
-        self.rates: dict[str, Rates | None] = {}
+
+    @property
+    def earlier(self) -> Tally:
+        """Turns that no longer have a record of their own."""
+        if self._earlier is None:
+            self._earlier = Tally()
+        return self._earlier
+
+    @property
+    def between(self) -> Tally:
+        """What was used outside of turns."""
+        if self._between is None:
+            self._between = Tally()
+        return self._between
 
     def add_turn(self, execution_id: str) -> Tally:
         """The record of a turn; the oldest makes room for it."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from robota.core.bus import EventBus, HandlerTable, Unsubscribe
 from robota.core.context import BYTES_PER_TOKEN, read_token_usage
@@ -142,17 +143,12 @@ class UsageLedger:
     @property
     def turn(self) -> UsageTotals:
         """The turn under way, else the last one."""
-        return self.book.latest.totals(UsageTotals)
+        return (self.book.latest or Tally()).totals(UsageTotals)
 
     def rates(self, model: str) -> Rates | None:
         """What the model costs; `None` when nobody knows."""
-        known = self.book.rates
-        if model not in known:
-            if len(known) >= NAMES_KEPT:
-                known.clear()
-            price = (self.root._prices or {}).get(model) or find_model_price(model)
-            known[model] = None if price is None else Rates(price)
-        return known[model]
+        own = None if self.root._prices is None else self.root._prices.get(model)
+        return shipped_rates(model) if own is None else Rates(own)
 
     def choose_name(self, asked: str, answered: Json) -> str:
         """The model to enter a request under: the one that was asked, unless only the other has a price."""
@@ -182,6 +178,13 @@ class UsageLedger:
             usage = read_token_usage(message) if isinstance(message, AssistantMessage) else None
             if usage is not None:
                 self._enter(book.earlier, self.choose_name("", message.metadata.get("model")) or model, usage)
+
+
+@lru_cache(maxsize=NAMES_KEPT)
+def shipped_rates(model: str) -> Rates | None:
+    """The rates of a model by the price data that comes with robota."""
+    price = find_model_price(model)
+    return None if price is None else Rates(price)
 
 
 def text_size(text: str) -> int:
