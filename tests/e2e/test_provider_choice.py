@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from robota.testing import HttpError
 from robota.testing.model_server import ModelServer
 
 KEY = "key-that-nobody-may-write-down"
@@ -127,6 +128,8 @@ def test_of_several_keys_the_one_taken_is_named_and_how_to_choose(tmp_path: Path
             "claude-opus-4-6 is a model of Anthropic: set ANTHROPIC_API_KEY",
         ),
         (["--model", "claude-opsu-4-6"], {}, "nearest names known here are claude-opus-4-6"),
+        (["--base-url", "http://[::1/v1", "--model", "m"], {}, "web address"),
+        (["--base-url", "http://[::1/v1", "--provider", "ollama"], {}, "web address"),
         (["--model", "my-own"], {}, "There is no service to ask for the model 'my-own'"),
         (["--provider", "remote"], {}, "No model is named for Remote"),
         (["--provider", "remote", "--model", "m"], {}, "needs the option 'provider'"),
@@ -164,6 +167,17 @@ def test_a_key_is_not_sent_to_an_address_that_stands_alone(tmp_path: Path) -> No
     assert (first, second) == (False, True)
     assert "OPENAI_API_KEY is not sent to 127.0.0.1: add --provider openai" in alone.stderr
     assert "OPENAI_API_KEY" not in named.stderr
+
+
+def test_a_moment_of_weakness_is_waited_out_and_shown(tmp_path: Path) -> None:
+    with ModelServer(
+        HttpError(529), HttpError(429, headers={"retry-after": "0"}), "Yes."
+    ).in_thread() as server:
+        done = robota("--base-url", f"{server.url}/v1", "--model", "m", cwd=tmp_path)
+
+    assert (done.returncode, done.stdout) == (0, "Yes.\n")
+    assert "Trying again in" in done.stderr
+    assert "(attempt 3)" in done.stderr
 
 
 def test_the_only_model_of_a_service_is_taken_and_named(tmp_path: Path) -> None:
@@ -220,3 +234,31 @@ def test_the_variable_of_ollama_says_where_it_is(tmp_path: Path, place: str) -> 
         done = robota("--provider", "ollama", "--model", "m", cwd=tmp_path, OLLAMA_HOST=where)
 
     assert done.stdout == "Yes.\n", done.stderr
+
+
+CLOUD = """
+from robota.core.provider_definition import CredentialRequirement, ProviderConfig, ProviderDefinition
+from robota.testing import ScriptedProvider
+
+CLOUD = ProviderDefinition(
+    type="cloud",
+    create=lambda config: ScriptedProvider("The cloud has $KEY."),
+    defaults=ProviderConfig(model="mist", api_key="$ENV:CLOUD_KEY"),
+)
+"""
+
+
+def test_a_provider_of_another_package_answers_by_its_name_and_its_key_stays_secret(tmp_path: Path) -> None:
+    package, home = tmp_path / "cloud-1.0.dist-info", tmp_path / "home"
+    package.mkdir()
+    (tmp_path / "cloud.py").write_text(CLOUD.replace("$KEY", KEY))
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: cloud\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text("[robota.providers]\ncloud = cloud:CLOUD\nbroken = storm:ANY\n")
+
+    done = robota(
+        "--provider", "cloud", cwd=tmp_path, PYTHONPATH=str(tmp_path), CLOUD_KEY=KEY, ROBOTA_HOME=str(home)
+    )
+
+    assert (done.returncode, done.stdout) == (0, f"The cloud has {KEY}.\n"), done.stderr
+    assert "The provider 'broken' of cloud is left out: ModuleNotFoundError" in done.stderr
+    assert not any(KEY.encode() in path.read_bytes() for path in home.rglob("*") if path.is_file())

@@ -137,6 +137,7 @@ async def _session(options: Options) -> int:
         base_url=options.base_url,
         environment=os.environ,
         confirm=None if options.print_mode else confirm,
+        report=printer.remark,
     )
     async with chosen_provider(wish) as chosen:
         if chosen.note:

@@ -13,10 +13,11 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from robota.core.env_ref import format_env_reference
+from robota.core.env_ref import ENV_REFERENCE_PREFIX, format_env_reference
 from robota.core.errors import ConfigurationError, RobotaError
 from robota.core.provider import Provider
 from robota.core.provider_definition import ProviderConfig, ProviderDefinition, selectable_models
+from robota.core.retry import RetryingProvider, RetryPolicy
 from robota.providers.definitions import OURS, all_definitions, find_definition
 from robota.providers.definitions.catalog import find_owner, guess_owner, known_models
 from robota.providers.definitions.model_name import is_listed, nearest_names, suggest
@@ -52,6 +53,8 @@ LOCAL_PREFIX = "local:"
 LOCAL_TEMPERATURE = 0.2
 """Small models lose the thread sooner when they are free to wander."""
 LIST_SECONDS = 5.0
+PATIENCE = RetryPolicy(max_attempts=4, base_delay=0.5)
+"""Enough for a moment of weakness, and whoever typed a wrong address is told within seconds."""
 Confirm: TypeAlias = Callable[[str], bool]
 
 
@@ -74,6 +77,8 @@ class Wish(Struct, frozen=True, kw_only=True):
     environment: Mapping[str, str]
     confirm: Confirm | None = None
     """Asks the user; `None` where nobody can be asked."""
+    report: Callable[[str], None] | None = None
+    """Told of providers in other packages that cannot be used."""
 
     def value(self, variable: str) -> str | None:
         return self.environment.get(variable, "").strip() or None
@@ -85,8 +90,11 @@ class Wish(Struct, frozen=True, kw_only=True):
                 return format_env_reference(variable)
         return None
 
-    def secrets(self) -> tuple[str, ...]:
-        return tuple(filter(None, (self.value(variable) for variable in KEYS)))
+    def secrets(self, definition: ProviderDefinition | None = None) -> tuple[str, ...]:
+        """The keys in the environment: those known here, and that of a provider from another package."""
+        own = (definition.defaults.api_key if definition else None) or ""
+        found = [self.value(variable) for variable in (*KEYS, own.removeprefix(ENV_REFERENCE_PREFIX))]
+        return tuple(dict.fromkeys(filter(None, found)))
 
 
 class Choice(Struct, frozen=True):
@@ -107,13 +115,9 @@ async def chosen_provider(wish: Wish) -> AsyncIterator[ChosenProvider]:
     if not config.model:
         config, note = await _find_model(choice)
     provider = choice.definition.create(config)
-    try:
-        window: int | None = getattr(provider, "context_size", None)
-        yield ChosenProvider(provider, config.model or "", note, window, wish.secrets())
-    finally:
-        close = getattr(provider, "aclose", None)
-        if close is not None:
-            await close()
+    window: int | None = getattr(provider, "context_size", None)
+    async with RetryingProvider(provider, policy=PATIENCE) as patient:
+        yield ChosenProvider(patient, config.model or "", note, window, wish.secrets(choice.definition))
 
 
 @asynccontextmanager
@@ -183,9 +187,9 @@ def _take_local_model(wish: Wish) -> Choice | None:
 
 
 def _take_named(wish: Wish, name: str) -> Choice:
-    definition = find_definition(name)
+    definition = find_definition(name, wish.report)
     if definition is None:
-        known = [other for one in all_definitions() for other in (one.type, *one.aliases)]
+        known = [other for one in all_definitions(lambda _: None) for other in (one.type, *one.aliases)]
         raise ConfigurationError(f"There is no provider {name!r}: {suggest(name, known)}.")
     if definition.type == "local":
         found = _take_local(wish.model) if wish.model else _take_local_model(wish)
@@ -208,9 +212,15 @@ def _take_named(wish: Wish, name: str) -> Choice:
 def _take_address(wish: Wish, address: str) -> Choice:
     note = None
     if wish.value("OPENAI_API_KEY"):
-        host = urlsplit(address).hostname or address
-        note = f"OPENAI_API_KEY is not sent to {host}: add --provider openai if it belongs there."
+        note = f"OPENAI_API_KEY is not sent to {_host(address)}: add --provider openai if it belongs there."
     return _take(wish, _ours("openai-compatible"), note)
+
+
+def _host(address: str) -> str:
+    try:
+        return urlsplit(address).hostname or address
+    except ValueError:  # no address at all, which the provider will say
+        return address
 
 
 def _take_model(wish: Wish, model: str) -> Choice | None:
