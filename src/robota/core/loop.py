@@ -99,6 +99,7 @@ class Loop:
         state: MessageState = "interrupted"
         engine.conversation.begin_assistant()
         try:
+            call.settle_model()
             self.log_request(call)
             await call.read()
             state = "complete"

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import aclosing
 from typing import Any, get_args
 
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from robota.core.engine import Engine, RunControl
 from robota.core.errors import ProviderError
@@ -62,6 +62,13 @@ class ModelCall:
         """Belongs to the request: the engine may get another one while this call is under way."""
         self.request = request
         self.reply = Reply()
+
+    def settle_model(self) -> None:
+        """Ask whom the engine has now: a plugin or a listener may have exchanged the model for this call."""
+        engine, request = self.engine, self.request
+        self.provider = engine.provider
+        if request.model != engine.model or request.native_web_tools is not engine.native_web_tools:
+            self.request = replace(request, model=engine.model, native_web_tools=engine.native_web_tools)
 
     async def read(self) -> None:
         """Take the whole stream in. The one place where a silent provider is noticed."""
