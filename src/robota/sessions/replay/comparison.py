@@ -15,7 +15,9 @@ from robota.sessions.log.session_log import LogEntry
 _LEFT_OUT = frozenset(("timestamp", "seq", "sessionId", "epoch"))
 _NOT_COMPARED = frozenset(("context_loaded", "session_resumed", "run_start", "user_answered"))
 """What depends on the world around a session, or has been compared otherwise."""
-_IN_BATCH = frozenset(("hook_executed", "permission_decided", "tool_original", "notice"))
+_IN_BATCH = frozenset(
+    ("hook_executed", "permission_decided", "tool_original", "notice", "session_change", "history_entry")
+)
 _SIZES = {
     "session_init": frozenset(("systemPromptLength",)),
     "pre_run": frozenset(("historyChars", "historyEstTokens")),
