@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
@@ -22,7 +23,7 @@ def running_in_thread(server: Server) -> Iterator[Server]:
         try:
             yield server
         finally:
-            leave = server.__aexit__(None, None, None)
+            leave = server.__aexit__(*sys.exc_info())
             asyncio.run_coroutine_threadsafe(leave, loop).result()
     finally:
         loop.call_soon_threadsafe(loop.stop)

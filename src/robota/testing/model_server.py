@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import AbstractContextManager, suppress
 from types import TracebackType
 from typing import Self
 
@@ -138,27 +138,11 @@ class ModelServer:
         if self._failure is not None and error is None:
             raise self._failure
 
-    @contextmanager
-    def in_thread(self) -> Iterator[Self]:
+    def in_thread(self) -> AbstractContextManager[Self]:
         """Run in a thread with a loop of its own, for synchronous tests and for clients that change loops."""
-        import threading  # noqa: PLC0415 - most tests stay in their own loop
+        from robota.testing.in_thread import running_in_thread  # noqa: PLC0415 - most tests stay in their own
 
-        loop = asyncio.new_event_loop()
-        thread = threading.Thread(target=loop.run_forever, name="model-server", daemon=True)
-        thread.start()
-        try:
-            asyncio.run_coroutine_threadsafe(self.__aenter__(), loop).result()
-            try:
-                yield self
-            except BaseException as error:
-                leave = self.__aexit__(type(error), error, error.__traceback__)
-                asyncio.run_coroutine_threadsafe(leave, loop).result()
-                raise
-            asyncio.run_coroutine_threadsafe(self.__aexit__(None, None, None), loop).result()
-        finally:
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join()
-            loop.close()
+        return running_in_thread(self)
 
     # --- for connections ---------------------------------------------------------------------------
 
