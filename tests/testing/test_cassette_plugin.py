@@ -307,7 +307,7 @@ def test_nothing_is_recorded_where_ci_is_set(project, monkeypatch):
     monkeypatch.setenv("CI", "true")
     done = project.record("Good day.")
     done.assert_outcomes(failed=1)
-    done.stdout.fnmatch_lines(["*there is no cassette *test_hello.yaml*Run the test once*"])
+    done.stdout.fnmatch_lines(["*there is no cassettes/test_hello/test_hello.yaml*Run the test once*"])
     assert project.requests == []
     project.record("Good day.", arguments=["--robota-cassette=once"]).assert_outcomes(passed=1)
     project.run().assert_outcomes(passed=1)

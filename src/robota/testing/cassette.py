@@ -23,7 +23,7 @@ from robota.testing.cassette_file import (
     read_cassette,
     write_cassette,
 )
-from robota.testing.cassette_match import Matcher
+from robota.testing.cassette_match import Asked, Matcher
 from robota.testing.cassette_recorder import Recorder, Take
 from robota.testing.cassette_secrets import Secrets
 
@@ -58,6 +58,7 @@ class Cassette:
         environment: Mapping[str, str] = os.environ,
     ) -> None:
         self.path = path
+        self._shown = _beside(path)
         self.recording = mode == "all" or (mode == "once" and not path.exists())
         """Whether requests go to the service."""
         self.misses: list[str] = []
@@ -131,50 +132,51 @@ class Cassette:
         if not unused:
             return ""
         listed = "\n".join(f"  {at}. {request.method} {request.url}" for at, request in unused)
-        return f"Recorded in {self.path} and not asked for:\n{listed}\n{AGAIN}"
+        return f"Recorded in {self._shown} and not asked for:\n{listed}\n{AGAIN}"
 
     # --- for the transport -------------------------------------------------------------------------------
 
-    def describe(self, request: httpx2.Request, content: bytes) -> SentRequest:
+    def describe(self, request: httpx2.Request, content: bytes) -> Asked:
         """The request as it is compared and written."""
         if self.recording:
             self._secrets.learn(request.headers.items(), request.url.query.decode())
-        url = self._secrets.hide_in_text(self._replaced(str(request.url)))
+        url = self._replaced(str(request.url))
         body = self._map(_read_body(content), self._replaced)
         for path in self._ignored:
             _remove(body, path)
-        return SentRequest(request.method, url, self._secrets.hide(body))
+        hidden = SentRequest(request.method, self._secrets.hide_in_text(url), self._secrets.hide(body))
+        return Asked(hidden, SentRequest(request.method, url, body))
 
-    def answer(self, sent: SentRequest) -> RecordedReply:
+    def answer(self, asked: Asked) -> RecordedReply:
         """The recorded reply; a miss is remembered and raised."""
-        exchange = self._matcher.take(sent)
+        exchange = self._matcher.take(asked)
         if exchange is None:
-            self.misses.append(self._explain(sent))
+            self.misses.append(self._explain(asked))
             raise CassetteMismatch(self.misses[-1])
         reply = exchange.response
         if reply.encoding == "text" and self._replacements:
             reply = msgspec.structs.replace(reply, body=tuple(map(self._restored, reply.body)))
         return reply
 
-    def begin(self, sent: SentRequest) -> Take:
+    def begin(self, asked: Asked) -> Take:
         """Record an exchange with the service."""
-        return self._recorder.begin(sent)
+        return self._recorder.begin(asked.shown)
 
     def ran_out(self) -> CassetteMismatch:
         """The error for a client that wants more of a reply than the recording client did."""
-        self.misses.append(f"A reply in {self.path} was recorded only as far as it was read then. {AGAIN}")
+        self.misses.append(f"A reply in {self._shown} was recorded only as far as it was read then. {AGAIN}")
         return CassetteMismatch(self.misses[-1])
 
     # --- inside ------------------------------------------------------------------------------------------
 
-    def _explain(self, sent: SentRequest) -> str:
+    def _explain(self, asked: Asked) -> str:
         if not self._exists:
             return (
-                f"{sent.method} {sent.url} was sent, there is no cassette {self.path}, and with "
+                f"{asked.shown.method} {asked.shown.url} was sent, there is no {self._shown}, and with "
                 "--robota-cassette=none, the default where CI is set, nothing is recorded. Run the test once "
                 "with --robota-cassette=once where the service can be reached, and commit the file."
             )
-        return f"Not in {self.path}: {self._matcher.explain(sent)}\n{AGAIN}"
+        return f"Not in {self._shown}: {self._matcher.explain(asked)}\n{AGAIN}"
 
     def _save(self) -> list[str]:
         exchanges = self._recorder.exchanges(errors=self._errors, hide=self._written)
@@ -182,14 +184,14 @@ class Cassette:
         failures = self._recorder.failures()
         if failures and not self._errors:
             notes.append(
-                f"{self.path}: left out {', '.join(failures)}; "
+                f"{self._shown}: left out {', '.join(failures)}; "
                 "@pytest.mark.robota_cassette(errors=True) keeps replies that are errors"
             )
         if exchanges:
             text = format_cassette(exchanges)
             self._secrets.refuse(exchanges, text)
             write_cassette(self.path, text)
-            notes.insert(0, f"{self.path}: recorded {len(exchanges)} requests")
+            notes.insert(0, f"{self._shown}: recorded {len(exchanges)} requests")
         return notes
 
     def _written(self, piece: str) -> str:
@@ -214,6 +216,14 @@ class Cassette:
         if isinstance(value, dict):
             return {key: self._map(item, change) for key, item in value.items()}
         return [self._map(item, change) for item in value] if isinstance(value, list) else value
+
+
+def _beside(path: Path) -> str:
+    """The path as people type it, from where the tests were started."""
+    try:
+        return os.path.relpath(path)
+    except ValueError:  # another drive
+        return str(path)
 
 
 def _escaped(value: str) -> str:

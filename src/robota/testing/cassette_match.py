@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher, unified_diff
 
 import msgspec
+from msgspec import Struct
 
 from robota.core.messages import Json
 from robota.sessions.redaction import REDACTED
@@ -21,6 +22,19 @@ DIFF_WIDTH = 100
 DIFF_LINES = 120
 
 
+class Asked(Struct, frozen=True):
+    """A request to be matched: as it may be shown, and as it was sent.
+
+    Which texts are secret depends on the machine, so that either may be the recorded one.
+    """
+
+    shown: SentRequest
+    plain: SentRequest
+
+    def is_like(self, recorded: SentRequest) -> bool:
+        return _equal(recorded, self.shown) or _equal(recorded, self.plain)
+
+
 class Matcher:
     """Hands out each recorded exchange once."""
 
@@ -28,10 +42,10 @@ class Matcher:
         self._exchanges = tuple(exchanges)
         self._used = [False] * len(exchanges)
 
-    def take(self, sent: SentRequest) -> Exchange | None:
+    def take(self, asked: Asked) -> Exchange | None:
         """The exchange this request is, if there is one that nobody had and whose turn it is."""
         for at, exchange in enumerate(self._exchanges):
-            if not self._used[at] and self._is_due(at) and _equal(exchange.request, sent):
+            if not self._used[at] and self._is_due(at) and asked.is_like(exchange.request):
                 self._used[at] = True
                 return exchange
         return None
@@ -41,10 +55,11 @@ class Matcher:
         pairs = enumerate(self._exchanges, 1)
         return [(at, exchange.request) for at, exchange in pairs if not self._used[at - 1]]
 
-    def explain(self, sent: SentRequest) -> str:
+    def explain(self, asked: Asked) -> str:
         """Why a request has no recording, with what it differs in from the nearest."""
+        sent = asked.shown
         told = f"{sent.method} {sent.url}"
-        same = [at for at, known in enumerate(self._exchanges) if _equal(known.request, sent)]
+        same = [at for at, known in enumerate(self._exchanges) if asked.is_like(known.request)]
         waiting = [at for at in same if not self._used[at]]
         if waiting:
             first = next(at for at, used in enumerate(self._used) if not used)

@@ -19,6 +19,10 @@ SHORTEST = 8
 """A shorter value would be found in ordinary words."""
 
 
+KEY_PARAMETERS = ("key", "token", "sig", "code")
+"""Query parameters whose names say little elsewhere, and here what they are."""
+
+
 class Secrets:
     """Knows secrets by where they come from, hides them, and finds those that are left."""
 
@@ -38,10 +42,13 @@ class Secrets:
     def learn(self, headers: Iterable[tuple[str, str]], query: str) -> None:
         """Remember the credentials that a request carries."""
         for name, value in headers:
-            if hides(name_strength(name), value):
+            if name.lower() == "cookie":
+                for pair in value.split(";"):
+                    self.add(pair.partition("=")[2], "a cookie")
+            elif hides(name_strength(name), value):
                 self.add(value.split(" ")[-1], f"the header {name}")
         for name, value in parse_qsl(query):
-            if hides(name_strength(name), value):
+            if name in KEY_PARAMETERS or hides(name_strength(name), value):
                 self.add(value, f"the query parameter {name}")
 
     def hide(self, value: Json) -> Json:

@@ -29,11 +29,11 @@ class CassetteTransport(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         content = await request.aread()
-        sent = self._cassette.describe(request, content)
+        asked = self._cassette.describe(request, content)
         if self._cassette.recording:
-            return await self._record(request, self._cassette.begin(sent))
+            return await self._record(request, self._cassette.begin(asked))
         await asyncio.sleep(0)  # a reply is never there at once
-        reply = self._cassette.answer(sent)
+        reply = self._cassette.answer(asked)
         return httpx2.Response(reply.status, headers=reply.headers, stream=_Replay(reply, self._cassette))
 
     async def _record(self, request: httpx2.Request, take: Take) -> httpx2.Response:
