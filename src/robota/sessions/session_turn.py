@@ -179,6 +179,7 @@ class SessionTurn:
     async def run_agent(self, prompt: Prompt) -> RunResult:
         """One run; a conversation that turns out too long is summarised once and gone on with."""
         session = self.session
+        session.agent.native_web_tools = self.life.web_tools
         self.in_agent = True
         result = await session.agent.run(prompt)
         self.in_agent = False
