@@ -189,6 +189,14 @@ def test_the_only_model_of_a_service_is_taken_and_named(tmp_path: Path) -> None:
     assert "only-one answers, the only model of" in done.stderr
 
 
+def test_an_address_of_the_environment_is_asked_for_its_only_model(tmp_path: Path) -> None:
+    with ModelServer("Yes.", models=("only-one",)).in_thread() as server:
+        done = robota(cwd=tmp_path, OPENAI_API_KEY=KEY, OPENAI_BASE_URL=f"{server.url}/v1")
+
+    assert done.stdout == "Yes.\n"
+    assert "OpenAI answers, because OPENAI_API_KEY is set.\nonly-one answers" in done.stderr
+
+
 def test_of_several_models_of_a_service_one_must_be_named(tmp_path: Path) -> None:
     with ModelServer("Yes.", models=("one", "two")).in_thread() as server:
         done = robota("--base-url", f"{server.url}/v1", cwd=tmp_path)

@@ -12,6 +12,7 @@ from typing import NoReturn, TypeAlias
 from urllib.parse import urlsplit
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from robota.core.env_ref import ENV_REFERENCE_PREFIX, format_env_reference
 from robota.core.errors import ConfigurationError, RobotaError
@@ -43,10 +44,7 @@ OFFLINE_NOTE = (
     "cannot think.\nSet a key such as ANTHROPIC_API_KEY or OPENAI_API_KEY, or name a service with --provider "
     "or --base-url."
 )
-LOCAL_NOTE = (
-    "No key: this is {name}, a tiny offline model on this machine; it is often wrong, so look twice before "
-    "you approve."
-)
+LOCAL_NOTE = "{name} answers, a tiny offline model; it is often wrong, so look twice before you approve."
 SERVER_TYPES = {"llama.cpp": "openai-compatible"}
 """Where the kind of a detected server is no type of its own."""
 LOCAL_PREFIX = "local:"
@@ -152,9 +150,8 @@ async def _offer_server(wish: Wish) -> Choice | None:
     from robota.providers.local.detect import USUAL_ADDRESSES, detect_local_servers  # noqa: PLC0415 - rarely needed
 
     own = _ollama_address(wish)
-    for server in await detect_local_servers(
-        tuple(dict.fromkeys((*([own] if own else []), *USUAL_ADDRESSES)))
-    ):
+    places = USUAL_ADDRESSES if own is None else (own, *USUAL_ADDRESSES)
+    for server in await detect_local_servers(tuple(dict.fromkeys(places))):
         fitting = [name for name in server.models if not wish.model or is_listed(wish.model, [name])]
         if not fitting:
             continue
@@ -183,7 +180,8 @@ def _take_local_model(wish: Wish) -> Choice | None:
     found = find_local_model(wish.environment)
     if found is None or not is_engine_installed():
         return None
-    return _take_local(str(found), LOCAL_NOTE.format(name=found.stem))
+    why = "" if wish.provider else "There is no key: "
+    return _take_local(str(found), why + LOCAL_NOTE.format(name=found.stem))
 
 
 def _take_named(wish: Wish, name: str) -> Choice:
@@ -260,7 +258,8 @@ def _take_key(wish: Wish) -> Choice | None:
     else:
         others = " and ".join(_variable(type, wish) for type in served)
         why = f"as {others} are set; choose with --provider or --model"
-    return Choice(taken, choice.config, f"{taken.title} answers with {choice.config.model}, {why}.")
+    model = f" with {choice.config.model}" if choice.config.model else ""
+    return Choice(taken, choice.config, f"{taken.title} answers{model}, {why}.")
 
 
 def _take(wish: Wish, definition: ProviderDefinition, note: str | None = None) -> Choice:
@@ -268,10 +267,9 @@ def _take(wish: Wish, definition: ProviderDefinition, note: str | None = None) -
     if definition.type == "ollama":
         address = address or _ollama_address(wish)
     model = wish.model or definition.defaults.model
-    if not model and definition.model_catalog.entries:
-        names = [
-            entry.id for entry in selectable_models(definition.model_catalog) if entry.lifecycle == "active"
-        ]
+    if not model and address is None and definition.model_catalog.entries:
+        offered = selectable_models(definition.model_catalog)
+        names = [entry.id for entry in offered if entry.lifecycle == "active"]
         raise ConfigurationError(
             f"{definition.title} has no default model: give one with --model or ROBOTA_MODEL; "
             f"{suggest('', names)}."
@@ -288,22 +286,14 @@ async def _find_model(choice: Choice) -> tuple[ProviderConfig, str]:
     if definition.refresh is None:
         raise ConfigurationError(f"{wanted}.")
     try:
-        listed = await definition.refresh(_replace(config, timeout=LIST_SECONDS))
+        listed = await definition.refresh(replace(config, timeout=LIST_SECONDS))
     except RobotaError as error:
         raise ConfigurationError(f"{wanted}; {error}") from error
     names = [entry.id for entry in listed.entries]
     if len(names) != 1:
         raise ConfigurationError(f"{wanted}; {suggest('', names)}.")
     note = f"{names[0]} answers, the only model of {where}."
-    return _replace(config, model=names[0]), f"{choice.note}\n{note}" if choice.note else note
-
-
-def _replace(
-    config: ProviderConfig, *, model: str | None = None, timeout: float | None = None
-) -> ProviderConfig:
-    return ProviderConfig(
-        model=model or config.model, api_key=config.api_key, base_url=config.base_url, timeout=timeout
-    )
+    return replace(config, model=names[0]), f"{choice.note}\n{note}" if choice.note else note
 
 
 def _ollama_address(wish: Wish) -> str | None:
@@ -314,8 +304,8 @@ def _ollama_address(wish: Wish) -> str | None:
     scheme, mark, place = written.rpartition("://")
     host, colon, port = place.rstrip("/").partition(":")
     host = "127.0.0.1" if host in ("", "0.0.0.0") else host
-    usual = "" if mark else ":11434"
-    return f"{scheme or 'http'}://{host}{colon}{port}" if colon else f"{scheme or 'http'}://{host}{usual}"
+    port = f":{port}" if colon else "" if mark else ":11434"
+    return f"{scheme or 'http'}://{host}{port}"
 
 
 def _served(wish: Wish) -> list[str]:
