@@ -44,7 +44,7 @@ OFFLINE_NOTE = (
     "cannot think.\nSet a key such as ANTHROPIC_API_KEY or OPENAI_API_KEY, or name a service with --provider "
     "or --base-url."
 )
-LOCAL_NOTE = "{name} answers, a tiny offline model; it is often wrong, so look twice before you approve."
+LOCAL_NOTE = "{why} is {name}, a tiny offline model; it is often wrong, so look twice before you approve."
 SERVER_TYPES = {"llama.cpp": "openai-compatible"}
 """Where the kind of a detected server is no type of its own."""
 LOCAL_PREFIX = "local:"
@@ -180,8 +180,8 @@ def _take_local_model(wish: Wish) -> Choice | None:
     found = find_local_model(wish.environment)
     if found is None or not is_engine_installed():
         return None
-    why = "" if wish.provider else "There is no key: "
-    return _take_local(str(found), why + LOCAL_NOTE.format(name=found.stem))
+    why = "This" if wish.provider else "There is no key: this"
+    return _take_local(str(found), LOCAL_NOTE.format(why=why, name=found.stem))
 
 
 def _take_named(wish: Wish, name: str) -> Choice:
