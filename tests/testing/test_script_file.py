@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -28,6 +30,7 @@ from robota.testing import (
 from robota.testing.script_file import Script, read_script
 from robota.testing.script_steps import WORDS
 
+DOCS = (Path(__file__).parents[2] / "docs" / "testing.md").read_text()
 STEPS = [
     ("Hello", "Hello"),
     ("say: 'yes'", "yes"),
@@ -81,9 +84,15 @@ def test_a_step_has_a_word(read, written, step):
     assert read(f"- [{written}]\n").replies == ([step],)
 
 
-def test_every_word_is_tested():
+def test_every_word_is_tested_and_documented():
     tested = " ".join(written for written, _ in STEPS)
     assert [word for word in WORDS if f"{word}:" not in tested] == ["echo"]
+    assert [word for word in WORDS if f"`{word}: " not in DOCS] == []
+
+
+@pytest.mark.parametrize("block", re.findall(r"^```yaml\n(.*?)^```", DOCS, re.MULTILINE | re.DOTALL))
+def test_a_script_of_the_documentation_can_be_read(read, block):
+    assert read(block).replies
 
 
 def test_a_reply_is_a_text_or_a_step_or_a_list(read):
