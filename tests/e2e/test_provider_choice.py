@@ -110,7 +110,8 @@ def test_of_several_keys_the_one_taken_is_named_and_how_to_choose(tmp_path: Path
 @pytest.mark.parametrize(
     ("arguments", "variables", "words"),
     [
-        (["--provider", "antropic"], {}, "There is no provider 'antropic': the nearest is anthropic."),
+        (["--provider", "antropic"], {}, "There is no provider 'antropic': did you mean anthropic?"),
+        (["--provider", "xyz"], {}, "use anthropic (alias: claude), openai, gemini (alias: google), "),
         (
             ["--provider", "anthropic"],
             {},

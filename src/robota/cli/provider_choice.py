@@ -17,7 +17,12 @@ from msgspec.structs import replace
 from robota.core.env_ref import ENV_REFERENCE_PREFIX, format_env_reference
 from robota.core.errors import ConfigurationError, RobotaError
 from robota.core.provider import Provider
-from robota.core.provider_definition import ProviderConfig, ProviderDefinition, selectable_models
+from robota.core.provider_definition import (
+    ProviderConfig,
+    ProviderDefinition,
+    format_supported_provider_types,
+    selectable_models,
+)
 from robota.core.retry import RetryingProvider, RetryPolicy
 from robota.providers.definitions import OURS, all_definitions, find_definition
 from robota.providers.definitions.catalog import find_owner, guess_owner, known_models
@@ -187,8 +192,12 @@ def _take_local_model(wish: Wish) -> Choice | None:
 def _take_named(wish: Wish, name: str) -> Choice:
     definition = find_definition(name, wish.report)
     if definition is None:
-        known = [other for one in all_definitions(lambda _: None) for other in (one.type, *one.aliases)]
-        raise ConfigurationError(f"There is no provider {name!r}: {suggest(name, known)}.")
+        known = all_definitions(lambda _: None)
+        near = nearest_names(name, [other for one in known for other in (one.type, *one.aliases)])
+        offer = (
+            f"did you mean {' or '.join(near)}?" if near else f"use {format_supported_provider_types(known)}."
+        )
+        raise ConfigurationError(f"There is no provider {name!r}: {offer}")
     if definition.type == "local":
         found = _take_local(wish.model) if wish.model else _take_local_model(wish)
         if found is None:

@@ -123,3 +123,11 @@ async def test_openrouter_tells_what_a_model_takes() -> None:
             max_output=8192,
         ),
     )
+
+
+async def test_the_scripted_model_needs_nobody() -> None:
+    definition = DEFINITIONS["scripted"]
+    assert definition.refresh is not None
+    assert definition.probe is not None
+    assert (await definition.refresh(ProviderConfig())).status == "live"
+    assert (await definition.probe(ProviderConfig())).ok
