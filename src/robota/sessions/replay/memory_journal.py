@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from robota.core.events import ToolBatchStarted
 from robota.core.jsontext import decode
 from robota.core.messages import JsonObject
+from robota.sessions.journal.call_writer import CallWriter
 from robota.sessions.journal.reader import JournalRecord
 from robota.sessions.journal.record_parts import split_record
+
+
+class PromptCallWriter(CallWriter):
+    """Writes the start of a batch at once: records show where something else was done to the session."""
+
+    def begin_batch(self, event: ToolBatchStarted, frame: bytes) -> None:
+        super().begin_batch(event, frame)
+        self.flush()
 
 
 class MemoryJournalFile:

@@ -23,7 +23,7 @@ from robota.sessions.permissions.rule_book import PermissionRules
 from robota.sessions.replay.action import Action, Aside, Segment
 from robota.sessions.replay.comparison import Divergence, LogComparison
 from robota.sessions.replay.doubles import ReplayHooks, ReplayProvider, ReplayTool
-from robota.sessions.replay.memory_journal import MemoryJournalFile
+from robota.sessions.replay.memory_journal import MemoryJournalFile, PromptCallWriter
 from robota.sessions.replay.recorded_judge import RecordedJudge
 from robota.sessions.replay.recording import Recording
 from robota.sessions.replay.world import ReplayWorld
@@ -130,14 +130,15 @@ class _SegmentReplay:
         self.logger = FileSessionLogger("", session_id)
         self.logger.journal.file = self.journal  # type: ignore[assignment]  # takes records as a file does
         self.logger.journal.keep_inline = True
+        self.logger.calls = PromptCallWriter(self.logger.journal)
         self.before = self.restore()
         self.steps = self.before.steps
         self.messages: tuple[Message, ...] = ()
         self.replayed: list[LogEntry] | None = None
         self.session = self.make_session(session_id)
-        self.world.follow(self.session)
         if replay.on_event is not None:
-            self.session.events.subscribe(self.pass_on)
+            self.session.events.subscribe(self.pass_on)  # first: the world may do more with an event
+        self.world.follow(self.session)
 
     def restore(self) -> RestoredConversation:
         """The conversation as the segment found it."""

@@ -58,6 +58,8 @@ class ReplayWorld:
         self._clock = 0
         self._notices = 0
         """Since the clock was moved."""
+        self._aside = False
+        """One of the things that were done meanwhile is being done."""
         self._marks = 0
         self._to_begin = -1
         """How many calls are still to be begun before the run is told to stop."""
@@ -177,16 +179,17 @@ class ReplayWorld:
 
     def do_asides(self, *, late: bool = False) -> None:
         """Do what is due: at this state of the clock and after so many notices, or in any case if `late`."""
-        waiting = self.action.asides.get(self._clock)
+        waiting = None if self._aside else self.action.asides.get(self._clock)
         while waiting and (late or waiting[0][0] <= self._notices):
             self.meanwhile(waiting.pop(0)[1])
 
     def meanwhile(self, aside: Aside) -> None:
         """Do what was done to the session while it was at work."""
         assert self.session is not None
-        clock = self._clock, self._notices
+        clock, self._aside = (self._clock, self._notices), True
         self._do_aside(self.session, aside)
         self._clock, self._notices = clock  # their own records were not counted
+        self._aside = False
 
     # --- clock and ids ------------------------------------------------------------------------------------
 
@@ -226,10 +229,17 @@ class ReplayWorld:
     def note_start(self, event: ToolStarted) -> None:
         self._timed[asyncio.current_task()] = event.call_id
         self.turnstile(event.call_id).passed(event.call_id, START)
+        self._write_start()
         self._to_begin -= 1
         self._room -= 1
         if self._to_begin == 0 and self._room > 0:
             self.begin_no_more()
+
+    def _write_start(self) -> None:
+        """Have the start of a call on record now, where it is told, and do what was done behind it."""
+        logger = None if self.session is None else self.session.life.scribe.logger
+        if logger is not None:
+            logger.calls.flush()
 
     def note_end(self, event: ToolEnded) -> None:
         self.turnstile(event.call_id).passed(event.call_id)
