@@ -22,6 +22,8 @@ Said: TypeAlias = str | Chunk
 ServerSentEvent: TypeAlias = tuple[str, bytes]
 """Name (empty for none) and data of one event."""
 
+UNREADABLE = (LookupError, TypeError, AttributeError, ValueError)
+"""What reading a request raises that has another shape than the protocol."""
 DEFAULT_USAGE = TokenUsage(10, 5)
 """What a reply costs whose script does not say."""
 

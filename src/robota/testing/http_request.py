@@ -65,7 +65,7 @@ class ReceivedRequest:
 def _decode(raw: bytes) -> Json:
     try:
         return msgspec.json.decode(raw) if raw else None
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
 
 

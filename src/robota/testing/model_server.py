@@ -22,7 +22,7 @@ import msgspec
 
 from robota.core.errors import ConfigurationError
 from robota.core.messages import JsonObject
-from robota.testing.dialect import Dialect
+from robota.testing.dialect import UNREADABLE, Dialect
 from robota.testing.http_connection import Connection
 from robota.testing.http_request import ReceivedRequest, response
 from robota.testing.latch import PATIENCE, Latch
@@ -174,7 +174,7 @@ class ModelServer:
         dialect = request.dialect
         if dialect is None:
             return self._answer_other(request)
-        problem = dialect.check(request.json) if self._strict else None
+        problem = _check(dialect, request.json) if self._strict else None
         if problem is not None:
             return _plan_problem(f"Invalid request: {problem}.", dialect)
         try:
@@ -219,6 +219,14 @@ class ModelServer:
         message = f"This model server has nothing at {request.method} {request.path}."
         body: JsonObject = {"error": {"message": message, "type": "not_found_error"}}
         return plan_error(HttpError(404, body), None, message)
+
+
+def _check(dialect: Dialect, body: JsonObject) -> str | None:
+    """Why the vendor would refuse the request; what the check itself stumbles over is no request at all."""
+    try:
+        return dialect.check(body)
+    except UNREADABLE as error:
+        return f"it does not have the shape of the protocol ({type(error).__name__}: {error})"
 
 
 def _plan_problem(message: str, dialect: Dialect) -> Plan:

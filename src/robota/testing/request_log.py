@@ -7,6 +7,7 @@ import msgspec
 from robota.core.messages import JsonObject
 from robota.core.plain_text import strip_controls
 from robota.sessions.redaction import Redactor
+from robota.testing.dialect import UNREADABLE
 from robota.testing.http_request import ReceivedRequest
 
 LONGEST_TEXT = 60
@@ -47,7 +48,10 @@ class RequestLog:
 
     def _last_words(self, request: ReceivedRequest) -> str:
         """What the model was told last, by the user or by a tool."""
-        turns = [turn for turn in request.conversation.turns if turn.role in ("user", "tool")]
+        try:
+            turns = [turn for turn in request.conversation.turns if turn.role in ("user", "tool")]
+        except UNREADABLE:
+            return " (unreadable)"
         if not turns:
             return ""
         text = " ".join(self._redactor.text(turns[-1].text).split())
