@@ -100,7 +100,9 @@ def test_a_request_that_a_service_would_refuse_is_refused_unless_told_otherwise(
     for arguments, status in (([], 400), (["--lenient"], 200)):
         with serving(*arguments) as (_, where):
             url = f"{where['url']}/v1/chat/completions"
-            assert httpx2.post(url, json={"messages": []}, timeout=30).status_code == status
+            for messages in ([], [{}], [1]):
+                answer = httpx2.post(url, json={"messages": messages}, timeout=30)
+                assert answer.status_code == status
 
 
 def test_a_port_that_is_taken_is_one_sentence():
