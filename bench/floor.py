@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx2
 from workload import FUNCTIONS, MODEL, PROMPT, SYSTEM, TOOLS_ON_THE_WIRE
@@ -14,11 +14,19 @@ HEADERS = {"authorization": "Bearer none", "content-type": "application/json"}
 Message = dict[str, Any]
 
 
+class Call(NamedTuple):
+    id: str
+    name: str
+    arguments: str
+
+
 class Floor:
-    """`plain` asks for whole answers instead of streams."""
+    """Chat Completions. `plain` asks for whole answers instead of streams."""
+
+    path = "/chat/completions"
 
     def __init__(self, base_url: str, *, plain: bool = False) -> None:
-        self.url = f"{base_url}/chat/completions"
+        self.url = f"{base_url}{self.path}"
         self.plain = plain
         limits = httpx2.Limits(max_connections=1000, max_keepalive_connections=1000)
         self.client = httpx2.AsyncClient(headers=HEADERS, timeout=60, limits=limits)
@@ -29,34 +37,35 @@ class Floor:
     async def run(self, messages: list[Message]) -> tuple[int, int]:
         """To the last answer; returns how many pieces of text came and how long they were together."""
         pieces: list[str] = []
+        ask = self.ask if self.plain else self.ask_streaming
         while True:
-            answer = await (
-                self.ask(messages, pieces) if self.plain else self.ask_streaming(messages, pieces)
-            )
-            messages.append(answer)
-            calls = answer.get("tool_calls")
+            calls = await ask(messages, pieces)
             if not calls:
                 return len(pieces), sum(map(len, pieces))
             if len(calls) == 1:
-                messages.append(await self.call_tool(calls[0]))
+                results = [await self.call_tool(calls[0])]
             else:
-                messages.extend(await asyncio.gather(*map(self.call_tool, calls)))
+                results = await asyncio.gather(*map(self.call_tool, calls))
+            self.add_results(messages, results)
 
-    async def call_tool(self, call: Message) -> Message:
-        function = call["function"]
-        result = await FUNCTIONS[function["name"]](**json.loads(function["arguments"]))
-        return {"role": "tool", "tool_call_id": call["id"], "content": str(result)}
+    async def call_tool(self, call: Call) -> tuple[Call, str]:
+        return call, str(await FUNCTIONS[call.name](**json.loads(call.arguments)))
 
-    async def ask(self, messages: list[Message], pieces: list[str]) -> Message:
+    def add_results(self, messages: list[Message], results: list[tuple[Call, str]]) -> None:
+        for call, text in results:
+            messages.append({"role": "tool", "tool_call_id": call.id, "content": text})
+
+    async def ask(self, messages: list[Message], pieces: list[str]) -> list[Call]:
         body = {"model": MODEL, "messages": messages, "tools": TOOLS_ON_THE_WIRE}
         response = await self.client.post(self.url, content=json.dumps(body))
         response.raise_for_status()
         answer: Message = json.loads(response.content)["choices"][0]["message"]
         if answer["content"]:
             pieces.append(answer["content"])
-        return answer
+        messages.append(answer)
+        return read_calls(answer)
 
-    async def ask_streaming(self, messages: list[Message], pieces: list[str]) -> Message:
+    async def ask_streaming(self, messages: list[Message], pieces: list[str]) -> list[Call]:
         body = {
             "model": MODEL,
             "messages": messages,
@@ -82,7 +91,8 @@ class Floor:
         answer: Message = {"role": "assistant", "content": "".join(text) or None}
         if calls:
             answer["tool_calls"] = calls
-        return answer
+        messages.append(answer)
+        return read_calls(answer)
 
     async def events(self, body: Message) -> AsyncIterator[Message]:
         async with self.client.stream("POST", self.url, content=json.dumps(body)) as response:
@@ -93,3 +103,10 @@ class Floor:
 
     async def close(self) -> None:
         await self.client.aclose()
+
+
+def read_calls(answer: Message) -> list[Call]:
+    return [
+        Call(call["id"], call["function"]["name"], call["function"]["arguments"])
+        for call in answer.get("tool_calls") or ()
+    ]

@@ -40,6 +40,15 @@ def _pieces(deltas: int) -> tuple[int, int]:
     return deltas, deltas * 20
 
 
+OTHER_WIRES = {"messages": "Messages", "responses": "Responses", "gemini": "Gemini"}
+
+
+def on(wire: str) -> tuple[str, str]:
+    return f"floor@{wire}", f"robota@{wire}"
+
+
+COLD_WIRES = tuple(f"first-robota@{wire}" for wire in OTHER_WIRES)
+COLD_SDKS = tuple(f"first-sdk@{wire}" for wire in ("chat", *OTHER_WIRES))
 BOTH = ("floor", "robota")
 SESSIONS = ("floor", "session", "session-durable")
 ALL = ("floor", "robota", "floor-plain", "robota-run")
@@ -49,7 +58,10 @@ MEASURES = {
     for measure in (
         Measure("import", "program", ("bare", "import"), repeats=20, quick_repeats=8),
         Measure(
-            "cold", "program", ("first", "first-no-trust", "first-robota", "first-robota-tools"), repeats=8
+            "cold",
+            "program",
+            ("first", "first-no-trust", "first-robota", "first-robota-tools", *COLD_WIRES, *COLD_SDKS),
+            repeats=8,
         ),
         Measure("build", "build", ("robota",), {"scenario": "rounds-0", "times": 200}, quick_repeats=1),
         Measure("fresh", "fresh", ALL[:3], {"scenario": "rounds-0", "times": 20}, 201, repeats=8),
@@ -95,6 +107,21 @@ MEASURES = {
             1200,
             repeats=3,
             quick_repeats=1,
+        ),
+        *(
+            Measure(f"{wire}-round", "runs", on(wire), {"scenario": "rounds-50", "times": 4}, 204)
+            for wire in OTHER_WIRES
+        ),
+        *(
+            Measure(
+                f"{wire}-delta",
+                "runs",
+                on(wire),
+                {"scenario": "deltas-20000", "warm": "rounds-1.deltas-50", "times": 1},
+                1,
+                pieces=_pieces(20_000),
+            )
+            for wire in OTHER_WIRES
         ),
         Measure("s-build", "build", ("session",), {"scenario": "rounds-0", "times": 200}, quick_repeats=1),
         Measure("s-fresh", "fresh", SESSIONS, {"scenario": "rounds-0", "times": 20}, 201, repeats=8),
@@ -150,6 +177,15 @@ ROWS = (
     Row("cold process to its first answer", "cold", "ms", MS, 1.15, ours="first-robota", floor="first"),
     Row("… httpx2 without its trust store", "cold", "ms", MS, ours="first-robota", floor="first-no-trust"),
     Row("… ours with ten tools", "cold", "ms", MS, ours="first-robota-tools", floor="first"),
+    Row("… against the OpenAI package", "cold", "ms", MS, 0.5, ours="first-robota", floor="first-sdk@chat"),
+    *(
+        Row(title, "cold", "ms", MS, goal, ours=f"first-robota@{wire}", floor=floor)
+        for wire, name in OTHER_WIRES.items()
+        for title, floor, goal in (
+            (f"{name}: cold process", "first", 1.15),
+            ("… against the vendor's package", f"first-sdk@{wire}", 0.5),
+        )
+    ),
     Row("`Robota` with ten tools", "build", "µs", US, 5, "figure", floor=""),
     Row("new agent and one answer", "fresh", "ms", MS, 1.05),
     Row("… against a plain post", "fresh", "ms", MS, floor="floor-plain"),
@@ -165,6 +201,14 @@ ROWS = (
     Row("one of 200 sessions at once", "together", "ms", MS, 1.05),
     Row("… against plain posts", "together", "ms", MS, floor="floor-plain"),
     Row("… memory", "together", "KiB", 1, 60, "figure", "kib"),
+    *(
+        Row(f"{name}: {title}", f"{wire}-{what}", unit, scale, goal, ours=on(wire)[1], floor=on(wire)[0])
+        for wire, name in OTHER_WIRES.items()
+        for title, what, unit, scale, goal in (
+            ("tool round, streamed", "round", "ms", MS / 51, 1.0),
+            ("text delta, `stream()`", "delta", "µs", US / 20_000, 1.15),
+        )
+    ),
     Row("`Session` with ten tools", "s-build", "µs", US, 20, "figure", ours="session", floor=""),
     Row("new session and one answer", "s-fresh", "ms", MS, 1.5, ours="session"),
     Row("… with its fdatasyncs", "s-fresh", "ms", MS, 1.8, ours="session-durable"),

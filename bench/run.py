@@ -19,7 +19,7 @@ from typing import Any
 
 from hot_spots import summarise
 from processes import HERE, DidNotWork, ModelService, run_worker, time_program
-from rows import MEASURES, ROWS, Measure, Row
+from rows import MEASURES, OTHER_WIRES, ROWS, Measure, Row
 
 Samples = dict[str, list[dict[str, Any]]]
 """Per side, what its workers said."""
@@ -27,10 +27,18 @@ Samples = dict[str, list[dict[str, Any]]]
 PROGRAMS = {
     "bare": ["-c", "pass"],
     "import": ["-c", "import robota"],
-    "first": [str(HERE / "first_answer_floor.py"), "{url}"],
-    "first-no-trust": [str(HERE / "first_answer_floor.py"), "{url}", "no-trust"],
-    "first-robota": [str(HERE / "first_answer_robota.py"), "{url}"],
-    "first-robota-tools": [str(HERE / "first_answer_robota.py"), "{url}", "tools"],
+    "first": [str(HERE / "first_answer_floor.py"), "{url}/v1"],
+    "first-no-trust": [str(HERE / "first_answer_floor.py"), "{url}/v1", "no-trust"],
+    "first-robota": [str(HERE / "first_answer_robota.py"), "chat", "{url}/v1"],
+    "first-robota-tools": [str(HERE / "first_answer_robota.py"), "chat", "{url}/v1", "tools"],
+    **{
+        f"first-robota@{wire}": [str(HERE / "first_answer_robota.py"), wire, "{url}/v1"]
+        for wire in OTHER_WIRES
+    },
+    **{
+        f"first-sdk@{wire}": [str(HERE / "first_answer_sdk.py"), wire, "{url}"]
+        for wire in ("chat", *OTHER_WIRES)
+    },
 }
 
 
@@ -59,7 +67,7 @@ class Bench:
         compare_requests(measure, bodies)
 
     def run_program(self, side: str) -> dict[str, Any]:
-        url = f"{self.service.url}/cold/deltas-3/v1"
+        url = f"{self.service.url}/cold/deltas-3"
         seconds, printed = time_program([part.format(url=url) for part in PROGRAMS[side]])
         if side.startswith("first") and len(printed) != 60:
             raise DidNotWork(f"{side} printed {printed!r} instead of the answer.")
@@ -89,13 +97,21 @@ class Bench:
 
 def compare_requests(measure: Measure, bodies: dict[str, dict[str, Any]]) -> None:
     """The last request carries the whole conversation: all sides must have had the same, tools included."""
-    seen = {side: (body.get("messages"), body.get("tools")) for side, body in bodies.items() if body}
+    seen = {side: (_conversation(body), body.get("tools")) for side, body in bodies.items() if body}
     first = next(iter(seen.values()), None)
+    strict = not any("@" in side for side in seen)
     for side, (messages, tools) in seen.items():
-        if first is not None and messages != first[0]:
+        if first is None or len(messages) != len(first[0]) or (strict and messages != first[0]):
             raise DidNotWork(f"{measure.name}: {side} sent another conversation than the others.")
-        if first is not None and tools != first[1]:
+        if strict and tools != first[1]:
             raise DidNotWork(f"{measure.name}: {side} sent other tools than the others: {tools} {first[1]}")
+
+
+def _conversation(body: dict[str, Any]) -> list[Any]:
+    """Whatever the wire calls it. On the others than Chat Completions only its length is compared: they
+    leave a client more than one way to say the same."""
+    found: list[Any] = body.get("messages") or body.get("input") or body.get("contents") or []
+    return found
 
 
 # --- the table -----------------------------------------------------------------------------------------
@@ -135,14 +151,18 @@ def print_table(lines: list[dict[str, Any]]) -> None:
     print(f"|{'-' * 36}|{'-' * 10}:|{'-' * 10}:|{'-' * 7}:|{'-' * 9}:|{'-' * 6}|")
     for line in lines:
         unit, goal = line["unit"], line["goal"]
-        floor = "" if line["floor"] is None else f"{line['floor']:.3g} {unit}"
+        floor = "" if line["floor"] is None else f"{show(line['floor'])} {unit}"
         ratio = "" if line["floor"] is None else f"{line['ours'] / line['floor']:.2f}×"
         if line["kind"] == "over":
             ratio = f"+{line['value']:.1f}"
         wanted = "" if goal is None else f"≤ {goal:g}×" if line["kind"] == "ratio" else f"≤ {goal:g} {unit}"
         verdict = {True: "ok", False: "miss", None: ""}[line["met"]]
-        ours = f"{line['ours']:.3g} {unit}"
+        ours = f"{show(line['ours'])} {unit}"
         print(f"| {line['title']:34} | {ours:>9} | {floor:>9} | {ratio:>6} | {wanted:>8} | {verdict:4} |")
+
+
+def show(figure: float) -> str:
+    return f"{figure:.0f}" if figure >= 1000 else f"{figure:.3g}"
 
 
 def print_growth(samples: Samples) -> None:

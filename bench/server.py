@@ -1,8 +1,9 @@
 """A model service made of prepared bytes, so lean that it never is what a benchmark measures.
 
 What it answers stands in the address: `http://127.0.0.1:PORT/KEY/SCENARIO/v1/chat/completions`, where KEY is
-any word under which requests are counted and SCENARIO is words such as `rounds-50.tool-add`. The round a
-request is in follows from the tool results it carries, so nothing is remembered about conversations.
+any word under which requests are counted and SCENARIO is words such as `rounds-50.tool-add`. The end of
+the address says which wire is spoken (`replies.py`). The round a request is in follows from the tool results
+it carries, so nothing is remembered about conversations.
 `GET /seen/KEY` tells how many requests came and what the last one said.
 
 It prints its port, and ends when its standard input closes.
@@ -14,104 +15,14 @@ import asyncio
 import json
 import sys
 from functools import lru_cache
-from typing import NamedTuple
+
+from replies import Scenario, Wire, chat_body, find_wire, read_scenario
 
 HEAD = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-cache\r\n"
     b"transfer-encoding: chunked\r\n\r\n"
 )
 LAST_CHUNK = b"0\r\n\r\n"
-RESULT_MARK = b'"tool_call_id"'
-LETTERS = "the quick brown fox jumps over the lazy dog "
-
-
-class Scenario(NamedTuple):
-    rounds: int = 0
-    """Answers that ask for tools before the last one, which is text."""
-    calls: int = 1
-    tool: str = "add"
-    deltas: int = 1
-    letters: int = 20
-    """Length of one delta."""
-    wait: int = 0
-    """Milliseconds before the answer begins."""
-    trickle: int = 0
-    """Milliseconds between two events; 0 sends everything at once."""
-    plain: int = 0
-    """1 answers with one JSON object instead of a stream."""
-
-
-@lru_cache
-def read_scenario(text: str) -> Scenario:
-    words = dict(word.split("-") for word in text.split(".") if word)
-    tool = words.pop("tool", "add")
-    return Scenario(tool=tool, **{name: int(value) for name, value in words.items()})
-
-
-def arguments_of(scenario: Scenario, number: int, call: int) -> str:
-    if scenario.tool == "nap":
-        return '{"ms":50}'
-    return f'{{"number":{number}}}' if scenario.tool == "stamp" else f'{{"a":{number},"b":{call}}}'
-
-
-def text_of(scenario: Scenario, delta: int) -> str:
-    start = delta % len(LETTERS)
-    return (LETTERS * (scenario.letters // len(LETTERS) + 2))[start : start + scenario.letters]
-
-
-def calls_of(scenario: Scenario, number: int) -> list[dict[str, object]]:
-    return [
-        {
-            "id": f"call_{number}_{at}",
-            "type": "function",
-            "function": {"name": scenario.tool, "arguments": arguments_of(scenario, number, at)},
-        }
-        for at in range(scenario.calls)
-    ]
-
-
-USAGE = {"prompt_tokens": 12, "completion_tokens": 6, "total_tokens": 18}
-ENVELOPE = {"id": "chatcmpl-bench", "created": 1_700_000_000, "model": "bench-model"}
-
-
-def event(delta: dict[str, object] | None, reason: str | None = None) -> bytes:
-    choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
-    rest = {"choices": [], "usage": USAGE} if delta is None else {"choices": [choice]}
-    text = json.dumps({**ENVELOPE, "object": "chat.completion.chunk", **rest}, separators=(",", ":"))
-    return f"data: {text}\n\n".encode()
-
-
-def events_of(scenario: Scenario, number: int) -> list[bytes]:
-    """One answer as a service streams it: a role, the pieces, a reason, the usage, the end mark."""
-    if number < scenario.rounds:
-        events = [event({"role": "assistant", "content": None})]
-        for at, call in enumerate(calls_of(scenario, number)):
-            function = dict(call["function"])  # type: ignore[call-overload]  # a dict of this module
-            text = function.pop("arguments")
-            events.append(
-                event({"tool_calls": [{"index": at, **call, "function": {**function, "arguments": ""}}]})
-            )
-            events.append(event({"tool_calls": [{"index": at, "function": {"arguments": text}}]}))
-        events.append(event({}, "tool_calls"))
-    else:
-        cycle = [event({"content": text_of(scenario, at)}) for at in range(len(LETTERS))]
-        events = [event({"role": "assistant", "content": ""})]
-        events += [cycle[at % len(cycle)] for at in range(scenario.deltas)]
-        events.append(event({}, "stop"))
-    return [*events, event(None), b"data: [DONE]\n\n"]
-
-
-def body_of(scenario: Scenario, number: int) -> bytes:
-    """The same answer as one JSON object."""
-    wants_tools = number < scenario.rounds
-    message: dict[str, object] = {"role": "assistant", "content": None}
-    if wants_tools:
-        message["tool_calls"] = calls_of(scenario, number)
-    else:
-        message["content"] = "".join(text_of(scenario, at) for at in range(scenario.deltas))
-    choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if wants_tools else "stop"}
-    reply = {**ENVELOPE, "object": "chat.completion", "choices": [choice], "usage": USAGE}
-    return json.dumps(reply, separators=(",", ":")).encode()
 
 
 def chunk(data: bytes) -> bytes:
@@ -126,11 +37,11 @@ def with_length(body: bytes) -> bytes:
 
 
 @lru_cache(maxsize=8192)
-def answer_of(scenario: Scenario, number: int) -> tuple[bytes, ...]:
+def answer_of(wire: Wire, scenario: Scenario, number: int) -> tuple[bytes, ...]:
     """What to write: all at once, or piece by piece for a scenario that trickles."""
     if scenario.plain:
-        return (with_length(body_of(scenario, number)),)
-    pieces = [HEAD, *map(chunk, events_of(scenario, number)), LAST_CHUNK]
+        return (with_length(chat_body(scenario, number)),)
+    pieces = [HEAD, *map(chunk, wire.events(scenario, number)), LAST_CHUNK]
     return tuple(pieces) if scenario.trickle else (b"".join(pieces),)
 
 
@@ -186,8 +97,9 @@ class Connection(asyncio.Protocol):
         known = seen.setdefault(key, Seen())
         known.requests += 1
         known.last = body
-        scenario = read_scenario(words)
-        pieces = answer_of(scenario, min(body.count(RESULT_MARK) // scenario.calls, scenario.rounds))
+        scenario, wire = read_scenario(words), find_wire(path)
+        done = body.count(wire.result_mark) // scenario.calls
+        pieces = answer_of(wire, scenario, min(done, scenario.rounds))
         if scenario.wait:
             asyncio.get_running_loop().call_later(scenario.wait / 1000, self.transport.write, pieces[0])
         elif scenario.trickle:

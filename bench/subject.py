@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from workload import FUNCTIONS, MODEL, PROMPT, SYSTEM
 
+from providers import open_provider
 from robota import AgentConfig, Robota, tool
 from robota.core import TextDelta
-from robota.providers.openai_compatible import OpenAICompatibleProvider
 
 TOOLS = [tool(function) for function in FUNCTIONS.values()]
 CONFIG = AgentConfig(context_window=100_000_000)
@@ -16,8 +16,8 @@ CONFIG = AgentConfig(context_window=100_000_000)
 class Subject:
     """`via`: `stream` iterates over the events, `listen` counts deltas in a listener, `run` only waits."""
 
-    def __init__(self, base_url: str, via: str = "stream") -> None:
-        self.provider = OpenAICompatibleProvider("none", base_url, MODEL)
+    def __init__(self, base_url: str, via: str = "stream", wire: str = "chat") -> None:
+        self.provider = open_provider(wire, base_url)
         self.via = via
 
     def new_agent(self) -> Robota:

@@ -29,18 +29,20 @@ class Side(Protocol):
 
 
 def open_side(name: str, base_url: str) -> Side:
-    kind, _, way = name.partition("-")
+    """`kind-way@wire`, both ends optional."""
+    side, _, wire = name.partition("@")
+    kind, _, way = side.partition("-")
     if kind == "robota":
         from subject import Subject
 
-        return Subject(base_url, way or "stream")
+        return Subject(base_url, way or "stream", wire or "chat")
     if kind == "session":
         from session_subject import SessionSubject
 
         return SessionSubject(base_url, durable=way == "durable")
-    from floor import Floor
+    from floor_wires import FLOORS
 
-    return Floor(base_url, plain=way == "plain")
+    return FLOORS[wire or "chat"](base_url, plain=way == "plain")
 
 
 def resident_kib() -> int:
