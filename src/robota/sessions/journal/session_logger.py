@@ -49,20 +49,16 @@ from robota.core.events import (
     ToolInputDelta,
     UserAnswered,
 )
-from robota.core.messages import AssistantMessage, Json, JsonObject, Message, TokenUsage, ToolMessage
-from robota.core.reply import usage_metadata
+from robota.core.messages import AssistantMessage, Json, JsonObject, Message, ToolMessage
 from robota.sessions.files import REAL_FILES, Files
 from robota.sessions.journal.call_writer import CallWriter, decision_fields, place_of
 from robota.sessions.journal.journal import Journal
+from robota.sessions.journal.plain_reply import is_plain_reply
 from robota.sessions.journal.stream_run import StreamPiece
 from robota.sessions.journal.stream_writer import StreamWriter
 from robota.sessions.redaction import Redactor
 
 OWN_FIELDS = {"id", "timestamp"}
-ORDINARY_METADATA = frozenset(
-    ("model", "responseId", "stopReason", "stopDetail", *usage_metadata(TokenUsage(1, 1, 1, 1, 1)))
-)
-"""What nearly every reply brings; none of it is the name of a secret."""
 RESTARTS = ("history_cleared", "session_resumed")
 """Records after which the running checksum of the history begins anew."""
 
@@ -248,19 +244,13 @@ class FileSessionLogger:
         self, record: str, frame: bytes, message: Message, written: Message | JsonObject, **more: Json
     ) -> None:
         self._history_crc = crc32(message.id.encode(), self._history_crc)
-        write = self.journal.write_clean if self.is_clean(written) else self.journal.write
+        write = self.journal.write_clean if self._is_plain(written) else self.journal.write
         write(record, frame, {"message": written, **more})
 
-    def is_clean(self, written: Message | JsonObject) -> bool:
-        """Whether a message is known to be without secrets, by what its stream has shown."""
-        if not isinstance(written, AssistantMessage) or not self.stream.has_shown(written):
-            return False
-        if not written.metadata.keys() <= ORDINARY_METADATA:
-            return False
-        words = [str(fact) for fact in written.metadata.values() if type(fact) is not int]
-        for call in written.tool_calls:
-            words += (call.id, call.name)
-        return self.journal.redactor.are_plain(words)
+    def _is_plain(self, written: Message | JsonObject) -> bool:
+        return isinstance(written, AssistantMessage) and is_plain_reply(
+            written, self.stream, self.journal.redactor
+        )
 
     def take_batch(self, event: ToolBatchStarted) -> None:
         self.end_run()
