@@ -68,6 +68,44 @@ from robota.testing.reply_conformance import (
     using,
 )
 
+UNUSUAL_HISTORIES = (
+    pytest.param((AssistantMessage("Summary."), UserMessage("Go on.")), id="begins with the assistant"),
+    pytest.param((UserMessage("First."), UserMessage("Second.")), id="two user messages in a row"),
+    pytest.param(
+        (UserMessage("First."), AssistantMessage(""), UserMessage("Second.")),
+        id="empty assistant message",
+    ),
+    pytest.param((SystemMessage("Be brief."), AssistantMessage("Summary.")), id="ends with the assistant"),
+)
+HISTORIES_WITH_HOLES = (
+    pytest.param((ToolMessage("Old.", "c0", "add"), UserMessage("Go on.")), id="call compacted away"),
+    pytest.param(
+        (
+            UserMessage("Add."),
+            AssistantMessage("", (call("add", id="c1", a=1),)),
+            ToolMessage("New.", "c1", "add"),
+            ToolMessage("Old.", "c0", "add"),
+        ),
+        id="one of two calls compacted away",
+    ),
+    pytest.param(
+        (AssistantMessage("", (call("add", id="c1", a=1),)), ToolMessage("Old.", "c1", "add")),
+        id="begins with a call",
+    ),
+    pytest.param(
+        (
+            UserMessage("Old."),
+            AssistantMessage("", (call("add", id="c1", a=1),)),
+            UserMessage("Go on."),
+        ),
+        id="call without result",
+    ),
+    pytest.param(
+        (UserMessage("Old."), AssistantMessage("Go on."), AssistantMessage("", (call("add", a=1),))),
+        id="ends with a call after an answer",
+    ),
+)
+
 
 class ProviderConformance(ReplyConformance):
     """For a provider that can be told what to say."""
@@ -125,22 +163,7 @@ class HttpProviderConformance(ReplyConformance):
         ]
         assert [turn.answers for turn in sent.turns if turn.role == "tool"] == [calls[0].id]
 
-    @pytest.mark.parametrize(
-        "history",
-        [
-            pytest.param(
-                (AssistantMessage("Summary."), UserMessage("Go on.")), id="begins with the assistant"
-            ),
-            pytest.param((UserMessage("First."), UserMessage("Second.")), id="two user messages in a row"),
-            pytest.param(
-                (UserMessage("First."), AssistantMessage(""), UserMessage("Second.")),
-                id="empty assistant message",
-            ),
-            pytest.param(
-                (SystemMessage("Be brief."), AssistantMessage("Summary.")), id="ends with the assistant"
-            ),
-        ],
-    )
+    @pytest.mark.parametrize("history", UNUSUAL_HISTORIES)
     async def test_an_unusual_history_is_sent_without_losing_words(self, history: Sequence[Message]) -> None:
         async with self.serving("Fine.") as (provider, server):
             heard = await listen(provider, ask(*history))
@@ -150,37 +173,7 @@ class HttpProviderConformance(ReplyConformance):
         assert -1 not in places
         assert places == sorted(places)
 
-    @pytest.mark.parametrize(
-        "history",
-        [
-            pytest.param((ToolMessage("Old.", "c0", "add"), UserMessage("Go on.")), id="call compacted away"),
-            pytest.param(
-                (
-                    UserMessage("Add."),
-                    AssistantMessage("", (call("add", id="c1", a=1),)),
-                    ToolMessage("New.", "c1", "add"),
-                    ToolMessage("Old.", "c0", "add"),
-                ),
-                id="one of two calls compacted away",
-            ),
-            pytest.param(
-                (AssistantMessage("", (call("add", id="c1", a=1),)), ToolMessage("Old.", "c1", "add")),
-                id="begins with a call",
-            ),
-            pytest.param(
-                (
-                    UserMessage("Old."),
-                    AssistantMessage("", (call("add", id="c1", a=1),)),
-                    UserMessage("Go on."),
-                ),
-                id="call without result",
-            ),
-            pytest.param(
-                (UserMessage("Old."), AssistantMessage("Go on."), AssistantMessage("", (call("add", a=1),))),
-                id="ends with a call after an answer",
-            ),
-        ],
-    )
+    @pytest.mark.parametrize("history", HISTORIES_WITH_HOLES)
     async def test_a_history_with_holes_is_sent_without_losing_words(
         self, history: Sequence[Message]
     ) -> None:
