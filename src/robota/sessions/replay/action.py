@@ -113,6 +113,22 @@ class Action:
         }
         return convert(fields, ToolResult)
 
+    def take_late_swaps(self, model: str) -> list[Aside]:
+        """What was done since this model was asked for a summary; the record of the call comes behind it."""
+        waiting = self.asides.get(self.clock, [])
+        swaps = {
+            at: fields.get("value")
+            for at, (_, (_, fields)) in enumerate(waiting)
+            if fields.get("change") == "model"
+        }
+        if not swaps:
+            return []
+        before = [at for at, chosen in swaps.items() if chosen == model]
+        start = before[-1] + 1 if before else min(swaps)
+        late = [aside for _, aside in waiting[start:]]
+        del waiting[start:]
+        return late
+
     def turnstile(self, batch: str) -> Turnstile:
         return self.turnstiles.setdefault(batch, Turnstile())
 

@@ -162,7 +162,7 @@ class _Taker:
         self.end("Stop" if outcome == "complete" else "StopFailure" if outcome == "error" else "")
         self.awaits_stop = self.busy and outcome == "complete"
         if outcome == "error" or fields.get("stopReason") == "context_overflow":
-            self.action.finished = False  # it may go on with a summary
+            self.action.finished, self.busy = False, True  # it may go on with a summary
         if outcome == INTERRUPTED:
             self.action.interrupted = self.run.interrupted = True
         elif outcome == "error" and self.reply is not None and self.reply.error is not None:
@@ -227,6 +227,8 @@ class _Taker:
         self.action.draw(fields["id"], fields["at"])
         self.reply = reply = RecordedReply()
         self.action.replies.append(reply)
+        for event, done in self.action.take_late_swaps(str(fields["model"])):
+            reply.add_aside(event, done)
         reply.add_text(fields.get("content", ""))
         reply.close(AssistantMessage("", metadata=fields.get("metadata", {})), fields.get("error"))
 

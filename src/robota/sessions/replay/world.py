@@ -160,7 +160,7 @@ class ReplayWorld:
     def is_beyond(self, event: str) -> bool:
         """Whether the process that was recorded ended before it could write such a record."""
         action = self.action
-        if action is not self._last or self._clock < action.clock:
+        if self._aside or action is not self._last or self._clock < action.clock:
             return False
         if event == "notice":
             return self._notices >= action.last_notices
