@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Mapping
-from types import TracebackType
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
 from robota.core.errors import ConfigurationError
-from robota.core.provider import Capabilities, ChatRequest, Chunk
+from robota.core.provider import Capabilities
 from robota.providers.openai_compatible import OpenAICompatibleProvider
 from robota.providers.responses.client import ClientChannel, OfficialClient
 from robota.providers.responses.provider import ResponsesProvider, open_channel
 from robota.providers.wire.channel import HttpChannel
+from robota.providers.wire.provider import WireProvider
 
 if TYPE_CHECKING:
-    from typing import Self
-
     import httpx2
 
 BASE_URL = "https://api.openai.com/v1"
 KEY_VARIABLE = "OPENAI_API_KEY"
 
 
-class OpenAIProvider:
+class OpenAIProvider(WireProvider):
     """A model of OpenAI.
 
     Without an `api_key` the one in `OPENAI_API_KEY` is used, but never for a custom `base_url`: a key goes to
@@ -67,50 +65,27 @@ class OpenAIProvider:
             )
         if api_key is None and not custom:
             api_key = os.environ.get(KEY_VARIABLE)
-        self._wire: OpenAICompatibleProvider | ResponsesProvider
+        wire: WireProvider
         if api == "chat":
-            self._wire = OpenAICompatibleProvider(
+            wire = OpenAICompatibleProvider(
                 api_key, address, model, name=name, headers=headers, transport=transport,
                 capabilities=capabilities,
             )  # fmt: skip
-            return
-        channel: ClientChannel | HttpChannel
-        if client is not None:
-            channel = ClientChannel(client, provider=name)
         else:
-            channel = open_channel(api_key, address, provider=name, headers=headers, transport=transport)
-        self._wire = ResponsesProvider(
-            channel, model, capabilities=capabilities, strict_tools=strict_tools,
-            reasoning_summary=reasoning_summary,
-        )  # fmt: skip
-
-    @property
-    def name(self) -> str:
-        return self._wire.name
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return self._wire.capabilities
-
-    @property
-    def model(self) -> str | None:
-        """Used by requests that name none."""
-        return self._wire.model
-
-    @model.setter
-    def model(self, model: str | None) -> None:
-        self._wire.model = model
-
-    def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk, None]:
-        return self._wire.stream(request)
-
-    async def aclose(self) -> None:
-        await self._wire.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.aclose()
+            channel: ClientChannel | HttpChannel
+            if client is not None:
+                channel = ClientChannel(client, provider=name)
+            else:
+                channel = open_channel(api_key, address, provider=name, headers=headers, transport=transport)
+            wire = ResponsesProvider(
+                channel, model, capabilities=capabilities, strict_tools=strict_tools,
+                reasoning_summary=reasoning_summary,
+            )  # fmt: skip
+        super().__init__(
+            name,
+            model,
+            wire.capabilities,
+            channel=wire.channel,
+            encoder=wire.encoder,
+            content=wire.content,
+        )

@@ -78,9 +78,9 @@ class WireProvider:
         self.model = model
         """Used by requests that name none."""
         self.capabilities = capabilities
-        self._channel = channel
-        self._encoder = encoder
-        self._content = content
+        self.channel = channel
+        self.encoder = encoder
+        self.content = content
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk, None]:
         """One reply. Native payloads are bytes of JSON, for a journal to embed without encoding them anew."""
@@ -88,14 +88,14 @@ class WireProvider:
 
         model = self._choose_model(request)
         request = self._fit(request)
-        body = self._encoder.encode(request, model)
-        content = self._content(request)
+        body = self.encoder.encode(request, model)
+        content = self.content(request)
         if request.want_raw:
             facts = self._request_facts(model)
             yield NativePayload(kind="request", payload=body, api_surface=content.surface, metadata=facts)
-        incoming = await self._channel.open(body, model=model)
+        incoming = await self.channel.open(body, model=model)
         request_id = incoming.headers.get("x-request-id") or incoming.headers.get("request-id")
-        peer = Peer(self.name, request_id, self._channel.secrets)
+        peer = Peer(self.name, request_id, self.channel.secrets)
         reader = ReplyReader(content, peer, want_raw=request.want_raw)
         parts = incoming.parts()
         try:
@@ -109,7 +109,7 @@ class WireProvider:
         except NetworkError as error:
             reader.cut = error
         except httpx2.HTTPError as error:
-            reader.cut = self._channel.translate(error)
+            reader.cut = self.channel.translate(error)
         finally:
             await parts.aclose()
             await incoming.aclose()
@@ -138,7 +138,7 @@ class WireProvider:
         return model
 
     async def aclose(self) -> None:
-        await self._channel.aclose()
+        await self.channel.aclose()
 
     async def __aenter__(self) -> Self:
         return self
