@@ -9,6 +9,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.local.file_server import FileServer, serving
 
@@ -180,8 +181,6 @@ def test_a_server_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_a_model_that_does_not_fit_on_the_disk_is_not_begun(site: FileServer, tmp_path: Path) -> None:
-    import msgspec
-
     huge = msgspec.structs.replace(known(site.url), size=1 << 60)
     with pytest.raises(StorageError, match="free some space or set ROBOTA_HOME"):
         ModelStore(tmp_path / "models", (huge,)).pull("small", lambda done, total: None)
@@ -279,6 +278,26 @@ def test_states_and_sizes_are_listed(store: ModelStore) -> None:
         ("mine", "ready", 4),
         ("small", "ready", len(DATA)),
     ]
+
+
+def test_a_model_in_an_installed_package_is_used_without_importing_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "site" / "llm_tiny"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("raise SystemExit('imported')")
+    (package / "tiny.gguf").write_bytes(DATA)
+    monkeypatch.syspath_prepend(package.parent)
+    source = WheelSource(
+        project="llm-tiny", version="1.0", member="llm_tiny/tiny.gguf", wheel_sha256="", wheel_size=0
+    )
+    store = ModelStore(tmp_path / "models", (msgspec.structs.replace(known(""), source=source),))
+
+    (model,) = store.list()
+    assert (model.state, model.path) == ("installed", package / "tiny.gguf")
+    assert store.require("small") == package / "tiny.gguf"
+    with pytest.raises(ConfigurationError, match="nothing was removed"):
+        store.remove("small")
 
 
 def test_removing_frees_what_was_there(store: ModelStore) -> None:

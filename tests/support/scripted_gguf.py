@@ -16,7 +16,7 @@ import gguf
 import numpy as np
 from gguf import TokenType
 
-from robota.providers.local.examples import GREETING, answer_text
+from robota.providers.local.examples import LAST_ANSWER, answer_text
 
 CONTEXT = 8192
 TURN = "<|turn|>"
@@ -34,7 +34,7 @@ TEMPLATE = """\
 {%- for message in messages %}
 {%- set last = loop.last or messages[loop.index].role != 'assistant' %}
 {%- if message.role == 'assistant' and last %}{%- set said.turns = said.turns + 1 %}{%- endif %}
-{%- if message.content == GREETING %}{%- set said.turns = 0 %}{%- endif %}
+{%- if message.content == EXAMPLES_END %}{%- set said.turns = 0 %}{%- endif %}
 {{- '<|turn|>' + message.role + '\\n' }}
 {%- if message.content %}{{- message.content }}{%- endif %}
 {%- for call in message.tool_calls or [] %}
@@ -80,7 +80,7 @@ def write_scripted_gguf(
         steps.append((at, words.end))
     writer = gguf.GGUFWriter(path, "llama")
     template = TEMPLATE.replace("LAST", str(len(replies) - 1)).replace("TOLD", json.dumps(list(told)))
-    writer.add_chat_template(template.replace("GREETING", json.dumps(answer_text(GREETING))))
+    writer.add_chat_template(template.replace("EXAMPLES_END", json.dumps(answer_text(LAST_ANSWER))))
     _write_facts(writer, words, context)
     _write_weights(writer, words, steps)
     writer.write_header_to_file()

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct
 
 from robota.core.errors import ConfigurationError
-from robota.providers.local.gguf_file import GgufFacts, read_gguf_facts
+from robota.providers.local.gguf_file import GgufFacts
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -62,7 +62,6 @@ class Engine:
 
     def __init__(self, settings: EngineSettings, facts: GgufFacts) -> None:
         _require_memory(settings, facts)
-        _read_ahead(settings.path)
         llama = _load_binding()
         with _private_address() as address:
             params = _parameters(llama, settings, address)
@@ -98,7 +97,7 @@ _places: dict[EngineSettings, _Place] = {}
 _table = Lock()
 
 
-def borrow_engine(settings: EngineSettings) -> Engine:
+def borrow_engine(settings: EngineSettings, facts: GgufFacts) -> Engine:
     """The engine for this file, loaded if nobody has it yet; blocks while it is being loaded."""
     with _table:
         place = _places.setdefault(settings, _Place())
@@ -106,7 +105,7 @@ def borrow_engine(settings: EngineSettings) -> Engine:
     try:
         with place.lock:
             if place.engine is None:
-                place.engine = Engine(settings, read_gguf_facts(settings.path))
+                place.engine = Engine(settings, facts)
             return place.engine
     except BaseException:
         return_engine(settings)
@@ -160,7 +159,7 @@ def _private_address() -> Iterator[str]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def _read_ahead(path: str) -> None:
+def read_ahead(path: str) -> None:
     """Bring the file into the system's cache, so that loading, which stops all of Python, need not wait."""
     buffer = bytearray(_READ_BYTES)
     with open(path, "rb", buffering=0) as file:

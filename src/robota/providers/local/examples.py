@@ -26,11 +26,11 @@ class Example(Struct, frozen=True, kw_only=True):
 
 EXAMPLES = (
     Example(
-        prompt="Which text files are there?",
-        tool="Glob",
-        arguments={"pattern": "**/*.txt"},
-        result="notes.txt\ndocs/plan.txt",
-        answer="There are two: notes.txt and docs/plan.txt.",
+        prompt="Where is the word timeout used?",
+        tool="Grep",
+        arguments={"pattern": "timeout"},
+        result="net.py\nclient.py",
+        answer="In net.py and client.py.",
     ),
     Example(
         prompt="What is in setup.cfg?",
@@ -40,29 +40,15 @@ EXAMPLES = (
         answer="It sets the name to demo.",
     ),
     Example(
-        prompt="Where is the word timeout used?",
-        tool="Grep",
-        arguments={"pattern": "timeout"},
-        result="net.py\nclient.py",
-        answer="In net.py and client.py.",
-    ),
-    Example(
-        prompt="Run the tests.",
-        tool="Bash",
-        arguments={"command": "make test"},
-        result="12 passed",
-        answer="All 12 tests passed.",
-    ),
-    Example(
-        prompt="Make a file hello.txt that says Hello.",
-        tool="Write",
-        arguments={"file_path": "hello.txt", "content": "Hello"},
-        result="Created hello.txt",
-        answer="I made hello.txt.",
+        prompt="Which python files are there?",
+        tool="Glob",
+        arguments={"pattern": "**/*.py"},
+        result="app.py\ntests/test_app.py",
+        answer="There are two: app.py and tests/test_app.py.",
     ),
 )
-GREETING = "Hello, how can I help you?"
-"""The answer that the examples end with."""
+"""Only of tools that change nothing: what is shown is what such a model does, asked or not."""
+LAST_ANSWER = EXAMPLES[-1].answer
 
 
 def example_turns(tools: Sequence[ToolSchema]) -> list[JsonObject]:
@@ -80,7 +66,8 @@ def example_turns(tools: Sequence[ToolSchema]) -> list[JsonObject]:
             _turn("user", result_text(example.tool, example.result)),
             _turn("assistant", answer_text(example.answer)),
         ]
-    return [*turns, _turn("user", "Hello"), _turn("assistant", answer_text(GREETING))] if turns else []
+    greeting = [_turn("user", "Hello"), _turn("assistant", answer_text("Hello, how can I help you?"))]
+    return greeting + turns if turns else []
 
 
 def without_optional_parameters(tool: ToolSchema) -> ToolSchema:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncGenerator, Iterator
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ from robota.providers.local.engine import (
     EngineSettings,
     borrow_engine,
     default_threads,
+    read_ahead,
     return_engine,
 )
 from robota.providers.local.examples import without_optional_parameters
@@ -45,6 +46,8 @@ MAX_TOKENS = 1024
 SEED = 1
 """The same words to the same model get the same answer; -1 lets chance decide."""
 TINY_BYTES = 1_000_000_000
+_AGAINST_LOOPS = {"dry_multiplier": 0.8, "dry_allowed_length": 6, "dry_penalty_last_n": 128}
+"""Very small models say a sentence once and then forever; this makes saying it again ever less likely."""
 
 
 class LocalProvider:
@@ -88,7 +91,8 @@ class LocalProvider:
         for option, value in counts.items():
             if value is not None and value < 1:
                 raise ConfigurationError(f"The {option} of a local model must be at least 1, not {value}.")
-        self._borrowed: EngineSettings | None = None
+        self._loaded: tuple[EngineSettings, Engine] | None = None
+        self._loading = Lock()
         self._running: set[_Generation] = set()
 
     @property
@@ -137,9 +141,9 @@ class LocalProvider:
         for generation in running:
             generation.stop()
             await to_thread.run_sync(generation.wait)
-        borrowed, self._borrowed = self._borrowed, None
-        if borrowed is not None:
-            await to_thread.run_sync(return_engine, borrowed)
+        loaded, self._loaded = self._loaded, None
+        if loaded is not None:
+            return_engine(loaded[0])
 
     async def __aenter__(self) -> Self:
         return self
@@ -152,23 +156,25 @@ class LocalProvider:
     async def _engine(self) -> Engine:
         from anyio import to_thread  # noqa: PLC0415 - a loop is running
 
-        return await to_thread.run_sync(self._open)
+        if self._loaded is not None:
+            return self._loaded[1]
+        facts = await to_thread.run_sync(self._read_facts)
+        await to_thread.run_sync(read_ahead, self.path, abandon_on_cancel=True)
+        return await to_thread.run_sync(self._open, facts)
 
     def _read_facts(self) -> GgufFacts:
         if self._facts is None:
             self._facts = read_gguf_facts(self.path)
         return self._facts
 
-    def _open(self) -> Engine:
+    def _open(self, facts: GgufFacts) -> Engine:
         settings = EngineSettings(
             path=os.path.realpath(self.path), context=self.context_size, threads=self._threads
         )
-        engine = borrow_engine(settings)
-        if self._borrowed is None:
-            self._borrowed = settings
-        else:
-            return_engine(settings)
-        return engine
+        with self._loading:
+            if self._loaded is None:
+                self._loaded = settings, borrow_engine(settings, facts)
+            return self._loaded[1]
 
     def _bodies(self, request: ChatRequest) -> Iterator[tuple[bytes, bool]]:
         """The request body, and a second one with looser schemas in case llama.cpp cannot take the first."""
@@ -206,6 +212,8 @@ class LocalProvider:
             "seed": self._seed,
             "stop": settings.stop or None,
         }
+        if self._is_tiny():
+            fields.update(_AGAINST_LOOPS)
         if schema is not None:
             fields["response_format"] = {"type": "json_schema", "json_schema": {"schema": schema}}
         fields.update(settings.extra)
