@@ -72,6 +72,20 @@ async def test_the_responses_api_is_used_unless_the_address_is_custom(options: A
     assert str(sent[0].url) == url
 
 
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        ({"api": "chat"}, "max_completion_tokens"),
+        ({"base_url": "http://host/v1"}, "max_tokens"),
+        ({}, "max_output_tokens"),
+    ],
+)
+async def test_the_token_limit_has_the_name_that_the_service_knows(options: Any, field: str) -> None:
+    async with recording(api_key=KEY, **options) as (provider, sent):
+        await listen(provider, ask(settings=ModelSettings(max_tokens=9)))
+    assert json.loads(sent[0].content)[field] == 9
+
+
 async def test_the_key_of_the_environment_goes_to_its_own_service_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -69,7 +69,7 @@ class OpenAIProvider(WireProvider):
         if api == "chat":
             wire = OpenAICompatibleProvider(
                 api_key, address, model, name=name, headers=headers, transport=transport,
-                capabilities=capabilities,
+                capabilities=capabilities, max_tokens_field="max_tokens" if custom else "max_completion_tokens",
             )  # fmt: skip
         else:
             channel: ClientChannel | HttpChannel
