@@ -18,7 +18,7 @@ from robota.core.errors import (
     RobotaError,
 )
 from robota.core.messages import AssistantMessage, ImagePart, TextPart, UserMessage
-from robota.core.provider import Capabilities
+from robota.core.provider import Capabilities, NativePayload
 from robota.core.robota import Robota
 from robota.testing import ModelServer
 from robota.testing.model_script import Cut, ErrorEvent, HttpError, ModelReply, RawBytes, UnknownEvent
@@ -302,6 +302,19 @@ async def test_an_empty_reply_is_not_taken_for_an_answer(wire: Wire, reply: Mode
     error = await failure(wire, reply)
     assert isinstance(error, NetworkError)
     assert_one_sentence(error, "try again")
+
+
+@on_every_wire
+async def test_the_event_that_breaks_a_reply_off_is_recorded(wire: Wire) -> None:
+    heard = Heard()
+    async with (
+        ModelServer(["Hel", ErrorEvent("Overloaded.")]) as server,
+        wire.connect(server.url) as provider,
+    ):
+        with pytest.raises(ProviderError):
+            await listen(provider, ask(want_raw=True), heard)
+    payloads = [chunk.payload for chunk in heard.chunks if isinstance(chunk, NativePayload)]
+    assert b"Overloaded." in payloads[-1]
 
 
 @on_every_wire
