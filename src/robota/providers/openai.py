@@ -67,9 +67,10 @@ class OpenAIProvider(WireProvider):
             api_key = os.environ.get(KEY_VARIABLE)
         wire: WireProvider
         if api == "chat":
+            limit = "max_tokens" if custom else "max_completion_tokens"
             wire = OpenAICompatibleProvider(
                 api_key, address, model, name=name, headers=headers, transport=transport,
-                capabilities=capabilities, max_tokens_field="max_tokens" if custom else "max_completion_tokens",
+                capabilities=capabilities, max_tokens_field=limit,
             )  # fmt: skip
         else:
             channel: ClientChannel | HttpChannel
