@@ -148,11 +148,13 @@ class HttpChannel:
         limits = httpx2.Limits(
             max_connections=None, max_keepalive_connections=None, keepalive_expiry=KEEP_ALIVE_SECONDS
         )
-        return httpx2.AsyncClient(
-            transport=self._transport,
-            verify=_trusting_context() if self._secure else _empty_context(),
-            limits=limits,
-        )
+        verify = _trusting_context() if self._secure else _empty_context()
+        transport = self._transport
+        if transport is None:
+            from robota.providers.wire.network import find_transport  # noqa: PLC0415 - as httpx2
+
+            transport = find_transport(verify, limits)
+        return httpx2.AsyncClient(transport=transport, verify=verify, limits=limits)
 
     def address(self, model: str) -> str:
         """Where requests for a model go; services that put it into the URL say it here."""

@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import anyio
+import httpcore2
+import httpx2
+import pytest
+from anyio.abc import SocketStream
+from anyio.streams.tls import TLSListener
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+
+from robota.providers.wire.network import Stream, Transport, find_transport
+
+pytestmark = pytest.mark.anyio
+LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=60)
+ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi"
+
+
+class Peer:
+    """A server that notes what arrives with one read, and answers once a request is whole."""
+
+    def __init__(self, answer: bytes = ANSWER) -> None:
+        self.answer = answer
+        self.packets: list[bytes] = []
+        self.url = ""
+
+    async def serve(self, stream: SocketStream) -> None:
+        received = b""
+        async with stream:
+            async for packet in stream:
+                self.packets.append(packet)
+                received += packet
+                head, _, body = received.partition(b"\r\n\r\n")
+                length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0] or 0)
+                if b"\r\n\r\n" in received and len(body) >= length:
+                    received = b""
+                    if not self.answer:
+                        return
+                    await stream.send(self.answer)
+
+
+@asynccontextmanager
+async def listening(peer: Peer) -> AsyncIterator[Peer]:
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    port = listener.extra(anyio.abc.SocketAttribute.local_port)
+    peer.url = f"http://127.0.0.1:{port}/v1"
+    async with anyio.create_task_group() as group:
+        group.start_soon(listener.serve, peer.serve)
+        yield peer
+        group.cancel_scope.cancel()
+    await listener.aclose()
+
+
+def client() -> httpx2.AsyncClient:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    return httpx2.AsyncClient(transport=Transport(context, LIMITS), timeout=None)
+
+
+async def test_head_and_body_of_a_request_arrive_together() -> None:
+    async with listening(Peer()) as peer, client() as web:
+        replies = [await web.post(peer.url, content=b"one"), await web.post(peer.url, content=b"two")]
+
+    assert [reply.text for reply in replies] == ["hi", "hi"]
+    assert [packet.partition(b"\r\n\r\n")[2] for packet in peer.packets] == [b"one", b"two"]
+
+
+async def test_a_request_without_a_body_is_sent_before_its_reply_is_awaited() -> None:
+    async with listening(Peer()) as peer, client() as web:
+        reply = await web.get(peer.url)
+
+    assert (reply.text, len(peer.packets)) == ("hi", 1)
+
+
+async def test_a_long_body_goes_as_it_is() -> None:
+    body = b"x" * 3_000_000
+    async with listening(Peer()) as peer, client() as web:
+        reply = await web.post(peer.url, content=body)
+
+    assert reply.text == "hi"
+    assert b"".join(peer.packets).endswith(b"\r\n\r\n" + body)
+
+
+async def test_a_connection_that_ends_without_an_answer_is_an_error_of_httpx2() -> None:
+    async with listening(Peer(answer=b"")) as peer, client() as web:
+        with pytest.raises(httpx2.RemoteProtocolError, match="without sending a response"):
+            await web.post(peer.url, content=b"one")
+
+
+async def test_nobody_at_the_address_is_an_error_of_httpx2() -> None:
+    async with listening(Peer()) as peer:
+        address = peer.url
+    async with client() as web:
+        with pytest.raises(httpx2.ConnectError):
+            await web.post(address, content=b"one")
+
+
+async def test_a_timeout_of_the_request_counts() -> None:
+    async with listening(Peer(answer=b"HTTP/1.1 200 OK\r\n")) as peer, client() as web:
+        with pytest.raises(httpx2.ReadTimeout):
+            await web.post(peer.url, content=b"one", timeout=0.01)
+
+
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "https_proxy", "ALL_PROXY"])
+async def test_a_proxy_of_the_environment_is_left_to_httpx2(
+    monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    without = find_transport(context, LIMITS)
+    monkeypatch.setenv(variable, "http://127.0.0.1:9")
+
+    assert isinstance(without, Transport)
+    assert find_transport(context, LIMITS) is None
+
+
+async def test_the_library_still_shows_the_stream_that_is_read_without_a_detour() -> None:
+    async with listening(Peer()) as peer:
+        port = int(peer.url.removesuffix("/v1").rpartition(":")[2])
+        inner = await httpcore2.AnyIOBackend().connect_tcp("127.0.0.1", port)
+        stream = Stream(inner)
+
+        assert stream._bytes is not None
+        await stream.aclose()
+
+
+async def test_the_same_over_tls(tmp_path: Path) -> None:
+    server, browser = contexts(tmp_path)
+    peer = Peer()
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    secure = TLSListener(listener, server, standard_compatible=False)
+    port = listener.extra(anyio.abc.SocketAttribute.local_port)
+    async with (
+        anyio.create_task_group() as group,
+        httpx2.AsyncClient(transport=Transport(browser, LIMITS), timeout=None) as web,
+    ):
+        group.start_soon(secure.serve, peer.serve)
+        reply = await web.post(f"https://localhost:{port}/v1", content=b"one")
+        group.cancel_scope.cancel()
+    await secure.aclose()
+
+    assert reply.text == "hi"
+    assert [packet.partition(b"\r\n\r\n")[2] for packet in peer.packets] == [b"one"]
+
+
+def contexts(place: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """A server's with a certificate made for it, and a client's that trusts nothing else."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    chain, secret = place / "certificate", place / "key"
+    chain.write_bytes(certificate.public_bytes(Encoding.PEM))
+    secret.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(chain, secret)
+    return server, ssl.create_default_context(cafile=str(chain))
