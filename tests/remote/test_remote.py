@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import random
 from contextlib import aclosing, suppress
+from pathlib import Path
 
 import httpx2
 import pytest
 from tests.remote.cutting_proxy import CuttingProxy
+from tests.sessions.recorded_session import RecordedSession, assert_replays
 
 from robota.core.errors import (
     AuthenticationError,
@@ -19,8 +21,10 @@ from robota.core.messages import ReasoningBlock, TokenUsage
 from robota.core.provider import ChatRequest, MetadataChunk, StopChunk, TextChunk
 from robota.core.retry import RetryingProvider, RetryPolicy
 from robota.core.robota import Robota
+from robota.providers.openai_compatible import OpenAICompatibleProvider
 from robota.providers.remote import RemoteProvider
-from robota.testing import Fail, ScriptedProvider, Stall, call
+from robota.sessions.log.session_log_replay import validate_session_replay_log_entries
+from robota.testing import Fail, ModelServer, ScriptedProvider, Stall, call
 from robota.testing.remote_host import RemoteHost
 from robota.testing.reply_conformance import Heard, ask, listen
 from robota.tools import tool
@@ -59,6 +63,26 @@ async def test_an_answer_can_be_had_in_one_piece() -> None:
     assert message.metadata == {
         "model": "big", "inputTokens": 7, "outputTokens": 2, "stopReason": "tool_use",
     }  # fmt: skip
+
+
+async def test_a_session_over_a_host_is_recorded_as_if_it_had_the_service_itself(tmp_path: Path) -> None:
+    server = ModelServer(["Let me add.", call("add", a=1, b=2)], ["It is ", "3."])
+    async with (
+        server,
+        OpenAICompatibleProvider("vendor-key", f"{server.url}/v1", name="upstream") as upstream,
+        RemoteHost(upstream, api_key=KEY) as host,
+        RemoteProvider(host.url, KEY, "upstream", "m") as provider,
+    ):
+        recorded = RecordedSession(tmp_path, provider)
+        await recorded.run("What is 1 + 2?")
+        await recorded.session.shutdown()
+    assert recorded.session.messages[-1].content == "It is 3."
+    await assert_replays(recorded)
+    entries = recorded.log()
+    assert validate_session_replay_log_entries(entries).ok
+    natives = [entry for entry in entries if entry["event"] == "provider_native_raw_payload"]
+    assert {entry["apiSurface"] for entry in natives} == {"openai-chat-completions"}
+    assert "byteLength" in natives[0]["payload"]
 
 
 @pytest.mark.parametrize(

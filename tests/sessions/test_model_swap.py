@@ -11,9 +11,17 @@ from tests.sessions.recorded_session import assert_replays, scripted
 
 from robota.core.errors import ConfigurationError
 from robota.core.events import ModelChanged, ProviderRequest, TextDelta, ToolStarted
-from robota.core.messages import FilePart, ImagePart, ReasoningBlock, TextPart, TokenUsage
+from robota.core.messages import FilePart, ImagePart, ReasoningBlock, TextPart, TokenUsage, ToolMessage
 from robota.core.models import find_model_price
-from robota.core.provider import Capabilities, ModelSettings, NativeWebTool, NativeWebTools, Provider
+from robota.core.plugin import Plugin
+from robota.core.provider import (
+    Capabilities,
+    ChatRequest,
+    ModelSettings,
+    NativeWebTool,
+    NativeWebTools,
+    Provider,
+)
 from robota.sessions.compaction.summarizer import CompactionError
 from robota.sessions.permissions.rule_book import PermissionRules
 from robota.sessions.session_resume import fork_session, resume_session
@@ -79,6 +87,25 @@ async def test_a_swap_while_something_is_under_way_counts_from_the_next_request(
         "system", "user", "assistant", "tool",
     ]  # fmt: skip
     await assert_replays(recorded)
+
+
+async def test_a_plugin_may_choose_the_model_of_each_request(tmp_path: Path) -> None:
+    second = other("It is 3.")
+
+    class Router(Plugin):
+        name = "router"
+
+        async def before_provider_call(self, request: ChatRequest) -> None:
+            if isinstance(request.messages[-1], ToolMessage):
+                studio.session.set_provider(second, "large")
+
+    studio = Studio(tmp_path, [call("add", a=1, b=2)], rules=FREE, plugins=(Router(),))
+    asked = studio.listen(ProviderRequest)
+    assert await studio.session.run("What is 1 + 2?") == "It is 3."
+    assert [(request.provider, request.model) for request in asked] == [
+        ("scripted", "scripted"), ("other", "large"),
+    ]  # fmt: skip
+    assert second.requests[0].model == "large"
 
 
 async def test_the_guards_of_a_run_follow_the_new_window(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.sessions.recorded_session import RecordedSession, assert_replays
 from tests.sessions.test_replay_anything import INTERRUPTING, Chance, do_something, make_session
 
-from robota.core.events import ModelChanged, ProviderRequest
+from robota.core.events import ProviderRequest
 from robota.core.provider import Capabilities
 from robota.sessions.log.conversation_restore import restore_conversation
 from robota.sessions.replay.session_replay import replay_session
@@ -73,4 +73,3 @@ async def test_a_recording_with_swaps_may_end_anywhere(tmp_path: Path, seed: int
         recorded.path.write_bytes(b"".join(lines[:end]))
         cut = await replay_session(recorded.path)
         assert cut.divergence is None, f"{end}: {cut.divergence}"
-    assert recorded.told(ModelChanged) or seed
