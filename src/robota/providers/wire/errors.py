@@ -60,7 +60,7 @@ def describe_refusal(refusal: Refusal, provider: str, secrets: Sequence[str]) ->
     status, headers = refusal.status, refusal.headers
     if status in (400, 404) and refusal.model and _is_about_model(refusal.model, said, words):
         return ModelNotAvailableError(refusal.model, provider)
-    reason = find_reason(" ".join((said, *words))) if status not in (401, 403) else None
+    reason = find_reason(said, words) if status not in (401, 403) else None
     what, fix = _explain(refusal, reason, has_key=bool(secrets))
     quote = f"{status}: {said}" if said else str(status)
     if reason is NO_CREDIT:
@@ -86,7 +86,7 @@ def describe_error_event(
     said, words = _read_error(error)
     status = next(filter(None, map(_status_of, words)), None)
     said = hide_secrets(said, secrets) or " ".join(words) or "no reason given"
-    reason = find_reason(" ".join((said, *words)))
+    reason = find_reason(said, words)
     if reason is not None:
         what, fix, status = reason.what, reason.fix, 402 if reason is NO_CREDIT else status or 400
     elif begun:

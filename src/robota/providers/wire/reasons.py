@@ -5,6 +5,7 @@ A reason is known by words of which one from every group must be there.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 
@@ -62,8 +63,11 @@ REASONS = (NO_CREDIT, TOO_LONG, NO_TOOLS, NO_VISION, TOO_LARGE)
 """The first that fits stands."""
 
 
-def find_reason(said: str) -> Reason | None:
-    text = said.lower()
+def find_reason(said: str, codes: Sequence[str]) -> Reason | None:
+    """The reason behind a service's words and its own codes."""
+    if any("context" in code for code in codes):
+        return TOO_LONG
+    text = " ".join((said, *codes)).lower()
     return next(
         (reason for reason in REASONS if all(any(word in text for word in group) for group in reason.groups)),
         None,
