@@ -398,11 +398,10 @@ def test_a_journal_that_somebody_cuts_is_continued_on_a_fresh_line(tmp_path: Pat
     assert b"\0" not in path.read_bytes()
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
 def test_a_home_without_permission_keeps_the_session_in_memory(tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    home.mkdir(mode=0o500)
-    journal = JournalFile(str(home / "sessions" / "s1.jsonl"), "s1")
+    # Simulated: to root, who may run the tests, nothing is forbidden.
+    files = FaultyFiles(str(tmp_path), fail_at=0, error=errno.EACCES, lasting=True, only=("make_directory",))
+    journal = JournalFile(str(tmp_path / "sessions" / "s1.jsonl"), "s1", files=files)
 
     assert journal.append(USER) == 1
 
@@ -480,3 +479,22 @@ def test_a_real_limit_in_the_middle_of_a_line_loses_nothing(tmp_path: Path) -> N
     assert "cannot be written: the " in lines[0]
     assert lines[1:] == [*lines[1:-3], "40 True False", "well again", "True 0"]
     assert (numbers(path), problems(path)) == (list(range(1, 41)), [])
+
+
+def test_what_others_could_look_into_is_made_private_and_told(tmp_path: Path) -> None:
+    home = tmp_path / "sessions"
+    home.mkdir(mode=0o755)
+    path = home / "s1.jsonl"
+    path.touch(mode=0o644)
+    told: list[str] = []
+    journal = JournalFile(str(path), "s1")
+    journal.on_trouble = told.append
+    journal.append(USER)
+    journal.close()
+    again = JournalFile(str(path), "s1")
+    again.on_trouble = told.append
+    again.open()
+    again.close()
+
+    assert told == [f"Other users could look into {home} and {path}; now only you can."]
+    assert (journal.trouble, path.stat().st_mode & 0o777, home.stat().st_mode & 0o777) == ("", 0o600, 0o700)

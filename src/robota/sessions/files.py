@@ -42,6 +42,13 @@ class Files:
         if os.stat(path).st_mode & 0o077:
             os.chmod(path, PRIVATE_DIRECTORY)
 
+    def is_exposed(self, path: str) -> bool:
+        """Whether there is something that other users may look into."""
+        try:
+            return bool(os.stat(path).st_mode & 0o077)
+        except OSError:
+            return False
+
     def open_append(self, path: str) -> int:
         """A descriptor whose writes go to the end, for a file that is created when missing."""
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | _AT_ONCE | _PRIVATE_TO_THIS_PROCESS

@@ -183,6 +183,8 @@ class JournalFile:
         self.seq = max(self.seq, file.last_seq + len(self._kept))
         if file.warning:
             self._say(file.warning)
+        if file.exposed and self.on_trouble is not None:
+            self.on_trouble(f"Other users could look into {' and '.join(file.exposed)}; now only you can.")
 
     def _peek_seq(self) -> int:
         """The last number of a file that can be read although it cannot be written."""

@@ -29,7 +29,7 @@ class LineFile:
 
     __slots__ = (
         "__weakref__", "_directory_synced", "_end", "_fd", "_files", "_keep", "_lock", "_path", "_state",
-        "_unsynced", "_write", "last_seq",
+        "_unsynced", "_write", "exposed", "last_seq",
     )  # fmt: skip
 
     def __init__(
@@ -50,7 +50,10 @@ class LineFile:
         """Where the last whole line ends."""
         self.last_seq = 0
         """The highest number in the file when it was opened."""
-        files.make_directory(os.path.dirname(path) or ".")
+        directory = os.path.dirname(path) or "."
+        self.exposed = [place for place in (directory, path) if files.is_exposed(place)]
+        """What other users could look into until now."""
+        files.make_directory(directory)
         self._lock = JournalLock(f"{path.removesuffix('.jsonl')}.lock", session_id, files)
         self._lock.acquire(now)
         try:
