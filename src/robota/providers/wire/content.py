@@ -7,7 +7,9 @@ reply is whole, and which chunks close it. The bytes around it are `robota.provi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
+
+from msgspec import Struct
 
 from robota.core.errors import RobotaError
 from robota.core.messages import Json, JsonObject, TokenUsage
@@ -15,7 +17,7 @@ from robota.core.provider import Chunk, MetadataChunk
 from robota.providers.wire.errors import describe_error_event
 
 
-class Peer(NamedTuple):
+class Peer(Struct, frozen=True):
     """Whose reply it is, for the words of an error."""
 
     provider: str

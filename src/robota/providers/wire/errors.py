@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from robota.core.errors import (
     AuthenticationError,
@@ -42,7 +43,7 @@ _STATUS_OF_TYPE = {
 }
 
 
-class Refusal(NamedTuple):
+class Refusal(Struct, frozen=True):
     """An answer that is not 200."""
 
     status: int

@@ -6,10 +6,11 @@ A reason is known by words of which one from every group must be there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+
+from msgspec import Struct
 
 
-class Reason(NamedTuple):
+class Reason(Struct, frozen=True):
     what: str
     fix: str
     groups: tuple[tuple[str, ...], ...]

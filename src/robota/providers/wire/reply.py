@@ -10,6 +10,8 @@ JSON as they are: on the text chunk it became, else in a `NativePayload` of its 
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from robota.core.errors import NetworkError, ProviderError, RobotaError
 from robota.core.events import PayloadKind
 from robota.core.jsontext import decode, decode_leniently, encode
@@ -184,7 +186,7 @@ class ReplyReader:
     def _raise_error(self, reply: JsonObject, *, named: bool = False, begun: bool = True) -> None:
         error = self._content.find_error(reply, named=named)
         if error is not None:
-            raise self._content.describe_error(error, self._peer._replace(begun=begun))
+            raise self._content.describe_error(error, structs.replace(self._peer, begun=begun))
 
     def _describe(self, error: Json) -> RobotaError:
         return self._content.describe_error(error, self._peer)
