@@ -12,9 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from robota.core.events import (
+    ContextUpdated,
     PermissionDecided,
     ProviderResponseRaw,
     RunCompleted,
+    RunFailed,
+    RunInterrupted,
     RunStarted,
     ToolBatchStarted,
     ToolEnded,
@@ -76,6 +79,8 @@ class ReplayWorld:
         session.events.on(RunStarted, self.note_run)
         session.events.on(ProviderResponseRaw, self.note_mark)
         session.events.on(RunCompleted, self.note_run_end)
+        for kind in (RunFailed, RunInterrupted, ContextUpdated):
+            session.events.on(kind, self.go_on)
         session.events.on(ToolBatchStarted, self.note_batch)
         session.events.on(ToolStarted, self.note_start)
         session.events.on(ToolEnded, self.note_end)
@@ -146,7 +151,13 @@ class ReplayWorld:
         self._marks = 0
         self.note_mark(event)
 
+    def go_on(self, event: object) -> None:
+        """What follows a run may be done: after a good end the context is told first, which has no record."""
+        self.do_asides()
+
     def note_run_end(self, event: RunCompleted) -> None:
+        if event.stop_reason == "context_overflow":  # a summary follows instead
+            self.do_asides()
         if self._run is not None and self._run.stopped_late and self.session is not None:
             self.session.abort()
 
@@ -175,7 +186,8 @@ class ReplayWorld:
         else:
             self.do_asides(late=True)
             self._clock, self._notices = self._clock + 1, 0
-        self.do_asides()
+        if event != "run_end":
+            self.do_asides()
 
     def do_asides(self, *, late: bool = False) -> None:
         """Do what is due: at this state of the clock and after so many notices, or in any case if `late`."""
