@@ -47,7 +47,7 @@ class ReplayProvider:
         reply = world.action.replies.popleft()
         for piece in reply.pieces:
             if isinstance(piece, Meanwhile):
-                world.meanwhile((piece.event, piece.fields))
+                world.clock.do((piece.event, piece.fields))
             elif request.want_raw or not isinstance(piece, NativePayload | TextChunk):
                 yield piece
             elif isinstance(piece, TextChunk):

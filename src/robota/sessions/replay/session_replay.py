@@ -222,7 +222,7 @@ class _SegmentReplay:
             self.world.begin(action)
             with suppress(RobotaError):  # how it ended is in the log
                 await _ACTIONS[action.event](self.session, action)
-            self.world.end()
+            self.world.clock.end()
         if not self.replay.stopped:
             self.messages = tuple(self.session.messages)
 
@@ -246,7 +246,7 @@ class _SegmentReplay:
                 self.messages = tuple(self.session.messages)
                 self.session.abort()
                 return
-        self.world.note_record(event)
+        self.world.clock.tick(event)
 
     def end_early(self) -> None:
         """The recording ends here: what follows is no part of it."""

@@ -27,15 +27,14 @@ from robota.core.messages import Json
 from robota.core.ports import Ports
 from robota.sessions.compaction.sections import CompactionSection, read_sections
 from robota.sessions.replay.action import Action, Aside, RecordedRun, Segment
-from robota.sessions.replay.recording import INTERRUPTED, UNCOUNTED
+from robota.sessions.replay.record_clock import RecordClock
+from robota.sessions.replay.recording import INTERRUPTED
 from robota.sessions.replay.turnstile import DECISION, START, ReplayMismatch, Turnstile
 
 if TYPE_CHECKING:
     from robota.sessions.session import Session
 
 AFTER_TOOL = ("PostToolUse", "PostToolUseFailure")
-AFTER_END = frozenset(("context", "hook_executed"))
-"""Records that may follow the end of a prompt."""
 
 
 class ReplayWorld:
@@ -58,11 +57,7 @@ class ReplayWorld:
         self._on_mismatch = on_mismatch
         self._last = segment.actions[-1] if segment.actions and not segment.closed else None
         self._do_aside = do_aside
-        self._clock = 0
-        self._notices = 0
-        """Since the clock was moved."""
-        self._aside = False
-        """One of the things that were done meanwhile is being done."""
+        self.clock = RecordClock(segment.start, self.meanwhile)
         self._marks = 0
         self._to_begin = -1
         """How many calls are still to be begun before the run is told to stop."""
@@ -88,14 +83,7 @@ class ReplayWorld:
 
     def begin(self, action: Action) -> None:
         self.action = action
-        self._clock = self._notices = 0
-        self.do_asides()
-
-    def end(self) -> None:
-        """What was not done in its place by other code is done now."""
-        for clock in sorted(self.action.asides):
-            self._clock = clock
-            self.do_asides(late=True)
+        self.clock.begin(action)
 
     # --- where the session was stopped ------------------------------------------------------------------
 
@@ -152,12 +140,12 @@ class ReplayWorld:
         self.note_mark(event)
 
     def go_on(self, event: object) -> None:
-        """What follows a run may be done: after a good end the context is told first, which has no record."""
-        self.do_asides()
+        """What was done after a run may be done."""
+        self.clock.catch_up()
 
     def note_run_end(self, event: RunCompleted) -> None:
-        if event.stop_reason == "context_overflow":  # a summary follows instead
-            self.do_asides()
+        if event.stop_reason == "context_overflow":  # a summary follows instead of the state of the context
+            self.clock.catch_up()
         if self._run is not None and self._run.stopped_late and self.session is not None:
             self.session.abort()
 
@@ -170,38 +158,11 @@ class ReplayWorld:
 
     def is_beyond(self, event: str) -> bool:
         """Whether the process that was recorded ended before it could write such a record."""
-        action = self.action
-        if self._aside or action is not self._last or self._clock < action.clock:
-            return False
-        if event == "notice":
-            return self._notices >= action.last_notices
-        return event not in UNCOUNTED and (not action.finished or event in AFTER_END)
-
-    def note_record(self, event: str) -> None:
-        """The session wrote a record."""
-        if event == "notice":
-            self._notices += 1
-        elif event in UNCOUNTED:
-            return
-        else:
-            self.do_asides(late=True)
-            self._clock, self._notices = self._clock + 1, 0
-        if event != "run_end":
-            self.do_asides()
-
-    def do_asides(self, *, late: bool = False) -> None:
-        """Do what is due: at this state of the clock and after so many notices, or in any case if `late`."""
-        waiting = None if self._aside else self.action.asides.get(self._clock)
-        while waiting and (late or waiting[0][0] <= self._notices):
-            self.meanwhile(waiting.pop(0)[1])
+        return self.action is self._last and self.clock.is_beyond(event)
 
     def meanwhile(self, aside: Aside) -> None:
-        """Do what was done to the session while it was at work."""
         assert self.session is not None
-        clock, self._aside = (self._clock, self._notices), True
         self._do_aside(self.session, aside)
-        self._clock, self._notices = clock  # their own records were not counted
-        self._aside = False
 
     # --- clock and ids ------------------------------------------------------------------------------------
 
