@@ -88,7 +88,7 @@ class BlockContent(ReplyContent):
     def __init__(self) -> None:
         super().__init__()
         self._blocks: list[_Block] = []
-        self._open: dict[Json, _Block] = {}
+        self._open: dict[int | None, _Block] = {}
         self._counts: JsonObject = {}
         self._explanation = ""
 
@@ -100,20 +100,19 @@ class BlockContent(ReplyContent):
                 return raw
             text = delta.get("text")
             if text and isinstance(text, str):
-                block = self._open.get(reply.get("index")) or self._start(
-                    reply.get("index"), {"type": "text"}
-                )
+                index = _index(reply)
+                block = self._open.get(index) or self._start(index, {"type": "text"})
                 block.pieces.append(text)
                 chunks.append(TextChunk(text, raw))
                 return None
-            block_or_none = self._open.get(reply.get("index"))
+            block_or_none = self._open.get(_index(reply))
             if block_or_none is not None:
                 self._read_delta(block_or_none, delta, chunks)
         elif kind == "content_block_start":
             if isinstance(reply.get("content_block"), dict):
-                self._begin(self._start(reply.get("index"), reply["content_block"]), chunks)
+                self._begin(self._start(_index(reply), reply["content_block"]), chunks)
         elif kind == "content_block_stop":
-            self._finish(self._open.pop(reply.get("index"), None), chunks)
+            self._finish(self._open.pop(_index(reply), None), chunks)
         elif kind in ("message_start", "message_delta", "message"):
             self._read_message(reply, chunks)
         elif kind == "message_stop":
@@ -151,7 +150,7 @@ class BlockContent(ReplyContent):
 
     # --- blocks ------------------------------------------------------------------------------------------
 
-    def _start(self, index: Json, data: JsonObject) -> _Block:
+    def _start(self, index: int | None, data: JsonObject) -> _Block:
         number = sum(block.kind == "tool_use" for block in self._blocks)
         block = _Block(data, number)
         self._blocks.append(block)
@@ -253,6 +252,11 @@ class BlockContent(ReplyContent):
             written,
             count_of(counts.get("output_tokens_details"), "thinking_tokens"),
         )
+
+
+def _index(event: JsonObject) -> int | None:
+    index = event.get("index")
+    return index if isinstance(index, int) else None
 
 
 def _arguments(block: _Block) -> str:

@@ -21,7 +21,7 @@ from robota.core.provider import (
 from robota.providers.gemini.errors import describe_status
 from robota.providers.gemini.parts import foreign_part_block, text_signature_block, thought_block
 from robota.providers.gemini.sources import WebSources
-from robota.providers.wire.content import Peer, ReplyContent, count_of
+from robota.providers.wire.content import Peer, ReplyContent, count_of, text_of
 
 _FILTERS = (
     "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "ESCALATION",
@@ -123,23 +123,23 @@ class GeminiContent(ReplyContent):
             if part.get("thought"):
                 self._read_thought(text, part, chunks)
                 return raw
-            self._text_signature = part.get("thoughtSignature") or self._text_signature
+            self._text_signature = text_of(part, "thoughtSignature") or self._text_signature
             if text:
                 chunks.append(TextChunk(text, raw))
                 return None
         elif isinstance(part.get("functionCall"), dict):
-            self._read_call(part["functionCall"], part.get("thoughtSignature"), chunks)
+            self._read_call(part["functionCall"], text_of(part, "thoughtSignature"), chunks)
         else:
             self._read_server_part(part, chunks)
         return raw
 
     def _read_thought(self, text: str, part: JsonObject, chunks: list[Chunk]) -> None:
-        self._thought_signature = part.get("thoughtSignature") or self._thought_signature
+        self._thought_signature = text_of(part, "thoughtSignature") or self._thought_signature
         if text:
             self._thoughts.append(text)
             chunks.append(ReasoningChunk(text))
 
-    def _read_call(self, function: JsonObject, signature: Json, chunks: list[Chunk]) -> None:
+    def _read_call(self, function: JsonObject, signature: str, chunks: list[Chunk]) -> None:
         arguments = encode(function.get("args") or {}).decode()
         call_id, name = str(function.get("id") or ""), str(function.get("name") or "")
         chunks.append(ToolInputChunk(len(self._whole_calls), arguments, call_id, name))

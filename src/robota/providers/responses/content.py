@@ -53,7 +53,7 @@ class ResponseContent(ReplyContent):
         if kind == "response.output_text.delta":
             text = reply.get("delta")
             if text and isinstance(text, str):
-                self._told.add(reply.get("output_index", 0))
+                self._told.add(_place(reply))
                 chunks.append(TextChunk(text, raw))
                 return None
             return raw
@@ -128,23 +128,23 @@ class ResponseContent(ReplyContent):
             self.finish_reason = "incomplete"
 
     def _read_opening(self, event: JsonObject, chunks: list[Chunk]) -> None:
-        item, place = event.get("item"), event.get("output_index", 0)
+        item, place = event.get("item"), _place(event)
         if isinstance(item, dict) and item.get("type") == "function_call":
             opening = ToolInputChunk(len(self._open), "", text_of(item, "call_id"), text_of(item, "name"))
             self._open[place] = opening
             chunks.append(opening)
 
     def _read_arguments(self, event: JsonObject, chunks: list[Chunk]) -> None:
-        opening = self._open.get(event.get("output_index", 0))
+        opening = self._open.get(_place(event))
         if opening is not None:
             chunks.append(ToolInputChunk(opening.index, text_of(event, "delta"), opening.id, opening.name))
 
     def _read_refusal(self, event: JsonObject, chunks: list[Chunk]) -> None:
-        self._told.add(event.get("output_index", 0))
+        self._told.add(_place(event))
         self._refuse(text_of(event, "delta"), chunks)
 
     def _read_thinking(self, event: JsonObject, chunks: list[Chunk]) -> None:
-        self._told.add(event.get("output_index", 0))
+        self._told.add(_place(event))
         chunks.append(ReasoningChunk(text_of(event, "delta")))
 
     def _read_thinking_part(self, event: JsonObject, chunks: list[Chunk]) -> None:
@@ -155,7 +155,7 @@ class ResponseContent(ReplyContent):
 
     def _read_whole(self, event: JsonObject, chunks: list[Chunk]) -> None:
         if isinstance(event.get("item"), dict):
-            self._read_item(event.get("output_index", len(self._done)), event["item"], chunks)
+            self._read_item(_place(event, len(self._done)), event["item"], chunks)
 
     def _read_item(self, place: int, item: JsonObject, chunks: list[Chunk]) -> None:
         self._done[place] = item
@@ -270,6 +270,11 @@ _READERS: dict[str, Callable[[ResponseContent, JsonObject, list[Chunk]], None]] 
     "response.completed": ResponseContent._read_end,
     "response.incomplete": ResponseContent._read_end,
 }
+
+
+def _place(event: JsonObject, default: int = 0) -> int:
+    place = event.get("output_index")
+    return place if isinstance(place, int) else default
 
 
 def _hosted_input(item: JsonObject) -> JsonObject:

@@ -16,6 +16,8 @@ from robota.core.messages import Json, JsonObject, TokenUsage
 from robota.core.provider import Chunk, MetadataChunk
 from robota.providers.wire.errors import describe_error_event
 
+_TOO_MANY = 2**53
+
 
 class Peer(Struct, frozen=True):
     """Whose reply it is, for the words of an error."""
@@ -80,8 +82,9 @@ class ReplyContent:
 
 
 def count_of(record: Json, name: str) -> int:
+    """A count of tokens, if it can be one."""
     value = record.get(name) if isinstance(record, dict) else None
-    return value if isinstance(value, int) else 0
+    return value if type(value) is int and 0 < value < _TOO_MANY else 0
 
 
 def text_of(record: JsonObject, name: str) -> str:
