@@ -45,16 +45,21 @@ def places_in(value: Any) -> list[tuple[Any, Any]]:
     return [(value, key) for key in keys] + [place for key in keys for place in places_in(value[key])]
 
 
-def spoil(lines: list[bytes], chance: random.Random) -> list[bytes]:
-    """The event with one value of its JSON replaced or taken out."""
-    if not lines[-1].startswith(b"data: {"):
-        return lines
-    data = json.loads(lines[-1][6:])
+def change(data: Any, chance: random.Random) -> None:
+    """Replace one value, or take it out."""
     container, key = chance.choice(places_in(data))
     if chance.random() < 0.2:
         del container[key]
     else:
         container[key] = chance.choice(ODD)
+
+
+def spoil(lines: list[bytes], chance: random.Random) -> list[bytes]:
+    """The event with one value of its JSON replaced or taken out."""
+    if not lines[-1].startswith(b"data: {"):
+        return lines
+    data = json.loads(lines[-1][6:])
+    change(data, chance)
     return [*lines[:-1], b"data: " + json.dumps(data).encode()]
 
 
@@ -92,6 +97,16 @@ def test_a_value_of_another_type_does_no_harm(wire: Wire, seed: int) -> None:
         for at in chance.sample(range(len(events)), chance.randint(1, 4)):
             changed[at] = spoil(events[at], chance)
         assert_well_typed(read(wire, b"".join(b"\n".join(lines) + b"\n\n" for lines in changed)))
+
+
+@on_every_wire
+def test_a_value_of_another_type_in_a_whole_document_does_no_harm(wire: Wire) -> None:
+    chance = random.Random(wire.name)
+    for _ in range(CASES):
+        document = wire.document
+        for _ in range(chance.randint(1, 3)):
+            change(document, chance)
+        assert_well_typed(read(wire, json.dumps(document).encode()))
 
 
 @on_every_wire

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,6 +46,11 @@ class Wire(NamedTuple):
     def stream(self) -> bytes:
         """A recorded reply: thinking, text, two calls, usage."""
         return (RECORDED / f"{self.name}.sse").read_bytes()
+
+    @property
+    def document(self) -> Any:
+        """The same reply, not streamed."""
+        return json.loads((RECORDED / f"{self.name}.json").read_text())
 
     def variants(self) -> dict[str, bytes]:
         """The reply with both kinds of line ends."""
