@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _PROGRAM = """
+import os
 import sys
 import xllamacpp
 
@@ -24,6 +25,7 @@ params.sampling.seed = 1
 server = xllamacpp.Server(params)
 print(server.listening_address, flush=True)
 sys.stdin.read()
+os._exit(0)  # a server that is taken down before its first request never ends
 """
 
 
@@ -40,4 +42,4 @@ def llama_server(model: Path) -> Iterator[str]:
             yield address
         finally:
             process.stdin.close()
-            process.wait(30)
+            process.kill()
