@@ -294,6 +294,17 @@ async def test_a_file_is_loaded_once_and_unloaded_by_the_last(tmp_path: Path) ->
     await first.aclose()
 
 
+async def test_a_stream_somebody_holds_on_to_does_not_keep_the_model_loaded(tmp_path: Path) -> None:
+    path = model(tmp_path, PLAIN)
+    async with LocalProvider(path) as provider:
+        stream = provider.stream(ask())
+        await anext(stream)
+        assert str(path) in Path("/proc/self/maps").read_text()
+
+    assert str(path) not in Path("/proc/self/maps").read_text()
+    await stream.aclose()
+
+
 async def test_nothing_listens_while_a_model_is_loaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

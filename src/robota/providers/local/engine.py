@@ -54,6 +54,8 @@ class LlamaServer(Protocol):
 
     def handle_chat_completions(self, prompt: bytes, callback: Callable[[bytes], bool], /) -> None: ...
 
+    def handle_metrics(self) -> object: ...
+
 
 class Engine:
     """A loaded model."""
@@ -66,7 +68,8 @@ class Engine:
         with _private_address() as address:
             params = _parameters(llama, settings, address)
             try:
-                self._server: LlamaServer = llama.Server(params)
+                self._server: LlamaServer | None = llama.Server(params)
+                self._server.handle_metrics()  # taken down before its loop runs, it would never end
             except RuntimeError:
                 raise ConfigurationError(
                     f"llama.cpp cannot load {settings.path} (a model of kind {facts.architecture!r}): the "
@@ -79,7 +82,13 @@ class Engine:
 
         What llama.cpp finds wrong with the request is an event with an `error`, or a `ValueError`.
         """
-        self._server.handle_chat_completions(body, on_event)
+        server = self._server
+        if server is not None:
+            server.handle_chat_completions(body, on_event)
+
+    def unload(self) -> None:
+        """Give the memory back, whoever still holds this object."""
+        self._server = None
 
 
 class _Place:
@@ -119,6 +128,8 @@ def return_engine(settings: EngineSettings) -> None:
         place.users -= 1
         if place.users == 0:
             del _places[settings]
+            if place.engine is not None:
+                place.engine.unload()
 
 
 def _load_binding() -> ModuleType:
@@ -139,6 +150,7 @@ def _parameters(llama: ModuleType, settings: EngineSettings, address: str) -> ob
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = settings.threads
     params.fit_params = params.warmup = params.ui = params.endpoint_slots = False
     params.prefill_assistant = False
+    params.endpoint_metrics = True
     params.cache_ram_mib = 0  # a copy of old prompts in memory, by default of 8 GiB
     params.verbosity = -1
     params.n_threads_http = 1
