@@ -92,9 +92,8 @@ class JournalFile:
             return self._append_slowly(body)
         if self._held:
             return self._append_together(file, [*self._take_held(), body])
-        self.seq = seq = (
-            self.seq + 1
-        )  # before the write: an exception of a signal must not let it be used twice
+        # Before the write: an exception of a signal must not let it be used twice.
+        self.seq = seq = self.seq + 1
         line = self._build(seq, self._stamp.now(), body)
         try:
             file.write(line)
@@ -113,13 +112,12 @@ class JournalFile:
 
     def release(self) -> None:
         """Append what was held."""
-        if self._held:
-            held = self._take_held()
-            if self._file is not None and not self._kept:
-                self._append_together(self._file, held)
-            else:
-                for body in held:
-                    self._append_slowly(body)
+        held = self._take_held()
+        if held and self._file is not None and not self._kept:
+            self._append_together(self._file, held)
+        else:
+            for body in held:
+                self._append_slowly(body)
 
     def sync(self, *, look: bool = True) -> bool:
         """Whether everything appended so far is on the disk for good when this returns.
