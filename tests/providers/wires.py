@@ -25,6 +25,7 @@ from robota.providers.wire.reply import ReplyReader
 KEY = "sk-very-secret-key"
 MODEL = "test-model"
 RECORDED = Path(__file__).parent / "recorded"
+"""Replies in the form that each vendor documents: written by hand, not captured from a live service."""
 
 
 class Wire(NamedTuple):
