@@ -312,7 +312,7 @@ async def test_nothing_listens_while_a_model_is_loaded(
     before = listening_ports()
     async with LocalProvider(model(tmp_path, PLAIN)) as provider:
         await listen(provider)
-        assert listening_ports() == before
+        assert listening_ports() <= before  # what other tests left may close meanwhile
         assert list(private.iterdir()) == []
 
 

@@ -94,7 +94,7 @@ async def test_the_diff_is_against_the_nearest_and_shows_where_long_texts_differ
         await post(cassette, {"model": "m", "prompt": prompt.replace("word250", "other")})
     told = str(caught.value)
     assert "The nearest is request 2:" in told
-    assert max(map(len, told.splitlines())) < 200
+    assert max(map(len, told.splitlines()[1:])) < 200  # the first names the file, wherever that is
     changed = [line for line in told.splitlines() if line.startswith(("+ ", "- "))]
     assert "word250" in changed[0]
     assert any("other" in line for line in changed)

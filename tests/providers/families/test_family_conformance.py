@@ -17,37 +17,43 @@ from robota.testing.conformance import HttpProviderConformance
 from robota.testing.reply_conformance import ADD, ask, listen
 
 
-class TestDeepSeekProvider(HttpProviderConformance):
+class FamilyConformance(HttpProviderConformance):
+    """Every byte of a stream is tried with the adapter that all of them share."""
+
+    cut_every = 13
+
+
+class TestDeepSeekProvider(FamilyConformance):
     def make_provider(self, server):
         return DeepSeekProvider("test-key", server.url)
 
 
-class TestGemmaProvider(HttpProviderConformance):
+class TestGemmaProvider(FamilyConformance):
     def make_provider(self, server):
         return GemmaProvider(base_url=server.url)
 
 
-class TestLmStudioProvider(HttpProviderConformance):
+class TestLmStudioProvider(FamilyConformance):
     def make_provider(self, server):
         return LmStudioProvider(base_url=server.url)
 
 
-class TestOllamaProvider(HttpProviderConformance):
+class TestOllamaProvider(FamilyConformance):
     def make_provider(self, server):
         return OllamaProvider(base_url=server.url)
 
 
-class TestVllmProvider(HttpProviderConformance):
+class TestVllmProvider(FamilyConformance):
     def make_provider(self, server):
         return VllmProvider(base_url=server.url)
 
 
-class TestOpenRouterProvider(HttpProviderConformance):
+class TestOpenRouterProvider(FamilyConformance):
     def make_provider(self, server):
         return OpenRouterProvider("test-key", server.url, app_title="Tests")
 
 
-class TestQwenProvider(HttpProviderConformance):
+class TestQwenProvider(FamilyConformance):
     def make_provider(self, server):
         return QwenProvider("test-key", server.url)
 
@@ -60,7 +66,7 @@ class SearchingProvider(ProviderWrapper):
         return self.inner.stream(replace(request, native_web_tools=replace(wanted, web_search=True)))
 
 
-class TestQwenProviderWithHostedTools(HttpProviderConformance):
+class TestQwenProviderWithHostedTools(FamilyConformance):
     def make_provider(self, server):
         search = NativeWebTools(web_search=True)
         return SearchingProvider(QwenProvider("test-key", server.url, built_in_web_tools=search))
