@@ -18,6 +18,7 @@ from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from itertools import pairwise
+from typing import ClassVar
 
 import msgspec
 import pytest
