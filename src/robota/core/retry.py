@@ -238,7 +238,7 @@ def _seconds_until(date: str, now: float) -> float | None:
 
     try:
         moment = parsedate_to_datetime(date)
-    except ValueError:
+    except (ValueError, OverflowError):  # no date, or one with a zone of twenty digits
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)

@@ -47,7 +47,8 @@ class _Block:
         """Place among the calls of the reply."""
         self.pieces: list[str] = []
         self.signature = _text(data.get("signature"))
-        self.citations: list[Json] = [*(data.get("citations") or ())]
+        cited = data.get("citations")
+        self.citations: list[Json] = [*cited] if isinstance(cited, list) else []
         self.whole = False
 
     @property
@@ -89,6 +90,7 @@ class BlockContent(ReplyContent):
         super().__init__()
         self._blocks: list[_Block] = []
         self._open: dict[int | None, _Block] = {}
+        self._begun_calls = 0
         self._counts: JsonObject = {}
         self._explanation = ""
 
@@ -151,8 +153,8 @@ class BlockContent(ReplyContent):
     # --- blocks ------------------------------------------------------------------------------------------
 
     def _start(self, index: int | None, data: JsonObject) -> _Block:
-        number = sum(block.kind == "tool_use" for block in self._blocks)
-        block = _Block(data, number)
+        block = _Block(data, self._begun_calls)
+        self._begun_calls += block.kind == "tool_use"
         self._blocks.append(block)
         self._open[index] = block
         return block

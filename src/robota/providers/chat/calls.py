@@ -23,11 +23,12 @@ class _PartialCall:
 
 
 class CallAssembly:
-    __slots__ = ("_by_index", "_calls")
+    __slots__ = ("_by_id", "_by_index", "_calls")
 
     def __init__(self) -> None:
         self._calls: list[_PartialCall] = []
         self._by_index: dict[int, _PartialCall] = {}
+        self._by_id: dict[str, _PartialCall] = {}
 
     def add(self, delta: JsonObject, position: int | None = None) -> ToolInputChunk:
         """Take one piece; `position` is given when all calls arrive whole in one list."""
@@ -40,7 +41,9 @@ class CallAssembly:
         name = name if isinstance(name, str) else ""
         index = delta.get("index") if position is None else position
         call = self._find(index if isinstance(index, int) else None, call_id, name)
-        call.id = call.id or call_id
+        if call_id and not call.id:
+            call.id = call_id
+            self._by_id.setdefault(call_id, call)
         if name and not call.arguments:
             # a name may be repeated, sent again as far as it goes, or come in pieces
             call.name = name if name.startswith(call.name) else call.name + name
@@ -66,7 +69,7 @@ class CallAssembly:
         if index is not None:
             call = self._by_index.get(index)
         elif call_id:
-            call = next((known for known in self._calls if known.id == call_id), None)
+            call = self._by_id.get(call_id)
         else:
             call = self._calls[-1] if self._calls else None
             if call is not None and name and call.arguments:

@@ -22,7 +22,7 @@ class ThoughtAssembly:
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
-        self._details: dict[tuple[Json, str], JsonObject] = {}
+        self._details: dict[tuple[int, str], JsonObject] = {}
 
     def add_text(self, text: str) -> None:
         self._pieces.append(text)
@@ -32,7 +32,9 @@ class ThoughtAssembly:
         for detail in details:
             if not isinstance(detail, dict):
                 continue
-            key = (detail.get("index", len(self._details)), str(detail.get("type")))
+            index = detail.get("index")
+            place = index if isinstance(index, int) else len(self._details)
+            key = (place, str(detail.get("type")))
             known = self._details.setdefault(key, {})
             for name, value in detail.items():
                 before = known.get(name)

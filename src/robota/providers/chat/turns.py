@@ -178,11 +178,11 @@ class TurnEncoder:
 
 def _wire_ids(calls: Sequence[ToolCall], at: int) -> list[str]:
     """The ids of a message's calls; one that is missing, too long or there twice is replaced."""
-    ids: list[str] = []
+    ids: dict[str, None] = {}
     for number, call in enumerate(calls):
         fits = 0 < len(call.id) <= MAX_ID_LENGTH and call.id not in ids
-        ids.append(call.id if fits else f"call_{at}_{number}")
-    return ids
+        ids[call.id if fits else f"call_{at}_{number}"] = None
+    return list(ids)
 
 
 def _call(wire_id: str, name: str, arguments: str) -> JsonObject:

@@ -75,7 +75,7 @@ def _describe(refusal: Refusal, provider: str, secrets: Sequence[str]) -> Robota
 
     try:
         answer = decode(refusal.body)
-        error = read_error(answer["error"]) if isinstance(answer["error"]["code"], str) else None
+        error = read_error(answer["error"], secrets) if isinstance(answer["error"]["code"], str) else None
     except (ValueError, LookupError, TypeError):
         error = None
     if isinstance(error, ConfigurationError):

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from robota.core.errors import AuthenticationError, ProviderError, RateLimitError, RobotaError
 from robota.core.jsontext import decode
 from robota.core.messages import Json, JsonObject
-from robota.providers.wire.errors import Refusal, describe_refusal, hide_secrets
+from robota.core.retry import parse_retry_after
+from robota.providers.wire.errors import Refusal, describe_refusal, quote
 
 _KEY_REASONS = ("API_KEY_INVALID", "API_KEY_EXPIRED", "API_KEY_SERVICE_BLOCKED")
-_MAX_QUOTE = 400
 
 
 def describe_google_refusal(refusal: Refusal, provider: str, secrets: Sequence[str]) -> RobotaError:
@@ -45,8 +45,8 @@ def describe_status(error: Json, provider: str, secrets: Sequence[str]) -> Robot
 
 def _explain(status: JsonObject, code: int, provider: str, secrets: Sequence[str]) -> RobotaError | None:
     """The error when Google says more than the HTTP status."""
-    message = " ".join(str(status.get("message") or "").split()).rstrip(".")
-    said = f"{code}: {hide_secrets(message[:_MAX_QUOTE], secrets)}"
+    message = quote(str(status.get("message") or ""), secrets)
+    said = f"{code}: {message}"
     reasons = [detail.get("reason") for detail in _details(status, "ErrorInfo")]
     if any(reason in _KEY_REASONS for reason in reasons) or message.startswith("API key not valid"):
         return AuthenticationError(
@@ -86,7 +86,7 @@ def _read_delay(status: JsonObject) -> float | None:
     for detail in _details(status, "RetryInfo"):
         delay = str(detail.get("retryDelay") or "").removesuffix("s")
         if delay.replace(".", "", 1).isdecimal():
-            return float(delay)
+            return parse_retry_after(delay, 0)
     return None
 
 

@@ -24,7 +24,10 @@ from robota.core.errors import (
     ValidationError,
 )
 from robota.core.messages import Json, JsonObject
-from robota.providers.wire.errors import hide_secrets
+from robota.providers.wire.errors import hide_secrets, tame
+
+_MAX_MESSAGE = 2000
+_MAX_MODELS = 100
 
 _SERVICE_ERRORS = {
     kind.code: kind for kind in (ProviderError, AuthenticationError, RateLimitError, NetworkError)
@@ -41,6 +44,7 @@ _PLAIN_ERRORS: dict[str, type[RobotaError]] = {
         AbortError,
     )
 }
+KNOWN_CODES = frozenset({*_SERVICE_ERRORS, *_PLAIN_ERRORS, ModelNotAvailableError.code})
 _FACTS = {
     "provider": "provider",
     "status": "status",
@@ -81,10 +85,14 @@ def http_status(error: Exception) -> int:
     return 429 if isinstance(error, RateLimitError) else 502
 
 
-def read_error(told: Json) -> RobotaError:
-    """The error that `describe_error` told of; a code that is not known here is a `ProviderError`."""
+def read_error(told: Json, secrets: Sequence[str] = ()) -> RobotaError:
+    """The error that `describe_error` told of; a code that is not known here is a `ProviderError`.
+
+    `secrets` are the client's own, which a host may repeat.
+    """
     if not isinstance(told, dict) or not isinstance(told.get("code"), str):
         raise ValueError("an error without a code")
+    told = {name: _tamed(value, secrets) for name, value in told.items()}
     code, message = told["code"], str(told.get("message") or "The host gave no reason.")
     if code == ModelNotAvailableError.code:
         models = told.get("availableModels")
@@ -110,6 +118,12 @@ def _with_facts(error: RobotaError, told: JsonObject) -> RobotaError:
     elif isinstance(error, CircuitBreakerOpenError):
         error.retry_after = _number(told.get("retryAfter"))
     return error
+
+
+def _tamed(value: Json, secrets: Sequence[str]) -> Json:
+    if isinstance(value, list):
+        return [_tamed(item, secrets) for item in value[:_MAX_MODELS] if isinstance(item, str)]
+    return tame(value, secrets, _MAX_MESSAGE) if isinstance(value, str) else value
 
 
 def _text(value: Json) -> str:

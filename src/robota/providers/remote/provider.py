@@ -10,11 +10,12 @@ from robota.core.errors import ConfigurationError, ProviderError, RobotaError
 from robota.core.jsontext import decode
 from robota.core.messages import AssistantMessage
 from robota.core.provider import Capabilities, ChatRequest, Chunk, assert_native_web_tools_available
-from robota.providers.remote.failures import read_error
+from robota.providers.remote.failures import KNOWN_CODES, read_error
 from robota.providers.remote.reply import RemoteReader
 from robota.providers.remote.wire import RequestEncoder, check_request, decode_message
 from robota.providers.wire.channel import HttpChannel, endpoint, iterate_body
 from robota.providers.wire.errors import Refusal, describe_refusal
+from robota.providers.wire.reply import MAX_BODY_BYTES
 
 if TYPE_CHECKING:
     from typing import Self
@@ -31,9 +32,12 @@ class RemoteChannel(HttpChannel):
     def describe(self, refusal: Refusal) -> RobotaError:
         try:
             answer = decode(refusal.body)
-            return read_error(answer["error"] if isinstance(answer, dict) else answer)
-        except (ValueError, KeyError):  # of a proxy, or of something that is no host
-            return describe_refusal(refusal, self.provider, self.secrets)
+            if answer["error"]["code"] in KNOWN_CODES:
+                return read_error(answer["error"], self.secrets)
+        except (ValueError, LookupError, TypeError):
+            pass
+        # of a proxy, or of something that is no host
+        return describe_refusal(refusal, self.provider, self.secrets)
 
 
 class RemoteProvider:
@@ -119,13 +123,17 @@ class RemoteProvider:
 
         channel = self._whole
         response = await self._post(channel, request)
+        body = bytearray()
         try:
-            body = await response.aread()
+            async for part in iterate_body(response):
+                body += part
+                if len(body) > MAX_BODY_BYTES:
+                    break  # what is cut here cannot be read
         except httpx2.HTTPError as error:
             raise channel.translate(error) from error
         finally:
             await response.aclose()
-        return self._read_answer(body)
+        return self._read_answer(bytes(body))
 
     async def _post(self, channel: RemoteChannel, request: ChatRequest) -> httpx2.Response:
         model = request.model or self.model
@@ -137,7 +145,7 @@ class RemoteProvider:
         try:
             answer = decode(body)
             if isinstance(answer, dict) and "error" in answer:  # it failed after the first sign of life
-                raise read_error(answer["error"])
+                raise read_error(answer["error"], self._whole.secrets)
             return decode_message(body)
         except ValueError as error:
             raise ProviderError(

@@ -8,16 +8,22 @@ from robota.core.errors import NetworkError, ProviderError, RobotaError
 from robota.core.messages import AssistantMessage
 from robota.core.provider import Chunk
 from robota.providers.remote.wire import decode_event
-from robota.providers.wire.errors import hide_secrets
+from robota.providers.wire.errors import quote
+from robota.providers.wire.reply import MAX_REPLY_BYTES
 from robota.providers.wire.sse import EventSplitter, ServerSentEvent
 
 _FIX = "check the server URL"
+_MAX_QUOTE = 200
+_LOOK = 4096
+"""Bytes that are kept to see what kind of reply it is, and to quote from."""
 
 
 class RemoteReader:
     """Gives out the chunks of one reply. Only the whole message, its last event, says that it is complete."""
 
-    __slots__ = ("_known", "_provider", "_secrets", "_splitter", "_start", "cut", "failure", "message")
+    __slots__ = (
+        "_known", "_provider", "_secrets", "_size", "_splitter", "_start", "cut", "failure", "message",
+    )  # fmt: skip
 
     def __init__(self, provider: str, secrets: Sequence[str] = ()) -> None:
         self.message: AssistantMessage | None = None
@@ -30,6 +36,7 @@ class RemoteReader:
         self._secrets = secrets
         self._splitter = EventSplitter(provider=provider)
         self._start = b""
+        self._size = 0
         self._known = False
         """Some event of a host has come."""
 
@@ -40,7 +47,10 @@ class RemoteReader:
 
     def feed(self, raw: bytes) -> list[Chunk]:
         chunks: list[Chunk] = []
+        self._size += len(raw)
         try:
+            if self._size > MAX_REPLY_BYTES:
+                raise self._refuse(f"sent more than {MAX_REPLY_BYTES >> 20} MiB in one reply")
             if not self._known:
                 self._look(raw)
             for event in self._splitter.feed(raw):
@@ -65,7 +75,7 @@ class RemoteReader:
 
     def _look(self, raw: bytes) -> None:
         """Recognise what is no event stream at all by its first character."""
-        self._start = (self._start + raw).lstrip()[:200]
+        self._start = (self._start + raw[:_LOOK]).lstrip()[:_LOOK]
         if self._start.startswith(b"<"):
             raise self._refuse("answered with a web page")
         if self._start[:1] in (b"{", b"["):
@@ -73,7 +83,7 @@ class RemoteReader:
 
     def _read(self, event: ServerSentEvent, chunks: list[Chunk]) -> None:
         try:
-            told = decode_event(event.event, event.data)
+            told = decode_event(event.event, event.data, self._secrets)
         except ValueError:
             raise self._refuse(
                 f"sent an event that cannot be read ({event.event}: {self._quote(event.data)})"
@@ -89,8 +99,7 @@ class RemoteReader:
             chunks.append(told)
 
     def _quote(self, data: bytes) -> str:
-        text = " ".join(data[:200].decode("utf-8", "replace").split())
-        return hide_secrets(text, self._secrets)
+        return quote(data[:_LOOK].decode("utf-8", "replace"), self._secrets, _MAX_QUOTE)
 
     def _refuse(self, what: str) -> ProviderError:
         return ProviderError(f"{self._provider} {what}; {_FIX}.", provider=self._provider, status=200)

@@ -182,8 +182,13 @@ def encode_failure(error: JsonObject) -> bytes:
     return _event(ERROR, encode(error))
 
 
-def decode_event(name: str, data: bytes) -> Told | None:
-    """What an event says; `None` for one of a kind that this version does not know."""
+def decode_event(name: str, data: bytes, secrets: Sequence[str] = ()) -> Told | None:
+    """What an event says; `None` for one of a kind that this version does not know.
+
+    `secrets` are the client's own, which a host may repeat in an error.
+    """
+    if name == ERROR:
+        return read_error(decode(data), secrets)
     read = _READERS.get(name)
     return None if read is None else read(data)
 
@@ -263,10 +268,6 @@ _read_native = msgspec.json.Decoder(_Native).decode
 _read_stop = msgspec.json.Decoder(_Stop).decode
 
 
-def _read_failure(data: bytes) -> RobotaError:
-    return read_error(decode(data))
-
-
 _READERS: dict[str, Callable[[bytes], Told]] = {
     **{
         name: msgspec.json.Decoder(kind).decode
@@ -276,5 +277,4 @@ _READERS: dict[str, Callable[[bytes], Told]] = {
     "native": _decode_native,
     "stop": _decode_stop,
     MESSAGE: msgspec.json.Decoder(AssistantMessage).decode,
-    ERROR: _read_failure,
 }

@@ -25,6 +25,8 @@ from robota.providers.wire.conversation import read_arguments
 _INCOMPLETE: dict[str, StopReason] = {"max_output_tokens": "max_tokens", "content_filter": "content_filter"}
 _HOSTED = "_call"
 """How the types of items end that the service works on by itself."""
+_MANY = 64
+"""Hosted calls that are told one by one as a growing list; of more than that only the whole is worth it."""
 _NOT_ASKED = ("type", "id", "status", "sources", "output", "action")
 
 
@@ -46,6 +48,8 @@ class ResponseContent(ReplyContent):
         """The items that are whole, by their place."""
         self._told: set[int] = set()
         """Places of the items whose text has come in pieces."""
+        self._hosted: dict[int, JsonObject] = {}
+        """What is kept of the calls to hosted tools, by their place."""
         self._incomplete = ""
 
     def read(self, reply: JsonObject, raw: bytes | None, chunks: list[Chunk]) -> bytes | None:
@@ -108,6 +112,8 @@ class ResponseContent(ReplyContent):
         chunks: list[Chunk] = [*self._thoughts(), *calls]
         facts: JsonObject = {"phase": self._phase(), "citations": self._sources()}
         facts = {name: value for name, value in facts.items() if value}
+        if len(self._hosted) > _MANY:
+            facts |= self._hosted_facts()
         if facts:
             chunks.append(MetadataChunk(facts))
         if self.usage is not None:
@@ -170,7 +176,9 @@ class ResponseContent(ReplyContent):
             chunks.append(ReasoningChunk(_thinking(item)))
         elif kind.endswith(_HOSTED) and kind != "function_call":
             chunks.append(ServerToolChunk(kind.removesuffix(_HOSTED), _hosted_input(item)))
-            chunks.append(MetadataChunk({"serverTools": self._hosted_calls()}))  # kept if the reply is cut
+            self._hosted[place] = _hosted_call(item)
+            if len(self._hosted) <= _MANY:
+                chunks.append(MetadataChunk(self._hosted_facts()))  # kept if the reply is cut
 
     def _refuse(self, text: str, chunks: list[Chunk]) -> None:
         if text:
@@ -202,12 +210,12 @@ class ResponseContent(ReplyContent):
 
         Reasoning that led to a hosted tool stays behind: its item could not be sent back after it.
         """
-        blocks = []
-        items = [item for _, item in sorted(self._done.items())]
-        for at, item in enumerate(items):
+        blocks: list[ReasoningBlock] = []
+        following: JsonObject = {}
+        for _, item in sorted(self._done.items(), reverse=True):
             if item.get("type") != "reasoning":
+                following = item
                 continue
-            following = next((other for other in items[at + 1 :] if other.get("type") != "reasoning"), {})
             data: JsonObject = {"type": "reasoning"}
             if item.get("encrypted_content") and following.get("type") in ("message", "function_call"):
                 kept = ("type", "id", "summary", "encrypted_content")
@@ -216,19 +224,11 @@ class ResponseContent(ReplyContent):
                     data["before"] = text_of(following, "call_id")
             if "encrypted_content" in data or _thinking(item):
                 blocks.append(ReasoningBlock(_thinking(item), data=data))
-        return blocks
+        return blocks[::-1]
 
-    def _hosted_calls(self) -> list[JsonObject]:
-        """Which tools the service has used by itself, what for, and where it looked."""
-        calls = []
-        for _, item in sorted(self._done.items()):
-            kind = text_of(item, "type")
-            if kind.endswith(_HOSTED) and kind != "function_call":
-                call = {"name": kind.removesuffix(_HOSTED), "input": _hosted_input(item)}
-                call |= {name: item[name] for name in ("id", "status") if item.get(name)}
-                sources = _parts(item.get("action") or item, "sources")
-                calls.append({**call, "sources": sources} if sources else call)
-        return calls
+    def _hosted_facts(self) -> JsonObject:
+        """Which tools the service has used by itself, in the order of the reply."""
+        return {"serverTools": [call for _, call in sorted(self._hosted.items())]}
 
     def _phase(self) -> str:
         """What newer models call their message (commentary or final answer) and want to be told again."""
@@ -279,9 +279,21 @@ def _place(event: JsonObject, default: int = 0) -> int:
 
 def _hosted_input(item: JsonObject) -> JsonObject:
     """What a hosted tool was asked: its action, or what its item says in place of one."""
+    return {name: value for name, value in _asked(item).items() if name not in _NOT_ASKED}
+
+
+def _hosted_call(item: JsonObject) -> JsonObject:
+    """What is kept of a hosted call: the tool, what it was asked, and where it looked."""
+    name = text_of(item, "type").removesuffix(_HOSTED)
+    call: JsonObject = {"name": name, "input": _hosted_input(item)}
+    call |= {name: item[name] for name in ("id", "status") if item.get(name)}
+    sources = _parts(_asked(item), "sources")
+    return {**call, "sources": sources} if sources else call
+
+
+def _asked(item: JsonObject) -> JsonObject:
     action = item.get("action")
-    asked = action if isinstance(action, dict) else item
-    return {name: value for name, value in asked.items() if name not in _NOT_ASKED}
+    return action if isinstance(action, dict) else item
 
 
 def _thinking(item: JsonObject) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from urllib.parse import quote as percent_encoded
 
 from msgspec import Struct
 
@@ -57,20 +58,20 @@ class Refusal(Struct, frozen=True):
 def describe_refusal(refusal: Refusal, provider: str, secrets: Sequence[str]) -> RobotaError:
     """The error for an HTTP status, with what the service said about it."""
     said, words = _read_error_body(refusal.body)
-    said = hide_secrets(said, secrets)
+    said = quote(said, secrets)
     status, headers = refusal.status, refusal.headers
     if status in (400, 404) and refusal.model and _is_about_model(refusal.model, said, words):
         return ModelNotAvailableError(refusal.model, provider)
     reason = find_reason(said, words) if status not in (401, 403) else None
-    what, fix = _explain(refusal, reason, has_key=bool(secrets))
-    quote = f"{status}: {said}" if said else str(status)
+    what, fix = _explain(refusal, reason, secrets)
+    words_of_it = f"{status}: {said}" if said else str(status)
     if reason is NO_CREDIT:
         status = 402  # whatever it said: waiting does not help
     return _error_type(status)(
-        f"{provider} {what} ({quote}); {fix}.",
+        f"{provider} {what} ({words_of_it}); {fix}.",
         provider=provider,
         status=status,
-        request_id=headers.get("x-request-id") or headers.get("request-id"),
+        request_id=read_request_id(headers, secrets),
         retry_after=_retry_after(headers),
     )
 
@@ -86,7 +87,7 @@ def describe_error_event(
     """The error for an error object in an answer whose status was 200; most often its reply had `begun`."""
     said, words = _read_error(error)
     status = next(filter(None, map(_status_of, words)), None)
-    said = hide_secrets(said, secrets) or " ".join(words) or "no reason given"
+    said = quote(said, secrets) or quote(" ".join(words), secrets) or "no reason given"
     reason = find_reason(said, words)
     if reason is not None:
         what, fix, status = reason.what, reason.fix, 402 if reason is NO_CREDIT else status or 400
@@ -108,7 +109,7 @@ def describe_failure(
     """The error for an exception of httpx2: no answer, or none to the end."""
     import httpx2  # noqa: PLC0415 - it raised the error, so it is loaded
 
-    detail = hide_secrets(_one_line(describe_exception(error)), secrets)
+    detail = quote(describe_exception(error), secrets)
     if isinstance(error, httpx2.ConnectTimeout):
         text = f"{provider} could not be reached at {origin} in time; check the address and the network."
     elif isinstance(error, httpx2.TimeoutException):
@@ -131,13 +132,31 @@ SHORTEST_SECRET = 8
 def hide_secrets(text: str, secrets: Sequence[str]) -> str:
     for secret in secrets:
         if len(secret) >= SHORTEST_SECRET:
-            text = text.replace(secret, "***")
+            text = text.replace(secret, "***").replace(percent_encoded(secret, safe=""), "***")
     return text
 
 
-def _explain(refusal: Refusal, reason: Reason | None, *, has_key: bool) -> tuple[str, str]:
+def tame(text: str, secrets: Sequence[str], limit: int = _MAX_QUOTE) -> str:
+    """What a service said, fit to be shown: no secret, one line, nothing a terminal obeys, not long."""
+    line = " ".join(hide_secrets(text, secrets).split())  # hidden before it is cut: half a key is one, too
+    if not line.isprintable():
+        line = "".join(filter(str.isprintable, line))
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def quote(text: str, secrets: Sequence[str], limit: int = _MAX_QUOTE) -> str:
+    """The same as part of a sentence of ours."""
+    return tame(text, secrets, limit).rstrip(".")
+
+
+def read_request_id(headers: Mapping[str, str], secrets: Sequence[str]) -> str | None:
+    """The service's name for the request, by which its people find it."""
+    return tame(headers.get("x-request-id") or headers.get("request-id") or "", secrets) or None
+
+
+def _explain(refusal: Refusal, reason: Reason | None, secrets: Sequence[str]) -> tuple[str, str]:
     status = refusal.status
-    if status == 401 and not has_key:
+    if status == 401 and not secrets:
         return "wants an API key and got none", "pass api_key"
     if reason is not None and (reason is NO_CREDIT or status not in _FIXES):
         return reason.what, reason.fix
@@ -150,7 +169,7 @@ def _explain(refusal: Refusal, reason: Reason | None, *, has_key: bool) -> tuple
         )
     if 300 <= status < 400:
         return (
-            f"moved to {refusal.headers.get('location', 'another place')}",
+            f"moved to {quote(refusal.headers.get('location', 'another place'), secrets)}",
             "set the base URL to its new address",
         )
     if status >= 500:
@@ -159,7 +178,7 @@ def _explain(refusal: Refusal, reason: Reason | None, *, has_key: bool) -> tuple
 
 
 def _status_of(word: str) -> int | None:
-    if word.isdecimal():
+    if len(word) == 3 and word.isdecimal():
         return int(word) if 400 <= int(word) < 600 else None
     return 529 if "overloaded" in word else _STATUS_OF_TYPE.get(word)
 
@@ -222,5 +241,4 @@ def _read_wrapped(metadata: Json) -> str:
 
 
 def _one_line(text: str) -> str:
-    line = " ".join(text.split()).rstrip(".")
-    return line if len(line) <= _MAX_QUOTE else line[: _MAX_QUOTE - 1] + "…"
+    return " ".join(text.split()).rstrip(".")

@@ -18,6 +18,7 @@ from robota.core.provider import (
     assert_native_web_tools_available,
 )
 from robota.providers.wire.content import Peer, ReplyContent
+from robota.providers.wire.errors import read_request_id
 from robota.providers.wire.reply import ReplyReader
 
 if TYPE_CHECKING:
@@ -94,8 +95,8 @@ class WireProvider:
             facts = self._request_facts(model)
             yield NativePayload(kind="request", payload=body, api_surface=content.surface, metadata=facts)
         incoming = await self.channel.open(body, model=model)
-        request_id = incoming.headers.get("x-request-id") or incoming.headers.get("request-id")
-        peer = Peer(self.name, request_id, self.channel.secrets)
+        secrets = self.channel.secrets
+        peer = Peer(self.name, read_request_id(incoming.headers, secrets), secrets)
         reader = ReplyReader(content, peer, want_raw=request.want_raw)
         parts = incoming.parts()
         try:

@@ -18,10 +18,15 @@ from robota.core.jsontext import decode, decode_leniently, encode
 from robota.core.messages import Json, JsonObject
 from robota.core.provider import Chunk, NativePayload
 from robota.providers.wire.content import Peer, ReplyContent
-from robota.providers.wire.errors import hide_secrets
+from robota.providers.wire.errors import quote
 from robota.providers.wire.sse import EventSplitter, ServerSentEvent
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
+MAX_REPLY_BYTES = 256 * 1024 * 1024
+"""Of a whole stream. The longest answer of any model is a fraction of it; what goes on beyond never ends."""
+_MAX_QUOTE = 200
+_LOOK = 4096
+"""Bytes among which a quote is looked for."""
 
 
 class ReplyReader:
@@ -39,6 +44,7 @@ class ReplyReader:
         self._first = b""
         """The first character of the reply, once it has come."""
         self._sequence = 0
+        self._size = 0
 
     @property
     def done(self) -> bool:
@@ -58,7 +64,11 @@ class ReplyReader:
 
     def feed(self, raw: bytes) -> list[Chunk]:
         chunks: list[Chunk] = []
+        self._size += len(raw)
         try:
+            if self._size > MAX_REPLY_BYTES:
+                size = f"{MAX_REPLY_BYTES >> 20} MiB"
+                raise self._refusal(f"sent more than {size} in one reply, so the rest was dropped.")
             if self._splitter is None:
                 raw = self._recognise(raw)
             if self._splitter is not None:
@@ -192,8 +202,8 @@ class ReplyReader:
         return self._content.describe_error(error, self._peer)
 
     def _refuse(self, what: bytes | str) -> ProviderError:
-        text = what if isinstance(what, str) else " ".join(what[:200].decode("utf-8", "replace").split())
-        said = hide_secrets(text, self._peer.secrets)
+        text = what if isinstance(what, str) else what[:_LOOK].decode("utf-8", "replace")
+        said = quote(text, self._peer.secrets, _MAX_QUOTE)
         content = self._content
         return self._refusal(f"sent something that is no {content.format} reply ({said}); {content.advice}.")
 
