@@ -162,7 +162,11 @@ def _parameters(llama: ModuleType, settings: EngineSettings, address: str) -> ob
 @contextmanager
 def _private_address() -> Iterator[str]:
     """An address for llama.cpp that nobody can find; where there are no socket files, a port on loopback."""
-    directory = tempfile.mkdtemp(prefix="robota-")
+    usual = tempfile.gettempdir()
+    short = len(usual) + len("/robota-xxxxxxxx/model.sock") <= _LONGEST_SOCKET_PATH
+    directory = tempfile.mkdtemp(
+        prefix="robota-", dir=usual if short or not os.path.isdir("/tmp") else "/tmp"
+    )
     try:
         path = os.path.join(directory, "model.sock")
         usable = os.name == "posix" and len(path) <= _LONGEST_SOCKET_PATH
