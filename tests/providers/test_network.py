@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import ssl
+import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -18,7 +19,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from robota.providers.wire.network import Stream, Transport, find_transport
+from robota.providers.wire.network import Stream
+from robota.providers.wire.pool import Transport, find_transport
 
 pytestmark = pytest.mark.anyio
 LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=60)
@@ -28,13 +30,25 @@ ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi"
 class Peer:
     """A server that notes what arrives with one read, and answers once a request is whole."""
 
-    def __init__(self, answer: bytes = ANSWER) -> None:
+    def __init__(self, answer: bytes = ANSWER, requests: int = 1000) -> None:
         self.answer = answer
+        self.requests = requests
+        """How many it answers on one connection."""
         self.packets: list[bytes] = []
         self.url = ""
+        self.connections = 0
+        self.ended = 0
+        self.closed = anyio.Event()
 
     async def serve(self, stream: SocketStream) -> None:
-        received = b""
+        self.connections += 1
+        with suppress(anyio.BrokenResourceError, anyio.EndOfStream):  # what some tests are about
+            await self.converse(stream)
+        self.ended += 1
+        self.closed.set()
+
+    async def converse(self, stream: SocketStream) -> None:
+        received, answered = b"", 0
         async with stream:
             async for packet in stream:
                 self.packets.append(packet)
@@ -46,6 +60,9 @@ class Peer:
                     if not self.answer:
                         return
                     await stream.send(self.answer)
+                    answered += 1
+                    if answered == self.requests:
+                        return
 
 
 @asynccontextmanager
@@ -172,3 +189,75 @@ def contexts(place: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(chain, secret)
     return server, ssl.create_default_context(cafile=str(chain))
+
+
+async def test_a_connection_is_used_again_and_one_more_is_opened_for_what_goes_on_at_the_same_time() -> None:
+    async with listening(Peer()) as peer, client() as web:
+        async with web.stream("POST", peer.url, content=b"one") as first:
+            async with web.stream("POST", peer.url, content=b"two") as second:
+                await second.aread()
+            await first.aread()
+        for body in (b"three", b"four"):
+            await web.post(peer.url, content=body)
+
+    assert peer.connections == 2
+
+
+async def test_a_reply_that_is_not_read_to_its_end_costs_its_connection() -> None:
+    long = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nonly the beginning"
+    async with listening(Peer(answer=long)) as peer, client() as web:
+        for _ in range(2):
+            async with web.stream("POST", peer.url, content=b"one") as reply:
+                assert reply.status_code == 200
+            await peer.closed.wait()
+            peer.closed = anyio.Event()
+
+    assert (peer.connections, peer.ended) == (2, 2)
+
+
+async def test_a_connection_that_the_server_closed_is_replaced() -> None:
+    async with listening(Peer(requests=1)) as peer, client() as web:
+        for _ in range(3):
+            await web.post(peer.url, content=b"one")
+            await peer.closed.wait()
+            peer.closed = anyio.Event()
+
+    assert peer.connections == 3
+
+
+async def test_cancelling_closes_the_connection() -> None:
+    async with (
+        listening(Peer(answer=b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n")) as peer,
+        client() as web,
+    ):
+        with anyio.CancelScope() as scope:
+            async with web.stream("POST", peer.url, content=b"one") as reply:
+                scope.cancel()
+                await reply.aread()
+        await peer.closed.wait()
+
+    assert scope.cancelled_caught
+
+
+async def test_closing_the_client_closes_what_is_kept_and_what_is_in_use() -> None:
+    async with listening(Peer()) as peer:
+        web = client()
+        await web.post(peer.url, content=b"one")
+        open_reply = await web.send(web.build_request("POST", peer.url, content=b"two"), stream=True)
+        await web.aclose()
+        await peer.closed.wait()
+        await open_reply.aclose()
+
+    assert (peer.connections, peer.ended) == (1, 1)
+
+
+async def test_connections_that_nobody_took_for_long_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with listening(Peer()) as peer, client() as web:
+        async with web.stream("POST", peer.url, content=b"one") as first:
+            await web.post(peer.url, content=b"two")
+            later = time.monotonic() + 61
+            monkeypatch.setattr("time.monotonic", lambda: later)
+            await first.aread()
+        await peer.closed.wait()
+
+    assert (peer.connections, peer.ended) == (2, 1)

@@ -151,7 +151,7 @@ class HttpChannel:
         verify = _trusting_context() if self._secure else _empty_context()
         transport = self._transport
         if transport is None:
-            from robota.providers.wire.network import find_transport  # noqa: PLC0415 - as httpx2
+            from robota.providers.wire.pool import find_transport  # noqa: PLC0415 - as httpx2
 
             transport = find_transport(verify, limits)
         return httpx2.AsyncClient(transport=transport, verify=verify, limits=limits)

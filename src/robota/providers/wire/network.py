@@ -6,12 +6,11 @@ leave in one packet. A round of a conversation costs a tenth less, and a session
 
 from __future__ import annotations
 
+import select
 from typing import TYPE_CHECKING, Any
-from urllib.request import getproxies
 
 import anyio
 import httpcore2
-import httpx2
 
 if TYPE_CHECKING:
     import ssl
@@ -33,6 +32,7 @@ class Stream(httpcore2.AsyncNetworkStream):
         self._head = b""
         """The first piece of a request, which waits for the next."""
         self._asked = False
+        self._poll: select.poll | None = None
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         self._asked = False
@@ -80,31 +80,21 @@ class Stream(httpcore2.AsyncNetworkStream):
         return Stream(await self._inner.start_tls(ssl_context, server_hostname, timeout))
 
     def get_extra_info(self, info: str) -> Any:
+        if info == "is_readable" and hasattr(select, "poll"):
+            return self._is_readable()
         return self._inner.get_extra_info(info)
+
+    def _is_readable(self) -> bool:
+        """Whether something has come, which between two requests can only be the end."""
+        if self._poll is None:
+            socket = self._inner.get_extra_info("socket")
+            if socket is None or socket.fileno() < 0:
+                return True
+            self._poll = select.poll()
+            self._poll.register(socket.fileno(), select.POLLIN)
+        return bool(self._poll.poll(0))
 
 
 class Backend(httpcore2.AnyIOBackend):
     async def connect_tcp(self, *args: Any, **options: Any) -> Stream:
         return Stream(await super().connect_tcp(*args, **options))
-
-
-class Transport(httpx2.AsyncHTTPTransport):
-    """httpx2's own, on the backend of this module."""
-
-    def __init__(self, verify: ssl.SSLContext, limits: httpx2.Limits) -> None:
-        super().__init__(verify=verify, limits=limits)
-        self._pool = httpcore2.AsyncConnectionPool(
-            ssl_context=verify,
-            max_connections=limits.max_connections,
-            max_keepalive_connections=limits.max_keepalive_connections,
-            keepalive_expiry=limits.keepalive_expiry,
-            network_backend=Backend(),
-        )
-
-
-def find_transport(verify: ssl.SSLContext, limits: httpx2.Limits) -> Transport | None:
-    """Ours; `None` where the environment names a proxy, which httpx2 looks for only on its own transport."""
-    proxies = getproxies()
-    return (
-        None if any(proxies.get(scheme) for scheme in ("http", "https", "all")) else Transport(verify, limits)
-    )
