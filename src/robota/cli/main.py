@@ -43,7 +43,11 @@ class Options(Struct, frozen=True, kw_only=True):
     no_save: bool
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.command(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Commands of their own: robota model (small models on this machine), robota testing (a scripted "
+    "model to test against); each tells more with --help.",
+)
 @click.argument("prompt", required=False, default="")
 @click.option("-p", "--print", "print_mode", is_flag=True, help="Run one prompt, print the answer, exit.")
 @click.option(

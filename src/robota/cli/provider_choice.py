@@ -46,8 +46,8 @@ ADDRESSES: dict[str, str] = {
 """The vendors' own variables for another address; it gets the vendor's key, being set beside it."""
 OFFLINE_NOTE = (
     "No key, no base URL and no local model: this is the scripted offline model, which shows a turn but "
-    "cannot think.\nSet a key such as ANTHROPIC_API_KEY or OPENAI_API_KEY, or name a service with --provider "
-    "or --base-url."
+    "cannot think.\nSet a key such as ANTHROPIC_API_KEY or OPENAI_API_KEY, name a service with --provider or "
+    "--base-url, or try a tiny model on this machine: robota model pull smollm2-135m"
 )
 LOCAL_NOTE = "{why} is {name}, a tiny offline model; it is often wrong, so look twice before you approve."
 SERVER_TYPES = {"llama.cpp": "openai-compatible"}
