@@ -298,3 +298,27 @@ def test_a_session_that_does_not_exist_is_named(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "There is no session no-such-session" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_home_that_cannot_be_written_costs_the_session_and_not_the_answer(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("a file where a directory should be")
+    with ModelServer("Hello.").in_thread() as server:
+        done = subprocess.run(
+            [sys.executable, "-m", "robota", "-p", "hi"],
+            cwd=tmp_path,
+            env=environment(
+                ROBOTA_BASE_URL=f"{server.url}/v1",
+                ROBOTA_MODEL="scripted",
+                ROBOTA_HOME=str(tmp_path / "home"),
+            ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    last = done.stderr.splitlines()[-1]
+    assert (done.returncode, done.stdout) == (1, "Hello.\n")
+    assert last.startswith("robota: This session was not saved: ")
+    assert "goes on" not in last
+    assert "Traceback" not in done.stderr

@@ -346,7 +346,7 @@ def test_the_model_nobody_named_is_the_variable_s_or_the_strongest_there(
     monkeypatch.setenv("ROBOTA_HOME", str(tmp_path))
     assert find_local_model({}) is None
     assert find_local_model({LOCAL_MODEL_VARIABLE: "/some/where.gguf"}) == Path("/some/where.gguf")
-    with pytest.raises(ConfigurationError, match="robota model pull"):
+    with pytest.raises(ConfigurationError, match=r"ROBOTA_LOCAL_MODEL cannot .*robota model pull"):
         find_local_model({LOCAL_MODEL_VARIABLE: "smollm2-135m"})
     models_directory().mkdir()
     for model in KNOWN_MODELS:

@@ -126,3 +126,11 @@ def test_only_one_source_of_replies_is_taken():
     done = run("--echo", "--say", "Hi")
     assert done.returncode == 2
     assert "Give one of --say, --script and --echo." in done.stderr
+
+
+def test_an_output_that_is_full_is_named() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            COMMAND, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+        )
+    assert (done.returncode, done.stderr) == (1, "robota: No space left on device: the output\n")

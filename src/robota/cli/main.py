@@ -153,7 +153,8 @@ async def _session(options: Options) -> int:
         finally:
             await session.shutdown("prompt_input_exit")
         if session.trouble:
-            print(f"robota: {session.trouble}", file=sys.stderr)
+            what = session.trouble.partition(". ")[0]  # the rest is for a session that goes on
+            print(f"robota: This session was not saved: {what}.", file=sys.stderr)
             return code or 1
         return code
 
@@ -190,7 +191,8 @@ def run() -> None:
     except BrokenPipeError:
         code = 1  # the reader of our output is gone; there is nobody to tell
     except OSError as error:
-        print(f"robota: {error.strerror}: {error.filename or 'the working directory'}", file=sys.stderr)
+        place = "the working directory" if isinstance(error, FileNotFoundError) else "the output"
+        print(f"robota: {error.strerror}: {error.filename or place}", file=sys.stderr)
         code = 1
     _leave(int(code or 0))
 

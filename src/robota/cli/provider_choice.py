@@ -297,7 +297,7 @@ async def _find_model(choice: Choice) -> tuple[ProviderConfig, str]:
     try:
         listed = await definition.refresh(replace(config, timeout=LIST_SECONDS))
     except RobotaError as error:
-        raise ConfigurationError(f"{wanted}; {error}") from error
+        raise ConfigurationError(f"{wanted}. Its models cannot be listed: {error}") from error
     names = [entry.id for entry in listed.entries]
     if len(names) != 1:
         raise ConfigurationError(f"{wanted}; {suggest('', names)}.")

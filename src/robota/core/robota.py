@@ -319,7 +319,7 @@ class Robota:
         self._noticed = model
         return (
             f"Nothing is known about the model {model!r}; a window of {DEFAULT_CONTEXT_WINDOW:,} tokens is "
-            "assumed. Set context_window if it has another."
+            "assumed. Set the context window if it has another."
         )
 
 

@@ -67,7 +67,7 @@ def list_limits(session: Session) -> Iterator[str]:
     if not known:
         yield (
             f"Nothing is known about the model {model!r}; a window of {DEFAULT_CONTEXT_WINDOW:,} tokens is "
-            "assumed. Set context_window if it has another."
+            "assumed. Set the context window if it has another."
         )
     state = tracker.update()
     if state.used_tokens >= tracker.limit_tokens:

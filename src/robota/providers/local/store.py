@@ -41,7 +41,10 @@ def find_local_model(environment: Mapping[str, str] | None = None) -> Path | Non
     """The model to use when nobody named one: `ROBOTA_LOCAL_MODEL`, else the strongest that is there."""
     named = (os.environ if environment is None else environment).get(LOCAL_MODEL_VARIABLE, "").strip()
     if named:
-        return ModelStore().require(named)
+        try:
+            return ModelStore().require(named)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{LOCAL_MODEL_VARIABLE} cannot be followed: {error}") from error
     ready = [model for model in ModelStore().list() if model.path is not None]
     return ready[-1].path if ready else None
 
