@@ -388,6 +388,10 @@ async def test_a_server_that_is_not_there_is_asked_about() -> None:
             "set SSL_CERT_FILE to your CA bundle.",
         ),
         (
+            httpx2.ConnectError("[SSL: WRONG_VERSION_NUMBER]"),
+            "acme at {} does not speak TLS; use http:// in the base URL if that is meant.",
+        ),
+        (
             httpx2.RemoteProtocolError("cut"),
             "The connection to acme at {} broke (RemoteProtocolError: cut); try again.",
         ),

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import anyio
 import httpcore2
@@ -165,6 +166,49 @@ async def test_the_same_over_tls(tmp_path: Path) -> None:
 
     assert reply.text == "hi"
     assert [packet.partition(b"\r\n\r\n")[2] for packet in peer.packets] == [b"one"]
+
+
+async def test_a_handshake_that_is_given_up_leaves_no_connection_open(tmp_path: Path) -> None:
+    _, browser = contexts(tmp_path)
+    greeted = anyio.Event()
+
+    class Mute(Peer):
+        async def converse(self, stream: SocketStream) -> None:
+            async with stream:
+                async for _ in stream:
+                    greeted.set()
+
+    async with listening(Mute()) as peer, anyio.create_task_group() as group:
+        async with httpx2.AsyncClient(transport=Transport(browser, LIMITS), timeout=None) as web:
+            group.start_soon(web.post, peer.url.replace("http://127.0.0.1", "https://localhost"))
+            await greeted.wait()
+            group.cancel_scope.cancel()
+        with anyio.CancelScope(shield=True):
+            await peer.closed.wait()
+
+
+async def test_a_broken_record_is_an_error_of_httpx2(tmp_path: Path) -> None:
+    server, browser = contexts(tmp_path)
+
+    class Broken(Peer):
+        async def converse(self, stream: Any) -> None:
+            await stream.receive()
+            await stream.send(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf")
+            await stream.transport_stream.send(b"\x17\x03\x03\x00\x20" + b"x" * 32)
+            await stream.transport_stream.aclose()
+
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    secure = TLSListener(listener, server, standard_compatible=False)
+    port = listener.extra(anyio.abc.SocketAttribute.local_port)
+    async with (
+        anyio.create_task_group() as group,
+        httpx2.AsyncClient(transport=Transport(browser, LIMITS), timeout=None) as web,
+    ):
+        group.start_soon(secure.serve, Broken().serve)
+        with pytest.raises(httpx2.ReadError):
+            await web.post(f"https://localhost:{port}/v1", content=b"one")
+        group.cancel_scope.cancel()
+    await secure.aclose()
 
 
 def contexts(place: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:

@@ -118,6 +118,8 @@ def describe_failure(
         text = f"The proxy on the way to {origin} failed ({detail}); check HTTPS_PROXY and NO_PROXY."
     elif isinstance(error, httpx2.ConnectError) and "CERTIFICATE" in str(error):
         text = f"The certificate of {origin} is not trusted ({detail}); set SSL_CERT_FILE to your CA bundle."
+    elif isinstance(error, httpx2.ConnectError) and "WRONG_VERSION_NUMBER" in str(error):
+        text = f"{provider} at {origin} does not speak TLS; use http:// in the base URL if that is meant."
     elif isinstance(error, httpx2.ConnectError):
         text = f"{provider} could not be reached at {origin} ({detail}); is the server running?"
     else:

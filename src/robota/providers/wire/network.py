@@ -7,17 +7,16 @@ leave in one packet. A round of a conversation costs a tenth less, and a session
 from __future__ import annotations
 
 import select
+import ssl
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import httpcore2
 
 if TYPE_CHECKING:
-    import ssl
-
     from anyio.abc import ByteStream
 
-_BROKEN = (anyio.BrokenResourceError, anyio.ClosedResourceError)
+_BROKEN = (anyio.BrokenResourceError, anyio.ClosedResourceError, ssl.SSLError)
 _TOGETHER = 64 * 1024
 """A longer body is not worth copying to go with its head."""
 
@@ -39,9 +38,9 @@ class Stream(httpcore2.AsyncNetworkStream):
         if self._head:  # a request without a body
             head, self._head = self._head, b""
             await self._send(head, timeout)
-        if timeout is not None or self._bytes is None:
-            return await self._inner.read(max_bytes, timeout)
         try:
+            if timeout is not None or self._bytes is None:
+                return await self._inner.read(max_bytes, timeout)
             return await self._bytes.receive(max_bytes)
         except anyio.EndOfStream:
             return b""
@@ -63,11 +62,11 @@ class Stream(httpcore2.AsyncNetworkStream):
             await self._send(buffer, timeout)
 
     async def _send(self, data: bytes, timeout: float | None) -> None:
-        if timeout is not None or self._bytes is None:
-            await self._inner.write(data, timeout)
-            return
         try:
-            await self._bytes.send(data)
+            if timeout is not None or self._bytes is None:
+                await self._inner.write(data, timeout)
+            else:
+                await self._bytes.send(data)
         except _BROKEN as error:
             raise httpcore2.WriteError(error) from error
 
@@ -77,7 +76,14 @@ class Stream(httpcore2.AsyncNetworkStream):
     async def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> Stream:
-        return Stream(await self._inner.start_tls(ssl_context, server_hostname, timeout))
+        secured = None
+        try:
+            secured = Stream(await self._inner.start_tls(ssl_context, server_hostname, timeout))
+        finally:
+            if secured is None:  # a cancelled handshake would leave the connection open
+                with anyio.CancelScope(shield=True):
+                    await self._inner.aclose()
+        return secured
 
     def get_extra_info(self, info: str) -> Any:
         if info == "is_readable" and hasattr(select, "poll"):
