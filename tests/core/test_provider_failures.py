@@ -120,6 +120,23 @@ def test_the_idle_timeout_restarts_at_every_delta() -> None:  # §20.57
     assert (result.text, result.error) == ("abcdefgh", None)
 
 
+def test_a_provider_that_talks_for_ever_is_given_up_and_its_words_are_kept() -> None:
+    words = [step for word in "abcdefgh" for step in (Delay(20), word)]
+    agent, provider = agent_for(words, "Back.", config=AgentConfig(idle_timeout=30, total_timeout=50))
+    result = run_in_jumping_time(agent, "go")
+    assert isinstance(result.error, ProviderError)
+    assert "total timeout after 50s: scripted was still answering" in str(result.error)
+    assert result.text.startswith("ab\n\n[The model call failed: ")
+    assert provider.open_streams == 0
+    assert run_in_jumping_time(agent, "and now?").text == "Back."
+
+
+def test_two_timeouts_at_once_are_one_failure() -> None:
+    agent, _ = agent_for([Stall()], "Back.", config=AgentConfig(idle_timeout=30, total_timeout=30))
+    assert "idle timeout" in str(run_in_jumping_time(agent, "go").error)
+    assert run_in_jumping_time(agent, "and now?").text == "Back."
+
+
 def test_a_tool_may_take_longer_than_a_silent_provider_may() -> None:
     @tool
     async def sleep() -> str:
@@ -134,7 +151,7 @@ def test_a_tool_may_take_longer_than_a_silent_provider_may() -> None:
 
 @pytest.mark.parametrize("seconds", [None, 0, -1, float("inf"), float("nan")])
 async def test_a_timeout_that_is_no_positive_number_waits_for_ever(seconds: float | None) -> None:
-    agent, _ = agent_for("Hi", config=AgentConfig(idle_timeout=seconds))
+    agent, _ = agent_for("Hi", config=AgentConfig(idle_timeout=seconds, total_timeout=seconds))
     assert (await agent.run("go")).text == "Hi"
 
 

@@ -41,6 +41,7 @@ class Engine(Struct, kw_only=True):
     context_window: int
     capacity_hint: str
     idle_timeout: float | None
+    total_timeout: float | None
     max_parallel_tools: int | None
     max_identical_failures: int
     agent_id: str

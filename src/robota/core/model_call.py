@@ -73,40 +73,48 @@ class ModelCall:
     async def read(self) -> None:
         """Take the whole stream in. The one place where a silent provider is noticed."""
         try:
-            await self.read_in_time(self.engine.idle_timeout)
+            await self.read_in_time(self.engine.idle_timeout, self.engine.total_timeout)
         except asyncio.CancelledError as error:
             if self.control.is_cancelled():
                 raise
             name = self.provider.name
             raise ProviderError(f"Provider {name!r} was cancelled from within.", provider=name) from error
 
-    async def read_in_time(self, seconds: float | None) -> None:
-        if seconds is None:
+    async def read_in_time(self, idle: float | None, total: float | None) -> None:
+        if idle is None and total is None:
             await self.accept_all(None)
             return
         task = asyncio.current_task()
         assert task is not None  # a run is under way
         before = task.cancelling()
         # The task itself is cancelled, not a scope around this: a scope is 0.6 KiB in every waiting session.
-        timer = IdleTimer(seconds, task.cancel)
+        silence = None if idle is None else IdleTimer(idle, task.cancel)
+        whole = None if total is None else IdleTimer(total, task.cancel)  # nobody touches it
+        timers = [timer for timer in (silence, whole) if timer is not None]
         try:
-            await self.accept_all(timer)
+            await self.accept_all(silence)
         except asyncio.CancelledError:
-            if not timer.fired:
+            if not any(timer.fired for timer in timers):
                 raise
         finally:
-            timer.cancel()
-            if timer.fired:
-                task.uncancel()
-        if timer.fired:
+            for timer in timers:
+                timer.cancel()
+                if timer.fired:
+                    task.uncancel()
+        if any(timer.fired for timer in timers):
             if task.cancelling() > before:
                 raise asyncio.CancelledError  # somebody else wants the same
-            name = self.provider.name
-            raise ProviderError(
-                f"Provider call idle timeout after {seconds:g}s: {name} sent nothing. "
-                "Try again, or raise the idle timeout.",
-                provider=name,
-            )
+            if silence is not None and silence.fired:
+                raise self.late("idle", idle, "sent nothing")
+            raise self.late("total", total, "was still answering")
+
+    def late(self, kind: str, seconds: float | None, what: str) -> ProviderError:
+        name = self.provider.name
+        return ProviderError(
+            f"Provider call {kind} timeout after {seconds:g}s: {name} {what}. "
+            f"Try again, or raise the {kind} timeout.",
+            provider=name,
+        )
 
     async def accept_all(self, timer: IdleTimer | None) -> None:
         engine, control, reply = self.engine, self.control, self.reply

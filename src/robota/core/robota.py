@@ -45,6 +45,8 @@ class AgentConfig(Struct, frozen=True, kw_only=True):
     """Handed to tools as `ctx.deps`."""
     idle_timeout: float | None = None
     """Seconds a model call may be silent; `None` or a non-positive number waits for ever."""
+    total_timeout: float | None = None
+    """Seconds a model call may take in all, however much it says; likewise."""
     context_window: int | None = None
     """Tokens; `None` takes the shipped facts about the model."""
     capacity_hint: str = DEFAULT_CAPACITY_HINT
@@ -295,7 +297,6 @@ class Robota:
             self._chain = PluginChain(self.plugins) if self.plugins else NO_PLUGINS
         if self._files is None:
             self._files = FileVersions()
-        idle = config.idle_timeout
         window = config.context_window or get_model_context_window(self.model)
         return Engine(
             provider=self.provider if config.admit is None else config.admit(self.provider),
@@ -303,7 +304,7 @@ class Robota:
             conversation=self.conversation, events=self.events, plugins=self._chain, ports=config.ports,
             settings=settings, run_tool=config.run_tool, native_web_tools=self.native_web_tools,
             context_window=window, capacity_hint=config.capacity_hint,
-            idle_timeout=idle if idle is not None and 0 < idle < float("inf") else None,
+            idle_timeout=_limit(config.idle_timeout), total_timeout=_limit(config.total_timeout),
             max_parallel_tools=config.max_parallel_tools,
             max_identical_failures=config.max_identical_failures,
             agent_id=config.name or self.conversation_id, agent_name=config.name,
@@ -321,6 +322,10 @@ class Robota:
             f"Nothing is known about the model {model!r}; a window of {DEFAULT_CONTEXT_WINDOW:,} tokens is "
             "assumed. Set the context window if it has another."
         )
+
+
+def _limit(seconds: float | None) -> float | None:
+    return seconds if seconds is not None and 0 < seconds < float("inf") else None
 
 
 def wrong_option(given: tuple[object, ...]) -> ConfigurationError:

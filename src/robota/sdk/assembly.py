@@ -48,6 +48,9 @@ SYSTEM_MESSAGE = (
     "answer, keep answers short, and say what you could not check. The working directory is {cwd}."
 )
 
+IDLE_SECONDS = 600.0
+"""Longer than any model thinks without a word, and than a small machine reads a long prompt."""
+
 
 class SessionRequest(Struct, frozen=True, kw_only=True):
     """What a front end wants of a session besides its model."""
@@ -57,6 +60,8 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
     approve: PermissionHandler | None = None
     """Asks a person; without one, what would be a question is denied."""
     max_turns: int = 0
+    idle_timeout: float | None = IDLE_SECONDS
+    """Seconds a model call may be silent."""
     context_window: int | None = None
     store: SessionStorePort | None = None
     """Where the session is kept; `None` keeps it nowhere."""
@@ -77,6 +82,7 @@ def create_session(provider: Provider, *, model: str, request: SessionRequest | 
         rules=wanted.rules,
         guard=Workspace(where),
         max_turns=wanted.max_turns,
+        idle_timeout=wanted.idle_timeout,
         context_window=wanted.context_window,
         redactor=Redactor(wanted.secrets),
         compaction_sections=lambda: (CompactionSection(OPEN_TODOS, todos.open_text),),

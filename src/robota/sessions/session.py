@@ -92,6 +92,7 @@ class Session:
                 cwd=self.cwd,
                 deps=options.deps,
                 idle_timeout=options.idle_timeout,
+                total_timeout=options.total_timeout,
                 context_window=options.context_window,
                 capacity_hint=options.capacity_hint,
                 max_parallel_tools=options.max_parallel_tools,
@@ -101,11 +102,8 @@ class Session:
                 ports=options.ports,
             ),
         )
-        self.tracker = ContextWindowTracker(
-            self.agent.conversation,
-            options.context_window or get_model_context_window(model),
-            options.auto_compact_threshold,
-        )
+        window = options.context_window or get_model_context_window(model)
+        self.tracker = ContextWindowTracker(self.agent.conversation, window, options.auto_compact_threshold)
 
     # --- what it is -----------------------------------------------------------------------------------
 

@@ -53,6 +53,8 @@ class SessionOptions(Struct, frozen=True, kw_only=True):
     """Model calls per prompt; 0 for no limit."""
     idle_timeout: float | None = None
     """Seconds a model call may be silent."""
+    total_timeout: float | None = None
+    """Seconds a model call may take in all, however much it says."""
     context_window: int | None = None
     capacity_hint: str = DEFAULT_CAPACITY_HINT
     auto_compact_threshold: AutoCompactThreshold = DEFAULT_AUTO_COMPACT_THRESHOLD
