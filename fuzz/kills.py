@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 from killed_session import find_numbers, find_unanswered, write_session
 
+from robota.core.errors import StorageError
 from robota.core.jsontext import encode
 from robota.sessions.journal.journal_file import JournalFile
 from robota.sessions.journal.payloads import INLINE_LIMIT, PayloadStore
@@ -126,7 +127,12 @@ def make_text(number: int, length: int) -> str:
 def read_session(directory: Path, session_id: str) -> Found:
     """Load the session twice: as the store gives it, and once more, which must not change anything."""
     store = SessionStore(str(directory))
-    record = store.load(session_id)
+    try:
+        record = store.load(session_id)
+    except StorageError:
+        if b"\n" in (directory / f"{session_id}.jsonl").read_bytes():
+            raise
+        return Found([], [], True, 0)  # killed before its first record was whole: it has not begun
     if record is None:
         return Found([], [], False, 0)
     messages = record.parse_messages()
