@@ -6,7 +6,6 @@ A number is acknowledged when the event of its tool result was told, which is af
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
@@ -51,7 +50,8 @@ def write_session(
 ) -> None:
     """Go on with the session, prompt after prompt."""
     store = SessionStore(str(directory))
-    is_new = not os.path.exists(store.journal_path(session_id))
+    journal = Path(store.journal_path(session_id))
+    is_new = not journal.exists() or b"\n" not in journal.read_bytes()  # nor one that was killed at once
 
     async def go_on() -> None:
         provider = Counting(first, rng)
