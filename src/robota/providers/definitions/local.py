@@ -17,7 +17,14 @@ from robota.providers.definitions.service import judge_model
 
 TITLE = "The local provider"
 ENGINE = "xllamacpp"
-OPTIONS = {"context_size": int, "max_tokens": int, "temperature": float, "seed": int, "threads": int}
+OPTIONS = {
+    "context_size": int,
+    "max_tokens": int,
+    "temperature": float,
+    "seed": int,
+    "threads": int,
+    "examples": bool,
+}
 
 
 def create(config: ProviderConfig) -> Provider:
