@@ -30,7 +30,7 @@ class RawServer:
         try:
             head = await reader.readuntil(b"\r\n\r\n")
             fields = dict(line.lower().partition(b": ")[::2] for line in head.split(b"\r\n")[1:])
-            await reader.readexactly(int(fields[b"content-length"]))
+            await reader.readexactly(int(fields.get(b"content-length", 0)))
             self.requests.append(head)
             writer.write(self._answers.pop(0))
             await writer.drain()

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from tests.providers.bytedance.ark_server import ArkServer, State
+from tests.providers.raw_server import HEAD, RawServer
 
 from robota.core.errors import (
     AuthenticationError,
@@ -213,3 +214,9 @@ async def test_a_service_that_does_not_answer_is_given_up() -> None:
 def test_it_is_no_chat_provider() -> None:
     assert not hasattr(ByteDanceTasks("k"), "stream")
     assert Task(id="a", status="expired").is_over
+
+
+async def test_an_answer_without_end_is_not_read_to_it() -> None:
+    async with RawServer(HEAD, endless=b" " * 60_000) as server, ByteDanceTasks("key", server.url) as tasks:
+        with pytest.raises(ProviderError, match="no JSON"):
+            await tasks.get("cgt-1")

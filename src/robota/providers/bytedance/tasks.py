@@ -21,7 +21,7 @@ from robota.providers.bytedance.task import (
     read_page,
     read_task,
 )
-from robota.providers.wire.channel import HttpChannel, endpoint
+from robota.providers.wire.channel import HttpChannel, endpoint, read_body
 from robota.providers.wire.errors import Refusal
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 BASE_URL = "https://ark.ap-southeast.bytepluses.com/api/v3"
 PATH = "/contents/generations/tasks"
 REQUEST_SECONDS = 60.0
+MAX_ANSWER_BYTES = 16 * 1024 * 1024
 INTERVAL_SECONDS = 5.0
 LONGEST_INTERVAL = 30.0
 GROWTH = 1.5
@@ -56,7 +57,8 @@ class TaskChannel(HttpChannel):
         )
         try:
             with anyio.fail_after(timeout):
-                response = await self._client().send(request, follow_redirects=False)
+                response = await self._client().send(request, stream=True, follow_redirects=False)
+                answer = await read_body(response, MAX_ANSWER_BYTES)
         except httpx2.HTTPError as error:
             raise self.translate(error) from error
         except TimeoutError as error:
@@ -66,9 +68,9 @@ class TaskChannel(HttpChannel):
             ) from error
         if not response.is_success:
             headers = dict(response.headers.items())
-            raise self.describe(Refusal(response.status_code, headers, response.content, model, url))
+            raise self.describe(Refusal(response.status_code, headers, answer, model, url))
         try:
-            return decode(response.content or b"{}")
+            return decode(answer or b"{}")
         except ValueError as error:
             raise ProviderError(
                 f"{self.provider} answered with something that is no JSON; check the base URL.",

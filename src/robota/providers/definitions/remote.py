@@ -70,12 +70,12 @@ class HostSpoke(ConfigurationError):
 
 def _describe(refusal: Refusal, provider: str, secrets: Sequence[str]) -> RobotaError:
     from robota.core.jsontext import decode  # noqa: PLC0415 - definitions load no adapter
-    from robota.providers.remote.failures import read_error  # noqa: PLC0415
+    from robota.providers.remote.failures import KNOWN_CODES, read_error  # noqa: PLC0415
     from robota.providers.wire.errors import describe_refusal  # noqa: PLC0415
 
     try:
         answer = decode(refusal.body)
-        error = read_error(answer["error"], secrets) if isinstance(answer["error"]["code"], str) else None
+        error = read_error(answer["error"], secrets) if answer["error"]["code"] in KNOWN_CODES else None
     except (ValueError, LookupError, TypeError):
         error = None
     if isinstance(error, ConfigurationError):

@@ -13,7 +13,7 @@ from robota.core.provider import Capabilities, ChatRequest, Chunk, assert_native
 from robota.providers.remote.failures import KNOWN_CODES, read_error
 from robota.providers.remote.reply import RemoteReader
 from robota.providers.remote.wire import RequestEncoder, check_request, decode_message
-from robota.providers.wire.channel import HttpChannel, endpoint, iterate_body
+from robota.providers.wire.channel import HttpChannel, endpoint, iterate_body, read_body
 from robota.providers.wire.errors import Refusal, describe_refusal
 from robota.providers.wire.reply import MAX_BODY_BYTES
 
@@ -123,17 +123,11 @@ class RemoteProvider:
 
         channel = self._whole
         response = await self._post(channel, request)
-        body = bytearray()
         try:
-            async for part in iterate_body(response):
-                body += part
-                if len(body) > MAX_BODY_BYTES:
-                    break  # what is cut here cannot be read
+            body = await read_body(response, MAX_BODY_BYTES)  # what is cut there cannot be read
         except httpx2.HTTPError as error:
             raise channel.translate(error) from error
-        finally:
-            await response.aclose()
-        return self._read_answer(bytes(body))
+        return self._read_answer(body)
 
     async def _post(self, channel: RemoteChannel, request: ChatRequest) -> httpx2.Response:
         model = request.model or self.model

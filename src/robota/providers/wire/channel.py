@@ -183,18 +183,12 @@ class HttpChannel:
     async def _refusal(self, response: httpx2.Response, model: str) -> RobotaError:
         import httpx2  # noqa: PLC0415 - see post()
 
-        body = bytearray()
         try:
-            async for part in response.aiter_bytes():
-                body += part
-                if len(body) > MAX_ERROR_BYTES:
-                    break
+            body = await read_body(response, MAX_ERROR_BYTES)
         except httpx2.HTTPError:
-            body.clear()  # half an explanation: the status says enough
-        finally:
-            await response.aclose()
+            body = b""  # half an explanation: the status says enough
         headers = dict(response.headers.items())
-        return self.describe(Refusal(response.status_code, headers, bytes(body), model, self.address(model)))
+        return self.describe(Refusal(response.status_code, headers, body, model, self.address(model)))
 
     def describe(self, refusal: Refusal) -> RobotaError:
         """The error for an answer that is not 200; services with errors of their own kind say it here."""
@@ -207,6 +201,19 @@ def iterate_body(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
     if read_before or "content-encoding" in response.headers:
         return response.aiter_bytes()
     return response.aiter_raw()
+
+
+async def read_body(response: httpx2.Response, limit: int) -> bytes:
+    """The body of an open reply, which is closed; of one that is longer the beginning."""
+    body = bytearray()
+    try:
+        async for part in iterate_body(response):
+            body += part
+            if len(body) > limit:
+                break
+    finally:
+        await response.aclose()
+    return bytes(body)
 
 
 def _split(url: str, provider: str) -> SplitResult:
