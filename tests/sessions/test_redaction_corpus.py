@@ -53,7 +53,6 @@ ONLY_WHEN_DECODED = frozenset(
     {
         "headers/header-pairs-lower",
         "keys/capital-name-value",
-        "keys/compound-keystore_password",
         "keys/ssm-single",
         "nested/json-key-escape",
         "plain_values/dict-secret-dotted",
@@ -63,6 +62,8 @@ ONLY_WHEN_DECODED = frozenset(
         "plain_values/key-with-space",
         "punctuation_secrets/nv-number",
         "punctuation_secrets/pairs-list-value",
+        "wide_secrets/json-ssm",
+        "wide_secrets/k8s-secret-json",
     }
 )
 STREAMED = [

@@ -10,10 +10,12 @@ import re
 
 from robota.sessions.redaction.headers import decide_authorization, decide_cookie
 from robota.sessions.redaction.names import Strength, name_strength
+from robota.sessions.redaction.place import Place
 from robota.sessions.redaction.quotes import BracketTail, StringTail, find_close
 from robota.sessions.redaction.scan import REDACTED, Decision, RunTail
 from robota.sessions.redaction.values import (
     is_code,
+    is_complaint,
     is_dashed,
     is_dotted,
     is_name,
@@ -30,7 +32,7 @@ from robota.sessions.redaction.values import (
 )
 
 _SIGN = re.compile(
-    r"(?P<close>(?:\\{0,15}[\"'`])?(?:\]|%5[dD])?)(?P<space>[ \t]{0,8})"
+    r"(?P<close>(?:\\{0,15}[\"'`])?(?:\]|%5[dD])?)(?:\[\d{0,4}\])?(?P<space>[ \t]{0,8})"
     r"(?P<sign>=>|:=|\|\|=|::(?=[ ]?[\"'])|\?=|=(?![=~>])|:(?![:/=])| is:?(?= )|>(?=[^<\s=]))"
     r"(?P<gap>[ \t]{0,8}+(?=\S)|[ \t]{0,2}\r?\n[ \t]{0,20}- |\s{0,40}+(?=\\{0,15}[\"\[{]))(?=\S)"
 )
@@ -46,11 +48,10 @@ _SCHEMA = re.compile(
 )
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?=\s*(?:[,}\]\\]|\Z))")
 _STRING = re.compile(
-    r"(?:(?:Some|Just|SecretStr|SecretString)\()?[bBrRuUL@]?(?P<slashes>\\{0,15})(?P<quote>[\"'`])"
+    r"(?:(?:Some|Just|SecretStr|SecretString|String::from)\()?[bBrRuUL@]?(?:\"\"(?=\"\w)|''(?='\w))?(?P<slashes>\\{0,15})(?P<quote>[\"'`])"
 )
 _EMPTY = re.compile(r"[\[{]\s*(?:\\+[nrt]\s*)*[\]}]|\[REDACTED\]")
 _REST = re.compile(r"[ \t]*(?:\r?\n|\\+[nr]|\Z|[\"'`]|\\+[\"']|[#;]|//|\*/|--+>|,?[ \t]*\})")
-_PAIR_BEFORE = re.compile(r"[\s;,&]{1,4}[^\s=;,&]{0,60}=[\w.-]")  # read backwards
 _PAIR_AFTER = re.compile(r"[ \t;,&]+[A-Za-z_][\w.-]*=")
 _MATRIX = re.compile(r"/[\w.-]+;\Z")
 _YAML_NEXT = re.compile(r"\r?\n[ \t-]*[a-z][\w-]*:(?:[ \t]+[\w./:@-]+)?[ \t]*(?:\r?\n|\Z)")
@@ -73,7 +74,8 @@ def decide_assignment(name: str, lead: str, ahead: str, ends: bool) -> Decision 
         return None
     close = sign["close"].rstrip("]").removesuffix("%5D").removesuffix("%5d")
     tight = not sign["space"] and not sign["gap"]
-    place = _Place(name, lead, strength, sign=sign["sign"], close=close, tight=tight)
+    place = Place(name, lead, strength, sign=sign["sign"], close=close, tight=tight)
+    place.ends = ends
     decision = _decide_value(place, ahead[sign.end() :], ends)
     if decision is None:
         return None
@@ -90,7 +92,7 @@ def decide_object(name: str, lead: str, ahead: str) -> Decision | None:
     if _LABELLED.search(lead) and strength < Strength.TEXT:
         return None
     rest = ahead[link.end() :]
-    decision = _decide_field(_Place(name, lead, strength, sign=":", close=link["close"], tight=False), rest)
+    decision = _decide_field(Place(name, lead, strength, sign=":", close=link["close"], tight=False), rest)
     if decision is None or repeats_name(name, rest[decision[0] : decision[1]]):
         return None
     start, end, tail, replacement = decision
@@ -105,7 +107,7 @@ _OBJECT = re.compile(
 _LABELLED = re.compile(r"\b(?:id|label)\\*[\"']\s*:\s*\\*[\"']\Z")
 
 
-def _decide_value(place: _Place, ahead: str, ends: bool) -> Decision | None:
+def _decide_value(place: Place, ahead: str, ends: bool) -> Decision | None:
     if place.close:
         return _decide_field(place, ahead)
     lowered = place.name.lower()
@@ -118,7 +120,7 @@ def _decide_value(place: _Place, ahead: str, ends: bool) -> Decision | None:
     return _decide_variable(place, ahead)
 
 
-def _decide_field(place: _Place, ahead: str) -> Decision | None:
+def _decide_field(place: Place, ahead: str) -> Decision | None:
     """`"name": value` of JSON or a literal of a program."""
     if not place.lead.endswith(place.close):
         return None
@@ -148,16 +150,27 @@ def _decide_field(place: _Place, ahead: str) -> Decision | None:
         and ahead[0] in "[{"
         and not _EMPTY.match(ahead)
         and not _SCHEMA.match(ahead)
+        and not _complains(ahead)
     ):
         return 0, 0, BracketTail(len(place.close) - 1), quoted
     return None
 
 
-def _is_harmless(place: _Place, content: str) -> bool:
+def _complains(ahead: str) -> bool:
+    """Whether a list holds what is wrong with the field: `["is too short"]`."""
+    texts = re.match(r"\[\s*(?:\\*\"[^\"\\]*\\*\"[\s,]*)+", ahead)
+    return texts is not None and all(
+        is_complaint(text) for text in re.findall(r"\"([^\"\\]*)\\*\"[\s,\]]", ahead[: texts.end() + 1])
+    )
+
+
+def _is_harmless(place: Place, content: str) -> bool:
     """Whether the text of a field is a reference, a type, a label, a version, a path or mere punctuation."""
     if not _ALNUM.search(content) or is_reference(content) or is_type(content) or _OPTION.fullmatch(content):
         return True
     name = place.name.lower()
+    if (name.endswith("string") and content.startswith("{")) or (name == "id-token" and content == "write"):
+        return True
     if content.lower() == name or is_name(content) or (is_dotted(content) and not _DIGITS.search(content)):
         return True
     if name.endswith("pwd") or place.strength is Strength.TEXT:
@@ -165,7 +178,7 @@ def _is_harmless(place: _Place, content: str) -> bool:
     return name == "cookie" and _VERSION.match(content) is not None
 
 
-def _states_alone(place: _Place, value: str) -> bool:
+def _states_alone(place: Place, value: str) -> bool:
     """Whether the rest of a line after a quoted name is a secret and no expression."""
     if is_code(value) or is_snake(value) or repeats_name(place.name, value) or is_placeholder(value):
         return False
@@ -177,6 +190,9 @@ _ANY_DIGIT = re.compile(r"\d")
 _DIGITS = re.compile(r"\d\D+\d|\d{3}")
 _OPTION = re.compile(r"--?[a-z][a-z-]*")
 _LOGIN = re.compile(r"[\"'](?:user|username|login|email)\\*[\"']\s*:")
+_LOGIN_LINE = re.compile(
+    r"(?i)(?:^|\n)[ \t-]*(?:smtp_?)?(?:user|username|login|email)[ \t]*[:=][^\n]*\n[ \t]*\Z"
+)
 _SCHEME = re.compile(r"(?i)^(?:bearer|basic|token)\s*(?=\W|\Z)")
 _VERSION = re.compile(r"[\^~<>=v]*\d+\.\d+|\*|latest\b|workspace:")
 _LINE_VALUE = re.compile(r"(?P<secret>[A-Za-z0-9][^\s\"'`\\<>&;,|(){}\[\]]+)[ \t]*(?:\n|\Z)")
@@ -199,56 +215,27 @@ def _decide_element(lead: str, ahead: str, *, ends: bool) -> Decision | None:
     return 0, found.end(), _ELEMENT_TAIL, REDACTED
 
 
-class _Place:
-    """How the name of a variable is written, and where."""
-
-    __slots__ = (
-        "close",
-        "is_constant",
-        "is_option",
-        "is_parameter",
-        "lead",
-        "name",
-        "sign",
-        "strength",
-        "tight",
-    )
-
-    def __init__(
-        self, name: str, lead: str, strength: Strength, *, sign: str, close: str, tight: bool
-    ) -> None:
-        self.name = name
-        self.lead = lead
-        self.strength = strength
-        self.sign = sign
-        self.close = close
-        self.tight = tight
-        self.is_constant = name.isupper()
-        self.is_option = name.startswith("-")
-        self.is_parameter = (
-            self.tight and self.sign == "=" and lead.endswith(("?", "&", ";", "[", "%5B", "%5b", "%"))
-        )
-
-    @property
-    def starts_line(self) -> bool:
-        return _LINE_START.search(self.lead[-12:]) is not None
-
-    @property
-    def in_row(self) -> bool:
-        """Whether another `name=value` stands right before."""
-        return _PAIR_BEFORE.match(self.lead[:-80:-1]) is not None
+def _decide_default(place: Place, ahead: str) -> Decision | None:
+    """`${DB_PASSWORD:-value}` of a shell, `${db.password:value}` of Spring."""
+    found = _DEFAULT.match(ahead)
+    if found is None or is_placeholder(found["secret"]) or REDACTED in found["secret"]:
+        return None
+    stated = looks_issued if place.strength is Strength.WEAK else looks_chosen
+    return (found.start("secret"), found.end("secret"), None, REDACTED) if stated(found["secret"]) else None
 
 
-_LINE_START = re.compile(r"(?:\n|\A|\\n|[\"'`])(?:export |set |ENV |ARG |- )?\Z")
+_DEFAULT = re.compile(r"[-=]?(?P<secret>[^\s\"'`\\<>{}?$][^\s\"'`\\<>{}$]*)\}")
 
 
-def _decide_variable(place: _Place, ahead: str) -> Decision | None:
+def _decide_variable(place: Place, ahead: str) -> Decision | None:
+    if place.lead.endswith("${"):
+        return _decide_default(place, ahead)
     if found := _STRING.match(ahead):
         return _decide_literal(place, ahead, found)
     found = (_PARAMETER if place.is_parameter else _VALUE).match(ahead)
     if found is None:
         return None
-    value = found.group().rstrip(".,:!?)")
+    value = _strip_stop(place, found)
     rest = ahead[found.start() + len(value) :]
     if (
         not value
@@ -266,15 +253,30 @@ def _decide_variable(place: _Place, ahead: str) -> Decision | None:
         return 0, found.end(), _PARAMETER_TAIL, REDACTED
     if not _states_secret(place, value, rest):
         return None
-    whole = len(found.group()) == len(ahead)
+    whole = len(found.group()) == len(ahead) and not (place.ends and len(value) < len(ahead))
+    if place.lead.endswith(";") and (more := _SPACED_VALUE.match(rest)):
+        return 0, len(value) + more.end(), None, REDACTED
     return 0, len(ahead) if whole else len(value), _VALUE_TAIL if whole else None, REDACTED
 
 
-def _decide_literal(place: _Place, ahead: str, found: re.Match[str]) -> Decision | None:
+def _strip_stop(place: Place, found: re.Match[str]) -> str:
+    """The value without the sentence's punctuation; a `!` at the end of a line of a file is part of it."""
+    value = found.group()
+    kept = place.tight and place.sign == "=" and value[-1] == "!" and _REST.match(found.string, found.end())
+    return value if kept else value.rstrip(".,:!?)")
+
+
+_SPACED_VALUE = re.compile(r"(?: [^\s;=\"'\\]+){1,6}(?=;[A-Za-z])")
+"""The other words of a value in a connection string."""
+
+
+def _decide_literal(place: Place, ahead: str, found: re.Match[str]) -> Decision | None:
     """`name = "value"`"""
     end = find_close(ahead, found.end(), found["quote"], len(found["slashes"]))
     content = ahead[found.end() : end if end >= 0 else len(ahead)]
-    if (found["quote"] == "`" and place.is_constant) or _closes_before(place, found["quote"], content):
+    if (found["quote"] == "`" and place.is_constant) or _closes_before(
+        place, found["quote"], len(found["slashes"]), content
+    ):
         return None
     if is_placeholder(content) or is_type(content) or REDACTED in content:
         return None
@@ -304,15 +306,17 @@ def _literal(found: re.Match[str], end: int, content: str) -> Decision:
     return found.end(), found.end() + len(content), tail, REDACTED
 
 
-def _closes_before(place: _Place, quote: str, content: str) -> bool:
+def _closes_before(place: Place, quote: str, slashes: int, content: str) -> bool:
     """Whether the quote after the sign ends a string in which the name stands (`'--key=' + value`)."""
-    return place.lead.rstrip("-")[-1:] == quote or _GOES_ON.match(content) is not None
+    lead = place.lead.rstrip("-")
+    inner = len(lead) - len(lead[:-1].rstrip("\\")) - 1  # backslashes before that quote
+    return (lead[-1:] == quote and slashes <= inner) or _GOES_ON.match(content) is not None
 
 
 _GOES_ON = re.compile(r"\s*[+%] |[)\],;}](?:[\s;,).:]|\Z)|\s*\+\s*\w|\.(?:format|join)\(")
 
 
-def _states_secret(place: _Place, value: str, rest: str) -> bool:
+def _states_secret(place: Place, value: str, rest: str) -> bool:
     """Whether a bare word after a name is the secret itself and not a word, a type or an expression."""
     if rest[:1] in ("(", "[", "{"):
         return False
@@ -322,6 +326,8 @@ def _states_secret(place: _Place, value: str, rest: str) -> bool:
     if is_number(value):
         return place.strength is Strength.FULL and len(value) >= 4
     if place.strength is Strength.WEAK:
+        if place.name == "pass" and looks_chosen(value) and _LOGIN_LINE.search(place.lead[-160:]):
+            return True
         return looks_issued(value)
     line_ends = _REST.match(rest) is not None
     if place.sign == "=" and place.tight:
@@ -329,7 +335,7 @@ def _states_secret(place: _Place, value: str, rest: str) -> bool:
     return _states_loosely(place, value, rest, line_ends=line_ends)
 
 
-def _states_loosely(place: _Place, value: str, rest: str, *, line_ends: bool) -> bool:
+def _states_loosely(place: Place, value: str, rest: str, *, line_ends: bool) -> bool:
     """`name: value`, `name = value`, `name is value`: YAML, an INI file, a program or a sentence."""
     if repeats_name(place.name, value) or is_snake(value) or _TYPE_NAME.fullmatch(value):
         return False
@@ -344,7 +350,7 @@ def _states_loosely(place: _Place, value: str, rest: str, *, line_ends: bool) ->
     return is_dashed(value) or (value.isalpha() and value.islower() and _YAML_NEXT.match(rest) is not None)
 
 
-def _states_tightly(place: _Place, value: str, rest: str, *, line_ends: bool) -> bool:
+def _states_tightly(place: Place, value: str, rest: str, *, line_ends: bool) -> bool:
     """`NAME=value` without blanks: a shell, a file, a connection string, or the argument of a call."""
     if place.is_constant and place.strength >= Strength.TEXT:
         return not repeats_name(place.name, value) or bool(re.search(r"\d", value))

@@ -23,6 +23,7 @@ _COOKIE = re.compile(
     r"\\*[\"'`]?(?P<secret>[^\s=;,\"'\\<>(){}\[\]]{1,80}=[^\s;,\"'\\<>]*"
     r"(?:; ?[^\s=;\"'\\<>]+(?:=[^\s;\"'\\<>]*)?)*)"
 )
+_LEVEL = re.compile(r"[\w-]+=(\\{1,7})\"")
 _TAIL = RunTail(_CREDENTIAL)
 _LIST_TAIL = RunTail(r"[^\n\r\\'`]")
 _COOKIE_TAIL = RunTail(r"[^\s;,\"'\\<>]|; ?(?=[^\s;\"'\\<>])", look=3)
@@ -32,6 +33,9 @@ def decide_authorization(ahead: str, _ends: bool) -> Decision | None:
     """The value of an Authorization header; the scheme's name stays."""
     if found := _LIST_SCHEME.match(ahead):
         end = re.compile(r"[^\n\r\\'`]*").match(ahead, found.end())
+        if level := _LEVEL.match(ahead, found.end()):  # the header stands in a string
+            quoted = RunTail(rf"[^\n\r\\'`\"]|(?<!\\)\\{{{len(level[1])}}}\"", look=len(level[1]) + 1)
+            return found.end(), found.end(), quoted, REDACTED
         return found.end(), end.end() if end else found.end(), _LIST_TAIL, REDACTED
     found = _SCHEME.match(ahead)
     if found is None and (other := _OTHER_SCHEME.match(ahead)) and looks_issued(other["secret"]):
@@ -86,6 +90,15 @@ def _basic(_before: str, ahead: str, _ends: bool) -> Decision | None:
     return 0, found.end(), _BASIC_TAIL, REDACTED
 
 
+def _basic_or_next(before: str, ahead: str, ends: bool) -> Decision | None:
+    """`Basic dXNlcjpw…`, and `http-basic.host user password` of a package tool's settings"""
+    if before[-1] == " " and before.rstrip()[-5:].lower() != "basic":
+        found = re.match(r"[^\s\"'`\\]+", ahead)
+        stated = found and looks_chosen(found.group()) and not is_placeholder(found.group())
+        return (0, found.end(), None, REDACTED) if found and stated else None
+    return _basic(before, ahead, ends)
+
+
 _BASIC_TAIL = RunTail(r"[A-Za-z0-9+/=_-]")
 
 
@@ -105,10 +118,15 @@ def _is_login(encoded: str) -> bool:
 SCHEMES: tuple[Rule, ...] = (
     Rule(
         ("bearer",),
-        r"bearer(?<![a-z0-9_]bearer)(?:\s{1,4}|%20|\+)"
+        r"bearer(?<![a-z0-9_]bearer)(?:[ \t]{1,4}|\r?\n[ \t]{1,4}|%20|\+|\\{0,7}\", ?\\{0,7}\")"
         r"(?=[a-z._~+/=:-]{0,100}[0-9]|[a-z._~+/=:-]{20}|[a-z._~+/=:-]{1,19}(?:\\{0,15}[\"'`]|\s{0,4}\Z))",
         decide=_bearer,
         folded=True,
     ),
-    Rule(("basic",), r"basic(?<![a-z0-9_]basic)(?:\s{1,4}|%20)(?=[a-z0-9+/]{6})", decide=_basic, folded=True),
+    Rule(
+        ("basic",),
+        r"basic(?<![a-z0-9_]basic)(?:(?:\s{1,4}|%20)(?=[a-z0-9+/]{6})|\.[\w.-]{1,60} \S{1,40} (?=\S))",
+        decide=_basic_or_next,
+        folded=True,
+    ),
 )

@@ -7,14 +7,16 @@ import re
 from robota.sessions.redaction.assignments import decide_assignment, decide_object
 from robota.sessions.redaction.links import CHANGES, VALUE_FIRST, decide_link
 from robota.sessions.redaction.names import TRAILERS, clean_name
+from robota.sessions.redaction.places import decide_spoken
 from robota.sessions.redaction.scan import Decision, Rule
 
 _NAME = re.compile(r"[A-Za-z0-9_.$@-]{1,80}")
 # What may come between a name and its value, seen from the name's end; most words of a sentence fail here.
 _NEXT = (
-    r"(?=\\{0,15}[\"'`]|[\]=:>(*&<|│\x1b]|%(?:3d|5d|22)|\\{1,8}u00"
-    r"|[ \t]{1,20}(?:[\"'=:|│{>]|\?=|is[ :]|[a-z:]{2,20}=[\"'])"
-    r"|[ \t]{0,4}\n[ \t]{0,40}(?:value|default|type))"
+    r"(?=\\{0,15}[\"'`]|[\]=:>(*&<|│\x1b]|\{\\{0,7}[\"']|\[\d{0,4}\][ \t]{0,4}=|%(?:3d|5d|22)|\\{1,8}u00"
+    r"|[ \t]{1,20}(?:\\{0,7}[\"']|[=:|│{>]|\?[=?:]|is[ :]|or \\{0,7}[\"']|as \w"
+    r"|[a-z0-9+/=_-]{20}|\d{1,2}: |to proceed|[a-z:]{2,20}=\\{0,7}[\"'])"
+    r"|[ \t]{0,4}(?:\r?\n|\\{1,7}n)(?:[+>\s0-9→|:-]|\\{1,7}t){0,48}+(?:value|default|type))"
 )
 _STEMS = (  # each with the literal of the gate that it contains
     ("pass", "pass(?:words?|wd|phrases?|code)?"),
@@ -26,7 +28,10 @@ _STEMS = (  # each with the literal of the gate that it contains
         "token(?:s(?:(?<=accesstokens)|(?<=access.tokens)|(?<=refreshtokens)|(?<=refresh.tokens)))?",
     ),
     # `key` alone names nothing secret
-    ("key", "key(?:(?<=[a-z0-9_.-]key)|(?<=(?:api|uth) key)|(?<=(?:cess|ster|cret|vate|ning|tion) key))s?"),
+    (
+        "key",
+        "key(?:(?<=[a-z0-9_.-]key)|(?<=(?:api|uth) key)|(?<=(?:cess|ster|cret|vate|ning|tion|seal) key))s?",
+    ),
     ("cred", "credentials?"),
     ("cookie", "cookies?"),
     ("auth", "auth(?:orization)?"),
@@ -35,7 +40,8 @@ _STEMS = (  # each with the literal of the gate that it contains
 
 
 _SPACED = re.compile(
-    r"(?i)\b(?:(?:api|access|secret|private|auth|client|bearer|refresh|signing|encryption|master) ){1,2}\Z"
+    r"(?i)\b(?:(?:api|access|secret|private|auth|client|bearer|refresh|signing|encryption|master|unseal"
+    r"|session) ){1,2}\Z"
 )
 
 
@@ -51,6 +57,7 @@ def _decide(before: str, ahead: str, ends: bool) -> Decision | None:
         decide_assignment(name, lead, ahead, ends)
         or decide_object(name, lead, ahead)
         or decide_link(name, lead, ahead)
+        or decide_spoken(name, lead, ahead)
     )
 
 

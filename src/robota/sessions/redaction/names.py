@@ -51,6 +51,7 @@ _PASS_OWNERS = word_set(
     """
     db database smtp user mail email mysql pg postgres postgresql redis ftp sftp ssh root admin auth http
     https proxy sudo keystore truststore key login rabbitmq mongo mongodb ldap imap pop vpn wifi wpa router
+    become privkey cert enc vault app client server host mqtt nexus sonatype ossrh bind guest system
     basic jenkins docker registry svn git sql mssql oracle account master my kafka amqp es elastic vnc rdp
     """
 )
@@ -94,6 +95,7 @@ _SECRET_KEYS = word_set(
     anthropic claude stripe sendgrid mailgun twilio google gemini azure aws datadog dd algolia pinecone groq
     mistral cohere replicate deepseek openrouter huggingface hf resend sentry supabase cloudflare cf tavily
     serper brave exa firecrawl perplexity together fireworks xai elevenlabs deepgram assemblyai voyage jina
+    feed rss
     langsmith langchain wandb langfuse helicone newrelic pagerduty opsgenie mailchimp maps
     """
 )
@@ -124,7 +126,7 @@ _FIXED_SUFFIXES = (
 _GLUED = ("password", "apikey", "accesstoken", "refreshtoken", "privatekey", "secretkey")
 TRAILERS = (
     "confirmation|confirm|again|repeat|base|prod|production|staging|dev|live|plaintext|old|new|current|value|b64|base64"
-    "|primary|secondary|backup"
+    "|primary|secondary|backup|bedrock|string"
 )
 """What may follow a secret's name without changing what it names."""
 _TRAILERS = frozenset(TRAILERS.split("|"))
@@ -142,6 +144,9 @@ def name_strength(name: str) -> Strength:
         return Strength.NONE
     if ":" in name.strip(":") and name.islower():  # the scripts of a package are called `db:password`
         return min(Strength.WEAK, name_strength(name.rpartition(":")[2]))
+    owner, dot, variable = name.rpartition(".")
+    if dot and variable.isupper() and not owner.isupper():  # `process.env.TOKEN`
+        return name_strength(variable)
     words = [word.lower() for word in _WORDS.findall(name[-96:])]
     numbered = bool(words) and words[-1].isdigit()
     while words and words[-1].isdigit():
@@ -240,6 +245,8 @@ def _other_strength(last: str, owner: str, words: list[str]) -> Strength:
         return Strength.TEXT
     if last == "pass":
         return Strength.TEXT if owner in _PASS_OWNERS else Strength.WEAK
+    if last == "auth" and owner == "bearer":
+        return Strength.TEXT
     if last == "bearer" or (last == "auth" and owner in ("", "http", "proxy", "basic", "bearer")):
         return Strength.WEAK
     if last in _PLURALS or "".join(words[-2:]) in _PLURALS:

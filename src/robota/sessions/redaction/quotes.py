@@ -12,6 +12,11 @@ def closes(backslashes: int, level: int) -> bool:
     return backslashes < level or backslashes % (2 * (level + 1)) == level
 
 
+def deepen(backslashes: int, level: int) -> int:
+    """How many backslashes a quote has after its text was escaped so many times."""
+    return ((backslashes + 1) << level) - 1
+
+
 def find_close(text: str, position: int, quote: str, level: int) -> int:
     """Where the closing quote (with its backslashes) begins, or -1; a line end closes too."""
     while True:
@@ -38,6 +43,9 @@ class StringTail:
         self._quote = quote
         self._level = level
 
+    def inside(self, level: int) -> StringTail:
+        return StringTail(self._quote, deepen(self._level, level))
+
     def consume(self, text: str, position: int, *, final: bool) -> tuple[int, bool]:
         end = find_close(text, position, self._quote, self._level)
         if end >= 0:
@@ -59,6 +67,9 @@ class BracketTail:
         self._level = level
         self._depth = 0
         self._inside = False
+
+    def inside(self, level: int) -> BracketTail:
+        return BracketTail(deepen(self._level, level))
 
     def consume(self, text: str, position: int, *, final: bool) -> tuple[int, bool]:
         stop = len(text)

@@ -19,6 +19,7 @@ from robota.sessions.redaction.headers import SCHEMES
 from robota.sessions.redaction.named import NAMED
 from robota.sessions.redaction.names import Strength, name_strength
 from robota.sessions.redaction.pem import PRIVATE_KEYS
+from robota.sessions.redaction.places import PLACES
 from robota.sessions.redaction.scan import (
     REDACTED,
     Rule,
@@ -32,7 +33,7 @@ from robota.sessions.redaction.structure import Walk
 
 __all__ = ["REDACTED", "Redactor", "StreamRedactor", "redact"]
 
-RULES = RuleSet((*SHAPES, *PRIVATE_KEYS, *SCHEMES, *NAMED, *COMMANDS))
+RULES = RuleSet((*SHAPES, *PRIVATE_KEYS, *SCHEMES, *NAMED, *COMMANDS, *PLACES))
 _SHORTEST = 8
 """Own secrets shorter than this would hit ordinary words."""
 _PREFIX = 128
@@ -138,6 +139,9 @@ class LiteralTail:
     def __init__(self, rest: str) -> None:
         self._rest = rest
         self._seen = 0
+
+    def inside(self, level: int) -> LiteralTail:
+        return self
 
     def consume(self, text: str, position: int, *, final: bool) -> tuple[int, bool]:
         while (

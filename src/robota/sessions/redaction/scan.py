@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeAlias
 
 REDACTED = "[REDACTED]"
+_RARE = re.compile(r"[^\w\s.,:/()=-]")
 BEHIND = 200
 AHEAD = 160
 
@@ -20,6 +21,10 @@ class Tail(Protocol):
     """Follows a secret that began; says where it ends and whether more text could carry it on."""
 
     def consume(self, text: str, position: int, *, final: bool) -> tuple[int, bool]: ...
+
+    def inside(self, level: int) -> Tail:
+        """The same tail for text that was escaped so many times."""
+        ...
 
 
 Decision: TypeAlias = tuple[int, int, Tail | None, str]
@@ -37,7 +42,7 @@ class Rule:
     such a search is ten times faster than any other.
     """
 
-    __slots__ = ("at_start", "decide", "folded", "in_runs", "needles", "pattern", "slow", "tail")
+    __slots__ = ("at_start", "decide", "folded", "guards", "in_runs", "needles", "pattern", "tail")
 
     def __init__(
         self,
@@ -49,10 +54,12 @@ class Rule:
         folded: bool = False,
         at_start: bool | None = None,
         in_runs: bool = False,
-        slow: bool = False,
     ) -> None:
         self.needles = frozenset(needles)
         """Without them the rule cannot match; none at all: it is always tried."""
+        rare = [_RARE.search(needle) for needle in needles]
+        self.guards = "".join(found.group() for found in rare if found) if needles and all(rare) else None
+        """Characters one of which must occur, each rare enough to be worth a search; none: no such bound."""
         self.pattern = re.compile(pattern)
         self.tail = tail
         self.decide = decide
@@ -60,8 +67,6 @@ class Rule:
         """Whether the pattern is written for lower-case text."""
         self.in_runs = in_runs
         """Whether only the neighbourhood of long runs of letters and digits is searched."""
-        self.slow = slow
-        """Whether the pattern begins with no literal, so that the needles are worth a search of their own."""
         self.at_start = decide is None if at_start is None else at_start
 
     def finds(self, text: Text, window: tuple[int, int]) -> bool:
@@ -73,12 +78,7 @@ class Rule:
         """The stretches of the text that are worth searching."""
         if self.in_runs:
             return text.runs
-        if self.slow and not any(needle in text.lowered for needle in self.needles):
-            return ()
         return text.whole
-
-
-_SHORT = 1024
 
 
 class Text:
@@ -138,6 +138,9 @@ class RunTail:
         self._match = re.compile(f"(?:{characters})*+").match
         self._look = look  # how many characters the pattern must see to know that the secret ended
 
+    def inside(self, level: int) -> RunTail:
+        return self
+
     def consume(self, text: str, position: int, *, final: bool) -> tuple[int, bool]:
         found = self._match(text, position)
         end = found.end() if found else position
@@ -145,9 +148,9 @@ class RunTail:
 
 
 class RuleSet:
-    """Rules, and which of them a short text needs."""
+    """Rules, and which of them a text needs."""
 
-    __slots__ = ("_always", "_by_needle", "rules")
+    __slots__ = ("_always", "_by_needle", "_only_runs", "_some_needle", "rules")
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self.rules = tuple(rules)
@@ -156,23 +159,37 @@ class RuleSet:
         for rule in rules:
             for needle in rule.needles:
                 self._by_needle.setdefault(needle, []).append(rule)
+        self._some_needle = re.compile("|".join(map(re.escape, sorted(self._by_needle))))
+        self._only_runs = all(rule.in_runs for rule in self._always)
 
     def may_match(self, text: Text) -> bool:
         """False if no rule can match anywhere."""
-        for needle, rules in self._by_needle.items():
-            if needle in text.lowered and any(rule.finds(text, text.whole[0]) for rule in rules):
-                return True
+        lowered = text.lowered
+        if self._some_needle.search(lowered):
+            for rules in [rules for needle, rules in self._by_needle.items() if needle in lowered]:
+                if any(rule.finds(text, text.whole[0]) for rule in rules):
+                    return True
+        if not text.runs and self._only_runs:
+            return False
         return any(rule.finds(text, window) for rule in self._always for window in rule.windows(text))
 
     def choose(self, text: Text) -> Iterable[Rule]:
         """The rules that could match."""
         if len(text.plain) > _SHORT:
-            return self.rules
+            return [rule for rule in self.rules if rule.guards is None or _has_any(text.plain, rule.guards)]
         chosen = dict.fromkeys(self._always)
         for needle, rules in self._by_needle.items():
             if needle in text.lowered:
                 chosen.update(dict.fromkeys(rules))
         return chosen
+
+
+def _has_any(text: str, characters: str) -> bool:
+    return any(character in text for character in characters)
+
+
+_SHORT = 1024
+"""In longer texts the patterns are faster than a search for their needles, but for single characters."""
 
 
 class Scanner:
@@ -279,7 +296,7 @@ class Scanner:
             return self._memory[key]
         if len(self._memory) >= _MEMORY:
             self._memory.clear()
-        decision = rule.decide(before, ahead, ends)
+        decision = rule.decide(before, ahead, ends) or _decide_escaped(rule.decide, before, ahead, ends)
         if (
             decision is None or decision[2] is None or isinstance(decision[2], RunTail)
         ):  # the others have state
@@ -287,6 +304,46 @@ class Scanner:
         return decision
 
 
+def _decide_escaped(decide: Decide, before: str, ahead: str, ends: bool) -> Decision | None:
+    """Decide as if the text had no line numbers and stood in no string of JSON, or in one within one."""
+    places = list(range(len(ahead) + 1))
+    level = 0
+    for _ in range(_LEVELS):
+        found = _ESCAPE.search(ahead) or _ESCAPE.search(before)
+        if found is None:
+            return None
+        level += "\\" in ahead or "\\" in before
+        before = _ESCAPE.sub(_unescape, before)
+        ahead, places = _unescape_ahead(ahead, places)
+        decision = decide(before, ahead, ends)
+        if decision is not None:
+            start, end, tail, replacement = decision
+            return places[start], places[end], tail and tail.inside(level), replacement
+    return None
+
+
+def _unescape(escape: re.Match[str]) -> str:
+    return _ESCAPED.get(escape[1], escape[1]) if escape[1] else ""
+
+
+def _unescape_ahead(ahead: str, places: list[int]) -> tuple[str, list[int]]:
+    """The text without one level of escapes, and where each of its characters stands in the original."""
+    pieces: list[str] = []
+    kept: list[int] = []
+    position = 0
+    for escape in _ESCAPE.finditer(ahead):
+        pieces += (ahead[position : escape.start()], _unescape(escape))
+        kept += (*places[position : escape.start()], places[escape.start()])
+        position = escape.end()
+    return "".join((*pieces, ahead[position:])), kept + places[position:]
+
+
+_LEVELS = 3
+_ESCAPE = re.compile(
+    r"\\([\"'\\nrt])|\r(?=\n)"
+    r"|(?<=\n)(?:[+> ]{0,6}\d{1,6}[\t→]|[+>](?=[ \w\"'<-])|[\w./-]{1,60}:\d{1,6}:|[\w.-]{1,24} {1,4}\| )"
+)
+_ESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
 _MEMORY = 256
 """Decisions kept during one scan: text that repeats itself is decided once."""
 

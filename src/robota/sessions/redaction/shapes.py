@@ -20,7 +20,7 @@ _WORDS = (
     r"|/bot(?=\d)|[A-Za-z0-9][A-Za-z0-9_-]*+|[^A-Za-z0-9\\%%/_]++|.))*+"
 )
 # `hf_transformers_cache_folder` and `sk-ant-your-key` are words; a token has a digit among its letters.
-_MIXED = r"(?=[A-Za-z_.-]{0,40}[0-9])(?=[0-9_.-]{0,40}[A-Za-z])"
+_MIXED = r"(?=[A-Za-z_.-]{0,40}[0-9])(?=[0-9_.-]{0,64}[A-Za-z])"
 _LIVELY = r"(?=[a-z_-]{0,40}[0-9A-Z])"
 _REAL = r"(?![xX*.]{4}|[A-Za-z0-9_-]{0,24}[xX]{6}|[Yy][Oo][Uu][Rr])"
 _HEX = "[0-9a-f]"
@@ -36,6 +36,12 @@ _WORD_PREFIXES = [
     "r8_",
     "hf_",
     "api_org_",
+    "rnd_",
+    "ddapp_",
+    "NR(?:II|RA|SP|IQ)-",
+    "hca[il]k_",
+    "ph[xs]_",
+    "pn[ub]_",
     "csk-",
     "fw_",
     "tgp_v1_",
@@ -49,7 +55,6 @@ _WORD_PREFIXES = [
     "ntn_",
     "secret_",
     "rubygems_",
-    "tfp_",
     "CCIPRJ_",
     "CCIPAT_",
     "bk[up]a_",
@@ -86,7 +91,12 @@ _WORD_PREFIXES = [
 # Prefixes before a run in which dashes, underscores and dots may stand.
 _TOKEN_PREFIXES = [
     r"github_pat_",
-    r"xox[abeoprs]-",
+    r"xox[abdeoprs]-",
+    r"tfp_",
+    r"fio-u-",
+    r"amzn\.mws\.",
+    r"packagist_[a-z]{3}_",
+    r"bedrock-api-key-",
     r"xoxe\.xox[bp]-",
     r"xapp-",
     r"glpat-",
@@ -124,7 +134,7 @@ _TOKEN_PREFIXES = [
     r"1//0",
     r"AGE-SECRET-KEY-1",
     r"sq0(?:atp|csp|idp)-",
-    r"xkeysib-",
+    r"x(?:key|smtp)sib-",
     r"CFPAT-",
     r"HRKU-",
     r"pat-(?:na|eu)\d-",
@@ -137,7 +147,13 @@ _EXACT = (
     rf"{_HEX}{{32}}-us\d{{1,2}}(?![A-Za-z0-9])",
     rf"pat{_WORD}{{14}}\.{_HEX}{{32}}",
     rf"re_{_WORD}{{8}}_{_WORD}{{16}}",
-    rf"(?:sl|mfa)\.{_TOKEN}{{60}}",
+    rf"(?:sl|mfa)\.(?:u\.)?{_TOKEN}{{60}}",
+    r"(?:hf|api_org)_(?=[a-z]{0,29}[A-Z])[A-Za-z]{30}",
+    rf"access-(?:sandbox|development|production)-{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}",
+    rf"key_{_HEX}{{64}}(?![A-Za-z0-9])",
+    rf"st\.{_HEX}{{24}}\.{_HEX}{{32}}\.{_HEX}{{32}}",
+    r"pk_\d{7,9}_[A-Z0-9]{32}(?![A-Za-z0-9])",
+    r"[A-Za-z0-9_.]{3}[0-9]Q~[A-Za-z0-9_.~-]{31,34}",
     rf"v1\.0-{_HEX}{{24}}-{_HEX}{{40}}",
     rf"key-{_HEX}{{32}}(?![A-Za-z0-9])",
     rf"SG\.{_TOKEN}{{16,24}}\.{_TOKEN}{{16}}",
@@ -145,15 +161,22 @@ _EXACT = (
     rf"{_WORD}{{14}}\.atlasv1\.{_TOKEN}{{20}}",
     r"\d{8,10}:AA[A-Za-z0-9_-]{31}",
     # These could stand in the middle of Base64, which has + and / between its letters.
-    r"(?<![+/])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])",
-    rf"(?<![+/])(?:SK|dapi){_HEX}{{32}}(?![A-Za-z0-9])",
-    rf"(?<![+/])(?:EAA[A-Z]|EZ[AT]K|ATBB){_MIXED}{_WORD}{{28}}",
-    rf"(?<![+/])(?:LTAI{_MIXED}{_WORD}{{12,26}}|oy2[a-z0-9]{{43}}|GR1348941{_TOKEN}{{20}})(?![A-Za-z0-9+/])",
+    r"(?<![A-Za-z0-9+/][+/])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])",
+    rf"(?<![A-Za-z0-9+/][+/])(?:SK|dapi){_HEX}{{32}}(?![A-Za-z0-9])",
+    rf"(?<![A-Za-z0-9+/][+/])(?:EAA[A-Z]|EZ[AT]K|ATBB|AKCp[0-9]){_MIXED}{_WORD}{{28}}",
+    rf"(?<![A-Za-z0-9+/][+/])EAAA[A-Z](?=[A-Za-z0-9]{{0,58}}[_-]){_TOKEN}{{59}}(?![A-Za-z0-9_+/-])",
+    rf"(?<![A-Za-z0-9+/][+/])cmVmdGtuOj{_WORD}{{40}}",
+    r"A{21}[A-Za-z0-9]{6,60}%[23][0-9A-F][A-Za-z0-9%]{20}",
+    rf"(?<![A-Za-z0-9+/][+/])(?:LTAI{_MIXED}{_WORD}{{12,26}}|oy2[a-z0-9]{{43}}|GR1348941{_TOKEN}{{20}})(?![A-Za-z0-9+/])",
 )
 _HOOKS = (
-    r"hooks\.slack\.com/(?:services|workflows|triggers)/(?=T[A-Za-z0-9_/]{19})"
-    r"|discord(?:app)?\.com/api/(?:v\d{1,2}/)?webhooks/(?=\d{5,25}/[A-Za-z0-9_-]{16})"
-    r"|\.webhook\.office\.com/webhookb2/(?=[A-Za-z0-9@/-]{20})"
+    r"hook(?:s\.slack\.com/(?:services|workflows|triggers)/(?=T[A-Za-z0-9_/]{19})"
+    r"|s/(?=\d{5,25}/[A-Za-z0-9_-]{16}|(?=[a-z]{0,25}[0-9])[a-z0-9]{26}(?![A-Za-z0-9_/.-]))"
+    r"|b2/(?=[A-Za-z0-9@/-]{20})|s/catch/(?=\d{4,10}/[a-z0-9]{5}))"
+)
+_HOOK_HOST = re.compile(
+    r"hooks\.slack\.com/\w+/\Z|discord(?:app)?\.com/api/(?:v\d{1,2}/)?webhooks/\Z|/hooks/\Z"
+    r"|\.webhook\.office\.com/webhookb2/\Z|hooks\.zapier\.com/hooks/catch/\Z"
 )
 
 _BARE_KEY = (
@@ -188,8 +211,8 @@ _SOURCE = "|".join(
 )
 
 
-def _hook(_before: str, ahead: str, _ends: bool) -> Decision | None:
-    found = _HOOK.match(ahead)
+def _hook(before: str, ahead: str, _ends: bool) -> Decision | None:
+    found = _HOOK.match(ahead) if _HOOK_HOST.search(before[-80:]) else None
     return (0, found.end(), _HOOK_TAIL, REDACTED) if found else None
 
 
@@ -197,12 +220,15 @@ _HOOK = re.compile(r"[A-Za-z0-9_/@-]+")
 _HOOK_TAIL = RunTail(r"[A-Za-z0-9_/@-]")
 _BASE64_TAIL = RunTail(r"[A-Za-z0-9+/=_,-]")
 _TOKEN_TAIL = RunTail(r"[A-Za-z0-9_=-]|\.(?=[A-Za-z0-9_-]{6})", look=7)
+_PARTS_TAIL = RunTail(r"[A-Za-z0-9_=-]|\.(?=[A-Za-z0-9_-])", look=2)
 _DOTTED_TAIL = RunTail(r"[A-Za-z0-9_.=-]")
 
 
 _ISSUED = f"(?=[A-Za-z0-9]){EDGE}(?:{_SOURCE})"
 _SLASHED = (
-    rf"(?=[fgsFL]){EDGE}(?:(?:(?:FlyV1 )?fm[12][ar]?_|sntrys_|glc_)[A-Za-z0-9+/=_-]{{16}}"
+    rf"(?=[defgsAFL]){EDGE}(?:(?:(?:FlyV1 )?fm[12][ar]?_|sntrys_|glc_)[A-Za-z0-9+/=_-]{{16}}"
+    # {"auths":  {"a":"  tok:  and a key of Bedrock, in Base64
+    r"|(?:eyJhdXRocyI6|eyJhIjoi|dG9rO)(?=[A-Za-z+/]{0,40}[0-9])[A-Za-z0-9+/]{44}|ABSK[A-Za-z0-9+/]{60}"
     r"|LS0tLS1CRUdJTi(?:BQUklWQVRF|BSU0EgUFJJVkFURS|BFQyBQUklWQVRF|BPUEVOU1NIIFBSSVZBVE"
     r"|BFTkNSWVBURUQgUFJJVkFURS|BEU0EgUFJJVkFURS))"
 )
@@ -215,10 +241,11 @@ _TELLING = (
 )
 
 SHAPES: tuple[Rule, ...] = (
-    Rule((), f"(?s)(?:[^gsxAe]++|(?!{_TELLING}).)*+(?P<secret>{_TELLING})", _DOTTED_TAIL, in_runs=True),
+    Rule((), f"(?s)(?:[^gsxAe]++|(?!{_TELLING}).)*+(?P<secret>{_TELLING})", _PARTS_TAIL, in_runs=True),
     Rule((), f"{_WORDS % _ISSUED}(?P<secret>{_ISSUED})", _TOKEN_TAIL, in_runs=True),
     Rule((), f"{_WORDS % _SLASHED}(?P<secret>{_SLASHED})", _BASE64_TAIL, in_runs=True),
-    Rule(("hook",), _HOOKS, decide=_hook, slow=True),
+    Rule(("hook",), _HOOKS, decide=_hook),
+    Rule(("access_token$",), r"access_token\$[a-z]{3,12}\$[a-z0-9]{16}\$[0-9a-f]{32}", _TOKEN_TAIL),
     Rule(
         ("eyj",),
         rf"eyJ(?:(?<![A-Za-z0-9_+/-]eyJ)|(?<=\\[nrtbf]eyJ)|(?<=%[0-9A-Fa-f]{{2}}eyJ)){_JWT}",

@@ -13,7 +13,13 @@ from typing import Any, TypeAlias
 from robota.core.messages import Json
 from robota.sessions.redaction.names import Strength, name_strength
 from robota.sessions.redaction.scan import REDACTED
-from robota.sessions.redaction.values import is_placeholder, looks_chosen, looks_issued, repeats_name
+from robota.sessions.redaction.values import (
+    is_complaint,
+    is_placeholder,
+    looks_chosen,
+    looks_issued,
+    repeats_name,
+)
 from robota.sessions.redaction.words import word_set
 
 _NAME_FIELDS = ("ParameterKey", "name", "key", "header", "field", "variable", "Name", "Key", "k")
@@ -231,6 +237,12 @@ def _is_exempt(name: str, value: Json, context: str) -> bool:
     lowered = name.lower()
     if lowered.endswith("pwd"):
         return isinstance(value, str) and (value[:1] in "/~." or value[1:3] in (":\\", ":/"))
+    if lowered.endswith("string"):  # what is in that JSON is looked at
+        return isinstance(value, str) and value.startswith("{")
+    if lowered == "id-token":  # a permission of a workflow
+        return value in ("read", "write", "none")
+    if isinstance(value, list):
+        return bool(value) and all(isinstance(item, str) and is_complaint(item) for item in value)
     if lowered == "cookie":
         return isinstance(value, str) and _VERSION.fullmatch(value) is not None
     return lowered.endswith("credentials") and value in ("include", "omit", "same-origin")
@@ -262,6 +274,10 @@ def _named_value(source: dict[Json, Json]) -> dict[str, Strength]:
             and looks_chosen(str(source.get("value")))
         ):
             hidden["value"] = Strength.TEXT
+    if "kty" in source:
+        hidden |= {
+            field: Strength.TEXT for field in ("d", "p", "q", "dp", "dq", "qi", "k") if field in source
+        }
     if "pass" in source and any(field in source for field in ("user", "username", "login", "email")):
         hidden["pass"] = Strength.TEXT
     if source.get("kind") == "Secret" and "apiVersion" in source:

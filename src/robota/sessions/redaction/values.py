@@ -28,15 +28,19 @@ _KNOWN_PASSWORDS = word_set(
     letmein swordfish opensesame qwerty qwertyuiop monkey dragon iloveyou sunshine princess football welcome
     shadow batman superman hunter topsecret supersecret mysecret sesame toor correcthorsebatterystaple
     asdfgh asdfghjkl zxcvbn trustno mypassword secretpassword supersecretpassword verysecret s3cret p4ssword
+    mysecretpassword mysecretpw my-secret-pw my-secret-password mypass rootpass rootpassword adminpass
+    adminpassword secretpass
     """
 )
 _PLACEHOLDER = re.compile(
     r"""(?xi)
-      \$ (?: [a-z_] \w* | \{ | \( | \$ )  | %\( | %[a-z_]\w*% | %[sdvr]\b | \{\{ | \{ [\w.\ ]* \}? $ | \# \{
+      \$ (?: [a-z_] \w* (?! \w* [@\#!%^*~] ) | \{ | \( | \$ )  | %\( | %[a-z_]\w*% | %[sdvr]\b
+    | \{\{ | \{ [\w.\ ]* \}? $ | \# \{
     | < | \* {2} | \.{2} | … | • | x{3,} (?:-|_|\b|$) | -{3,} $ | _{3}
     | \[ (?:redacted|hidden|masked|removed|filtered|secret|your|omitted)
     | (?:redacted|removed|masked|hidden|filtered|omitted) \b
-    | your (?:[-_ .]|[a-z]*(?:key|token|password|secret)) | insert | replace | change[-_]?(?:me|this|it)
+    | your (?:[-_ .]|[a-z]*(?:key|token|password|secret)) | insert | replace
+    | change[-_]?(?:me|this|it)(?![a-z]{0,8}[-_!@]?\d)
     | put[-_ ] | paste | enter[-_ ] | (?:my|the|a|some)[-_](?:api|secret|token|password|key|access)[-_a-z]*$
     | (?:op|vault|env|keyring|ssm|secretsmanager|awssm|gcpsm|file):(?!\S*@) | \$?env: | arn:aws
     | enc\[ | !vault | @@ | todo | fixme | dummy | placeholder | example[-_ ]
@@ -65,6 +69,8 @@ _INNER_CAPITAL = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]")
 
 def is_placeholder(value: str) -> bool:
     """Whether the text only shows where a secret would stand."""
+    if value.lower() in _KNOWN_PASSWORDS:
+        return False
     if not value or value.lower() in _ORDINARY or _PLACEHOLDER.match(value):
         return True
     return _ALL_SAME.fullmatch(value) is not None or _BLANKED.match(value) is not None
@@ -92,7 +98,13 @@ _SNAKE = re.compile(r"_*[A-Za-z]+[0-9]{0,2}(?:_+[A-Za-z]*[0-9]{0,2})+")
 
 def is_name(value: str) -> bool:
     """Whether the text is the name of a secret (`APP_CLIENT_SECRET`, `X-Api-Key`), not one."""
+    if _LEET.search(value):
+        return False
     return _NAME.fullmatch(value) is not None and _ENDING.search(value) is not None
+
+
+_LEET = re.compile(r"(?<![a-z])(?!k8s|i18n|l10n|e2e|x509|n8n|a11y|p2p|b2b|v\d|s3|h2|oauth)[a-z]+[0-9][a-z]")
+"""A digit in the middle of a word: made up, not named."""
 
 
 _ENDING = re.compile(
@@ -185,13 +197,17 @@ def looks_issued(value: str) -> bool:
     return len(value) >= 20 and bool(_INNER_CAPITAL.search(value)) and not _IDENTIFIER_WORDS.fullmatch(value)
 
 
-_DENSE = re.compile(r"(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9][A-Za-z])[A-Za-z0-9]{8,11}")
+_DENSE = re.compile(
+    r"(?:(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9][A-Za-z])|(?=.*[0-9][A-Za-z]+[0-9]+[A-Za-z]))[A-Za-z0-9]{8,11}"
+)
 _SEPARATED_WORDS = re.compile(r"[A-Za-z]{3,}(?:[-_.:/ ]?[A-Za-z]{2,})*[-_.:]?\d{1,4}")
 _IDENTIFIER_WORDS = re.compile(r"[A-Za-z]?[a-z]+(?:[A-Z][a-z]+){1,8}")
 
 
 def repeats_name(name: str, value: str) -> bool:
     """Whether a text speaks of its own name: labels, enum members, other variables of the same kind."""
+    if value.lower() in _KNOWN_PASSWORDS or (" " in value and _DIGIT.search(value)):
+        return False
     plain = re.sub(r"[^a-z]", "", value.lower())
     return plain in re.sub(r"[^a-z]", "", name.lower()) or (
         _IDENTIFIER.fullmatch(value) is not None
@@ -200,8 +216,23 @@ def repeats_name(name: str, value: str) -> bool:
     )
 
 
+def is_complaint(value: str) -> bool:
+    """Whether a text says what is wrong with a field, as answers to a form do."""
+    return " " in value and _COMPLAINT.search(value) is not None
+
+
+_COMPLAINT = re.compile(
+    r"(?i)\b(?:is|are|was|must|should|may|cannot|can't|can|does|do|has|have|field|too|required|please)\b"
+)
+
+
 def is_prose(value: str) -> bool:
     """Whether a quoted text of several words is a sentence or a label, not a pass phrase."""
     if " " not in value.strip():
         return False
+    if _PHRASE.fullmatch(value):
+        return False
     return _STEM_WORD.search(value) is not None or value.rstrip()[-1:] in ".?!:…" or value[:1].isupper()
+
+
+_PHRASE = re.compile(r"(?=.*[0-9])[a-z0-9]{2,12}(?: [a-z0-9]{1,12}){1,2}")
