@@ -14,7 +14,15 @@ from typing import Protocol
 from robota.core.errors import ConfigurationError, NetworkError, ProviderError, RobotaError
 from robota.core.jsontext import decode, encode
 from robota.core.messages import Json, JsonObject
-from robota.providers.wire.errors import Refusal, describe_error_event, describe_failure, describe_refusal
+from robota.providers.wire.errors import (
+    Refusal,
+    describe_error_event,
+    describe_failure,
+    describe_refusal,
+    quote,
+    read_request_id,
+    secrets_of,
+)
 
 
 class _Event(Protocol):
@@ -74,9 +82,8 @@ class OfficialReply:
 class OfficialChannel:
     """The way through a client. It belongs to the caller, so it is not closed here."""
 
-    secrets: tuple[str, ...] = ()
-
     def __init__(self, client: OfficialClient, *, provider: str) -> None:
+        self.secrets = secrets_of(client)
         self._client = client.with_options(max_retries=0)
         self._provider = provider
 
@@ -115,14 +122,16 @@ class OfficialChannel:
         headers = {name.lower(): value for name, value in getattr(response, "headers", {}).items()}
         if status < 300:  # told inside a reply that had begun well
             said = body.get("error") or body if isinstance(body, dict) else str(error)
-            return describe_error_event(said, self._provider, request_id=headers.get("request-id"))
+            id = read_request_id(headers, self.secrets)
+            return describe_error_event(said, self._provider, request_id=id, secrets=self.secrets)
         text = body.encode() if isinstance(body, str) else encode(body)
         refusal = Refusal(status, headers, text, model, str(self._client.base_url))
-        return describe_refusal(refusal, self._provider, ("client",))
+        return describe_refusal(refusal, self._provider, self.secrets or ("client",))
 
     def refuse(self, error: ValueError) -> ProviderError:
         return ProviderError(
-            f"{self._provider} sent something that is no Messages reply ({error}); check its base URL.",
+            f"{self._provider} sent something that is no Messages reply ({quote(str(error), self.secrets)}); "
+            "check its base URL.",
             provider=self._provider,
             status=200,
         )

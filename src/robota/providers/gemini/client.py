@@ -6,7 +6,7 @@ wire, so both ways give the same chunks.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import Protocol
@@ -21,7 +21,7 @@ from robota.core.errors import (
 from robota.core.jsontext import decode, encode
 from robota.core.messages import JsonObject
 from robota.providers.gemini.errors import describe_google_refusal
-from robota.providers.wire.errors import Refusal, describe_failure
+from robota.providers.wire.errors import Refusal, describe_failure, quote, secrets_of
 
 _OWN_FIELDS = {"sdk_http_response", "parsed", "automatic_function_calling_history"}
 """What the client adds to a reply."""
@@ -54,10 +54,10 @@ class OfficialReply:
 
     headers: Mapping[str, str] = {}
 
-    def __init__(self, replies: AsyncGenerator[_Reply, None], model: str, provider: str) -> None:
+    def __init__(self, replies: AsyncGenerator[_Reply, None], model: str, channel: OfficialChannel) -> None:
         self._replies = replies
         self._model = model
-        self._provider = provider
+        self._channel = channel
 
     async def parts(self) -> AsyncGenerator[bytes, None]:
         try:
@@ -65,7 +65,7 @@ class OfficialReply:
                 text = reply.model_dump_json(exclude_none=True, by_alias=True, exclude=_OWN_FIELDS)
                 yield b"data: %b\n\n" % text.encode()
         except Exception as error:
-            raise _describe(error, self._model, self._provider) from error
+            raise self._channel.describe(error, self._model) from error
 
     async def aclose(self) -> None:
         """Close what is left of it: `aclose()` would not reach the generator that holds the connection."""
@@ -80,9 +80,8 @@ class OfficialReply:
 class OfficialChannel:
     """The way through a client. It belongs to the caller, so it is not closed here."""
 
-    secrets: tuple[str, ...] = ()
-
     def __init__(self, client: OfficialClient, *, provider: str) -> None:
+        self.secrets = secrets_of(getattr(client, "_api_client", None))
         self._client = client
         self._provider = provider
 
@@ -93,11 +92,20 @@ class OfficialChannel:
                 model=model, contents=contents, config=config
             )
         except Exception as error:
-            raise _describe(error, model, self._provider) from error
-        return OfficialReply(replies, model, self._provider)
+            raise self.describe(error, model) from error
+        return OfficialReply(replies, model, self)
 
     def translate(self, error: Exception) -> NetworkError:
-        return describe_failure(error, self._provider, "the client's address")
+        return describe_failure(error, self._provider, "the client's address", self.secrets)
+
+    def describe(self, error: Exception, model: str) -> RobotaError:
+        """An error of the client as one of ours."""
+        if isinstance(error, _refused()):
+            return _describe_refusal(error, model, self._provider, self.secrets)
+        if isinstance(error, _http_error()):
+            return self.translate(error)
+        # its credentials, another HTTP library, half an event
+        return _describe_failure(error, self._provider, self.secrets)
 
     async def aclose(self) -> None:
         """Nothing of ours is open."""
@@ -112,14 +120,6 @@ def _http_error() -> type[Exception]:
     import httpx2  # noqa: PLC0415 - google-genai has loaded it
 
     return httpx2.HTTPError
-
-
-def _describe(error: Exception, model: str, provider: str) -> RobotaError:
-    if isinstance(error, _refused()):
-        return _describe_refusal(error, model, provider)
-    if isinstance(error, _http_error()):
-        return describe_failure(error, provider, "the client's address")
-    return _describe_failure(error, provider)  # its credentials, another HTTP library, half an event
 
 
 def _translate(body: JsonObject, provider: str) -> tuple[object, object]:
@@ -142,8 +142,8 @@ def _translate(body: JsonObject, provider: str) -> tuple[object, object]:
         ) from error
 
 
-def _describe_failure(error: Exception, provider: str) -> RobotaError:
-    said = describe_exception(error)
+def _describe_failure(error: Exception, provider: str, secrets: Sequence[str]) -> RobotaError:
+    said = quote(describe_exception(error), secrets)
     if type(error).__module__.startswith("google.auth"):
         return AuthenticationError(
             f"The client of provider {provider!r} has no valid credentials ({said}); sign in again.",
@@ -154,10 +154,10 @@ def _describe_failure(error: Exception, provider: str) -> RobotaError:
     )
 
 
-def _describe_refusal(error: Exception, model: str, provider: str) -> RobotaError:
+def _describe_refusal(error: Exception, model: str, provider: str, secrets: Sequence[str]) -> RobotaError:
     status = getattr(error, "code", None)
     headers: Mapping[str, str] = getattr(getattr(error, "response", None), "headers", None) or {}
     body = encode(getattr(error, "details", None))
     named = {str(name).lower(): str(value) for name, value in headers.items()}
     refusal = Refusal(status if isinstance(status, int) else 0, named, body, model, f"model {model}")
-    return describe_google_refusal(refusal, provider, ("the client's own",))
+    return describe_google_refusal(refusal, provider, secrets or ("the client's own",))

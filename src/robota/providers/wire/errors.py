@@ -127,6 +127,7 @@ def describe_failure(
     return NetworkError(text, provider=provider)
 
 
+_HELD = ("api_key", "auth_token", "access_token", "aws_secret_key", "aws_session_token")
 SHORTEST_SECRET = 8
 """Keys of local servers are words such as `x` or `test`; replacing them would only garble the message."""
 
@@ -136,6 +137,12 @@ def hide_secrets(text: str, secrets: Sequence[str]) -> str:
         if len(secret) >= SHORTEST_SECRET:
             text = text.replace(secret, "***").replace(percent_encoded(secret, safe=""), "***")
     return text
+
+
+def secrets_of(client: object) -> tuple[str, ...]:
+    """What a vendor's client object holds that no error may repeat."""
+    held = (getattr(client, name, None) for name in _HELD)
+    return tuple(value for value in held if value and isinstance(value, str))
 
 
 def tame(text: str, secrets: Sequence[str], limit: int = _MAX_QUOTE) -> str:
