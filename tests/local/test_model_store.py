@@ -389,3 +389,10 @@ def test_the_command_says_which_models_there_are(tmp_path: Path) -> None:
     assert done.stderr == (
         "robota: There is no model 'gpt-99' to pull; there are smollm2-135m, qwen2.5-coder-0.5b.\n"
     )
+
+
+@pytest.mark.parametrize("words", [("-h",), ("pull", "-h")])
+def test_help_is_had_by_its_short_name_too(tmp_path: Path, words: tuple[str, ...]) -> None:
+    done = robota(tmp_path, *words)
+    assert done.returncode == 0
+    assert done.stdout.startswith("Usage: robota model")

@@ -15,7 +15,10 @@ _STEP = 10
 """Percent between two lines where there is no terminal."""
 
 
-@click.group(help="Models that run on this machine, without a key and without a network.")
+@click.group(
+    help="Models that run on this machine, without a key and without a network.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 def command() -> None: ...
 
 
