@@ -395,4 +395,4 @@ def test_the_command_says_which_models_there_are(tmp_path: Path) -> None:
 def test_help_is_had_by_its_short_name_too(tmp_path: Path, words: tuple[str, ...]) -> None:
     done = robota(tmp_path, *words)
     assert done.returncode == 0
-    assert done.stdout.startswith("Usage: robota model")
+    assert "robota model" in done.stdout.splitlines()[0]
