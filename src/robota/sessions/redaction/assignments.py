@@ -48,8 +48,9 @@ _SCHEMA = re.compile(
 )
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?=\s*(?:[,}\]\\]|\Z))")
 _STRING = re.compile(
-    r"(?:(?:Some|Just|SecretStr|SecretString|String::from)\()?[bBrRuUL@]?(?:\"\"(?=\"\w)|''(?='\w))?(?P<slashes>\\{0,15})(?P<quote>[\"'`])"
+    r"(?:(?:Some|Just|SecretStr|SecretString|String::from)\()?[bBrRuUL@]?(?P<slashes>\\{0,15})(?P<quote>[\"'`])"
 )
+_LONG_STRING = re.compile(r"[bBrRuU]?(?:\"\"(?=\"\w)|''(?='\w))(?P<slashes>)(?P<quote>[\"'])")
 _EMPTY = re.compile(r"[\[{]\s*(?:\\+[nrt]\s*)*[\]}]|\[REDACTED\]")
 _REST = re.compile(r"[ \t]*(?:\r?\n|\\+[nr]|\Z|[\"'`]|\\+[\"']|[#;]|//|\*/|--+>|,?[ \t]*\})")
 _PAIR_AFTER = re.compile(r"[ \t;,&]+[A-Za-z_][\w.-]*=")
@@ -230,7 +231,7 @@ _DEFAULT = re.compile(r"[-=]?(?P<secret>[^\s\"'`\\<>{}?$][^\s\"'`\\<>{}$]*)\}")
 def _decide_variable(place: Place, ahead: str) -> Decision | None:
     if place.lead.endswith("${"):
         return _decide_default(place, ahead)
-    if found := _STRING.match(ahead):
+    if found := (_LONG_STRING.match(ahead) if place.sign == "=" else None) or _STRING.match(ahead):
         return _decide_literal(place, ahead, found)
     found = (_PARAMETER if place.is_parameter else _VALUE).match(ahead)
     if found is None:

@@ -125,7 +125,8 @@ SCHEMES: tuple[Rule, ...] = (
     ),
     Rule(
         ("basic",),
-        r"basic(?<![a-z0-9_]basic)(?:(?:\s{1,4}|%20)(?=[a-z0-9+/]{6})|\.[\w.-]{1,60} \S{1,40} (?=\S))",
+        r"basic(?<![a-z0-9_]basic)(?:(?:\s{1,4}|%20)(?=[a-z0-9+/]{6})"
+        r"|(?<=http-basic)\.[\w.-]{1,60} \S{1,40} (?=\S))",
         decide=_basic_or_next,
         folded=True,
     ),

@@ -66,6 +66,8 @@ _LISTED = re.compile(rf"(?:\[|[\])],)\s*[\[(]\s*b?{_QUOTE}\Z")
 """Before the first of two strings: a list of pairs, as headers are kept."""
 _PASSWORD = re.compile(r"(?i)password\Z")
 _REFUSED = re.compile(r"(?i)\b(?:invalid|expired|unknown|revoked|using|with) \Z")
+_FORM = re.compile(r"(?i)form-data; name=\\*[\"']\Z")
+_ATTRIBUTE = re.compile(r"<(?:[\w:.-]*|[^<>\n]*\b(?:name|key|id|n)=\\*[\"'](?:[\w.-]+[:/])*)\Z")
 _DIGIT_PART = re.compile(r"-\d{2,}")
 _BLOCK = re.compile(r"[|>][+-]?\r?\n")
 _SETTER = re.compile(r"^(?:[\w.]*\.)?(?:set|with|use|add)_?(?=[A-Z])|^[\w.]*\.")
@@ -104,7 +106,7 @@ def _value_pattern(link: str, lead: str) -> re.Pattern[str]:
 
 
 def _is_stated(name: str, link: str, secret: str) -> bool:
-    if link[:1] in ("'", '"') and link[1:].isspace() and "\n" in link:  # the body of a form's field
+    if link[:1] in ("'", '"') and link[1:].isspace():
         return True
     if _BLOCK.search(link):
         return not secret.isalpha()
@@ -133,12 +135,14 @@ def _links(link: str, name: str, lead: str, rest: str) -> bool:
         )
     if "||" in link:
         return True
+    if link[:1] in ("'", '"') and link[1:].isspace():  # the body of a form's field
+        return _FORM.search(lead) is not None
     if ("|" in link or "│" in link) and "\n" not in link and "->" not in link:
         return (
             re.search(r"[|│][ \t]*`?\Z", lead) is not None and re.match(r"[`']?[ \t]*[|│]", rest) is not None
         )
     if link.endswith(">") and "</" not in link:
-        return re.search(r"<[^<>\n]*\Z", lead) is not None
+        return _ATTRIBUTE.search(lead) is not None
     return True
 
 

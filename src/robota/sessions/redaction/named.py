@@ -13,11 +13,15 @@ from robota.sessions.redaction.scan import Decision, Rule
 _NAME = re.compile(r"[A-Za-z0-9_.$@-]{1,80}")
 # What may come between a name and its value, seen from the name's end; most words of a sentence fail here.
 _NEXT = (
-    r"(?=\\{0,15}[\"'`]|[\]=:>(*&<|│\x1b]|\{\\{0,7}[\"']|\[\d{0,4}\][ \t]{0,4}=|%(?:3d|5d|22)|\\{1,8}u00"
-    r"|[ \t]{1,20}(?:\\{0,7}[\"']|[=:|│{>]|\?[=?:]|is[ :]|or \\{0,7}[\"']|as \w"
-    r"|[a-z0-9+/=_-]{20}|\d{1,2}: |to proceed|[a-z:]{2,20}=\\{0,7}[\"'])"
+    r"(?=[\\\"'`\]=:>(*&<|│\x1b{\[%% \t\r\n])(?=[\"'`\]=:>(*&<|│\x1b]"
+    r"|[ \t]{1,20}+(?:[\"'=:|│{>]|\\{1,7}[\"']|\?[=?:]|is[ :]|or \\{0,7}[\"']|as \w%s"
+    r"|[a-z:]{2,20}+=\\{0,7}[\"'])"
+    r"|\\{1,15}[\"'`]|\{\\{0,7}[\"']|\[\d{0,4}\][ \t]{0,4}=|%%(?:3d|5d|22)|\\{1,8}u00"
     r"|[ \t]{0,4}(?:\r?\n|\\{1,7}n)(?:[+>\s0-9→|:-]|\\{1,7}t){0,48}+(?:value|default|type))"
 )
+_ISSUED = "|[a-z0-9+/=_-]{20}"
+_SPOKEN = {"token": _ISSUED, "auth": _ISSUED, "key": rf"{_ISSUED}|\d{{1,2}}: ", "pass": "|to proceed"}
+"""What else may follow these in a sentence."""
 _STEMS = (  # each with the literal of the gate that it contains
     ("pass", "pass(?:words?|wd|phrases?|code)?"),
     ("pwd", "pwd"),
@@ -78,7 +82,7 @@ NAMED: tuple[Rule, ...] = (
     *(
         Rule(
             (needle,),
-            rf"{stem}[0-9_]{{0,3}}(?:[_-]?(?:{TRAILERS})[0-9]?)?{_NEXT}",
+            rf"{stem}[0-9_]{{0,3}}(?:[_-]?(?:{TRAILERS})[0-9]?)?{_NEXT % _SPOKEN.get(needle, '')}",
             decide=_decide,
             folded=True,
         )

@@ -216,8 +216,6 @@ PLACES: tuple[Rule, ...] = (
     ),
     Rule(("login",), _LOGIN, decide=_logged_in),
     Rule(("@",), r"sqlplus (?:-\w{1,8} )?\w{1,40}/(?=[^\s/@$]{1,80}@)", decide=_until_at),
-    Rule(("mc alias set",), r"mc alias set \S{1,40} \S{1,100} \S{1,60} (?=[^\s-])", decide=take_word),
-    Rule(("rabbitmqctl",), r"rabbitmqctl (?:add_user|change_password) \S{1,40} (?=\S)", decide=take_word),
     Rule(("add-mask",), r"::add-mask::(?=\S)", decide=take_word),
     # Arguments of calls
     Rule(("onnect",), rf"onnect(?:ion)?\({_ARGUMENTS % 2}", decide=_connection),

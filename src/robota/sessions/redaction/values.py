@@ -12,7 +12,7 @@ from robota.sessions.redaction.words import word_set
 _ORDINARY = word_set(
     """
     true false null none nil undefined void unknown any never string str text bytes int integer number float
-    bool boolean object array list dict map optional required mandatory hidden masked redacted password
+    pass bool boolean object array list dict map optional required mandatory hidden masked redacted password
     passwd passphrase secret token key value values username user name email str[] string[] char varchar
     enabled disabled yes no on off default empty blank missing invalid valid expired incorrect wrong
     changeme change_me changeit example sample test dummy fake placeholder todo tbd n/a na unset same-origin
