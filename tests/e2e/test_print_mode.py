@@ -88,6 +88,8 @@ def test_without_a_key_the_scripted_model_answers_and_says_what_it_is(tmp_path: 
     ("arguments", "words"),
     [
         (("-p",), "Nothing to do"),
+        (("-p", "hi", "-c", "-r", "abc"), "leave one of them out"),
+        (("modle", "list"), "there are model and testing"),
         (("-p", "x", "--permission-mode", "yolo"), "'yolo' is not one of"),
         (("-p", "x", "--max-turns", "-1"), "-1 is not in the range"),
         (("-p", "x", "--nonsense"), "No such option"),

@@ -48,7 +48,7 @@ class Options(Struct, frozen=True, kw_only=True):
     epilog="Commands of their own: robota model (small models on this machine), robota testing (a scripted "
     "model to test against); each tells more with --help.",
 )
-@click.argument("prompt", required=False, default="")
+@click.argument("words", nargs=-1, metavar="[PROMPT]")
 @click.option("-p", "--print", "print_mode", is_flag=True, help="Run one prompt, print the answer, exit.")
 @click.option(
     "--provider", metavar="TYPE", envvar="ROBOTA_PROVIDER", help="Who answers.  [env: ROBOTA_PROVIDER]"
@@ -82,7 +82,7 @@ class Options(Struct, frozen=True, kw_only=True):
 @click.option("-r", "--resume", metavar="ID", help="Go on with the session of that id.")
 @click.option("--no-save", is_flag=True, help="Keep nothing of this session on disk.")
 @click.option("-V", "--version", is_flag=True, help="Show the version and exit.")
-def robota(version: bool, **values: Any) -> int:
+def robota(version: bool, words: tuple[str, ...], **values: Any) -> int:
     """A coding assistant in the terminal.
 
     Without a key, a base URL or a local model it runs on a scripted offline model that shows how a turn
@@ -95,7 +95,14 @@ def robota(version: bool, **values: Any) -> int:
         return 0
     _check_rules("--allow", values["allow"], "allow")
     _check_rules("--deny", values["deny"], "deny")
-    options = Options(**values | {"prompt": _with_piped_input(values["prompt"])})
+    if len(words) > 1:
+        raise click.UsageError(
+            f"A prompt is one argument: put it in quotes. {words[0]!r} is no command; there are "
+            f"{' and '.join(SUBCOMMANDS)}."
+        )
+    if values["go_on"] and values["resume"] is not None:
+        raise click.UsageError("-c goes on with the last session and -r with another: leave one of them out.")
+    options = Options(**values, prompt=_with_piped_input("".join(words)))
     if options.print_mode and not options.prompt.strip():
         raise click.UsageError('Nothing to do: give a prompt, as in robota -p "list the python files".')
     if not options.print_mode and not sys.stdin.isatty():
