@@ -108,7 +108,7 @@ def test_every_protocol_is_recorded_once_and_replayed_offline_piece_by_piece(pro
     project.write(test_wires=WIRES)
     recorded = project.record(*[["Hel", "lo 🐢"]] * 4)
     recorded.assert_outcomes(passed=4)
-    recorded.stdout.fnmatch_lines(["*robota cassettes*", "*test_stream-chat.yaml: recorded 1 requests"])
+    recorded.stdout.fnmatch_lines(["*robota cassettes*", "*test_stream-chat.yaml: recorded 1 request"])
     before = {path: path.read_bytes() for path in project.cassette("test_wires").iterdir()}
     assert {path.name for path in before} == {
         f"test_stream-{wire}.yaml" for wire in ("chat", "responses", "messages", "gemini")
@@ -345,7 +345,7 @@ def test_workers_of_xdist_record_and_say_so(project):
     project.write(test_many=f"import pytest\npytestmark = pytest.mark.anyio\n\n{body}")
     done = project.record(*["Good day."] * 4, arguments=["-n", "2"])
     done.assert_outcomes(passed=4)
-    done.stdout.fnmatch_lines(["*test_many/test_a.yaml: recorded 1 requests"])
+    done.stdout.fnmatch_lines(["*test_many/test_a.yaml: recorded 1 request"])
     project.run("-n", "2").assert_outcomes(passed=4)
 
 
@@ -366,7 +366,7 @@ def test_errors_are_left_out_and_the_summary_says_so(project):
     project.write(test_refused=REFUSED.replace("MARK", "pytest.mark.filterwarnings('default')"))
     done = project.record(HttpError(401), "Good day.")
     done.assert_outcomes(passed=1)
-    done.stdout.fnmatch_lines(["*recorded 1 requests", "*left out status 401; *(errors=True) keeps*"])
+    done.stdout.fnmatch_lines(["*recorded 1 request", "*left out status 401; *(errors=True) keeps*"])
 
 
 def test_errors_are_kept_when_the_test_is_about_them(project):

@@ -191,7 +191,7 @@ class Cassette:
             text = format_cassette(exchanges)
             self._secrets.refuse(exchanges, text)
             write_cassette(self.path, text)
-            notes.insert(0, f"{self._shown}: recorded {len(exchanges)} requests")
+            notes.insert(0, f"{self._shown}: recorded {len(exchanges)} request{'s' * (len(exchanges) != 1)}")
         return notes
 
     def _written(self, piece: str) -> str:
