@@ -52,17 +52,12 @@ LOOK_ALIKES = [name for name, case in CASES.items() if case.unchanged]
 ONLY_WHEN_DECODED = frozenset(
     {
         "headers/header-pairs-lower",
-        "keys/capital-name-value",
-        "keys/ssm-single",
         "nested/json-key-escape",
         "plain_values/dict-secret-dotted",
         "plain_values/key-bracket",
         "plain_values/key-with-colon",
         "plain_values/key-with-slash",
-        "plain_values/key-with-space",
-        "punctuation_secrets/nv-number",
         "punctuation_secrets/pairs-list-value",
-        "wide_secrets/json-ssm",
         "wide_secrets/k8s-secret-json",
     }
 )

@@ -88,23 +88,31 @@ def decide_object(name: str, lead: str, ahead: str) -> Decision | None:
     """`{"name": "NAME", …, "value": value}` and `"NAME": {"value": value}`"""
     link = _OBJECT.match(ahead)
     strength = name_strength(name)
-    if link is None or strength is Strength.NONE or not lead.endswith(link["close"]):
+    if link is None or strength is Strength.NONE:
         return None
+    if not lead.endswith(link["close"]):  # the name may end a path
+        if "SecureString" not in link.group() or not _PATH_LEAD.search(lead):
+            return None
+        lead = link["close"]
     if _LABELLED.search(lead) and strength < Strength.TEXT:
         return None
     rest = ahead[link.end() :]
     decision = _decide_field(Place(name, lead, strength, sign=":", close=link["close"], tight=False), rest)
-    if decision is None or repeats_name(name, rest[decision[0] : decision[1]]):
+    if decision is None:
+        return None
+    value = rest[decision[0] : decision[1]]
+    if not value.isdigit() and repeats_name(name, value):
         return None
     start, end, tail, replacement = decision
     return start + link.end(), end + link.end(), tail, replacement
 
 
 _OBJECT = re.compile(
-    r"(?P<close>\\{0,15}[\"'])(?:\s{0,8},[^{}<>\n]{0,60}?|\s{0,4}:\s{0,8}\{\s{0,20})\\{0,15}[\"']"
+    r"(?P<close>\\{0,15}[\"'])(?:\s{0,8},[^{}<>\n]{0,60}?(?:\n[^{}<>\n]{0,60}?){0,2}|\s{0,4}:\s{0,8}\{\s{0,20})\\{0,15}[\"']"
     r"(?:value|Value|ParameterValue|default|stringValue)\\{0,15}[\"']\s{0,8}:\s{0,8}"
     r"(?:\{\s{0,8}\\{0,15}[\"']stringValue\\{0,15}[\"']\s{0,4}:\s{0,4})?(?=\S)"
 )
+_PATH_LEAD = re.compile(r"[\"']/?(?:[\w.-]+/)+\Z")
 _LABELLED = re.compile(r"\b(?:id|label)\\*[\"']\s*:\s*\\*[\"']\Z")
 
 
@@ -123,7 +131,7 @@ def _decide_value(place: Place, ahead: str, ends: bool) -> Decision | None:
 
 def _decide_field(place: Place, ahead: str) -> Decision | None:
     """`"name": value` of JSON or a literal of a program."""
-    if not place.lead.endswith(place.close):
+    if not place.lead.endswith(place.close) and not place.name.startswith("_auth"):
         return None
     strength = place.strength
     if place.name == "pass" and _LOGIN.search(place.lead[-120:] + ahead):

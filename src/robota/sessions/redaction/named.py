@@ -57,6 +57,7 @@ def _decide(before: str, ahead: str, ends: bool) -> Decision | None:
     name = clean_name(before[len(lead) :], lead)
     if lead.endswith(" ") and (words := _SPACED.search(lead[-40:])):  # `API key: …`
         name = f"{words.group()}{name}"
+        lead = lead[: -len(words.group())]
     return (
         decide_assignment(name, lead, ahead, ends)
         or decide_object(name, lead, ahead)
