@@ -165,3 +165,21 @@ def test_no_record_with_a_secret_passes_undecoded() -> None:
                 continue
             encoded = msgspec.json.encode(value)
             assert Redactor().json(encoded) is not encoded, value
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    items = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else []
+    return [text for item in items for text in _texts(item)]
+
+
+def test_texts_of_which_one_is_secret_are_never_called_plain() -> None:
+    redactor = Redactor()
+    for file in CORPUS.glob("*.jsonl"):
+        for line in file.read_bytes().splitlines():
+            for text in _texts(msgspec.json.decode(line)["input"]):
+                if redactor.text(text) != text:
+                    assert not redactor.are_plain([text]), text
+                    assert not redactor.are_plain(["ls", text, "done"]), text
+    assert not redactor.are_plain(["Bearer abcdefgh", "done"])
