@@ -67,7 +67,7 @@ def glimpse_session(
             )
     if journal_size is not None:
         try:
-            told = _glimpse_journal(files, f"{directory}/{id}.jsonl")
+            told = _glimpse_journal(files, f"{directory}/{id}.jsonl", fields.get("seq", 0))
             if not told and not fields:
                 problem += f"{id}.jsonl has no readable record at its beginning or end."
             fields = _join(fields, told)
@@ -168,10 +168,17 @@ def _beginning(prompt: str) -> str:
 # --- the journal ----------------------------------------------------------------------------------------
 
 
-def _glimpse_journal(files: Files, path: str) -> JsonObject:
-    """What beginning and end of a journal say; nothing if neither can be read."""
+def _glimpse_journal(files: Files, path: str, known: int) -> JsonObject:
+    """What beginning and end of a journal say; nothing if neither can be read.
+
+    `known` is the last record that the snapshot has heard of.
+    """
     fields: JsonObject = {}
     lines, whole = _read_beginning(files, path)
+    if whole and known:
+        last = read_line_head(lines[-1] or lines[-2]) if len(lines) > 1 else None
+        if last is not None and 0 < last.seq <= known:  # how it began is all that may be news
+            return {**_read_opening(lines), "updated_at": last.timestamp, "seq": last.seq}
     heads = [(head, line) for line in lines if (head := read_line_head(line)) is not None and head.event]
     for head, line in heads:
         fields.setdefault("created_at", head.timestamp)
@@ -184,6 +191,20 @@ def _glimpse_journal(files: Files, path: str) -> JsonObject:
         fields["message_count"] = _count_messages([head for head, _ in heads], whole=whole)
         fields["updated_at"] = heads[-1][0].timestamp
         fields["seq"] = heads[-1][0].seq
+    return fields
+
+
+def _read_opening(lines: list[bytes]) -> JsonObject:
+    """What stands before the first message: the session itself and the first prompt."""
+    fields: JsonObject = {}
+    for line in lines:
+        head = read_line_head(line)
+        if head is None or not head.event:
+            continue
+        fields.setdefault("created_at", head.timestamp)
+        _take_line(fields, head.event, line)
+        if head.event == "message" or "first_prompt" in fields:
+            break
     return fields
 
 
@@ -203,8 +224,9 @@ def _count_messages(heads: list[LineHead], *, whole: bool) -> int | None:
 def _read_beginning(files: Files, path: str) -> tuple[list[bytes], bool]:
     fd = files.open_read(path)
     try:
-        data = files.read_at(fd, HEAD, 0)
-        whole = files.size(fd) <= len(data)
+        size = files.size(fd)
+        data = files.read_at(fd, min(size, HEAD), 0)
+        whole = size <= len(data)
     finally:
         close_quietly(files, fd)
     lines = data.split(b"\n")
