@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import ssl
 import time
 from collections.abc import AsyncIterator
@@ -305,3 +306,24 @@ async def test_connections_that_nobody_took_for_long_are_closed(monkeypatch: pyt
         await peer.closed.wait()
 
     assert (peer.connections, peer.ended) == (2, 1)
+
+
+async def test_a_request_cancelled_at_any_moment_leaves_no_connection_behind() -> None:
+    async with listening(Peer()) as peer:
+        async with client() as web:
+            await web.post(peer.url, content=b"one")
+            for moments in range(40):
+                asking = asyncio.ensure_future(web.post(peer.url, content=b"two"))
+                for _ in range(moments):
+                    await asyncio.sleep(0)
+                asking.cancel()
+                await asyncio.wait([asking])
+                pool = web._transport._pool  # type: ignore[attr-defined]  # ours
+                assert pool._busy == set()
+            assert (await web.post(peer.url, content=b"three")).text == "hi"
+        with anyio.fail_after(30):
+            while peer.ended < peer.connections:
+                await peer.closed.wait()
+                peer.closed = anyio.Event()
+
+    assert peer.connections > 1

@@ -31,6 +31,7 @@ class Stream(httpcore2.AsyncNetworkStream):
         self._head = b""
         """The first piece of a request, which waits for the next."""
         self._asked = False
+        self._socket = inner.get_extra_info("socket")
         self._poll: select.poll | None = None
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
@@ -92,12 +93,11 @@ class Stream(httpcore2.AsyncNetworkStream):
 
     def _is_readable(self) -> bool:
         """Whether something has come, which between two requests can only be the end."""
+        if self._socket is None or self._socket.fileno() < 0:  # its number may be another connection's by now
+            return True
         if self._poll is None:
-            socket = self._inner.get_extra_info("socket")
-            if socket is None or socket.fileno() < 0:
-                return True
             self._poll = select.poll()
-            self._poll.register(socket.fileno(), select.POLLIN)
+            self._poll.register(self._socket.fileno(), select.POLLIN)
         return bool(self._poll.poll(0))
 
 

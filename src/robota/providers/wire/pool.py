@@ -47,11 +47,12 @@ class Pool:
         idle = self._idle.setdefault((origin.scheme, origin.host, origin.port), [])
         connection = await self._find(idle) or await self._connect(request)
         self._busy.add(connection)
+        response = None
         try:
             response = await connection.handle_async_request(request)
-        except BaseException:  # it has closed itself
-            self._busy.discard(connection)
-            raise
+        finally:
+            if response is None:
+                await self.abandon(connection)
         body = Body(cast(_Incoming, response.stream), self, connection, idle)
         return httpcore2.Response(
             response.status, headers=response.headers, content=body, extensions=response.extensions
@@ -83,6 +84,12 @@ class Pool:
         idle.append(connection)
         if idle[0].has_expired():  # the one that has waited longest
             await idle.pop(0).aclose()
+
+    async def abandon(self, connection: AsyncHTTP11Connection) -> None:
+        """Something went wrong, or somebody cancelled: in which state the connection is nobody knows."""
+        self._busy.discard(connection)
+        with anyio.CancelScope(shield=True):
+            await connection.aclose()
 
     async def aclose(self) -> None:
         connections = [*self._busy, *(kept for idle in self._idle.values() for kept in idle)]
@@ -125,14 +132,14 @@ class Body:
         pool, self._pool = self._pool, None
         if pool is None:
             return
+        closed = False
         try:
             await self._stream.aclose()
-        except BaseException:  # cancelled, and the connection may be open
-            with anyio.CancelScope(shield=True):
-                await self._connection.aclose()
-            raise
+            closed = True
         finally:
-            await pool.give_back(self._connection, self._idle)
+            if not closed:
+                await pool.abandon(self._connection)
+        await pool.give_back(self._connection, self._idle)
 
 
 class Transport(httpx2.AsyncHTTPTransport):
