@@ -7,10 +7,9 @@ happen; the start of a batch goes with the start of its first call.
 from __future__ import annotations
 
 from robota.core.events import PermissionDecided, ToolBatchStarted, ToolEnded, ToolExecutionRequest
-from robota.core.jsontext import decode
-from robota.core.messages import AssistantMessage, Json, JsonObject, ToolMessage
+from robota.core.messages import AssistantMessage, JsonObject, ToolMessage
 from robota.sessions.journal.journal import Journal
-from robota.sessions.journal.tool_record import result_fields, tool_message_fields
+from robota.sessions.journal.tool_record import parse_arguments, result_fields, tool_message_fields
 
 
 class CallWriter:
@@ -40,7 +39,7 @@ class CallWriter:
         batch, self._batch = self._batch, None
         self.flush()
         at = event.index
-        same = at < len(self._arguments) and _parsed(self._arguments[at]) == event.parameters
+        same = at < len(self._arguments) and parse_arguments(self._arguments[at]) == event.parameters
         fields = {
             "batch": None if batch is None else batch[1],
             "parameters": None if same else event.parameters,
@@ -102,10 +101,3 @@ def place_of(call_id: str) -> tuple[int, int]:
     """Round and index of a call, from its id `<execution>-r<round>-<index>`."""
     batch, _, at = call_id.rpartition("-")
     return int(batch.rpartition("-r")[2]), int(at)
-
-
-def _parsed(arguments: str) -> Json:
-    try:
-        return decode(arguments)
-    except ValueError:
-        return None

@@ -7,8 +7,17 @@ from collections.abc import Mapping
 from msgspec import to_builtins
 
 from robota.core.events import ToolEnded
+from robota.core.jsontext import decode
 from robota.core.messages import Json, JsonObject, ToolMessage
 from robota.core.tool import ToolResult
+
+
+def parse_arguments(arguments: str) -> Json:
+    """The arguments of a call as values; `None` for what is no JSON."""
+    try:
+        return decode(arguments)
+    except ValueError:
+        return None
 
 
 def result_fields(event: ToolEnded) -> JsonObject:

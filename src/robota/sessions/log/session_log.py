@@ -31,6 +31,7 @@ from robota.sessions.journal.stream_run import (
     TEXT_WITH_BYTES,
     THOUGHT,
 )
+from robota.sessions.journal.tool_record import parse_arguments
 from robota.sessions.log.conversation_builder import (
     CONVERSATION_EVENTS,
     ConversationBuilder,
@@ -319,7 +320,7 @@ class Expander:
         calls = self._answer.tool_calls if self._answer is not None else ()
         parameters = base.get("parameters")
         if "parameters" not in base and base["index"] < len(calls):
-            parameters = _parsed(calls[base["index"]].arguments)
+            parameters = parse_arguments(calls[base["index"]].arguments)
         execution = self._ids.get("executionId", "")
         path = [
             {"ownerType": "agent", "ownerId": self._ids.get("conversationId", "")},
@@ -392,10 +393,3 @@ def describe_structure(message: Message) -> JsonObject:
 def as_json(value: object) -> Json:
     """The value as a reader of its JSON has it."""
     return decode(encode(value))
-
-
-def _parsed(arguments: str) -> Json:
-    try:
-        return decode(arguments)
-    except ValueError:
-        return None
