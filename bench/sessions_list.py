@@ -53,7 +53,7 @@ def write_session(directory: str, id: str, number: int, rounds: int) -> None:
         messages += [message_to_record(UserMessage(text)), message_to_record(AssistantMessage(text * 4))]
     record = {
         "id": id,
-        "cwd": f"/work/project{number % 20}",
+        "cwd": f"/srv/project{number % 20}",
         "createdAt": stamp,
         "updatedAt": stamp,
         "messages": messages,

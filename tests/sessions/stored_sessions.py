@@ -25,7 +25,7 @@ def message_event(index: int, message: Message) -> JsonObject:
 
 SESSION_INIT: JsonObject = {
     "event": "session_init",
-    "cwd": "/work/project",
+    "cwd": "/srv/project",
     "model": "some-model",
     "name": "parsing",
     "systemPrompt": "Be brief.",

@@ -62,7 +62,7 @@ def test_a_session_without_a_snapshot_is_listed_from_its_journal(
     journal = write_journal(directory, "s1", SESSION_INIT, USER, message_event(0, QUESTION))
     write_journal(directory, "s1", message_event(1, ANSWER), now=1_772_370_000.0)
     (summary,) = store.list()
-    assert (summary.cwd, summary.name, summary.model) == ("/work/project", "parsing", "some-model")
+    assert (summary.cwd, summary.name, summary.model) == ("/srv/project", "parsing", "some-model")
     assert (summary.created_at, summary.updated_at) == (
         "2026-03-01T12:00:00.000Z",
         "2026-03-01T13:00:00.000Z",
@@ -78,7 +78,7 @@ def test_a_long_journal_is_listed_from_its_two_ends(store: SessionStore, directo
     write_journal(directory, "s1", *bodies)
     write_journal(directory, "s1", {"event": "session_change", "change": "name", "value": "renamed"})
     (summary,) = store.list()
-    assert (summary.cwd, summary.name, summary.message_count) == ("/work/project", "renamed", 81)
+    assert (summary.cwd, summary.name, summary.message_count) == ("/srv/project", "renamed", 81)
     assert summary.first_prompt == "Where is the parser?"
 
 

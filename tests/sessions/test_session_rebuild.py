@@ -48,7 +48,7 @@ def save_snapshot(store: SessionStore, *, journal_seq: int | None) -> None:
     store.save(
         SessionRecord(
             id="s1",
-            cwd="/work/project",
+            cwd="/srv/project",
             messages=records_of(QUESTION, ANSWER),
             journal_seq=journal_seq,
             background_tasks=[{"taskId": "t1"}],
@@ -65,7 +65,7 @@ def test_a_session_without_a_snapshot_is_loaded_from_its_journal(
     record = load(store)
     assert record.parse_messages() == [QUESTION, ANSWER]
     assert [entry.data for entry in record.parse_history()] == [QUESTION, ANSWER]
-    assert (record.cwd, record.model, record.name) == ("/work/project", "some-model", "parsing")
+    assert (record.cwd, record.model, record.name) == ("/srv/project", "some-model", "parsing")
     assert (record.system_prompt, record.tool_schemas) == ("Be brief.", [{"name": "Read"}])
     assert record.created_at == "2026-03-01T12:00:00.000Z"
     assert record.updated_at == "2026-03-01T13:00:00.000Z"

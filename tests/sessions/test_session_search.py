@@ -23,7 +23,7 @@ class Shelf:
         self.store = SessionStore(directory)
         self._full_text = full_text
 
-    def put(self, id: str, *messages: Message, cwd: str = "/work/project") -> None:
+    def put(self, id: str, *messages: Message, cwd: str = "/srv/project") -> None:
         self.store.save(SessionRecord(id=id, cwd=cwd, messages=records_of(*messages), history=[{}]))
 
     def search(self, text: str, *, cwd: str | None = None, limit: int = 20) -> list[SearchHit]:
@@ -94,9 +94,9 @@ def test_the_newest_come_first_and_no_more_than_asked_for(shelf: Shelf) -> None:
 
 
 def test_the_search_can_be_held_to_a_working_directory(shelf: Shelf) -> None:
-    shelf.put("here", UserMessage("needle"), cwd="/work/here")
-    shelf.put("there", UserMessage("needle"), cwd="/work/there")
-    assert shelf.find("needle", cwd="/work/there/") == ["there"]
+    shelf.put("here", UserMessage("needle"), cwd="/srv/here")
+    shelf.put("there", UserMessage("needle"), cwd="/srv/there")
+    assert shelf.find("needle", cwd="/srv/there/") == ["there"]
 
 
 @pytest.mark.parametrize(

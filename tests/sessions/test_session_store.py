@@ -52,7 +52,7 @@ def write_file(directory: Path, name: str, content: bytes | str | object) -> Pat
 def test_a_record_is_json_with_two_spaces_in_camel_case(store: SessionStore, directory: Path) -> None:
     store.save(make_record("s1"))
     text = (directory / "s1.json").read_text()
-    assert text.startswith('{\n  "id": "s1",\n  "cwd": "/work/project",\n  "createdAt": "2026-')
+    assert text.startswith('{\n  "id": "s1",\n  "cwd": "/srv/project",\n  "createdAt": "2026-')
     assert json.loads(text) == make_record("s1")
 
 

@@ -52,7 +52,7 @@ def make_record(id: str, *, updated_at: str = "2026-03-01T12:00:00.000Z") -> Jso
     chat = [message_to_record(message) for message in _CONVERSATION]
     return {
         "id": id,
-        "cwd": "/work/project",
+        "cwd": "/srv/project",
         "createdAt": "2026-03-01T11:00:00.000Z",
         "updatedAt": updated_at,
         "name": "sums",
@@ -142,7 +142,7 @@ class StoreConformance:
         store.save(make_record("s1"))
         before = _load(store, "s1")
         store.save(
-            SessionRecord(id="s1", cwd="/work/project", messages=before.messages, history=before.history)
+            SessionRecord(id="s1", cwd="/srv/project", messages=before.messages, history=before.history)
         )
         after = _load(store, "s1")
         assert after.updated_at > before.updated_at
@@ -211,7 +211,7 @@ class StoreConformance:
         (summary,) = store.list()
         assert (summary.id, summary.cwd, summary.name, summary.model) == (
             "s1",
-            "/work/project",
+            "/srv/project",
             "sums",
             "some-model",
         )
