@@ -26,11 +26,11 @@ WORDS = "the quick brown fox jumps over a lazy dog while writing tests for parse
 
 OPEN = """
 import resource, sys, time
-from robota.sessions.log.conversation_restore import restore_conversation
-from robota.sessions.log.session_log import SessionLogReader
+from robota.sessions.start import restore_journal
+from robota.sessions.journal.entries import SessionLogReader
 start = time.perf_counter()
 if sys.argv[2] == "restore":
-    found = len(restore_conversation(sys.argv[1]).messages)
+    found = len(restore_journal(sys.argv[1]).messages)
 else:
     found = sum(1 for entry in SessionLogReader(sys.argv[1]))
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

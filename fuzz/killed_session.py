@@ -15,7 +15,7 @@ from robota.core.events import ToolEnded
 from robota.core.messages import Message, ToolCall, ToolMessage, UserMessage
 from robota.core.provider import ChatRequest, Chunk, TextChunk
 from robota.sessions import PermissionRules, SessionStore
-from robota.sessions.session_resume import resume_session
+from robota.sessions.start import restore
 
 OPTIONS = SessionOptions(permissions=PermissionRules(allow=("count",)), context_window=10**9)
 
@@ -56,7 +56,8 @@ def write_session(
     async def go_on() -> None:
         provider = Counting(first, rng)
         if not is_new:
-            session = resume_session(store, session_id, provider=provider, tools=[count], options=OPTIONS)
+            start = restore(store, session_id)
+            session = Session(provider=provider, tools=[count], store=store, start=start, options=OPTIONS)
         else:
             session = Session(
                 provider=provider,

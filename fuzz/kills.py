@@ -10,6 +10,7 @@ torture something larger than the journal, add another one to `PROGRAMS`.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import random
 import signal
@@ -25,9 +26,10 @@ from killed_session import find_numbers, find_unanswered, write_session
 
 from robota.core.errors import StorageError
 from robota.core.jsontext import encode
-from robota.sessions.journal.journal_file import JournalFile
-from robota.sessions.journal.payloads import INLINE_LIMIT, PayloadStore
-from robota.sessions.journal.reader import JournalProblem, read_journal
+from robota.sessions.journal.file.file_journal import FileJournal
+from robota.sessions.journal.file.payloads import INLINE_LIMIT, PayloadStore
+from robota.sessions.journal.file.reader import read_lines
+from robota.sessions.journal.port import JournalProblem
 from robota.sessions.store.session_store import SessionStore
 
 RUNS_PER_SESSION = 10
@@ -68,18 +70,18 @@ def write_journal(
     directory: Path, session_id: str, first: int, rng: random.Random, acknowledge: Callable[[int], None]
 ) -> None:
     """Append records of all sizes, the large ones as payloads or in the line."""
-    journal = JournalFile(str(directory / f"{session_id}.jsonl"), session_id)
+    journal = FileJournal(str(directory), session_id)
     payloads = PayloadStore(str(directory), session_id)
-    journal.open()
+    asyncio.run(journal.open())
     number = first
     while True:
         value = encode(make_text(number, rng.choice((10, 200, 2000, 50_000, 3_000_000))))
         if len(value) > INLINE_LIMIT and rng.random() < 0.5:
             value = payloads.put(value)
-        journal.append(b'"event":"message","n":%d,"text":%b}' % (number, value))
+        journal.append(b'"event":"message","n":%d,"text":%b}' % (number, value), event=0)
         acknowledge(number)
         if rng.random() < 0.1:
-            journal.sync()
+            journal.sync_now()
         number += 1
 
 
@@ -90,10 +92,10 @@ def read_back(directory: Path, session_id: str) -> Found:
         return Found([], [], False, 0)
     before, problems, payloads = collect(directory, session_id)
     torn = [problem for problem in problems if problem.kind == "torn"]
-    journal = JournalFile(path, session_id)
-    journal.open()
+    journal = FileJournal(str(directory), session_id)
+    asyncio.run(journal.open())
     complaints = [problem.message for problem in problems if problem.kind != "torn"] + [journal.trouble]
-    journal.close()
+    asyncio.run(journal.aclose())
     after, problems, _ = collect(directory, session_id)
     complaints += [problem.message for problem in problems]
     if before != after:
@@ -106,7 +108,7 @@ def collect(directory: Path, session_id: str) -> tuple[list[int], list[JournalPr
     numbers: list[int] = []
     problems: list[JournalProblem] = []
     payloads = 0
-    for item in read_journal(str(directory / f"{session_id}.jsonl"), session_id=session_id):
+    for item in read_lines(str(directory / f"{session_id}.jsonl"), session_id=session_id):
         if isinstance(item, JournalProblem):
             problems.append(item)
             continue

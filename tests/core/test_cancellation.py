@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -68,7 +69,8 @@ def open_descriptors() -> list[str]:
 def children() -> set[str]:
     found = set()
     for task in Path("/proc/self/task").iterdir() if Path("/proc/self/task").exists() else ():
-        found |= set(task.joinpath("children").read_text().split())
+        with suppress(FileNotFoundError):  # a thread that ended meanwhile
+            found |= set(task.joinpath("children").read_text().split())
     return found
 
 

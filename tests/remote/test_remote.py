@@ -23,7 +23,7 @@ from robota.core.retry import RetryingProvider, RetryPolicy
 from robota.core.robota import Robota
 from robota.providers.openai_compatible import OpenAICompatibleProvider
 from robota.providers.remote import RemoteProvider
-from robota.sessions.log.session_log_replay import validate_session_replay_log_entries
+from robota.sessions.replay.log_entries import validate_session_replay_log_entries
 from robota.testing import Fail, ModelServer, ScriptedProvider, Stall, call
 from robota.testing.remote_host import RemoteHost
 from robota.testing.reply_conformance import Heard, ask, listen

@@ -14,10 +14,9 @@ from robota.core.events import Event, Noticed, ReplayEvent, TurnEvent
 from robota.core.messages import JsonObject
 from robota.core.tool import Tool
 from robota.sessions.files import REAL_FILES, Files
-from robota.sessions.journal.session_logger import FileSessionLogger
-from robota.sessions.log.conversation_restore import RestoredConversation, restore_conversation
-from robota.sessions.log.session_log import SessionLogEntries, load_session_log_entries
+from robota.sessions.journal.entries import SessionLogEntries, load_session_log_entries
 from robota.sessions.session import Session
+from robota.sessions.start import SessionStart, restore_journal
 from robota.sessions.store.session_store import SessionStore
 from robota.testing import ScriptedProvider
 from robota.tools.function_tool import tool
@@ -54,8 +53,6 @@ class Studio:
         self.project = home / "project"
         self.project.mkdir(exist_ok=True)
         self.provider = provider or ScriptedProvider(*replies)
-        if files is not REAL_FILES:
-            options["logger"] = FileSessionLogger(str(self.kept), session_id, files=files)
         options = {"context_window": 100_000, **options}
         self.session = Session(
             provider=self.provider,
@@ -115,8 +112,8 @@ class Studio:
         path = self.path.with_suffix(".json")
         return list(json.loads(path.read_bytes())["messages"]) if path.exists() else []
 
-    def restored(self) -> RestoredConversation:
-        return restore_conversation(str(self.path), session_id=self.session.session_id)
+    def restored(self) -> SessionStart:
+        return restore_journal(str(self.path), session_id=self.session.session_id)
 
     def log(self) -> SessionLogEntries:
         return load_session_log_entries(self.path)
@@ -128,12 +125,14 @@ class Studio:
         assert log.problems == ()
         assert [m.id for m in restored.messages] == [m.id for m in self.session.messages]
         assert restored.messages == self.session.messages
-        assert_valid_for_a_request(restored.store.messages_for_api())
+        assert_valid_for_a_request(restored.conversation.messages_for_api())
 
     def resume(self, *replies: Any, **options: Any) -> Studio:
         """The same session again, from its journal."""
         name = self.session.session_id
-        return Studio(self.home, *replies, session_id=name, conversation=self.restored().store, **options)
+        return Studio(
+            self.home, *replies, session_id=name, conversation=self.restored().conversation, **options
+        )
 
 
 def listen_to(home: Path, *events: str, then: str = "") -> JsonObject:

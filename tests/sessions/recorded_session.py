@@ -15,11 +15,11 @@ from robota.core.events import EVENT_TYPES, Event, ToolProgressed, TurnEvent, ev
 from robota.core.messages import JsonObject
 from robota.core.tool import Tool
 from robota.providers.openai_compatible import OpenAICompatibleProvider
-from robota.sessions.log.conversation_restore import restore_conversation
-from robota.sessions.log.session_log import SessionLogEntries, load_session_log_entries
+from robota.sessions.journal.entries import SessionLogEntries, load_session_log_entries
 from robota.sessions.permissions.rule_book import PermissionRules
 from robota.sessions.replay.session_replay import ReplayReport, replay_session
 from robota.sessions.session import Session
+from robota.sessions.start import restore_journal
 from robota.sessions.store.session_store import SessionStore
 from robota.testing import ModelServer, ScriptedProvider
 from robota.tools.function_tool import tool
@@ -51,7 +51,7 @@ class RecordedSession:
     ) -> None:
         self.home = home
         self.path = home / "sessions" / f"{session_id}.jsonl"
-        before = restore_conversation(str(self.path)).store if self.path.exists() else None
+        before = restore_journal(str(self.path)).conversation if self.path.exists() else None
         options = {"context_window": 100_000, "rules": FREE, **options}
         self.session = Session(
             provider=provider,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.support.journal_files import JournalFile
+
 from robota.core.jsontext import encode
 from robota.core.messages import AssistantMessage, Json, JsonObject, Message, UserMessage
-from robota.sessions.journal.journal_file import JournalFile
 from robota.sessions.store.message_codec import message_to_record
 
 QUESTION = UserMessage("Where is the parser?", id="m1")

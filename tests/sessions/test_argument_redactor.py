@@ -5,7 +5,7 @@ import random
 import pytest
 
 from robota.core.jsontext import decode
-from robota.sessions.journal.argument_redactor import ArgumentRedactor
+from robota.sessions.journal.stream_run import ArgumentRedactor
 from robota.sessions.redaction import Redactor
 
 PLAIN = '{"file_path":"src/main.py","limit":20}'

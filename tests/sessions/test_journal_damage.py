@@ -6,10 +6,12 @@ import random
 from pathlib import Path
 
 import pytest
+from tests.support.journal_files import JournalFile
 
 from robota.core.jsontext import encode
-from robota.sessions.journal.journal_file import JournalFile
-from robota.sessions.journal.reader import JournalProblem, JournalRecord, read_journal
+from robota.sessions.journal.file.line import Line
+from robota.sessions.journal.file.reader import read_lines
+from robota.sessions.journal.port import JournalProblem
 from robota.testing.faulty_files import FaultyFiles
 
 CASES = 40
@@ -63,9 +65,7 @@ def test_every_whole_line_of_a_damaged_journal_is_found_and_the_session_goes_on(
         damaged = damage(b"\n".join(original) + b"\n", rng)
         path.write_bytes(damaged)
 
-        found = [
-            item.line for item in read_journal(str(path), session_id="s1") if isinstance(item, JournalRecord)
-        ]
+        found = [item.line for item in read_lines(str(path), session_id="s1") if isinstance(item, Line)]
 
         assert set(found) <= set(original)
         assert set(damaged.split(b"\n")) & set(original) <= set(found)
@@ -74,7 +74,7 @@ def test_every_whole_line_of_a_damaged_journal_is_found_and_the_session_goes_on(
         journal = open_journal(path)
         seq = journal.append(b'"event":"user"}')
         journal.close()
-        records = [item for item in read_journal(str(path)) if isinstance(item, JournalRecord)]
+        records = [item for item in read_lines(str(path)) if isinstance(item, Line)]
         assert [record.line for record in records[:-1]] == found
         assert all(record.seq < seq for record in records[:-1])
         assert records[-1].seq == seq
@@ -82,6 +82,6 @@ def test_every_whole_line_of_a_damaged_journal_is_found_and_the_session_goes_on(
 
 def names_damage(path: Path) -> bool:
     """Whether a problem is told; records cut off cleanly at the end cannot be missed by anybody."""
-    items = list(read_journal(str(path), session_id="s1"))
-    whole = b"".join(item.line + b"\n" for item in items if isinstance(item, JournalRecord))
+    items = list(read_lines(str(path), session_id="s1"))
+    whole = b"".join(item.line + b"\n" for item in items if isinstance(item, Line))
     return any(isinstance(item, JournalProblem) for item in items) or whole == path.read_bytes()

@@ -7,12 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.support.journal_files import JournalFile
 
 from robota.core.jsontext import decode, encode
 from robota.sessions.files import Files
-from robota.sessions.journal.journal_file import JournalFile
-from robota.sessions.journal.payloads import PayloadError, PayloadStore
-from robota.sessions.journal.reader import JournalProblem, JournalRecord, read_journal
+from robota.sessions.journal.file.line import Line
+from robota.sessions.journal.file.payloads import PayloadError, PayloadStore
+from robota.sessions.journal.file.reader import read_lines
+from robota.sessions.journal.port import JournalProblem
 from robota.testing.faulty_files import Fault, FaultyFiles, SimulatedCrash
 
 ERRORS = (errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EINTR)
@@ -61,8 +63,8 @@ class Work:
         """The numbers in the journal, their large values followed and compared."""
         payloads = PayloadStore(str(self.directory), "s1")
         numbers = []
-        for item in read_journal(self.path, session_id="s1"):
-            if isinstance(item, JournalRecord):
+        for item in read_lines(self.path, session_id="s1"):
+            if isinstance(item, Line):
                 fields = payloads.resolve(item.fields())
                 number = fields["n"]
                 assert fields["value"] == (f"{number:05}" * 8_000 if number % 4 == 3 else "x" * 40)
@@ -70,7 +72,7 @@ class Work:
         return numbers
 
     def problems(self) -> list[str]:
-        return [item.message for item in read_journal(self.path) if isinstance(item, JournalProblem)]
+        return [item.message for item in read_lines(self.path) if isinstance(item, JournalProblem)]
 
     def tear(self) -> None:
         """Begin with a journal whose last record was being written when the power went."""
@@ -154,7 +156,7 @@ def check_after_crash(work: Work, where: str) -> None:
     journal.open()
     seq = journal.append(b'"event":"user","n":99,"value":"' + b"x" * 40 + b'"}')
     journal.close()
-    records = [item for item in read_journal(work.path) if isinstance(item, JournalRecord)]
+    records = [item for item in read_lines(work.path) if isinstance(item, Line)]
     assert (journal.trouble, journal.unsaved) == ("", 0), where
     assert [record.fields()["n"] for record in records] == [*before, 99], where
     numbers = [record.seq for record in records]
@@ -222,7 +224,7 @@ def test_what_is_written_again_comes_from_memory_as_far_as_it_is_kept(tmp_path: 
     assert journal.sync()
     journal.close()
 
-    assert [item.seq for item in read_journal(path) if isinstance(item, JournalRecord)] == [1, 2]
+    assert [item.seq for item in read_lines(path) if isinstance(item, Line)] == [1, 2]
 
 
 def test_a_sync_that_keeps_failing_is_never_called_safe(tmp_path: Path) -> None:

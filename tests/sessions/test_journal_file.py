@@ -7,10 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.journal_files import JournalFile
 
 from robota.core.errors import StorageError
-from robota.sessions.journal.journal_file import JournalError, JournalFile
-from robota.sessions.journal.reader import JournalProblem, JournalRecord, read_journal
+from robota.sessions.journal.file.errors import JournalError
+from robota.sessions.journal.file.line import Line
+from robota.sessions.journal.file.reader import read_lines
+from robota.sessions.journal.port import JournalProblem
 from robota.testing.faulty_files import FaultyFiles
 
 USER = b'"event":"user"}'
@@ -25,11 +28,11 @@ def write_records(path: Path, count: int = 3) -> bytes:
 
 
 def numbers(path: Path) -> list[int]:
-    return [item.seq for item in read_journal(str(path)) if isinstance(item, JournalRecord)]
+    return [item.seq for item in read_lines(str(path)) if isinstance(item, Line)]
 
 
 def problems(path: Path) -> list[str]:
-    return [item.kind for item in read_journal(str(path)) if isinstance(item, JournalProblem)]
+    return [item.kind for item in read_lines(str(path)) if isinstance(item, JournalProblem)]
 
 
 def test_nothing_is_touched_before_the_first_record(tmp_path: Path) -> None:
@@ -70,9 +73,9 @@ def test_a_newline_between_tokens_does_not_break_the_line(tmp_path: Path) -> Non
     journal.append(b'"event":"stream",\n"native":{\n"a":1}}')
     journal.close()
 
-    (record,) = read_journal(str(path))
+    (record,) = read_lines(str(path))
 
-    assert isinstance(record, JournalRecord)
+    assert isinstance(record, Line)
     assert record.fields()["native"] == {"a": 1}
 
 
@@ -85,7 +88,7 @@ def test_the_time_of_a_record_follows_the_clock(tmp_path: Path) -> None:
         journal.append(USER)
     journal.close()
 
-    records = [item for item in read_journal(str(path)) if isinstance(item, JournalRecord)]
+    records = [item for item in read_lines(str(path)) if isinstance(item, Line)]
 
     assert [record.fields()["timestamp"] for record in records] == [
         "1970-01-01T00:00:00.001Z",
@@ -454,7 +457,7 @@ def test_records_kept_while_the_file_could_not_be_seen_are_numbered_behind_it(tm
 
 GROW_TO_THE_LIMIT = """
 import resource, signal, sys
-from robota.sessions.journal.journal_file import JournalFile
+from tests.support.journal_files import JournalFile
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (2000, resource.RLIM_INFINITY))
 journal = JournalFile(sys.argv[1], "s1")

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+from tests.support.journal_files import JournalFile
 
-from robota.sessions.journal.journal_file import JournalFile
-from robota.sessions.journal.reader import JournalRecord, read_journal
+from robota.sessions.journal.file.line import Line
+from robota.sessions.journal.file.reader import read_lines
 from robota.testing.faulty_files import FaultyFiles
 
 
@@ -31,7 +32,7 @@ def body(event: str) -> bytes:
 
 
 def events(path: str) -> list[tuple[int, str]]:
-    return [(record.seq, record.event) for record in read_journal(path) if isinstance(record, JournalRecord)]
+    return [(record.seq, record.event) for record in read_lines(path) if isinstance(record, Line)]
 
 
 def test_a_held_record_is_written_with_the_next_one_and_before_it(path: str, journal: JournalFile) -> None:

@@ -9,16 +9,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.journal_files import JournalFile
 
 from robota.core.jsontext import decode
-from robota.sessions.journal.journal_file import JournalFile, SessionLockedError
-from robota.sessions.journal.reader import JournalRecord, read_journal
+from robota.sessions.journal.file.errors import SessionLockedError
+from robota.sessions.journal.file.line import Line
+from robota.sessions.journal.file.reader import read_lines
 from robota.testing.faulty_files import FaultyFiles
 
 USER = b'"event":"user"}'
 HOLD = """
 import sys
-from robota.sessions.journal.journal_file import JournalFile
+from tests.support.journal_files import JournalFile
 journal = JournalFile(sys.argv[1], "s1")
 journal.append(b'"event":"user"}')
 print("open", flush=True)
@@ -44,7 +46,7 @@ def other_process(path: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def count(path: str) -> int:
-    return sum(isinstance(item, JournalRecord) for item in read_journal(path))
+    return sum(isinstance(item, Line) for item in read_lines(path))
 
 
 def test_a_second_process_is_told_who_has_the_session(

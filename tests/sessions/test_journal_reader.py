@@ -4,11 +4,13 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.support.journal_files import JournalFile
 
 from robota.core.jsontext import encode
-from robota.sessions.journal.journal_file import JournalFile
-from robota.sessions.journal.line import checksum_of
-from robota.sessions.journal.reader import JournalError, JournalProblem, JournalRecord, read_journal
+from robota.sessions.journal.file.errors import JournalError
+from robota.sessions.journal.file.line import Line, checksum_of
+from robota.sessions.journal.file.reader import read_lines
+from robota.sessions.journal.port import JournalProblem
 
 
 def write_lines(path: Path, count: int = 5, session_id: str = "s1") -> list[bytes]:
@@ -26,8 +28,8 @@ def with_checksum(rest: bytes) -> bytes:
 
 def read(path: Path, session_id: str | None = "s1") -> tuple[list[int], list[tuple[str, str]]]:
     """Numbers of the records and kind with message of the problems."""
-    items = list(read_journal(str(path), session_id=session_id))
-    numbers = [item.seq for item in items if isinstance(item, JournalRecord)]
+    items = list(read_lines(str(path), session_id=session_id))
+    numbers = [item.seq for item in items if isinstance(item, Line)]
     return numbers, [(item.kind, item.message) for item in items if isinstance(item, JournalProblem)]
 
 
@@ -43,7 +45,7 @@ def test_a_record_comes_back_as_it_was_written(tmp_path: Path) -> None:
     path = tmp_path / "s1.jsonl"
     lines = write_lines(path)
 
-    records = [item for item in read_journal(str(path)) if isinstance(item, JournalRecord)]
+    records = [item for item in read_lines(str(path)) if isinstance(item, Line)]
 
     assert [(record.seq, record.event, record.checked) for record in records] == [
         (number, "user", True) for number in range(1, 6)
@@ -70,9 +72,9 @@ def test_only_the_events_asked_for_are_given_out_but_all_are_checked(tmp_path: P
     journal.close()
     path.write_bytes(path.read_bytes().replace(b'"seq":4', b'"seq":9'))
 
-    items = list(read_journal(str(path), events={"message", "user"}))
+    items = list(read_lines(str(path), events={"message", "user"}))
 
-    assert [item.event for item in items if isinstance(item, JournalRecord)] == ["user", "message"]
+    assert [item.event for item in items if isinstance(item, Line)] == ["user", "message"]
     assert [item.kind for item in items if isinstance(item, JournalProblem)] == ["checksum"]
 
 
@@ -232,9 +234,9 @@ def test_bytes_that_were_never_utf8_do_not_cost_a_record_its_fields(tmp_path: Pa
     journal.append(b'"event":"stream","text":"a\xffb"}')
     journal.close()
 
-    (record,) = read_journal(str(path))
+    (record,) = read_lines(str(path))
 
-    assert isinstance(record, JournalRecord)
+    assert isinstance(record, Line)
     assert record.fields()["text"] == "a\ufffdb"
 
 
@@ -253,7 +255,7 @@ def test_lines_of_the_original_are_accepted_as_unchecked(tmp_path: Path) -> None
     journal.append(b'"event":"user","content":"new"}')
     journal.close()
 
-    records = [item for item in read_journal(str(path)) if isinstance(item, JournalRecord)]
+    records = [item for item in read_lines(str(path)) if isinstance(item, Line)]
 
     assert [(record.seq, record.checked) for record in records] == [(0, False)] * 3 + [(1, True)]
     assert [record.fields()["content"] for record in records] == ["hi", "hi", "hi", "new"]
@@ -336,7 +338,7 @@ def test_records_longer_than_a_block_are_read(tmp_path: Path) -> None:
         journal.append(b'"event":"user","text":%b}' % encode(text))
     journal.close()
 
-    records = [item for item in read_journal(str(path)) if isinstance(item, JournalRecord)]
+    records = [item for item in read_lines(str(path)) if isinstance(item, Line)]
 
     assert [record.fields()["text"] for record in records] == texts
     content = path.read_bytes()
@@ -350,7 +352,7 @@ def test_an_event_name_may_need_escapes(tmp_path: Path) -> None:
         journal.append(b'"event":%b}' % encode(event))
     journal.close()
 
-    assert [item.event for item in read_journal(str(path)) if isinstance(item, JournalRecord)] == [
+    assert [item.event for item in read_lines(str(path)) if isinstance(item, Line)] == [
         'a"b',
         'a"c',
         "ä",
@@ -366,7 +368,7 @@ def test_a_file_that_cannot_be_read_never_looks_empty(tmp_path: Path) -> None:
 
     for path in (tmp_path / "missing.jsonl", directory, pipe):
         with pytest.raises(JournalError, match=f"The journal {path} cannot be read at all: "):
-            list(read_journal(str(path)))
+            list(read_lines(str(path)))
 
 
 def test_a_disk_error_in_the_middle_is_raised_after_what_was_read(tmp_path: Path) -> None:
@@ -375,7 +377,7 @@ def test_a_disk_error_in_the_middle_is_raised_after_what_was_read(tmp_path: Path
     path = tmp_path / "s1.jsonl"
     write_lines(path, 3000)
     found: list[object] = []
-    items = read_journal(str(path), files=FaultyFiles(str(tmp_path), fail_at=1, only=("read",)))
+    items = read_lines(str(path), files=FaultyFiles(str(tmp_path), fail_at=1, only=("read_at",)))
 
     with pytest.raises(JournalError, match="cannot be read beyond byte 262144: the disk reports an error"):
         found.extend(items)
@@ -387,8 +389,8 @@ def test_a_forged_record_that_is_no_json_says_so_when_asked_for_its_fields(tmp_p
     path = tmp_path / "s1.jsonl"
     path.write_bytes(with_checksum(b'"v":1,"seq":1,"timestamp":"t","sessionId":"s1","event":"user",oops'))
 
-    (record,) = read_journal(str(path))
+    (record,) = read_lines(str(path))
 
-    assert isinstance(record, JournalRecord)
+    assert isinstance(record, Line)
     with pytest.raises(JournalError, match="byte 0 of the journal is not valid JSON"):
         record.fields()

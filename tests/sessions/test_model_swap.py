@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.sessions.live_session import Studio
 from tests.sessions.recorded_session import assert_replays, scripted
+from tests.support.session_options import fork_session, resume_session
 
 from robota.core.errors import ConfigurationError
 from robota.core.events import ModelChanged, ProviderRequest, TextDelta, ToolStarted
@@ -24,7 +25,6 @@ from robota.core.provider import (
 )
 from robota.sessions.compaction.summarizer import CompactionError
 from robota.sessions.permissions.rule_book import PermissionRules
-from robota.sessions.session_resume import fork_session, resume_session
 from robota.sessions.store.session_store import SessionStore
 from robota.sessions.usage.budget import Budget, BudgetedProvider, BudgetExceededError
 from robota.sessions.usage.ledger import UsageLedger

@@ -11,8 +11,8 @@ from tests.sessions.test_replay_anything import INTERRUPTING, Chance, do_somethi
 
 from robota.core.events import ProviderRequest
 from robota.core.provider import Capabilities
-from robota.sessions.log.conversation_restore import restore_conversation
 from robota.sessions.replay.session_replay import replay_session
+from robota.sessions.start import restore_journal
 from robota.testing import ScriptedProvider
 
 pytestmark = pytest.mark.anyio
@@ -55,7 +55,7 @@ async def test_a_session_with_swaps_anywhere_replays_identically(tmp_path: Path,
 
     for request in recorded.told(ProviderRequest):
         assert request.model == "scripted" or request.model.startswith(request.provider)
-    restored = restore_conversation(str(recorded.path))
+    restored = restore_journal(str(recorded.path))
     assert (restored.provider, restored.model) == now
     await assert_replays(recorded)
 

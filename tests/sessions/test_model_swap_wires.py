@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.sessions.recorded_session import RecordedSession, assert_replays
+from tests.support.session_options import fork_session
 
 from robota.core.events import ModelChanged, ToolEnded
 from robota.core.messages import AssistantMessage, ImagePart, ReasoningBlock, TextPart, ToolMessage
@@ -16,7 +17,6 @@ from robota.providers.anthropic import AnthropicProvider
 from robota.providers.gemini import GeminiProvider
 from robota.providers.openai import OpenAIProvider
 from robota.providers.openai_compatible import OpenAICompatibleProvider
-from robota.sessions.session_resume import fork_session
 from robota.sessions.store.session_store import SessionStore
 from robota.testing import ModelServer, call
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from robota.core.jsontext import decode, encode
-from robota.sessions.journal.payloads import PayloadError, PayloadReferenceError, PayloadStore
+from robota.sessions.journal.file.payloads import PayloadError, PayloadReferenceError, PayloadStore
 from robota.testing.faulty_files import FaultyFiles
 
 VALUE = encode({"text": "ä" * 40_000})

@@ -67,9 +67,9 @@ def on(event: str, nth: int, edit: Any) -> Any:
 
 async def test_another_word_in_a_reply(tmp_path: Path) -> None:
     def edit(entry: JsonObject) -> JsonObject:
-        stream = entry.get("stream", {})
-        texts = ["4 " if text == "3 " else text for text in stream.get("texts", ())]
-        return {**entry, "stream": {**stream, "texts": texts}} if texts else entry
+        rest = entry.get("rest", {})
+        texts = ["4 " if text == "3 " else text for text in rest.get("texts", ())]
+        return {**entry, "rest": {**rest, "texts": texts}} if texts else entry
 
     found = await plant(tmp_path, edit)
 
@@ -80,7 +80,7 @@ async def test_another_word_in_a_reply(tmp_path: Path) -> None:
 async def test_another_decision(tmp_path: Path) -> None:
     def edit(entry: JsonObject) -> JsonObject:
         judged = [{"decision": "deny", "by": "rule", "reason": "No."}]
-        return {**entry, "decided": {**entry["decided"], "judged": judged}}
+        return {**entry, "verdict": {**entry["verdict"], "judged": judged}}
 
     found = await plant(tmp_path, on("tool_start", 2, edit))
 
@@ -123,7 +123,8 @@ async def test_another_time_or_id_of_a_message_is_no_difference(tmp_path: Path) 
         ("hook_executed", 2, 3),
         ("provider_request", 2, 5),
         ("message", 3, 2),
-        ("message", 6, 5),
+        ("message", 4, 5),
+        ("tool_message", 2, 4),
         ("run_start", 2, 6),
         ("run_end", 1, 6),
     ],
@@ -231,7 +232,7 @@ async def test_a_file_that_is_no_recording_is_refused(tmp_path: Path) -> None:
 async def test_damage_is_named_beside_the_difference_it_makes(tmp_path: Path) -> None:
     recorded = await record(tmp_path)
     lines = recorded.path.read_bytes().splitlines(keepends=True)
-    at = next(number for number, line in enumerate(lines) if b'"tool_result"' in line)
+    at = next(number for number, line in enumerate(lines) if b'"content":"3"' in line)
     lines[at] = lines[at].replace(b'"content":"3"', b'"content":"4"')
     recorded.path.write_bytes(b"".join(lines))
 

@@ -22,10 +22,10 @@ from tests.sessions.recorded_session import RecordedSession, add, scripted, serv
 from robota.core.events import TurnEvent
 from robota.core.jsontext import encode
 from robota.core.messages import JsonObject
-from robota.sessions.log.conversation_restore import restore_conversation
 from robota.sessions.permissions.approval import ApprovalRequest
 from robota.sessions.permissions.rule_book import PermissionRules
 from robota.sessions.replay.session_replay import ReplayReport, replay_session
+from robota.sessions.start import restore_journal
 from robota.testing import Gate, ModelServer, call
 
 pytestmark = pytest.mark.anyio
@@ -190,6 +190,6 @@ async def test_a_recording_that_ends_anywhere_replays_up_to_there(tmp_path: Path
         recorded.path.write_bytes(b"".join(lines[:end]))
         report = await replay_session(recorded.path)
         assert report.divergence is None, f"{end}: {lines[end - 1]!r}: {report.divergence}"
-        known = restore_conversation(str(recorded.path)).messages
+        known = restore_journal(str(recorded.path)).messages
         both = zip(report.messages, known, strict=False)
         assert all(ours.role == theirs.role for ours, theirs in both), end

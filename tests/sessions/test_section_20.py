@@ -17,8 +17,8 @@ from robota.core.messages import AssistantMessage, SystemMessage, ToolMessage, U
 from robota.core.tool import ToolContext, ToolResult
 from robota.core.transport import SessionLike
 from robota.sessions.files import Files
-from robota.sessions.log.session_log_replay import validate_session_replay_log_entries
 from robota.sessions.permissions.rule_book import PermissionRules
+from robota.sessions.replay.log_entries import validate_session_replay_log_entries
 from robota.sessions.session import Session
 from robota.sessions.store.session_record import SessionRecord
 from robota.sessions.store.session_store import SessionStore

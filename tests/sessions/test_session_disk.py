@@ -145,6 +145,9 @@ async def test_a_store_that_fails_is_said_and_changes_nothing_else(
 
         def delete(self, id: str) -> None: ...
 
+        def open_journal(self, id: str, **options: Any) -> None:
+            return None
+
     notices: list[str] = []
     session = Session(provider=ScriptedProvider("one", "two"), store=BrokenStore(), cwd=str(tmp_path))
     session.events.subscribe(lambda event: notices.append(getattr(event, "message", "")))
@@ -170,6 +173,9 @@ async def test_a_store_without_a_journal_gets_a_record_after_each_prompt(tmp_pat
             return ()
 
         def delete(self, id: str) -> None: ...
+
+        def open_journal(self, id: str, **options: Any) -> None:
+            return None
 
     session = Session(
         provider=ScriptedProvider("one", "two"), store=MemoryStore(), system_message="Terse.", session_id="s"

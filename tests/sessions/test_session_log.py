@@ -44,9 +44,9 @@ from robota.core.provider import (
     ToolInputChunk,
 )
 from robota.core.tool import ToolResult
-from robota.sessions.log.conversation_restore import restore_conversation
-from robota.sessions.log.session_log import SessionLogReader
+from robota.sessions.journal.entries import SessionLogReader
 from robota.sessions.permissions.rule_book import PermissionRules
+from robota.sessions.start import restore_journal
 from robota.testing import Fail, Gate, Stall, call
 from robota.tools.function_tool import tool
 
@@ -302,7 +302,7 @@ async def test_reading_needs_memory_for_the_conversation_not_for_the_log(tmp_pat
     assert size > 2_000_000
 
     def restore() -> int:
-        return len(restore_conversation(str(recorded.path)).messages)
+        return len(restore_journal(str(recorded.path)).messages)
 
     def read() -> int:
         return sum(

@@ -14,8 +14,8 @@ from robota.core.errors import ProviderError
 from robota.core.events import TextDelta
 from robota.core.history import HistoryEntry
 from robota.core.messages import JsonObject
-from robota.sessions.log.session_log import SessionLogEntries, load_session_log_entries
-from robota.sessions.log.session_log_replay import (
+from robota.sessions.journal.entries import SessionLogEntries, load_session_log_entries
+from robota.sessions.replay.log_entries import (
     replay_session_log_entries,
     validate_session_replay_log_entries,
 )

@@ -262,7 +262,7 @@ async def test_results_are_on_the_disk_before_the_model_hears_of_them(tmp_path: 
     studio, steps = watched(tmp_path, [WRITE], "done")
     await studio.session.run("write")
     after = steps[steps.index("tool_result") :]
-    assert "SYNC" in between(after, "message", "REQUEST")
+    assert "SYNC" in between(after, "tool_result", "REQUEST")
 
 
 async def test_many_tools_at_once_wait_for_one_sync(tmp_path: Path) -> None:

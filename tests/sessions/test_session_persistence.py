@@ -16,7 +16,7 @@ from tests.sessions.live_session import Studio, fired, listen_to, run
 from robota.core.errors import ConfigurationError, ValidationError
 from robota.core.history import HistoryEntry
 from robota.core.messages import AssistantMessage, ToolMessage, UserMessage
-from robota.sessions.journal.errors import JournalError, SessionLockedError
+from robota.sessions.journal.file.errors import JournalError, SessionLockedError
 from robota.sessions.permissions.rule_book import PermissionRules
 from robota.sessions.replay.session_replay import replay_session
 from robota.sessions.store.session_store import SessionStore
@@ -60,17 +60,14 @@ async def test_a_session_goes_on_in_another_process(tmp_path: Path) -> None:
 
     script = """
         import asyncio, sys
-        from robota.sessions import Session, SessionStore
-        from robota.sessions.log.conversation_restore import restore_conversation
+        from robota.sessions import Session, SessionStore, restore
         from robota.testing import ScriptedProvider
 
         async def main(directory):
             store = SessionStore(directory)
-            known = restore_conversation(store.journal_path("s-1"))
             provider = ScriptedProvider("two")
             async with Session(
-                provider=provider, store=store, session_id="s-1", conversation=known.store,
-                system_message=known.system_prompt,
+                provider=provider, store=store, start=restore(store, "s-1"),
             ) as session:
                 print(await session.run("second"), [m.content for m in provider.requests[0].messages])
 
@@ -235,7 +232,7 @@ async def test_a_fork_takes_everything_along_and_leaves_the_original_alone(tmp_p
     await first.session.shutdown()
     before = {path.name: path.read_bytes() for path in first.kept.iterdir()}
 
-    fork = Studio(tmp_path, "another two", session_id="s-2", conversation=first.restored().store)
+    fork = Studio(tmp_path, "another two", session_id="s-2", conversation=first.restored().conversation)
     await fork.session.run("second, differently")
     await fork.session.shutdown()
 
@@ -243,7 +240,7 @@ async def test_a_fork_takes_everything_along_and_leaves_the_original_alone(tmp_p
     fork.assert_journal_is_good()
     restored = fork.restored()
     assert [entry.id for entry in restored.history][:-2] == [entry.id for entry in first.session.history]
-    view = restored.store.messages_for_api()
+    view = restored.conversation.messages_for_api()
     assert [message.role for message in view] == [
         "system", "assistant", "user", "assistant", "user", "assistant",
     ]  # fmt: skip
@@ -290,8 +287,6 @@ async def test_two_processes_cannot_write_to_one_session(tmp_path: Path) -> None
                 await studio.session.run("hello")
         with pytest.raises(SessionLockedError):
             await studio.session.compact()
-        with pytest.raises(SessionLockedError):
-            studio.session.inject_message("user", "hello")
         await studio.session.shutdown()
 
         assert studio.path.read_bytes() == before

@@ -94,6 +94,7 @@ class RandomLife:
 
     async def step(self) -> None:
         session, rng = self.studio.session, self.rng
+        await session.open()
         kind = rng.choice(
             ["run"] * 6 + ["compact", "inject", "entry", "clear", "name", "model", "mode", "resume"]
         )
@@ -115,7 +116,7 @@ class RandomLife:
             session.permission_mode = rng.choice(["default", "plan", "bypassPermissions"])
         elif kind == "resume" and self.studio.path.exists():
             await session.shutdown()
-            self.studio = self.begin(self.studio.home, conversation=self.studio.restored().store)
+            self.studio = self.begin(self.studio.home, conversation=self.studio.restored().conversation)
 
     async def run_cut(self, work: Any) -> None:
         """Run it, and sometimes abort it or cancel it on the way."""
@@ -138,7 +139,7 @@ class RandomLife:
         assert restored.problems == ()
         assert restored.messages == studio.session.messages
         assert [entry.id for entry in restored.history] == [entry.id for entry in studio.session.history]
-        assert list(restored.store.messages_for_api()) == list(conversation.messages_for_api())
+        assert list(restored.conversation.messages_for_api()) == list(conversation.messages_for_api())
         assert studio.log().problems == ()
 
 

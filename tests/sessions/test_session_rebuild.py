@@ -96,7 +96,9 @@ def test_a_snapshot_that_knows_everything_is_taken_as_it_is(store: SessionStore,
 def test_an_answer_cut_by_a_crash_is_part_of_the_session(store: SessionStore, directory: Path) -> None:
     write_journal(directory, "s1", SESSION_INIT, FIRST)
     save_snapshot(store, journal_seq=1)
-    write_journal(directory, "s1", {"event": "stream", "run": 1, "round": 1, "texts": ["In par", "ser"]})
+    write_journal(
+        directory, "s1", {"event": "stream", "run": 1, "round": 1, "pieces": {"texts": ["In par", "ser"]}}
+    )
     record = load(store)
     last = record.parse_messages()[-1]
     assert (last.content, last.state) == ("In parser", "interrupted")

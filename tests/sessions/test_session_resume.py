@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from tests.sessions.recorded_session import FREE, add, assert_replays, scripted
 from tests.support.history import assert_valid_for_a_request
+from tests.support.session_options import fork_session, resume_session
 
 from robota.core.errors import StorageError, ValidationError
 from robota.core.history import HistoryEntry
-from robota.sessions.log.conversation_restore import restore_conversation
 from robota.sessions.options import SessionOptions
 from robota.sessions.replay.session_replay import replay_session
-from robota.sessions.session_resume import LEFT_OUT, fork_session, resume_session
+from robota.sessions.start import LEFT_OUT, restore, restore_journal
 from robota.sessions.store.session_record import SessionRecord
 from robota.sessions.store.session_store import SessionStore
 from robota.testing import ScriptedProvider, call
@@ -34,7 +34,7 @@ async def record(home: Path) -> SessionStore:
 
 async def test_a_session_goes_on_as_it_was_left(tmp_path: Path) -> None:
     store = await record(tmp_path)
-    before = restore_conversation(store.journal_path("s-1")).messages
+    before = restore_journal(store.journal_path("s-1")).messages
     provider = ScriptedProvider("welcome back")
 
     session = resume_session(store, "s-1", provider=provider, tools=[add], options=OPTIONS)
@@ -74,11 +74,9 @@ async def test_what_was_cut_is_told_and_answered(tmp_path: Path) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     started = next(at for at, line in enumerate(lines) if b'"tool_start"' in line)
     path.write_bytes(b"".join(lines[: started + 1]))
-    told: list[str] = []
 
-    session = resume_session(
-        store, "s-1", provider=ScriptedProvider("on"), options=OPTIONS, on_problem=told.append
-    )
+    told = restore(store, "s-1").problems
+    session = resume_session(store, "s-1", provider=ScriptedProvider("on"), options=OPTIONS)
 
     assert len(told) == 2
     assert "effects are unknown" in told[0]
@@ -87,7 +85,7 @@ async def test_what_was_cut_is_told_and_answered(tmp_path: Path) -> None:
 
 async def test_a_session_without_a_journal_goes_on_from_its_snapshot(tmp_path: Path) -> None:
     store = await record(tmp_path)
-    known = restore_conversation(store.journal_path("s-1")).messages
+    known = restore_journal(store.journal_path("s-1")).messages
     Path(store.journal_path("s-1")).unlink()
 
     session = resume_session(store, "s-1", provider=ScriptedProvider("on"), options=OPTIONS)
@@ -115,7 +113,7 @@ async def test_an_old_record_goes_on_too(tmp_path: Path) -> None:
 async def test_a_fork_goes_on_from_any_step_on_another_model(tmp_path: Path, step: int | None) -> None:
     store = await record(tmp_path)
     journal = Path(store.journal_path("s-1"))
-    before, first = journal.read_bytes(), restore_conversation(str(journal)).messages[:step]
+    before, first = journal.read_bytes(), restore_journal(str(journal)).messages[:step]
     provider = ScriptedProvider("another way", name="other")
 
     session = fork_session(store, "s-1", step=step, provider=provider, model="other-model", options=OPTIONS)
@@ -130,7 +128,7 @@ async def test_a_fork_goes_on_from_any_step_on_another_model(tmp_path: Path, ste
     assert session.session_id != "s-1"
     assert journal.read_bytes() == before
     copy = store.journal_path(session.session_id)
-    assert restore_conversation(copy).messages == session.messages
+    assert restore_journal(copy).messages == session.messages
     report = await replay_session(copy)
     assert report.divergence is None, str(report.divergence)
 

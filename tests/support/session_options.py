@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from robota.core.robota import RunLimits
@@ -13,6 +13,9 @@ from robota.sessions.options import (
     PermissionOptions,
     SessionOptions,
 )
+from robota.sessions.session import Session
+from robota.sessions.start import restore
+from robota.sessions.store.session_store import SessionStore
 
 RENAMED = {
     "hooks": "config",
@@ -45,12 +48,26 @@ def session_options(**flat: Any) -> SessionOptions:
     return SessionOptions(**given, **made)
 
 
+def resume_session(store: SessionStore, session_id: str, **given: Any) -> Session:
+    return Session(store=store, start=restore(store, session_id), **given)
+
+
+def fork_session(store: SessionStore, session_id: str, *, step: int | None = None, **given: Any) -> Session:
+    return Session(store=store, start=restore(store, session_id, fork=True, step=step), **given)
+
+
 class Log:
     """A `PermissionLog` of the functions that a test is interested in."""
 
     def __init__(self, **functions: Callable[..., None]) -> None:
-        for name in ("notice", "record_decision", "record_original", "before_effects"):
+        for name in ("notice", "record_decision", "record_original"):
             setattr(self, name, functions.get(name, lambda *_: None))
+        self._before_effects = functions.get("before_effects", lambda *_: None)
+
+    async def before_effects(self, call: object) -> None:
+        told = self._before_effects(call)
+        if isinstance(told, Awaitable):
+            await told
 
 
 def enforcer_ports(**flat: Any) -> dict[str, Any]:

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.journal_files import JournalFile
 
-from robota.sessions.journal.journal_file import JournalFile
-from robota.sessions.journal.payloads import PayloadError, PayloadStore
-from robota.sessions.journal.reader import JournalProblem, JournalRecord, read_journal
+from robota.sessions.journal.file.line import Line
+from robota.sessions.journal.file.payloads import PayloadError, PayloadStore
+from robota.sessions.journal.file.reader import read_lines
+from robota.sessions.journal.port import JournalProblem
 
 pytestmark = pytest.mark.system
 
@@ -33,9 +35,9 @@ def remount(place: Path, option: str) -> None:
 
 
 def read(path: Path) -> tuple[list[int], list[str]]:
-    items = list(read_journal(str(path)))
+    items = list(read_lines(str(path)))
     problems = [item.message for item in items if isinstance(item, JournalProblem)]
-    return [item.seq for item in items if isinstance(item, JournalRecord)], problems
+    return [item.seq for item in items if isinstance(item, Line)], problems
 
 
 def test_a_disk_that_fills_up_loses_nothing_once_there_is_space_again(tiny_disk: Path) -> None:

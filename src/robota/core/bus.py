@@ -197,6 +197,19 @@ class EventStream(AsyncIterator[E]):
         self._closed = False
         self._unsubscribe = bus.on(kind, self._put)
 
+    @property
+    def waiting(self) -> int:
+        """Events that came and were not read yet."""
+        return len(self._queue)
+
+    def __enter__(self) -> EventStream[E]:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
     async def __aenter__(self) -> EventStream[E]:
         return self
 

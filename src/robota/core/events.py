@@ -79,6 +79,8 @@ class RunStarted(TurnEvent, frozen=True, kw_only=True, tag="run_start"):
     conversation_id: str
     agent_name: str = ""
     prompt: str = ""
+    max_rounds: int = 0
+    """Model calls that the run may make; 0 for no limit."""
 
 
 class TextDelta(TurnEvent, frozen=True, tag="text_delta"):

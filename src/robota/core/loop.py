@@ -131,6 +131,7 @@ class Loop:
             conversation_id=recorder.conversation_id,
             agent_name=agent.config.name,
             prompt=prompt_text(prompt),
+            max_rounds=self.state.max_rounds,
         )
         if news := agent.take_news():
             recorder.tell(Noticed, message=news)

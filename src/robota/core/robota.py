@@ -26,7 +26,7 @@ from robota.core.provider import (
     Provider,
     assert_native_web_tools_available,
 )
-from robota.core.run import RunResult
+from robota.core.run import RunResult, RunState
 from robota.core.run_task import RunTask, stream_run, wait_for_readers
 from robota.core.steps import RunSteps
 from robota.core.tool import Ask, FileVersions, Tool, Toolset, name_tools
@@ -106,8 +106,8 @@ class Robota:
 
     __slots__ = (
         "__weakref__", "_chain", "_conversation_id", "_files", "_max_rounds", "_noticed", "_task", "_tools",
-        "_toolset", "config", "conversation", "events", "limits", "plugins", "streaming", "system_message",
-        "using",
+        "_toolset", "config", "conversation", "events", "limits", "plugins", "run_state", "streaming",
+        "system_message", "using",
     )  # fmt: skip
 
     def __init__(
@@ -138,6 +138,8 @@ class Robota:
         self.events = EventBus()
         self._chain: PluginChain | None = None
         self._task: RunTask | None = None
+        self.run_state: RunState | None = None
+        """Where the run under way stands."""
         self._conversation_id = ""
         self._files: FileVersions | None = None
         self._noticed = ""
@@ -236,16 +238,15 @@ class Robota:
         if self.streaming:
             await wait_for_readers(self)
         self.require_idle()
-        check_provider(self.provider)
         check_prompt(prompt)
-        assert_native_web_tools_available(self.provider, self.using.native_web_tools)
-        self.toolset  # noqa: B018 - a tool without a usable schema is refused before anything begins
+        check_agent(self)
         run = Loop(self, max_rounds=limit, settings=settings)
         if output is not None:
             from robota.core.structured import OutputType  # noqa: PLC0415 - for the runs that ask for a type
 
             run.wanted, run.tries_left = OutputType(output, retries), retries
         self._task = run.control = RunTask(run.run(prompt), self._forget_task)
+        self.run_state = run.state
         async with run.control as task:
             await asyncio.wait((task,))
             run.control.reraise()
@@ -266,7 +267,7 @@ class Robota:
         return task.cancelled()
 
     def _forget_task(self) -> None:
-        self._task = None
+        self._task = self.run_state = None
 
     def require_idle(self) -> None:
         """Raise if a run is under way."""
@@ -359,6 +360,13 @@ def check_options(*given: object) -> None:
             name = next(name for name, known in _OPTION_TYPES.items() if known is kinds)
             wanted = " or ".join(kind.__name__.replace("NoneType", "None") for kind in kinds)
             raise ConfigurationError(f"{name} must be {wanted}, not {value!r:.80}.")
+
+
+def check_agent(agent: Robota) -> None:
+    """Refuse what cannot work before anything begins: no provider, web tools it lacks, an unusable schema."""
+    check_provider(agent.provider)
+    assert_native_web_tools_available(agent.provider, agent.using.native_web_tools)
+    assert agent.toolset is not None
 
 
 def check_provider(provider: object) -> None:

@@ -31,7 +31,7 @@ class PreparedCall(Struct, frozen=True, kw_only=True):
 
     index: int
     call_id: str
-    """Unique in the run: `<execution>-<n>`."""
+    """Unique in the session: `<execution>-r<round>-<index>`."""
     request: ToolCall
     tool: Tool | None = None
     arguments: JsonObject = msgspec.field(default_factory=dict)
@@ -135,3 +135,15 @@ def checked_result(name: str, result: object) -> ToolResult:
         except (TypeError, ValueError, RecursionError) as error:
             return ToolResult.failure(f"{name} returned a ToolResult whose metadata is no JSON: {error}.")
     return result
+
+
+def result_metadata(result: ToolResult, tool_name: str, round_number: int) -> JsonObject:
+    """The metadata of the message that tells the model of a result."""
+    metadata = {**result.metadata, "success": result.ok, "toolName": tool_name, "round": round_number}
+    return metadata if result.ok else {**metadata, "error": result.error_code or result.error}
+
+
+def place_of(call_id: str) -> tuple[int, int]:
+    """Round and index of a call, from its id `<execution>-r<round>-<index>`."""
+    batch, _, at = call_id.rpartition("-")
+    return int(batch.rpartition("-r")[2]), int(at)

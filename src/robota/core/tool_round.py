@@ -25,7 +25,7 @@ from robota.core.events import (
     ToolProgressed,
     ToolStarted,
 )
-from robota.core.messages import Json, ToolMessage
+from robota.core.messages import ToolMessage
 from robota.core.plugin import Refusal
 from robota.core.reply import Reply
 from robota.core.run import CallOutcome, RunState
@@ -38,6 +38,7 @@ from robota.core.tool_call import (
     checked_result,
     invoke_tool,
     prepare_call,
+    result_metadata,
 )
 
 if TYPE_CHECKING:
@@ -275,16 +276,9 @@ class ToolRound:
         ]
 
     def message(self, call: PreparedCall, result: ToolResult) -> ToolMessage:
-        metadata: dict[str, Json] = {
-            **result.metadata,
-            "success": result.ok,
-            "toolName": call.request.name,
-            "round": self.recorder.round,
-        }
-        if not result.ok:
-            metadata["error"] = result.error_code or result.error
-        name = call.request.name
-        identity = self.recorder.identity()
+        name, recorder = call.request.name, self.recorder
+        metadata = result_metadata(result, name, recorder.round)
+        identity = recorder.identity()
         return ToolMessage(result.text, call.request.id, name, result.parts, metadata=metadata, **identity)
 
     def owner_path(self, call: PreparedCall) -> Sequence[OwnerPathSegment]:

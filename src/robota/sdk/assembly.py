@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -30,6 +30,9 @@ from robota.tools.builtins.todo import TodoList, todo_tool
 from robota.tools.builtins.web_fetch import web_fetch_tool
 from robota.tools.builtins.web_search import web_search_tool
 from robota.tools.builtins.write import write_tool
+
+if TYPE_CHECKING:
+    from robota.sessions.start import SessionStart
 
 __all__ = [
     "ApprovalRequest",
@@ -89,22 +92,29 @@ def create_session(provider: Provider, *, model: str, request: SessionRequest | 
         ),
         journal=JournalOptions(redactor=Redactor(wanted.secrets)),
     )
-    parts: dict[str, Any] = {
-        "provider": provider,
-        "model": model,
-        "tools": create_default_tools(wanted.rules, where, todos),
-        "system_message": SYSTEM_MESSAGE.format(cwd=where),
-        "cwd": where,
-        "permission_handler": wanted.approve,
-        "options": options,
-    }
-    if wanted.resume is None:
-        return Session(store=wanted.store, **parts)
-    if not isinstance(wanted.store, SessionStore):
-        raise ConfigurationError(f"Session {wanted.resume} can be resumed only from the store it is kept in.")
-    from robota.sessions.session_resume import resume_session  # noqa: PLC0415 - for those who go on
+    start: SessionStart | None = None
+    if wanted.resume is not None:
+        if not isinstance(wanted.store, SessionStore):
+            raise ConfigurationError(
+                f"Session {wanted.resume} can be resumed only from the store it is kept in."
+            )
+        from robota.sessions.start import restore  # noqa: PLC0415 - for those who go on
 
-    return resume_session(wanted.store, wanted.resume, on_problem=wanted.on_problem, **parts)
+        start = restore(wanted.store, wanted.resume)
+        if wanted.on_problem is not None:
+            for problem in start.problems:
+                wanted.on_problem(problem)
+    return Session(
+        provider=provider,
+        model=model,
+        tools=create_default_tools(wanted.rules, where, todos),
+        system_message=SYSTEM_MESSAGE.format(cwd=where),
+        cwd=where,
+        store=wanted.store,
+        permission_handler=wanted.approve,
+        start=start,
+        options=options,
+    )
 
 
 def create_project_session_store(base_dir: str | None = None) -> SessionStore:

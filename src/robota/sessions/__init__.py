@@ -15,22 +15,20 @@ _MODULES = {
     "robota.sessions.export.artifact": "export_json import_json",
     "robota.sessions.export.html": "export_html",
     "robota.sessions.export.markdown": "export_markdown",
-    "robota.sessions.journal.errors": "JournalError SessionLockedError",
+    "robota.sessions.journal.file.errors": "JournalError SessionLockedError",
     "robota.sessions.permissions.approval": "ApprovalRequest PermissionAnswer PermissionHandler",
     "robota.sessions.permissions.permission_enforcer": "PermissionEnforcer",
     "robota.sessions.permissions.rule_book": "PermissionRules",
     "robota.sessions.redaction": "Redactor redact",
     "robota.sessions.replay.session_replay": "ReplayReport replay_session",
     "robota.sessions.session": "Session",
-    "robota.sessions.log.session_log": "SessionLogReader load_session_log_entries",
-    "robota.sessions.log.session_log_replay": (
-        "replay_session_log_entries validate_session_replay_log_entries"
-    ),
-    "robota.sessions.journal.session_logger": "FileSessionLogger",
+    "robota.sessions.journal.entries": "SessionLogReader load_session_log_entries",
+    "robota.sessions.replay.log_entries": ("replay_session_log_entries validate_session_replay_log_entries"),
+    "robota.sessions.journal.event_log": "FileSessionLogger",
     "robota.sessions.options": (
         "CompactionOptions HookOptions JournalOptions PermissionOptions SessionOptions"
     ),
-    "robota.sessions.session_resume": "fork_session resume_session",
+    "robota.sessions.start": "SessionStart restore",
     "robota.sessions.store.session_record": "SessionRecord",
     "robota.sessions.store.session_store": "SessionStore SessionStorePort",
     "robota.sessions.transcripts.claude_transcript": "read_claude_transcript",

@@ -87,7 +87,7 @@ def describe_snapshot(session: Session) -> SessionRecord | JsonObject:
     )
     from robota.sessions.store.session_record import SessionRecord  # noqa: PLC0415 - likewise
 
-    agent, logger, redactor = session.agent, session.log.logger, session.options.journal.redactor
+    agent, journal, redactor = session.agent, session.log.journal, session.options.journal.redactor
     record = SessionRecord(
         id=session.session_id,
         cwd=session.cwd,
@@ -95,7 +95,7 @@ def describe_snapshot(session: Session) -> SessionRecord | JsonObject:
         model=agent.model or None,
         system_prompt=agent.system_message,
         tool_schemas=[to_builtins(tool_schema(tool)) for tool in agent.tools],
-        journal_seq=None if logger is None else logger.journal.file.seq - logger.journal.file.unsaved,
+        journal_seq=None if journal is None else journal.saved,
         messages=[message_to_record(message) for message in agent.messages],
         history=[history_entry_to_record(entry) for entry in agent.history],
     )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from robota.core.plugin import Plugin
     from robota.sessions.compaction.sections import CompactionSection
     from robota.sessions.hooks import HookPort
-    from robota.sessions.journal.session_logger import FileSessionLogger
+    from robota.sessions.journal.port import SessionJournal
     from robota.sessions.permissions.approval import RuleSaver
     from robota.sessions.permissions.judgement import Judge, WorkspaceGuard
     from robota.sessions.redaction import Redactor
@@ -70,8 +70,8 @@ class CompactionOptions(Struct, frozen=True, kw_only=True):
 class JournalOptions(Struct, frozen=True, kw_only=True):
     """How a session is written down."""
 
-    logger: FileSessionLogger | None = None
-    """Given to keep the journal elsewhere than in the store."""
+    journal: SessionJournal | None = None
+    """Given to keep the records elsewhere than in the store."""
     durable: bool = True
     """Wait for the disk where a power cut must not lose anything."""
     redactor: Redactor | None = None

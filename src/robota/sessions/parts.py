@@ -12,9 +12,9 @@ from robota.core.provider import Provider
 from robota.core.robota import Robota
 from robota.core.tool import Tool
 from robota.sessions.hooks import NO_HOOKS, HookPort, SessionHooks
-from robota.sessions.journal.session_logger import FileSessionLogger
+from robota.sessions.journal.event_log import EventLog
+from robota.sessions.log import SessionLog
 from robota.sessions.options import SessionOptions
-from robota.sessions.session_log import SessionLog
 
 if TYPE_CHECKING:
     from robota.sessions.compaction.compaction_orchestrator import CompactionOrchestrator
@@ -53,17 +53,14 @@ def make_log(
     options: SessionOptions,
     describe: Callable[[], JsonObject],
 ) -> SessionLog:
-    journal, directory = options.journal, getattr(store, "base_dir", None)
-    logger = journal.logger
-    if logger is None and directory is not None:
-        logger = FileSessionLogger(
-            str(directory),
-            session_id,
-            redactor=journal.redactor,
-            durable=journal.durable,
-            now=options.ports.now,
+    wanted = options.journal
+    journal = wanted.journal
+    if journal is None and store is not None:
+        journal = store.open_journal(
+            session_id, agent_id=options.agent_id, durable=wanted.durable, now=options.ports.now
         )
-    return SessionLog(session_id, logger, agent.events, agent.conversation, describe)
+    event_log = None if journal is None else EventLog(journal, wanted.redactor)
+    return SessionLog(session_id, event_log, agent.events, agent.conversation, describe)
 
 
 def make_hooks(options: SessionOptions, common: Callable[[], JsonObject], log: SessionLog) -> HookPort:

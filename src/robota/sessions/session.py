@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable
+from collections.abc import AsyncGenerator, Iterable
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -19,7 +19,7 @@ from robota.core.bus import EventBus
 from robota.core.context import ContextWindowState
 from robota.core.conversation import ConversationStore
 from robota.core.errors import AbortError, SessionBusyError, ValidationError
-from robota.core.events import SessionShutdown
+from robota.core.events import SessionShutdown, TurnEvent
 from robota.core.history import HistoryEntry
 from robota.core.messages import (
     AssistantMessage,
@@ -44,7 +44,9 @@ from robota.sessions.description import (
     describe_to_hooks,
     describe_web_tools,
 )
+from robota.sessions.follow import follow
 from robota.sessions.hooks import NO_HOOKS
+from robota.sessions.journal.records import UserRecord
 from robota.sessions.options import DEFAULT_OPTIONS, SessionOptions
 from robota.sessions.parts import make_agent, make_compaction, make_hooks, make_log
 from robota.sessions.permissions.permission_enforcer import PermissionEnforcer
@@ -56,6 +58,7 @@ from robota.sessions.usage.ledger import UsageLedger
 if TYPE_CHECKING:
     from robota.core.events import ModelChanged
     from robota.sessions.permissions.approval import PermissionHandler
+    from robota.sessions.start import SessionStart
     from robota.sessions.store.session_store import SessionStorePort
     from robota.sessions.swap_notes import Authors
     from robota.sessions.usage.budget import Budget
@@ -94,14 +97,22 @@ class Session:
         permission_handler: PermissionHandler | None = None,
         session_id: str | None = None,
         conversation: ConversationStore | None = None,
+        start: SessionStart | None = None,
         options: SessionOptions = DEFAULT_OPTIONS,
     ) -> None:
+        """`start` is an earlier session to go on with, as `restore` finds it: what is not given is as it was.
+        With another `session_id` this one is a fork of it."""
+        if start is not None:
+            model, cwd = model or start.model, cwd or start.cwd or None
+            system_message = start.system_prompt if system_message is None else system_message
+            conversation = start.conversation
+            session_id = session_id or start.session_id or None
         self.options = options
         self.session_id = options.ports.new_id() if session_id is None else session_id
         self.cwd = os.getcwd() if cwd is None else cwd
         self.store = store
         self.permission_handler = permission_handler
-        self._name = options.name
+        self._name = start.name if start is not None and options.name is None else options.name
         self.message_count = 0
         """Prompts that were answered."""
         self.authors: Authors | None = None
@@ -121,10 +132,15 @@ class Session:
         if options.budget is not None:
             self.admission.limit(options.budget, provider)
         self.hooks = make_hooks(options, partial(describe_to_hooks, self), self.log)
+        self._connect_agent()
+
+    def _connect_agent(self) -> None:
+        """Put the session between the agent and the world."""
+        options, agent = self.options, self.agent
         self.enforcer = PermissionEnforcer(
             options.permissions,
             cwd=self.cwd,
-            handler=permission_handler,
+            handler=self.permission_handler,
             hooks=None if self.hooks is NO_HOOKS else self.hooks,
             log=self.log,
             agent_id=options.agent_id,
@@ -138,12 +154,7 @@ class Session:
             compaction=make_compaction(agent, self.tracker, options, self.hooks, self.admission),
             web_tools=partial(describe_web_tools, self),
         )
-        self._connect_agent()
-
-    def _connect_agent(self) -> None:
-        """Put the session between the agent and the world."""
-        options = self.options
-        self.agent.config = AgentConfig(
+        agent.config = AgentConfig(
             session_id=self.session_id,
             cwd=self.cwd,
             deps=options.deps,
@@ -239,31 +250,42 @@ class Session:
         """Why not everything is on the disk, in one sentence; empty when all is well."""
         return self.log.trouble or self._snapshots.trouble
 
+    async def open(self) -> None:
+        """Have the journal ready. The first prompt does it; what is put into a conversation before that is
+        written down then, or at the latest when the session is shut down."""
+        await self.log.open()
+
     # --- running --------------------------------------------------------------------------------------
 
     async def submit(
         self,
         prompt: Prompt,
         *,
+        id: str = "",
+        display_input: str | None = None,
         raw_input: str | None = None,
-        max_rounds: int | None = None,
         output: Any = None,
+        max_rounds: int | None = None,
         settings: ModelSettings | None = None,
     ) -> RunResult:
         """Take one prompt to its end. An abort or a failing model is a result, not an exception.
 
-        `raw_input` is what the user typed, when the prompt was made from it.
+        `raw_input` is what the user typed, when the prompt was made from it, and `display_input` what front
+        ends show in its place.
         """
         check_prompt(prompt)
         words = self.steps.words = prompt_text(prompt) if raw_input is None else raw_input
         self._enter()
         try:
-            self.log.accept(prompt, words)
+            await self.log.open()
+            record = UserRecord(input=words, display=display_input, submit_id=id)
+            await self.log.accept(prompt, record)
             if self.options.native_web_tools is not None:
                 web_tools = choose_web_tools(self)
                 self.agent.using = replace(self.agent.using, native_web_tools=web_tools)
             result = await self.agent.run(prompt, max_rounds=max_rounds, output=output, settings=settings)
         finally:
+            await self.log.sync()
             self._leave()
         self.message_count += result.success
         return result
@@ -276,6 +298,13 @@ class Session:
         if result.error is not None:
             raise result.error
         return result.text
+
+    def follow(self, after: int = 0) -> AsyncGenerator[TurnEvent, None]:
+        """The events behind number `after`, whenever they happened: those of the journal, then live ones.
+
+        Each number comes once. Leaving it leaves the session alone.
+        """
+        return follow(self.log, self.events, after)
 
     async def compact(self, instructions: str | None = None) -> str | None:
         """Replace what the model sees of the conversation by a summary; the summary, `None` for no need."""
@@ -315,9 +344,9 @@ class Session:
 
     def clear_history(self) -> None:
         """Begin an empty conversation; the journal keeps the old one."""
-        self.log.open()
+        self.log.require_open()
         self.agent.clear()
-        self.log.log("history_cleared", {})
+        self.log.record_clearing()
         self.tracker.update()
 
     def add_history_entry(self, entry: HistoryEntry) -> None:
@@ -355,13 +384,14 @@ class Session:
         if log.closed:
             return
         try:
-            if log.opened:
+            if log.used:
+                await log.open()
                 log.report(SessionShutdown, reason=reason)
-                log.sync()
+                await log.sync()
                 self._snapshots.save()
                 await self.hooks.fire("SessionEnd", {"reason": reason})
         finally:
-            log.close()
+            await log.aclose()
 
     async def __aenter__(self) -> Self:
         return self

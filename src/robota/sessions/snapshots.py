@@ -16,7 +16,7 @@ from robota.core.messages import JsonObject
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, TimerHandle
 
-    from robota.sessions.session_log import SessionLog
+    from robota.sessions.log import SessionLog
     from robota.sessions.store.session_record import SessionRecord
     from robota.sessions.store.session_store import SessionStorePort
 
@@ -50,7 +50,7 @@ class Snapshots:
         """After a prompt: at once where the store is all there is, else when the session has a moment."""
         if self._store is None or not self._log.opened:
             return
-        if self._log.logger is None:
+        if self._log.journal is None:
             self.save()
         elif self._is_due():
             import asyncio  # noqa: PLC0415 - a loop is running, so this is a look-up
@@ -81,5 +81,5 @@ class Snapshots:
         return written <= SMALL_JOURNAL or written - self._saved_at >= written * GROWTH
 
     def _written(self) -> int:
-        logger = self._log.logger
-        return 0 if logger is None else logger.journal.file.bytes_written
+        journal = self._log.journal
+        return 0 if journal is None else journal.size

@@ -15,14 +15,15 @@ from robota.core.steps import StopRun
 from robota.sessions.compaction.overflow import is_context_overflow
 from robota.sessions.compaction.summarizer import CompactionError
 from robota.sessions.hooks import HookPort, failure_kind
+from robota.sessions.journal.records import CompactRecord, ErrorRecord, InterruptedRecord
 
 if TYPE_CHECKING:
     from robota.core.robota import Robota
     from robota.core.run import RunState
     from robota.sessions.compaction.compaction_orchestrator import CompactionOrchestrator
     from robota.sessions.context_window_tracker import ContextWindowTracker
+    from robota.sessions.log import SessionLog
     from robota.sessions.permissions.permission_enforcer import PermissionEnforcer
-    from robota.sessions.session_log import SessionLog
 
 MAX_CONTINUATIONS = 8
 """How often in a row Stop hooks may send the model on."""
@@ -141,6 +142,7 @@ class TurnSteps:
     # --- between rounds -----------------------------------------------------------------------------------
 
     async def before_round(self, run: RunState) -> Sequence[UserMessage]:
+        await self._log.after_effects()
         if reason := self._enforcer.stop_requested:
             self._log.notice(f"A hook ended the run: {reason}")
             raise StopRun("hook")
@@ -170,21 +172,22 @@ class TurnSteps:
             await self.begin()
             summary = await self._compaction().compact(instructions, trigger="manual")
 
+        await log.open()
         try:
-            log.log("compact", {"instructions": instructions})
+            log.write(CompactRecord(instructions=instructions))
             stopped = await agent.perform(work())
+            if stopped:
+                log.write(InterruptedRecord())
         except RobotaError as error:
-            if log.opened:
-                log.log("error", {"message": str(error), "code": error.code})
+            log.write(ErrorRecord(message=str(error), code=error.code))
             raise
         except asyncio.CancelledError:
-            log.log("interrupted", {})
+            log.write(InterruptedRecord())
             raise
         finally:
-            log.sync()
+            await log.sync()
         if not stopped:
             return summary
-        log.log("interrupted", {})
         done = agent.conversation.epoch != epoch
         outcome = "the summary is in its place" if done else "the conversation is as it was"
         raise AbortError(f"The compaction was stopped; {outcome}.")

@@ -1,12 +1,10 @@
 """A reply on its way into the journal: consecutive pieces of it become one record, a *run*.
 
-The record lists the pieces in the order they came. `kinds` has one letter per piece (left out when all are
-text that came with the provider's own bytes), `texts` the text of those that have one, `native` the
-provider's events. A run is closed after a moment, when it is long, and before any other record.
+A run is closed after a moment, when it is long, and before any other record.
 
-Secrets may be cut anywhere by a stream, so each channel (the text, the thinking, the arguments of each call)
-goes through a redactor that holds pieces back until it is clear what they are part of. A provider
-reports its event after the pieces that came from it, so an event never runs ahead of its text.
+Secrets may be cut anywhere by a stream, so each channel (the text, the thinking, the arguments of each call,
+the progress of each tool) goes through a redactor that holds pieces back until it is clear what they are part
+of. A provider reports its event after the pieces that came from it, so an event never runs ahead of its text.
 """
 
 from __future__ import annotations
@@ -14,18 +12,38 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from robota.core.events import ProviderNativeRawPayload, ReasoningDelta, TextDelta, ToolInputDelta
-from robota.core.jsontext import encode
+from msgspec import Raw
+
+from robota.core.events import (
+    ProviderNativeRawPayload,
+    ReasoningDelta,
+    TextDelta,
+    ToolInputDelta,
+    ToolProgressed,
+)
+from robota.core.jsontext import decode, encode
 from robota.core.messages import AssistantMessage, Json
-from robota.sessions.journal.argument_redactor import ArgumentRedactor
+from robota.core.tool_call import place_of
 from robota.sessions.journal.native_events import NativeEvents
+from robota.sessions.journal.records import (
+    INPUT,
+    NATIVE_EVENT,
+    NATIVE_REQUEST,
+    NATIVE_RESPONSE,
+    PROGRESS,
+    TEXT,
+    TEXT_WITH_BYTES,
+    THOUGHT,
+    Pieces,
+)
 from robota.sessions.redaction import Redactor, StreamRedactor
 
-TEXT_WITH_BYTES, TEXT, THOUGHT, INPUT, NATIVE_EVENT, NATIVE_RESPONSE, NATIVE_REQUEST = "tTrinNq"
-StreamPiece: TypeAlias = TextDelta | ReasoningDelta | ToolInputDelta | ProviderNativeRawPayload
-
+StreamPiece: TypeAlias = (
+    TextDelta | ReasoningDelta | ToolInputDelta | ToolProgressed | ProviderNativeRawPayload
+)
 _TEXT_ALONE = {TextDelta}
 _SIZE_ONLY = b'{"byteLength":'
+_KINDS = {ReasoningDelta: THOUGHT, ToolInputDelta: INPUT, ToolProgressed: PROGRESS}
 _NATIVE_KINDS = {"stream_event": NATIVE_EVENT, "response": NATIVE_RESPONSE, "request": NATIVE_REQUEST}
 
 
@@ -34,7 +52,7 @@ class StreamRun:
 
     __slots__ = (
         "_changed", "_channels", "_natives", "_redactor", "_shown", "_surface", "letters_written", "pieces",
-        "texts_written",
+        "reached", "texts_written",
     )  # fmt: skip
 
     def __init__(self, redactor: Redactor) -> None:
@@ -45,6 +63,8 @@ class StreamRun:
         self._shown: list[str | None] = []
         """What may be written of the first pieces; `None` while that is not clear."""
         self.pieces: list[StreamPiece] = []
+        self.reached = 0
+        """The number of the last piece that was taken."""
         self._changed = False
         self.letters_written = 0
         self.texts_written = 0
@@ -63,8 +83,8 @@ class StreamRun:
         shown = [inputs.shown for inputs in self._channels.values() if type(inputs) is ArgumentRedactor]
         return all(not call.signature and call.arguments in shown for call in message.tool_calls)
 
-    def take(self, *, final: bool) -> dict[str, Json] | None:
-        """The fields of the next record, with everything that may be written now; `None` for nothing."""
+    def take(self, *, final: bool) -> Pieces | None:
+        """Everything that may be written now; `None` for nothing."""
         if not final and self._shown and type(self.pieces[0]) is ToolInputDelta:
             return None  # waits for the end of its call, and all others with it
         self._redact(final)
@@ -73,7 +93,8 @@ class StreamRun:
             return None
         written, self.pieces = self.pieces[:count], self.pieces[count:]
         texts, self._shown = self._shown[:count], self._shown[count:]
-        return self._fields(written, [text or "" for text in texts])
+        self.reached = written[-1].seq
+        return self._gather(written, [text or "" for text in texts])
 
     def _redact(self, final: bool) -> None:
         """Find out what may be written of the new pieces and of those that were held back."""
@@ -107,61 +128,69 @@ class StreamRun:
             redactor = self._channels[TextDelta] = StreamRedactor(self._redactor)
         push = redactor.push
         for piece in self.pieces[len(self._shown) :]:
-            push(_text_of(piece))
+            push(piece.text)  # type: ignore[union-attr]  # text deltas all of them
         taken: list[str | None] = [*redactor.take(final=final)]
         self._shown = taken + [None] * (len(self.pieces) - len(taken))
 
-    def _fields(self, written: Sequence[StreamPiece], shown: Sequence[str]) -> dict[str, Json]:
-        first = self.texts_written + 1
+    def _gather(self, written: Sequence[StreamPiece], shown: Sequence[str]) -> Pieces:
         kinds: list[str] = []
         texts: list[str] = []
         inputs: list[Json] = []
+        progress: list[int] = []
         surface = self._surface
         carried = ("", "")  # what the next event of the provider is about
-        natives = self._natives
+        natives, letters, count, changed = self._natives, 0, 0, False
         for piece, text in zip(written, shown, strict=True):
-            if type(piece) is TextDelta:
+            if type(piece) is TextDelta:  # first, and written out: there are hundreds of them
                 texts.append(text)
-                self.texts_written += 1
-                self.letters_written += len(text)
-                if text != piece.text:
-                    self._changed = True
+                letters += len(text)
+                changed = changed or text != piece.text
                 if piece.raw is None:
                     kinds.append(TEXT)
                 else:
                     kinds.append(TEXT_WITH_BYTES)
                     natives.add(piece.raw, piece.text, text)
+                count += 1
             elif type(piece) is ProviderNativeRawPayload:
                 kinds.append(_NATIVE_KINDS[piece.payload_kind])
                 natives.add(_native_bytes(piece), *carried)
                 surface = piece.api_surface or surface
             else:
-                kinds.append(THOUGHT)
                 texts.append(text)
                 carried = (_text_of(piece), text)
+                kinds.append(_KINDS[type(piece)])
                 if type(piece) is ToolInputDelta:
-                    kinds[-1] = INPUT
                     inputs.append([piece.index, piece.tool_call_id, piece.tool_name])
-        news = surface if surface != self._surface else None
+                elif type(piece) is ToolProgressed:
+                    progress.append(place_of(piece.call_id)[1])
+        first = self.texts_written + 1
+        self.texts_written, self.letters_written = self.texts_written + count, self.letters_written + letters
+        self._changed = self._changed or changed
+        pieces = Pieces(
+            first=first if count else 1,
+            kinds="".join(kinds) if any(kind != TEXT_WITH_BYTES for kind in kinds) else "",
+            surface=surface if surface != self._surface else None,
+        )
         self._surface = surface
-        return {
-            "first": first if self.texts_written >= first > 1 else None,
-            "kinds": "".join(kinds) if any(kind != TEXT_WITH_BYTES for kind in kinds) else None,
-            "texts": texts or None,
-            "inputs": inputs or None,
-            "surface": news,
-            "native": natives.take(),
-        }
+        for name, values in (("texts", texts), ("inputs", inputs), ("progress", progress)):
+            if values:
+                setattr(pieces, name, Raw(encode(values)))
+        native = natives.take()
+        if native is not None:
+            pieces.native = Raw(native)
+        return pieces
 
 
 def _channel_of(piece: StreamPiece) -> object:
+    if type(piece) is ToolProgressed:
+        return piece.call_id
     return piece.index if type(piece) is ToolInputDelta else type(piece)
 
 
 def _text_of(piece: StreamPiece) -> str:
-    if type(piece) is ToolInputDelta:
+    if isinstance(piece, ToolInputDelta):
         return piece.delta
-    return piece.text if isinstance(piece, TextDelta | ReasoningDelta) else ""
+    return "" if isinstance(piece, ProviderNativeRawPayload) else piece.text
 
 
 def _native_bytes(piece: ProviderNativeRawPayload) -> bytes:
@@ -171,3 +200,43 @@ def _native_bytes(piece: ProviderNativeRawPayload) -> bytes:
         encoded = payload if type(payload) is bytes else encode(payload)
         return encoded if encoded.startswith(_SIZE_ONLY) else b"%s%d}" % (_SIZE_ONLY, len(encoded))
     return payload if type(payload) is bytes else encode(payload)
+
+
+class ArgumentRedactor:
+    """The arguments of one call while they stream: taken as `StreamRedactor` takes pieces, judged as a whole.
+
+    What is secret in JSON may show only when its names are decoded, so nothing is given out before the end.
+    Half a call is of no use to anybody: if the stream is cut, its arguments never run.
+    """
+
+    __slots__ = ("_pieces", "_redactor", "shown")
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._pieces: list[str] = []
+        self.shown: str | None = None
+        """The arguments, if they were given out and nothing in them is secret."""
+
+    def push(self, piece: str) -> None:
+        self._pieces.append(piece)
+
+    def take(self, *, final: bool = False) -> list[str]:
+        """All pieces at the end; a secret in them moves the whole text into the first."""
+        if not final or not self._pieces:
+            return []
+        pieces, self._pieces = self._pieces, []
+        whole = "".join(pieces)
+        shown = self._redact(whole)
+        if shown == whole:
+            self.shown = whole
+            return pieces
+        return [shown, *[""] * (len(pieces) - 1)]
+
+    def _redact(self, whole: str) -> str:
+        try:
+            decode(whole)
+        except ValueError:
+            return self._redactor.text(whole)
+        encoded = whole.encode("utf-8", "replace")
+        shown = self._redactor.json(encoded)
+        return whole if shown is encoded else shown.decode()

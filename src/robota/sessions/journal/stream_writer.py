@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from msgspec import Raw
-
 from robota.core.events import TextDelta
-from robota.core.messages import AssistantMessage, JsonObject
-from robota.sessions.journal.journal import Journal
+from robota.core.messages import AssistantMessage
+from robota.sessions.journal.records import Pieces, Stream
 from robota.sessions.journal.stream_run import StreamPiece, StreamRun
+from robota.sessions.journal.writer import RecordWriter
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, TimerHandle
@@ -21,13 +20,13 @@ RUN_BYTES = 24 * 1024
 
 
 class StreamWriter:
-    __slots__ = ("_also", "_journal", "_loop", "_run", "_size", "_stream", "_timer")
+    __slots__ = ("_also", "_loop", "_run", "_size", "_stream", "_timer", "_writer")
 
-    def __init__(self, journal: Journal, also: Callable[[], None]) -> None:
+    def __init__(self, writer: RecordWriter, also: Callable[[], None]) -> None:
         """`also` writes what else waits, when the moment is over."""
-        self._journal = journal
+        self._writer = writer
         self._also = also
-        self._stream = StreamRun(journal.redactor)
+        self._stream = StreamRun(writer.redactor)
         self._timer: TimerHandle | None = None
         self._loop: AbstractEventLoop | None = None
         """Where the timer runs: a session may be used in one loop after another."""
@@ -68,16 +67,20 @@ class StreamWriter:
         """
         self._write(final=True)
 
-    def take_rest(self) -> JsonObject | None:
+    def take_rest(self) -> Pieces | None:
         """What is left of the reply, for the record of its message; `None` for nothing."""
         self._size = 0
-        fields = self._stream.take(final=True) if self._stream.pieces else None
-        if fields is None:
+        if not self._stream.pieces:
             return None
-        given = {name: value for name, value in fields.items() if value is not None}
-        if "native" in given:
-            given["native"] = Raw(given["native"])
-        return given
+        rest = self._stream.take(final=True)
+        if rest is not None:
+            self._writer.event = self._stream.reached
+        return rest
+
+    def take_unwritten(self) -> list[StreamPiece]:
+        """Write what may be written; what the journal then still lacks, because a secret may begin in it."""
+        self._write(final=False)
+        return list(self._stream.pieces)
 
     def start_moment(self) -> None:
         """Something else waits: see that the time runs."""
@@ -94,7 +97,7 @@ class StreamWriter:
         if loop is None:  # outside any loop nothing would ever end the moment
             self._write(final=True)
             self._also()
-            self._journal.file.release()
+            self._writer.journal.release()
         else:
             self._timer = loop.call_later(RUN_SECONDS, self._on_time)
 
@@ -102,17 +105,18 @@ class StreamWriter:
         self._timer = None
         self._write(final=False)
         self._also()
-        self._journal.file.release()
+        self._writer.journal.release()
 
     def _write(self, *, final: bool) -> None:
         self._size = 0
         stream = self._stream
         if not stream.pieces:
             return
-        frame = b',"run":%d,"round":%d' % (self._run, stream.pieces[0].round)
-        fields = stream.take(final=final)
-        if fields is not None:
-            self._journal.write_clean("stream", frame, fields)
+        number = stream.pieces[0].round
+        pieces = stream.take(final=final)
+        if pieces is not None:
+            self._writer.event = stream.reached
+            self._writer.write_clean(Stream(run=self._run, round=number, pieces=pieces))
 
 
 def _running_loop() -> AbstractEventLoop | None:

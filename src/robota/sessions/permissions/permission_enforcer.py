@@ -51,7 +51,7 @@ class PermissionLog(Protocol):
     def record_original(self, call: PreparedCall, result: ToolResult) -> None:
         """A result that hooks changed, as the tool gave it."""
 
-    def before_effects(self, call: PreparedCall) -> None:
+    async def before_effects(self, call: PreparedCall) -> None:
         """Called before a tool runs that does more than look; if it raises, the tool does not run."""
 
 
@@ -188,7 +188,7 @@ class PermissionEnforcer:
     async def _execute(self, case: PermissionCase, context: ToolContext) -> ToolResult:
         call = case.call
         if self._log is not None and _has_effects(call):
-            fault = attempt("The preparation of a call", self._log.before_effects, call)
+            fault = await consult("The preparation of a call", self._log.before_effects, call)
             if isinstance(fault, Fault):
                 return _not_run(call, fault)
         if not case.outcomes and not self._hooks.may_hear_results:

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
 from datetime import datetime
-from typing import TypeAlias
 
-from msgspec import convert
-
-from robota.core.messages import Json, JsonObject, Message
+from robota.core.messages import Json, JsonObject, Message, Part
 from robota.core.tool import ToolResult
+from robota.sessions.journal.port import Position
+from robota.sessions.journal.records import CallEnded, Record, SessionChange, SessionFacts, Verdict
 from robota.sessions.replay.recorded_reply import RecordedReply
 from robota.sessions.replay.turnstile import Turnstile
-
-Aside: TypeAlias = tuple[str, Mapping[str, Json]]
-"""Event and fields of something done from outside in the middle of an action."""
 
 
 class RecordedRun:
     """One run of the agent, as far as it matters for where it was stopped."""
 
-    __slots__ = ("cut_in_reply", "interrupted", "marks", "stopped_late")
+    __slots__ = ("cut_in_reply", "interrupted", "marks")
 
     def __init__(self) -> None:
         self.marks = 0
@@ -30,8 +25,6 @@ class RecordedRun:
         self.interrupted = False
         self.cut_in_reply = False
         """The last reply shows the interruption."""
-        self.stopped_late = False
-        """It was told to stop when it was over: what would have followed it did not."""
 
     @property
     def ends_after_marks(self) -> bool:
@@ -43,37 +36,38 @@ class Action:
     """One thing done to the session from outside: a prompt, a compaction, an injected message."""
 
     __slots__ = (
-        "answers", "asides", "clock", "data", "decisions", "event", "finished", "hooks", "ids", "interrupted",
-        "last_notices", "message", "notices", "originals", "parts", "replies", "results", "runs", "sections",
-        "starts", "system", "times", "tools", "turnstiles",
+        "answers", "asides", "clock", "decisions", "finished", "hooks", "ids", "interrupted", "last_notices",
+        "message", "notices", "originals", "parts", "progress", "record", "replies", "results", "run",
+        "sections", "starts", "system", "times", "tools", "turnstiles",
     )  # fmt: skip
 
-    def __init__(self, event: str, data: Mapping[str, Json], message: Message | None = None) -> None:
-        self.event = event
-        self.data = data
+    def __init__(self, record: Record, message: Message | None = None) -> None:
+        self.record = record
+        """That it was done."""
         self.message = message
         """Of an injected message."""
         self.clock = 0
         """Records so far, those aside whose number depends on timing."""
         self.last_notices = 0
         """Notices since the clock was moved for the last time."""
-        self.asides: dict[int, list[tuple[int, Aside]]] = {}
-        """By the state of the clock when they happened, with the number of notices since."""
+        self.asides: dict[int, list[tuple[int, Record]]] = {}
+        """What else was done meanwhile, by the state of the clock, with the number of notices since."""
         self.ids: deque[str] = deque()
         self.times: deque[float] = deque()
-        self.runs: deque[RecordedRun] = deque()
+        self.run: RecordedRun | None = None
         self.replies: deque[RecordedReply] = deque()
         self.hooks: dict[tuple[str, str], deque[JsonObject]] = {}
-        self.decisions: dict[str, JsonObject] = {}
-        self.answers: deque[JsonObject] = deque()
-        self.results: dict[str, JsonObject] = {}
-        """Call id -> fields of the `tool_result` record."""
+        self.decisions: dict[str, Verdict] = {}
+        self.answers: deque[Json] = deque()
+        self.results: dict[str, CallEnded] = {}
+        """By the id of the call, as are the next three."""
+        self.originals: dict[str, ToolResult] = {}
+        self.parts: dict[str, tuple[Part, ...]] = {}
+        self.progress: dict[str, list[str]] = {}
         self.turnstiles: dict[str, Turnstile] = {}
         """Batch id -> the order of what its calls did."""
         self.starts: dict[str, int] = {}
         """Batch id -> how many of its calls were begun."""
-        self.originals: dict[str, JsonObject] = {}
-        self.parts: dict[str, Json] = {}
         self.notices: list[str] = []
         self.sections: deque[str] = deque()
         """Texts of the compaction marks, for what code wrote into them."""
@@ -85,11 +79,13 @@ class Action:
         self.finished = False
         """Its end is on record, too."""
 
-    def draw(self, message_id: str, moment: datetime | str) -> None:
+    def draw(self, message: Message) -> None:
         """An id and a time were taken for a message."""
-        stamp = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
+        self.draw_as(message.id, message.timestamp)
+
+    def draw_as(self, message_id: str, moment: datetime) -> None:
         self.ids.append(message_id)
-        self.times.append(stamp.timestamp())
+        self.times.append(moment.timestamp())
 
     def had(self, call_id: str, *hooks: str) -> bool:
         """Whether one of these hooks heard of the call."""
@@ -99,28 +95,18 @@ class Action:
         """What a call gave, before hooks had their say."""
         original = self.originals.get(call_id)
         if original is not None:
-            return convert(original, ToolResult)
+            return original
         failed = self.had(call_id, "PostToolUseFailure")  # all that is known where a recording ends
-        recorded = self.results.get(call_id, {"outcome": "error"} if failed else {})
-        outcome = recorded.get("outcome", "success")
-        fields = {
-            "content": recorded.get("content", ""),
-            "ok": outcome == "success",
-            "denied": outcome == "denied",
-            "error": recorded.get("error"),
-            "error_code": recorded.get("errorCode"),
-            "metadata": recorded.get("metadata", {}),
-            "parts": self.parts.get(call_id, ()),
-        }
-        return convert(fields, ToolResult)
+        nothing = CallEnded(outcome="error" if failed else "success")
+        return self.results.get(call_id, nothing).to_result(self.parts.get(call_id, ()))
 
-    def take_late_swaps(self, model: str) -> list[Aside]:
+    def take_late_swaps(self, model: str) -> list[Record]:
         """What was done since this model was asked for a summary; the record of the call comes behind it."""
         waiting = self.asides.get(self.clock, [])
         swaps = {
-            at: fields.get("value")
-            for at, (_, (_, fields)) in enumerate(waiting)
-            if fields.get("change") == "model"
+            at: aside.value
+            for at, (_, aside) in enumerate(waiting)
+            if isinstance(aside, SessionChange) and aside.change == "model"
         }
         if not swaps:
             return []
@@ -137,14 +123,20 @@ class Action:
 class Segment:
     """What one process did to the session: from its beginning, or from where it was resumed."""
 
-    __slots__ = ("actions", "closed", "first_seq", "init", "max_parallel", "start")
+    __slots__ = ("actions", "before", "closed", "facts", "max_parallel", "start")
 
-    def __init__(self, init: Mapping[str, Json], first_seq: int) -> None:
-        self.init = init
-        self.first_seq = first_seq
-        self.start = Action("session_init", {})
+    def __init__(self, facts: SessionFacts, before: Position) -> None:
+        self.facts = facts
+        """What the session was made of in the end."""
+        self.before = before
+        """Where the journal was."""
+        self.start = Action(facts)
         """What the session learnt before its first action."""
         self.actions: list[Action] = []
         self.max_parallel: int | None = None
         self.closed = False
         """The session was shut down; without that, the record may end anywhere."""
+
+    @property
+    def first_seq(self) -> int:
+        return self.before.record + 1

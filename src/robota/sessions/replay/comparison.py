@@ -9,12 +9,13 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from robota.core.messages import Json
-from robota.sessions.log.lazy_list import LazyList
-from robota.sessions.log.session_log import LogEntry
+from robota.sessions.journal.entries import LazyList, LogEntry
 
 _LEFT_OUT = frozenset(("timestamp", "seq", "sessionId", "epoch"))
-_NOT_COMPARED = frozenset(("context_loaded", "session_resumed", "run_start", "user_answered"))
-"""What depends on the world around a session, or has been compared otherwise."""
+_NOT_COMPARED = frozenset(
+    ("context_loaded", "session_resumed", "run_start", "user_answered", "model_change", "tool_progress")
+)
+"""What depends on the world around a session, or follows from something that is compared."""
 _IN_BATCH = frozenset(
     ("hook_executed", "permission_decided", "tool_original", "notice", "session_change", "history_entry")
 )

@@ -12,6 +12,7 @@ from robota.core.hooks import HookOutcome
 from robota.core.messages import Json, JsonObject
 from robota.core.provider import Capabilities, ChatRequest, Chunk, NativePayload, NativeWebTool, TextChunk
 from robota.core.tool import Tool, ToolContext, ToolResult
+from robota.sessions.journal.records import SessionChange
 from robota.sessions.replay.recorded_reply import Meanwhile
 from robota.sessions.replay.world import ReplayWorld
 
@@ -30,15 +31,15 @@ class ReplayProvider:
     @classmethod
     def first(cls, world: ReplayWorld) -> ReplayProvider:
         """The provider that the session began with."""
-        web = world.init.get("webTools") or {}
+        web = world.facts.web_tools
         search, fetch = _web_tool(web.get("webSearch")), _web_tool(web.get("webFetch"))
         capabilities = Capabilities(web_search=search, web_fetch=fetch)
-        return cls(world, str(world.init.get("provider") or "replay"), capabilities)
+        return cls(world, world.facts.provider or "replay", capabilities)
 
-    def next(self, recorded: Mapping[str, Json]) -> ReplayProvider:
+    def next(self, change: SessionChange) -> ReplayProvider:
         """The one that it was exchanged for."""
-        capabilities = convert(recorded.get("capabilities") or {}, Capabilities)
-        return ReplayProvider(self._world, str(recorded["provider"]), capabilities)
+        capabilities = convert(change.capabilities or {}, Capabilities)
+        return ReplayProvider(self._world, change.provider or "", capabilities)
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk, None]:
         world = self._world
@@ -47,7 +48,7 @@ class ReplayProvider:
         reply = world.action.replies.popleft()
         for piece in reply.pieces:
             if isinstance(piece, Meanwhile):
-                world.clock.do((piece.event, piece.fields))
+                world.clock.do(piece.record)
             elif request.want_raw or not isinstance(piece, NativePayload | TextChunk):
                 yield piece
             elif isinstance(piece, TextChunk):
@@ -76,6 +77,8 @@ class ReplayTool:
 
     async def run(self, arguments: JsonObject, context: ToolContext) -> ToolResult:
         if self._real is None:
+            for text in self._world.action.progress.get(context.call_id, ()):
+                context.progress(text)
             await self._world.take_turn(context.call_id)
             return self._world.action.result_of(context.call_id)
         result = await self._real.run(arguments, context)
@@ -88,7 +91,7 @@ class ReplayHooks:
 
     def __init__(self, world: ReplayWorld) -> None:
         self._world = world
-        self._events = frozenset(world.init.get("hookEvents") or ())
+        self._events = frozenset(world.facts.hook_events or ())
 
     def has(self, event: str) -> bool:
         return event in self._events

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from robota.sessions.replay.action import Action, Aside
+from robota.sessions.journal.records import Record
+from robota.sessions.replay.action import Action
 from robota.sessions.replay.recording import UNCOUNTED
 
-AFTER_END = frozenset(("context", "hook_executed"))
-"""Records that may follow the end of a prompt."""
+AFTER_END = frozenset(("hook_executed",))
+"""Records that may follow the end of a compaction."""
 
 
 class RecordClock:
@@ -16,7 +17,7 @@ class RecordClock:
 
     __slots__ = ("_at_it", "_do", "_notices", "_time", "action")
 
-    def __init__(self, action: Action, do: Callable[[Aside], None]) -> None:
+    def __init__(self, action: Action, do: Callable[[Record], None]) -> None:
         self.action = action
         self._do = do
         self._time = 0
@@ -46,8 +47,7 @@ class RecordClock:
         else:
             self.catch_up(late=True)
             self._time, self._notices = self._time + 1, 0
-        if event != "run_end":  # the context may be told first, which after a good end has no record
-            self.catch_up()
+        self.catch_up()
 
     def catch_up(self, *, late: bool = False) -> None:
         """Do what is due: at this time and after so many notices, or in any case if `late`."""
@@ -55,7 +55,7 @@ class RecordClock:
         while waiting and (late or waiting[0][0] <= self._notices):
             self.do(waiting.pop(0)[1])
 
-    def do(self, aside: Aside) -> None:
+    def do(self, aside: Record) -> None:
         """Do to the session what was done while it was at work."""
         now, self._at_it = (self._time, self._notices), True
         self._do(aside)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import convert
 
-from robota.core.messages import Json
+from robota.sessions.journal.records import Verdict
 from robota.sessions.permissions.approval import ApprovalRequest, PermissionAnswer, answer_from_record
 from robota.sessions.permissions.consultation import Fault
 from robota.sessions.permissions.judgement import Judgement
@@ -31,35 +31,35 @@ class RecordedJudge:
 
     async def judge(self, call: PreparedCall, terms: Terms) -> Judgement:
         call_id = call.call_id
-        decision = self._world.action.decisions.get(call_id, {})
+        decision = self._world.action.decisions.get(call_id)
         first = call_id not in self._judged
         if first:  # later ones may hold what others wait for
             self._judged.add(call_id)
             await self._world.turnstile(call_id).wait(call_id)
-        if not decision and self._world.action.had(call_id, "PermissionRequest", "Notification"):
+        if decision is None and self._world.action.had(call_id, "PermissionRequest", "Notification"):
             return Judgement(decision="approve")  # the recording ends while somebody is asked
-        judged = decision.get("judged")
-        if not judged:
+        if decision is None or not decision.judged:
             await self._world.interrupt(call_id, f"decision about the call {call_id}")
-        verdict = convert(judged.pop(0), Judgement)
-        if first and not judged and _is_cut(decision):
+        next_one, *decision.judged = decision.judged
+        verdict = convert(next_one, Judgement)
+        if first and not decision.judged and _is_cut(decision):
             self._world.interrupt_soon()  # it may have to wait for others, and was stopped there
         return verdict
 
     def offer(self, call: PreparedCall, terms: Terms) -> Sequence[str]:
-        rules: list[str] = self._world.action.decisions.get(call.call_id, {}).get("rules", [])
-        return rules
+        decision = self._world.action.decisions.get(call.call_id)
+        return () if decision is None else decision.rules
 
     def remember(self, call: PreparedCall, directory: str) -> None:
         """What followed from it is on record."""
 
     async def approve(self, request: ApprovalRequest) -> bool | str | PermissionAnswer | None:
         """What the user, or nobody, answered."""
-        decision = self._world.action.decisions.get(request.call_id, {})
+        decision = self._world.action.decisions.get(request.call_id)
         await self._world.turnstile(request.call_id).wait(request.call_id, DECISION)
-        if not decision or _is_cut(decision):
+        if decision is None or _is_cut(decision):
             await self._world.interrupt(request.call_id, f"answer about the call {request.call_id}")
-        answer = decision.get("answer")
+        answer = decision.answer
         if answer is None:
             return None
         if "error" in answer:
@@ -74,6 +74,6 @@ class RecordedJudge:
         return None if failed is None else Fault(failed.removeprefix(complaint))
 
 
-def _is_cut(decision: Mapping[str, Json]) -> bool:
+def _is_cut(decision: Verdict) -> bool:
     """Whether the session was stopped before anybody decided."""
-    return bool((decision.get("answer") or {}).get(INTERRUPTED))
+    return bool((decision.answer or {}).get(INTERRUPTED))

@@ -28,9 +28,19 @@ from robota.core.provider import (
     TextChunk,
     ToolInputChunk,
 )
-from robota.sessions.journal.stream_run import INPUT, TEXT, TEXT_WITH_BYTES, THOUGHT
-from robota.sessions.log.conversation_builder import kinds_of, list_of
-from robota.sessions.log.session_log import NATIVE_KINDS
+from robota.sessions.journal.entries import NATIVE_KINDS
+from robota.sessions.journal.records import (
+    INPUT,
+    PROGRESS,
+    TEXT,
+    TEXT_WITH_BYTES,
+    THOUGHT,
+    Pieces,
+    Record,
+    RetryRecord,
+    ServerToolRecord,
+    read_list,
+)
 
 _ENGINE_KEYS = {
     *("inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens", "reasoningTokens"),
@@ -46,8 +56,7 @@ _TOO_LARGE = 413
 class Meanwhile(Struct, frozen=True):
     """Something that was done to the session at this point of the reply."""
 
-    event: str
-    fields: Mapping[str, Json]
+    record: Record
 
 
 RecordedPiece: TypeAlias = Chunk | Meanwhile
@@ -72,11 +81,11 @@ class RecordedReply:
         if text:
             self.pieces.append(TextChunk(text))
 
-    def add_pieces(self, fields: Mapping[str, Json]) -> None:
-        """The pieces of one `stream` record."""
-        texts, natives, inputs = (iter(list_of(fields, name)) for name in ("texts", "native", "inputs"))
-        self._surface = fields.get("surface", self._surface)
-        for kind in kinds_of(fields):
+    def add_pieces(self, pieces: Pieces) -> None:
+        texts, natives = iter(pieces.list_texts()), iter(read_list(pieces.native))
+        inputs = iter(read_list(pieces.inputs))
+        self._surface = pieces.surface or self._surface
+        for kind in pieces.list_kinds():
             if kind == TEXT:
                 self.pieces.append(TextChunk(next(texts)))
             elif kind == TEXT_WITH_BYTES:
@@ -86,21 +95,20 @@ class RecordedReply:
             elif kind == INPUT:
                 at, call_id, name = next(inputs)
                 self.pieces.append(ToolInputChunk(at, next(texts), call_id, name))
-            else:
+            elif kind != PROGRESS:
                 payload = encode(next(natives))
                 native = NativePayload(kind=NATIVE_KINDS[kind], payload=payload, api_surface=self._surface)
                 self.pieces.append(native)
 
-    def add_retry(self, fields: Mapping[str, Json]) -> None:
-        attempt, of = int(fields["attempt"]), int(fields["maxAttempts"])
-        delay, message = float(fields["delay"]), str(fields["message"])
-        self.pieces.append(RetryNotice(attempt=attempt, max_attempts=of, delay=delay, message=message))
+    def add_retry(self, record: RetryRecord) -> None:
+        known = ("attempt", "max_attempts", "delay", "message")
+        self.pieces.append(RetryNotice(**{name: getattr(record, name) for name in known}))
 
-    def add_server_tool(self, fields: Mapping[str, Json]) -> None:
-        self.pieces.append(ServerToolChunk(str(fields["toolName"]), fields.get("input")))
+    def add_server_tool(self, record: ServerToolRecord) -> None:
+        self.pieces.append(ServerToolChunk(record.tool_name, record.input))
 
-    def add_aside(self, event: str, fields: Mapping[str, Json]) -> None:
-        self.pieces.append(Meanwhile(event, fields))
+    def add_aside(self, record: Record) -> None:
+        self.pieces.append(Meanwhile(record))
 
     def close(self, message: AssistantMessage, error: Mapping[str, Json] | None) -> None:
         """The message that became of it. What a reply has besides its text comes at its end, where the

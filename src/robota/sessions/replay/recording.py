@@ -7,29 +7,72 @@ results of tools, outcomes of hooks, decisions, answers, ids and times.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from msgspec.structs import replace
 
 from robota.core.errors import StorageError
-from robota.core.messages import AssistantMessage, Json, JsonObject, Message, SystemMessage, ToolMessage
+from robota.core.messages import AssistantMessage, Json, Message, SystemMessage, ToolMessage
 from robota.core.tool_call import NOT_STARTED
-from robota.sessions.journal.reader import JournalRecord
-from robota.sessions.log.conversation_builder import CONVERSATION_EVENTS, ConversationBuilder, read_message
-from robota.sessions.log.session_log import UNREADABLE, SessionLogReader
+from robota.sessions.journal.conversation import ConversationFold
+from robota.sessions.journal.entries import SessionLogReader
+from robota.sessions.journal.port import Position
+from robota.sessions.journal.records import (
+    PROGRESS,
+    AnswerRecord,
+    BatchBegan,
+    CallBegan,
+    CallEnded,
+    CompactedRecord,
+    CompactRecord,
+    Decision,
+    EmptyReply,
+    EntryRecord,
+    ErrorRecord,
+    HistoryCleared,
+    HookRecord,
+    InterruptedRecord,
+    MarkRecord,
+    MessageRecord,
+    ModelRecord,
+    NoticeRecord,
+    OriginalResult,
+    Pieces,
+    Record,
+    RequestRecord,
+    RetryRecord,
+    RunBegan,
+    RunEnded,
+    RunRecord,
+    ServerToolRecord,
+    SessionBegan,
+    SessionChange,
+    SessionEnded,
+    SessionFacts,
+    SessionResumed,
+    Stream,
+    SummaryRecord,
+    ToolMessageRecord,
+    Unknown,
+    UserRecord,
+    read_list,
+)
 from robota.sessions.replay.action import Action, RecordedRun, Segment
 from robota.sessions.replay.recorded_reply import RecordedReply
 from robota.sessions.replay.turnstile import DECISION, RESULT, START
 from robota.sessions.turn_steps import NOT_SUMMARISED
 
 INTERRUPTED = "interrupted"
-NOT_REPEATED = ("systemPrompt", "toolSchemas")
-"""What the record of a resumed session leaves to its first one; all else that is missing there is off."""
-UNCOUNTED = frozenset(("stream", "notice", "session_init", "session_resumed"))
-"""Records that do not move an action's clock: how many there are depends on timing."""
-ASIDES = frozenset(("history_entry", "session_change"))
+REDACTED = b"[REDACTED]"
+UNCOUNTED = frozenset(kind.name for kind in (Stream, NoticeRecord, ModelRecord, SessionBegan, SessionResumed))
+"""Records that do not move an action's clock: how many there are depends on timing, or on what was done
+meanwhile."""
+_ASIDES = (EntryRecord, SessionChange)
 """What may be done to a session at any time, also in the middle of something else."""
-_ACTIONS = frozenset(("user", "compact", "history_cleared", "session_shutdown"))
-_LONG = frozenset(("user", "compact"))
+_ACTIONS = (UserRecord, CompactRecord, HistoryCleared, SessionEnded)
+_LONG = (UserRecord, CompactRecord)
 """Actions that take time, so that other things may happen meanwhile."""
 
 
@@ -39,20 +82,16 @@ class Recording:
     def __init__(self, path: str) -> None:
         self.path = path
         self.segments: list[Segment] = []
-        self.redacted = False
-        """Secrets were taken out of it, so that texts have another length than they had."""
         reader = SessionLogReader(path)
         taker = _Taker(self)
         unchecked = 0
-        for record, fields in reader.records():
-            if not record.checked:
-                unchecked += 1
-                continue
-            self.redacted = self.redacted or b"[REDACTED]" in record.line
-            try:
-                taker.take(record, fields)
-            except UNREADABLE as error:
-                reader.problems.append(f"Record {record.seq} ({record.event}) cannot be used: {error}.")
+        for record in reader.records():
+            if isinstance(record, Unknown):
+                unchecked += not record.seq
+            else:
+                taker.take(record)
+        self.redacted = REDACTED in Path(path).read_bytes()
+        """Secrets were taken out of it, so that texts have another length than they had."""
         if unchecked:
             reader.problems.append(
                 f"{unchecked} records are not of our making and say too little to be replayed."
@@ -68,9 +107,9 @@ class _Taker:
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
-        self.builder = ConversationBuilder()
+        self.conversation = ConversationFold()
         self.segment: Segment | None = None
-        self.action = Action("", {})
+        self.action = Action(SessionBegan())
         self.run = RecordedRun()
         self.reply: RecordedReply | None = None
         self.running = False
@@ -79,170 +118,165 @@ class _Taker:
         """The action is not over."""
         self.notices = 0
         """Since the action's clock was moved."""
-        self.awaits_stop = False
-        """A run is over, and the hooks that hear of it have not."""
         self.conversation_id = ""
         self.execution = ""
-        self.latest: JsonObject = {}
-        """System message and tools as they were last."""
+        self.position = Position()
+        """Where the journal was before the record at hand."""
+        self.system: str | None = None
+        self.tools: Sequence[Json] | None = None
+        """Both as they were last."""
 
-    def take(self, record: JournalRecord, fields: Mapping[str, Json]) -> None:
-        event = record.event
-        if event in ("session_init", "session_resumed"):
-            self.begin_segment(fields, record.seq)
-        message = self.builder.take(record, fields) if event in CONVERSATION_EVENTS else None
-        if event in ASIDES and self.busy:
-            self.take_aside(event, fields)
+    def take(self, record: Record) -> None:
+        if isinstance(record, SessionFacts):
+            self.begin_segment(record)
+        message = self.conversation.take(record)
+        self.position = Position(record.seq, record.ev, isinstance(record, SessionEnded))
+        if isinstance(record, _ASIDES) and self.busy:
+            self.take_aside(record)
             return
-        if event in _ACTIONS or event in ASIDES or self.is_from_outside(event, fields):
-            self.begin(event, fields, message)
-        handler = _HANDLERS.get(event)
-        if handler is not None:
-            handler(self, fields)
+        if isinstance(record, _ACTIONS + _ASIDES) or self.is_from_outside(record):
+            self.begin(record, message)
+        take = _TAKE.get(type(record))
+        if take is not None:
+            take(self, record)
         if message is not None:
-            self.take_message(fields, message)
-        if event not in UNCOUNTED:
+            self.take_message(record, message)
+        if record.name not in UNCOUNTED:
             self.action.clock += 1
             self.notices = 0
         self.action.last_notices = self.notices
 
-    def is_from_outside(self, event: str, fields: Mapping[str, Json]) -> bool:
+    def is_from_outside(self, record: Record) -> bool:
         """A message or mark that no run and no compaction made."""
-        if event == "compaction_marked":
-            return self.action.event not in _LONG
-        return event == "message" and not self.running
+        if isinstance(record, MarkRecord):
+            return not isinstance(self.action.record, _LONG)
+        return isinstance(record, MessageRecord | ToolMessageRecord) and not self.running
 
-    def begin(self, event: str, fields: Mapping[str, Json], message: Message | None) -> None:
-        self.run.stopped_late = self.awaits_stop and not self.action.interrupted
-        self.awaits_stop = False
-        self.action = Action(event, fields, message)
-        self.busy, self.reply = event in _LONG, None
+    def begin(self, record: Record, message: Message | None) -> None:
+        self.action = Action(record, message)
+        self.busy, self.reply = isinstance(record, _LONG), None
         if self.segment is not None:
             self.segment.actions.append(self.action)
-            hooked = "SessionEnd" in (self.segment.init.get("hookEvents") or ())
-            self.segment.closed = event == "session_shutdown" and not hooked
+            hooked = "SessionEnd" in (self.segment.facts.hook_events or ())
+            self.segment.closed = isinstance(record, SessionEnded) and not hooked
 
-    def begin_segment(self, fields: Mapping[str, Json], seq: int) -> None:
-        known = self.recording.segments[-1].init if self.recording.segments else {}
-        kept = {name: known[name] for name in NOT_REPEATED if name in known}
-        self.segment = Segment({**kept, **self.latest, **fields}, seq)
+    def begin_segment(self, facts: SessionFacts) -> None:
+        """What the record of a resumed session leaves to its first one is as it was last."""
+        if isinstance(facts, SessionBegan):
+            self.system, self.tools = facts.system_prompt, facts.tool_schemas
+        else:
+            facts = replace(facts, system_prompt=self.system, tool_schemas=self.tools)
+        before = Position(facts.seq - 1, self.position.event, self.position.closed)
+        self.segment = Segment(facts, before)
         self.recording.segments.append(self.segment)
         self.action = self.segment.start
         self.running, self.busy, self.reply, self.conversation_id = False, False, None, ""
 
-    def take_aside(self, event: str, fields: Mapping[str, Json]) -> None:
+    def take_aside(self, record: Record) -> None:
         if self.reply is not None and not self.reply.closed:
-            self.reply.add_aside(event, fields)
+            self.reply.add_aside(record)
             return
-        done = self.action.asides.setdefault(self.action.clock, [])
-        done.append((self.notices, (event, fields)))
-
-    def end(self, *hooks: str) -> None:
-        """The action is over, unless hooks follow."""
-        self.action.finished = True
-        configured = () if self.segment is None else self.segment.init.get("hookEvents") or ()
-        self.busy = any(hook in configured for hook in hooks)
+        self.action.asides.setdefault(self.action.clock, []).append((self.notices, record))
 
     # --- the run ----------------------------------------------------------------------------------------
 
-    def take_run(self, fields: Mapping[str, Json]) -> None:
-        self.running, self.busy, self.awaits_stop, self.reply = True, True, False, None
-        self.action.finished = False
+    def take_run(self, record: RunBegan) -> None:
+        self.running, self.reply = True, None
         self.run = RecordedRun()
         self.run.marks = 1
-        self.action.runs.append(self.run)
-        conversation = str(fields["conversationId"])
-        if conversation != self.conversation_id:
-            self.conversation_id = conversation
-            self.action.ids.append(conversation)
-        self.execution = str(fields["executionId"])
+        self.action.run = self.run
+        if record.conversation_id != self.conversation_id:
+            self.conversation_id = record.conversation_id
+            self.action.ids.append(record.conversation_id)
+        self.execution = record.execution_id
         self.action.ids.append(self.execution)
 
-    def take_run_end(self, fields: Mapping[str, Json]) -> None:
-        self.running = False
-        outcome = fields.get("outcome")
-        self.end("Stop" if outcome == "complete" else "StopFailure" if outcome == "error" else "")
-        self.awaits_stop = self.busy and outcome == "complete"
-        if outcome == "error" or fields.get("stopReason") == "context_overflow":
-            self.action.finished, self.busy = False, True  # it may go on with a summary
-        if outcome == INTERRUPTED:
+    def take_run_end(self, record: RunEnded) -> None:
+        self.running, self.busy, self.action.finished = False, False, True
+        if record.outcome == INTERRUPTED:
             self.action.interrupted = self.run.interrupted = True
-        elif outcome == "error" and self.reply is not None and self.reply.error is not None:
-            self.reply.error["recoverable"] = bool(fields.get("recoverable"))
+        elif record.outcome == "error" and self.reply is not None and self.reply.error is not None:
+            self.reply.error["recoverable"] = record.recoverable
 
-    def take_error(self, fields: Mapping[str, Json]) -> None:
-        self.end("StopFailure" if self.action.event == "user" else "")
+    def take_error(self, record: ErrorRecord) -> None:
+        self.busy, self.action.finished = False, True
 
-    def take_interruption(self, fields: Mapping[str, Json]) -> None:
+    def take_interruption(self, record: InterruptedRecord) -> None:
         self.action.interrupted = True
-        self.end()
+        self.busy, self.action.finished = False, True
 
     # --- the model --------------------------------------------------------------------------------------
 
-    def take_request(self, fields: Mapping[str, Json]) -> None:
+    def take_request(self, record: RequestRecord) -> None:
         self.reply = RecordedReply()
         self.action.replies.append(self.reply)
-        extra = fields.get("extra")
-        if extra is not None:
-            self.action.draw(extra["id"], extra["timestamp"])
-        elif fields.get("tools") is not None:
-            self.latest["toolSchemas"] = self.action.tools = list(fields["tools"])
+        if record.extra is not None:
+            self.action.draw(record.extra)
+        elif record.tools is not None:
+            self.tools = self.action.tools = list(record.tools)
 
-    def take_stream(self, fields: Mapping[str, Json]) -> None:
+    def take_stream(self, record: Stream) -> None:
+        self.take_progress(record, record.pieces)
         if self.reply is not None and not self.reply.closed:
-            self.reply.add_pieces(fields)
+            self.reply.add_pieces(record.pieces)
 
-    def take_retry(self, fields: Mapping[str, Json]) -> None:
+    def take_progress(self, record: Stream, pieces: Pieces) -> None:
+        places = iter(read_list(pieces.progress))
+        with_text = [kind for kind in pieces.list_kinds() if kind not in "nNq"]
+        for kind, text in zip(with_text, pieces.list_texts(), strict=False):
+            if kind == PROGRESS:
+                call_id = f"{self.batch(record)}-{next(places)}"
+                self.action.progress.setdefault(call_id, []).append(text)
+
+    def take_retry(self, record: RetryRecord) -> None:
         if self.reply is not None and not self.reply.closed:
-            self.reply.add_retry(fields)
+            self.reply.add_retry(record)
 
-    def take_server_tool(self, fields: Mapping[str, Json]) -> None:
+    def take_server_tool(self, record: ServerToolRecord) -> None:
         if self.reply is not None and not self.reply.closed:
-            self.reply.add_server_tool(fields)
+            self.reply.add_server_tool(record)
 
-    def take_empty_reply(self, fields: Mapping[str, Json]) -> None:
-        said = read_message(fields["message"])
-        assert isinstance(said, AssistantMessage)
-        self.action.draw(said.id, said.timestamp)
+    def take_empty_reply(self, record: EmptyReply) -> None:
+        self.action.draw(record.message)
         self.run.marks += 1
         if self.reply is not None and not self.reply.closed:
-            self.reply.close(said, fields.get("error"))
+            self.reply.close(record.message, record.error)
 
-    def take_message(self, fields: Mapping[str, Json], message: Message) -> None:
-        self.action.draw(message.id, message.timestamp)
+    def take_message(self, record: Record, message: Message) -> None:
+        self.action.draw(message)
         self.run.marks += self.running and not isinstance(message, ToolMessage)
         if isinstance(message, SystemMessage) and self.running:
-            self.latest["systemPrompt"] = self.action.system = message.content
-        if fields.get("reply") and isinstance(message, AssistantMessage):
+            self.system = self.action.system = message.content
+        if isinstance(record, MessageRecord) and record.reply and isinstance(message, AssistantMessage):
             self.run.marks += 1
             self.run.cut_in_reply |= message.state == INTERRUPTED
             if self.reply is not None and not self.reply.closed:
-                self.reply.close(message, fields.get("error"))
-        if "result" in fields and fields["message"].get("parts"):
-            call_id = f"{self.batch(fields)}-{fields['result']}"
-            self.action.parts[call_id] = fields["message"]["parts"]
+                self.reply.close(message, record.error)
+        if isinstance(record, ToolMessageRecord) and record.parts:
+            self.action.parts[f"{self.batch(record)}-{record.result}"] = record.parts
 
     # --- compaction -------------------------------------------------------------------------------------
 
-    def take_summary(self, fields: Mapping[str, Json]) -> None:
+    def take_summary(self, record: SummaryRecord) -> None:
         self.note_overflow()
         self.run.marks += self.running
-        self.busy, self.awaits_stop, self.action.finished = True, False, False
-        self.action.draw(fields["messageId"], fields["askedAt"])
+        self.action.draw_as(record.message_id, record.asked_at)
         self.reply = reply = RecordedReply()
         self.action.replies.append(reply)
-        for event, done in self.action.take_late_swaps(str(fields["model"])):
-            reply.add_aside(event, done)
-        reply.add_text(fields.get("content", ""))
-        reply.close(AssistantMessage("", metadata=fields.get("metadata", {})), fields.get("error"))
+        for aside in self.action.take_late_swaps(record.model):
+            reply.add_aside(aside)
+        reply.add_text(record.content)
+        reply.close(AssistantMessage("", metadata=record.metadata), record.error)
 
-    def take_mark(self, fields: Mapping[str, Json]) -> None:
+    def take_mark(self, record: MarkRecord) -> None:
         self.note_overflow()
-        self.action.sections.append(str(fields["message"].get("content", "")))
+        self.action.sections.append(record.message.content)
 
-    def take_compaction(self, fields: Mapping[str, Json]) -> None:
-        if fields.get("trigger") == "manual":
-            self.end("PostCompact")
+    def take_compaction(self, record: CompactedRecord) -> None:
+        if record.trigger == "manual":
+            self.action.finished = True
+            facts = None if self.segment is None else self.segment.facts
+            self.busy = facts is not None and "PostCompact" in (facts.hook_events or ())
 
     def note_overflow(self) -> None:
         """Summarising goes on after a failed call only if the call was too long."""
@@ -251,86 +285,82 @@ class _Taker:
 
     # --- tools ------------------------------------------------------------------------------------------
 
-    def batch(self, fields: Mapping[str, Json]) -> str:
-        return f"{self.execution}-r{fields['round']}"
+    def batch(self, record: RunRecord) -> str:
+        return f"{self.execution}-r{record.round}"
 
-    def take_batch(self, fields: Mapping[str, Json]) -> None:
+    def take_batch(self, record: BatchBegan) -> None:
         self.run.marks += 1
-        self.action.turnstile(self.batch(fields))
+        self.action.turnstile(self.batch(record))
         if self.segment is not None:
-            self.segment.max_parallel = fields.get("maxConcurrency")
+            self.segment.max_parallel = record.batch.max_concurrency
 
-    def take_start(self, fields: Mapping[str, Json]) -> None:
-        batch = self.batch(fields)
+    def take_start(self, record: CallBegan) -> None:
+        batch = self.batch(record)
         self.action.starts[batch] = self.action.starts.get(batch, 0) + 1
-        self.action.turnstile(batch).add(f"{batch}-{fields['index']}", START)
+        self.action.turnstile(batch).add(f"{batch}-{record.index}", START)
 
-    def take_result(self, fields: Mapping[str, Json]) -> None:
-        batch = self.batch(fields)
-        call_id = f"{batch}-{fields['index']}"
-        self.action.results[call_id] = dict(fields)
-        if fields.get("errorCode") == NOT_STARTED:
+    def take_result(self, record: CallEnded) -> None:
+        batch = self.batch(record)
+        call_id = f"{batch}-{record.index}"
+        self.action.results[call_id] = record
+        if record.error_code == NOT_STARTED:
             return  # told when the batch was settled, in no order of its own
         self.run.marks += 1
         self.action.turnstile(batch).add(call_id, RESULT)
 
-    def take_original(self, fields: Mapping[str, Json]) -> None:
-        self.action.originals[fields["callId"]] = fields["result"]
+    def take_original(self, record: OriginalResult) -> None:
+        self.action.originals[record.call_id] = record.result
 
-    def take_decision(self, fields: Mapping[str, Json]) -> None:
-        batch = self.batch(fields)
-        call_id = f"{batch}-{fields['index']}"
-        self.action.decisions[call_id] = dict(fields)
+    def take_decision(self, record: Decision) -> None:
+        batch = self.batch(record)
+        call_id = f"{batch}-{record.index}"
+        self.action.decisions[call_id] = record.verdict
         self.action.turnstile(batch).add(call_id, DECISION)
 
-    def take_answer(self, fields: Mapping[str, Json]) -> None:
-        self.action.answers.append(dict(fields))
+    def take_answer(self, record: AnswerRecord) -> None:
+        self.action.answers.append(record.answer)
 
     # --- what else there is -----------------------------------------------------------------------------
 
-    def take_hook(self, fields: Mapping[str, Json]) -> None:
-        hook, call_id = str(fields["hook"]), str(fields.get("callId") or "")
-        self.action.hooks.setdefault((hook, call_id), deque()).append(fields["outcome"])
+    def take_hook(self, record: HookRecord) -> None:
+        hook, call_id = record.hook, record.call_id or ""
+        self.action.hooks.setdefault((hook, call_id), deque()).append(record.outcome)
         if call_id:
             self.action.turnstile(call_id.rpartition("-")[0]).add(call_id, hook)
             return
         self.run.marks += self.running
-        if hook in ("Stop", "StopFailure", "PostCompact") and not self.running:
-            self.busy = hook == "PostCompact" and self.action.event == "user"
-            self.awaits_stop = False
-            if hook == "Stop" and fields["outcome"].get("blocked"):
-                self.action.finished = False  # the model is sent on
-        elif hook == "PreCompact":
+        if hook == "PreCompact":
             self.note_overflow()
+        elif hook == "PostCompact" and not self.running:
+            self.busy = False
 
-    def take_notice(self, fields: Mapping[str, Json]) -> None:
-        words = str(fields.get("message"))
-        self.action.notices.append(words)
-        if words.startswith(NOT_SUMMARISED):  # the summary failed for good: what follows has another reason
-            self.reply = None
+    def take_notice(self, record: NoticeRecord) -> None:
+        self.action.notices.append(record.message)
+        if record.message.startswith(NOT_SUMMARISED):
+            self.reply = None  # the summary failed for good: what follows has another reason
         self.notices += 1
 
 
-_Handler: TypeAlias = Callable[[_Taker, Mapping[str, Json]], None]
-_HANDLERS: dict[str, _Handler] = {
-    "run_start": _Taker.take_run,
-    "run_end": _Taker.take_run_end,
-    "error": _Taker.take_error,
-    "interrupted": _Taker.take_interruption,
-    "provider_request": _Taker.take_request,
-    "stream": _Taker.take_stream,
-    "provider_retry": _Taker.take_retry,
-    "server_tool": _Taker.take_server_tool,
-    "empty_reply": _Taker.take_empty_reply,
-    "summary_call": _Taker.take_summary,
-    "compaction_marked": _Taker.take_mark,
-    "context_compact": _Taker.take_compaction,
-    "tool_batch_started": _Taker.take_batch,
-    "tool_start": _Taker.take_start,
-    "tool_result": _Taker.take_result,
-    "tool_original": _Taker.take_original,
-    "permission_decided": _Taker.take_decision,
-    "user_answered": _Taker.take_answer,
-    "hook_executed": _Taker.take_hook,
-    "notice": _Taker.take_notice,
+_Take: TypeAlias = Callable[[_Taker, Any], None]
+_TAKE: dict[type[Record], _Take] = {
+    RunBegan: _Taker.take_run,
+    RunEnded: _Taker.take_run_end,
+    ErrorRecord: _Taker.take_error,
+    InterruptedRecord: _Taker.take_interruption,
+    RequestRecord: _Taker.take_request,
+    Stream: _Taker.take_stream,
+    RetryRecord: _Taker.take_retry,
+    ServerToolRecord: _Taker.take_server_tool,
+    EmptyReply: _Taker.take_empty_reply,
+    SummaryRecord: _Taker.take_summary,
+    MarkRecord: _Taker.take_mark,
+    CompactedRecord: _Taker.take_compaction,
+    BatchBegan: _Taker.take_batch,
+    CallBegan: _Taker.take_start,
+    CallEnded: _Taker.take_result,
+    OriginalResult: _Taker.take_original,
+    Decision: _Taker.take_decision,
+    AnswerRecord: _Taker.take_answer,
+    HookRecord: _Taker.take_hook,
+    NoticeRecord: _Taker.take_notice,
 }

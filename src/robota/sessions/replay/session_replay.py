@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
 from msgspec import Struct, convert
-from msgspec.structs import replace
 
 from robota.core.errors import RobotaError
 from robota.core.events import TurnEvent
-from robota.core.history import HistoryEntry
 from robota.core.messages import JsonObject, Message, Part, Prompt
 from robota.core.provider import ModelSettings, NativeWebTools
 from robota.core.robota import RunLimits
 from robota.core.tool import Tool
-from robota.sessions.journal.session_logger import FileSessionLogger
-from robota.sessions.log.conversation_restore import RestoredConversation, restore_conversation
-from robota.sessions.log.session_log import Expander, LogEntry, SessionLogReader
+from robota.sessions.journal.entries import EntryFold, LogEntry, SessionLogReader
+from robota.sessions.journal.records import (
+    CompactRecord,
+    EntryRecord,
+    HistoryCleared,
+    MarkRecord,
+    MessageRecord,
+    Record,
+    SessionChange,
+    SessionEnded,
+    SessionFacts,
+    ToolMessageRecord,
+    UserRecord,
+)
 from robota.sessions.options import (
     CompactionOptions,
     HookOptions,
@@ -28,16 +38,17 @@ from robota.sessions.options import (
     SessionOptions,
 )
 from robota.sessions.permissions.rule_book import PermissionRules
-from robota.sessions.replay.action import Action, Aside, Segment
+from robota.sessions.replay.action import Action, Segment
 from robota.sessions.replay.comparison import Divergence, LogComparison
 from robota.sessions.replay.doubles import ReplayHooks, ReplayProvider, ReplayTool
-from robota.sessions.replay.memory_journal import MemoryJournalFile, PromptCallWriter
 from robota.sessions.replay.recorded_judge import RecordedJudge
 from robota.sessions.replay.recording import Recording
+from robota.sessions.replay.replay_journal import ReplayJournal
 from robota.sessions.replay.world import ReplayWorld
 from robota.sessions.session import Session
+from robota.sessions.start import SessionStart, restore_journal
 
-_MESSAGES = frozenset(("message", "compaction_marked"))
+_MESSAGES = frozenset((MessageRecord.name, ToolMessageRecord.name, MarkRecord.name))
 
 
 class ReplayReport(Struct, frozen=True, kw_only=True):
@@ -132,12 +143,8 @@ class _SegmentReplay:
         self.world = ReplayWorld(segment, _do_aside, on_cut=self.end_early, on_mismatch=self.note_mismatch)
         self.judge = RecordedJudge(self.world)
         self.mismatch: Divergence | None = None
-        session_id = str(segment.init.get("sessionId") or "")
-        self.journal = MemoryJournalFile(session_id, segment.first_seq - 1, self.accept, self.note_record)
-        self.logger = FileSessionLogger("", session_id)
-        self.logger.journal.file = self.journal  # type: ignore[assignment]  # takes records as a file does
-        self.logger.journal.keep_inline = True
-        self.logger.calls = PromptCallWriter(self.logger.journal)
+        session_id = segment.facts.session_id
+        self.journal = ReplayJournal(session_id, segment.before, self.accept, self.note_record)
         self.before = self.restore()
         self.steps = self.before.steps
         self.messages: tuple[Message, ...] = ()
@@ -147,92 +154,82 @@ class _SegmentReplay:
             self.session.events.subscribe(self.pass_on)  # first: the world may do more with an event
         self.world.follow(self.session)
 
-    def restore(self) -> RestoredConversation:
-        """The conversation as the segment found it."""
-        earlier = self.segment.first_seq - 1
+    def restore(self) -> SessionStart:
+        """The session as the segment found it."""
+        earlier = self.segment.before.record
         if not earlier:
-            return RestoredConversation()
-        return restore_conversation(self.replay.path, until=earlier, ports=self.world.ports())
+            return SessionStart()
+        return restore_journal(self.replay.path, until=earlier, ports=self.world.ports())
 
     # --- the session ------------------------------------------------------------------------------------
 
     def make_session(self, session_id: str) -> Session:
-        init, world, changes = self.segment.init, self.world, self.replay.changes
+        facts, changes = self.segment.facts, self.replay.changes
         options = self.options()
         if changes.options is not None:
             options = changes.options(options)
         return Session(
-            provider=ReplayProvider.first(world),
-            model=str(init.get("model") or ""),
-            tools=self.tools(init.get("toolSchemas") or ()),
-            system_message=changes.system_message or init.get("systemPrompt") or None,
-            cwd=str(init.get("cwd") or ""),
-            permission_handler=self.judge.approve if init.get("canAsk") else None,
+            provider=ReplayProvider.first(self.world),
+            model=facts.model,
+            tools=self.tools(facts.tool_schemas or ()),
+            system_message=changes.system_message or facts.system_prompt or None,
+            cwd=facts.cwd,
+            permission_handler=self.judge.approve if facts.can_ask else None,
             session_id=session_id,
-            conversation=self.before.store if self.segment.first_seq > 1 else None,
+            conversation=self.before.conversation if self.segment.before.record else None,
             options=options,
         )
 
     def tools(self, schemas: Iterable[JsonObject]) -> list[Tool]:
-        checking = frozenset(self.segment.init.get("selfChecking") or ())
-        real = {tool.name: tool for tool in self.replay.changes.tools}
+        checking, real = self.segment.facts.self_checking, self.replay.changes.tools
+        by_name = {tool.name: tool for tool in real}
         return [
             ReplayTool(
                 schema,
                 self.world,
                 validates_arguments=schema["name"] in checking,
-                real=real.get(schema["name"]),
+                real=by_name.get(schema["name"]),
             )
             for schema in schemas
         ]
 
     def options(self) -> SessionOptions:
-        init, world = self.segment.init, self.world
-        rules = init.get("permissions") or {}
-        web = init.get("webTools") or {}
-        wanted = [bool((web.get(name) or {}).get("enabled")) for name in ("webSearch", "webFetch")]
-        options = SessionOptions(
+        facts, world = self.segment.facts, self.world
+        return SessionOptions(
             permissions=PermissionOptions(
-                rules=PermissionRules(
-                    mode=init.get("permissionMode", "default"),
-                    allow=tuple(rules.get("allow", ())),
-                    deny=tuple(rules.get("deny", ())),
-                    ask=tuple(rules.get("ask", ())),
-                ),
+                rules=convert({"mode": facts.permission_mode, **facts.permissions}, PermissionRules),
                 judge=self.judge,
                 save_rule=self.judge.save_rule,
             ),
             hooks=HookOptions(port=ReplayHooks(world)),
             limits=RunLimits(max_parallel_tools=self.segment.max_parallel),
-            max_rounds=int(init.get("maxTurns") or 0),
-            settings=convert(init.get("options") or {}, ModelSettings),
-            context_window=init.get("contextWindow"),
+            max_rounds=facts.max_turns,
+            settings=convert(facts.options or {}, ModelSettings),
+            context_window=facts.context_window,
+            native_web_tools=wanted_web_tools(facts),
             compaction=CompactionOptions(
-                threshold=init.get("autoCompactThreshold", False),
-                instructions=init.get("compactInstructions") or "",
+                threshold=facts.auto_compact_threshold,
+                instructions=facts.compact_instructions or "",
                 sections=world.sections,
             ),
-            journal=JournalOptions(logger=self.logger),
+            journal=JournalOptions(journal=self.journal),
             ask=world.answer,
-            name=init.get("name"),
-            agent_id=init.get("agentId") or "",
+            name=facts.session_name,
+            agent_id=facts.agent_id or "",
             ports=world.ports(),
         )
-        if not any(wanted):
-            return options
-        return replace(options, native_web_tools=NativeWebTools(web_search=wanted[0], web_fetch=wanted[1]))
 
     # --- doing it again ---------------------------------------------------------------------------------
 
     async def perform(self) -> None:
-        self.session.log.open()
+        await self.session.log.open()
         for action in self.segment.actions:
             if self.replay.stopped:
                 break
             self.prepare(action)
             self.world.begin(action)
             with suppress(RobotaError):  # how it ended is in the log
-                await _ACTIONS[action.event](self.session, action)
+                await _ACTIONS[type(action.record)](self.session, action)
             self.world.clock.end()
         if not self.replay.stopped:
             self.messages = tuple(self.session.messages)
@@ -261,7 +258,9 @@ class _SegmentReplay:
 
     def end_early(self) -> None:
         """The recording ends here: what follows is no part of it."""
-        self.logger.sync()
+        log = self.session.log.event_log
+        if log is not None:
+            log.end_run()
         self.journal.closed_for_more = True
 
     def note_mismatch(self, what: str) -> None:
@@ -281,18 +280,13 @@ class _SegmentReplay:
     def entries(self) -> list[LogEntry]:
         """The log of what the replay wrote; what came before the segment is known from the recording."""
         if self.replayed is None:
-            expander = Expander()
-            for record, fields in self.records_before():
-                for _ in expander.expand(record, fields):
-                    pass
-            self.replayed = [entry for record in self.journal.records for entry in expander.expand(*record)]
+            fold = EntryFold()
+            for record in SessionLogReader(self.replay.path).records():
+                if record.seq >= self.segment.first_seq:
+                    break
+                deque(fold.take(record), maxlen=0)
+            self.replayed = [entry for record in self.journal.records for entry in fold.take(record)]
         return self.replayed
-
-    def records_before(self) -> Iterator[tuple[Any, Any]]:
-        for record, fields in SessionLogReader(self.replay.path).records():
-            if record.seq >= self.segment.first_seq:
-                return
-            yield record, fields
 
     def compare(self, following: int | None) -> Divergence | None:
         comparison = LogComparison(step=self.before.steps, sizes=not self.replay.recording.redacted)
@@ -310,16 +304,24 @@ class _SegmentReplay:
                 yield entry
 
 
+def wanted_web_tools(facts: SessionFacts) -> NativeWebTools | None:
+    web = facts.web_tools
+    search, fetch = (bool((web.get(name) or {}).get("enabled")) for name in ("webSearch", "webFetch"))
+    return NativeWebTools(web_search=search, web_fetch=fetch) if search or fetch else None
+
+
 async def _prompt(session: Session, action: Action) -> None:
-    data = action.data
-    prompt: Prompt = data["input"] if data.get("prompt") is None else data["prompt"]
-    if data.get("parts") is not None:
-        prompt = convert(data["parts"], list[Part])
-    await session.run(prompt, raw_input=data.get("input"))
+    record = action.record
+    assert isinstance(record, UserRecord)
+    prompt: Prompt = record.input if record.prompt is None else record.prompt
+    if record.parts is not None:
+        prompt = convert(record.parts, list[Part])
+    await session.submit(prompt, id=record.submit_id, display_input=record.display, raw_input=record.input)
 
 
 async def _compact(session: Session, action: Action) -> None:
-    await session.compact(action.data.get("instructions"))
+    assert isinstance(action.record, CompactRecord)
+    await session.compact(action.record.instructions)
 
 
 async def _clear(session: Session, action: Action) -> None:
@@ -334,28 +336,27 @@ async def _inject(session: Session, action: Action) -> None:
 async def _mark(session: Session, action: Action) -> None:
     """A mark that was there when the conversation was copied."""
     message: Any = action.message
-    session.log.open()
     session.agent.conversation.restore_mark(message)
     session.log.announce(message, len(session.agent.conversation) - 1)
 
 
 async def _change(session: Session, action: Action) -> None:
-    _do_aside(session, (action.event, action.data))
+    _do_aside(session, action.record)
 
 
 async def _shut_down(session: Session, action: Action) -> None:
-    await session.shutdown(action.data.get("reason", "other"))
+    assert isinstance(action.record, SessionEnded)
+    await session.shutdown(action.record.reason)
 
 
-def _do_aside(session: Session, aside: Aside) -> None:
-    event, fields = aside
-    if event == "history_entry":
-        session.add_history_entry(convert(fields["entry"], HistoryEntry))
-    elif "provider" in fields:
+def _do_aside(session: Session, aside: Record) -> None:
+    if isinstance(aside, EntryRecord):
+        session.add_history_entry(aside.entry)
+    elif isinstance(aside, SessionChange) and aside.provider is not None:
         before: Any = session.agent.provider
-        session.set_provider(getattr(before, "inner", before).next(fields), str(fields["value"]))
-    else:
-        setattr(session, _ATTRIBUTES[str(fields["change"])], fields.get("value"))
+        session.set_provider(getattr(before, "inner", before).next(aside), str(aside.value))
+    elif isinstance(aside, SessionChange):
+        setattr(session, _ATTRIBUTES[aside.change], aside.value)
 
 
 _ATTRIBUTES = {
@@ -364,13 +365,14 @@ _ATTRIBUTES = {
     "name": "name",
     "model": "model",
 }
-_ACTIONS = {
-    "user": _prompt,
-    "compact": _compact,
-    "history_cleared": _clear,
-    "history_entry": _change,
-    "message": _inject,
-    "compaction_marked": _mark,
-    "session_change": _change,
-    "session_shutdown": _shut_down,
+_ACTIONS: dict[type[Record], Callable[[Session, Action], Awaitable[None]]] = {
+    UserRecord: _prompt,
+    CompactRecord: _compact,
+    HistoryCleared: _clear,
+    EntryRecord: _change,
+    MessageRecord: _inject,
+    ToolMessageRecord: _inject,
+    MarkRecord: _mark,
+    SessionChange: _change,
+    SessionEnded: _shut_down,
 }

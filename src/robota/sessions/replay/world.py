@@ -8,7 +8,7 @@ before, and is told so.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from robota.core.events import (
@@ -31,7 +31,8 @@ from robota.core.messages import Json, ToolMessage
 from robota.core.ports import Ports
 from robota.core.tool_call import NOT_STARTED
 from robota.sessions.compaction.sections import CompactionSection, read_sections
-from robota.sessions.replay.action import Action, Aside, RecordedRun, Segment
+from robota.sessions.journal.records import Record
+from robota.sessions.replay.action import Action, Segment
 from robota.sessions.replay.record_clock import RecordClock
 from robota.sessions.replay.recording import INTERRUPTED
 from robota.sessions.replay.turnstile import DECISION, START, ReplayMismatch, Turnstile
@@ -48,14 +49,14 @@ class ReplayWorld:
     def __init__(
         self,
         segment: Segment,
-        do_aside: Callable[[Session, Aside], None],
+        do_aside: Callable[[Session, Record], None],
         *,
         on_cut: Callable[[], None],
         on_mismatch: Callable[[str], None],
     ) -> None:
         """`on_cut` is called where the recording ends in the middle of something, `on_mismatch` when the
         session wants what is not on record."""
-        self.init: Mapping[str, Json] = segment.init
+        self.facts = segment.facts
         self.action = segment.start
         self.session: Session | None = None
         self._on_cut = on_cut
@@ -68,7 +69,6 @@ class ReplayWorld:
         """How many calls are still to be begun before the run is told to stop."""
         self._room = 0
         """How many more calls may run at the same time."""
-        self._run: RecordedRun | None = None
         self._spare = 0
         self._timed: dict[Any, str] = {}
 
@@ -76,8 +76,7 @@ class ReplayWorld:
         self.session = session
         session.events.on(RunStarted, self.note_run)
         session.events.on(ProviderResponseRaw, self.note_mark)
-        session.events.on(RunCompleted, self.note_run_end)
-        for kind in (RunFailed, RunInterrupted, ContextUpdated):
+        for kind in (RunCompleted, RunFailed, RunInterrupted, ContextUpdated):
             session.events.on(kind, self.go_on)
         session.events.on(ToolBatchStarted, self.note_batch)
         session.events.on(ToolStarted, self.note_start)
@@ -134,8 +133,8 @@ class ReplayWorld:
         """Stop one call where the recording has nothing more for it. Calls that were stopped together are
         stopped one by one, in the order in which they ended; after the last of them the run is stopped."""
         await self.turnstile(call_id).wait(call_id)
-        recorded = self.action.results.get(call_id, {})
-        cut = self.may_be_stopped and recorded.get("errorCode") == INTERRUPTED
+        recorded = self.action.results.get(call_id)
+        cut = self.may_be_stopped and recorded is not None and recorded.error_code == INTERRUPTED
         if not cut or self._is_in_run_task:
             await self.stop_here(what)
         await self._end_here()
@@ -147,7 +146,6 @@ class ReplayWorld:
             asyncio.get_running_loop().call_soon(task.cancel)
 
     def note_run(self, event: RunStarted) -> None:
-        self._run = self.action.runs.popleft() if self.action.runs else None
         self._marks = 0
         self.note_mark(event)
 
@@ -155,16 +153,10 @@ class ReplayWorld:
         """What was done after a run may be done."""
         self.clock.catch_up()
 
-    def note_run_end(self, event: RunCompleted) -> None:
-        if event.stop_reason == "context_overflow":  # a summary follows instead of the state of the context
-            self.clock.catch_up()
-        if self._run is not None and self._run.stopped_late and self.session is not None:
-            self.session.abort()
-
     def note_mark(self, event: object) -> None:
         """A run that was stopped, but not in a reply, is stopped after the same event."""
         self._marks += 1
-        run = self._run
+        run = self.action.run
         if run is not None and run.ends_after_marks and self._marks == run.marks and self.session is not None:
             self.session.agent.abort()
 
@@ -180,7 +172,7 @@ class ReplayWorld:
         """Whether the process that was recorded ended before it could write such a record."""
         return self.action is self._last and self.clock.is_beyond(event)
 
-    def meanwhile(self, aside: Aside) -> None:
+    def meanwhile(self, aside: Record) -> None:
         assert self.session is not None
         self._do_aside(self.session, aside)
 
@@ -201,7 +193,8 @@ class ReplayWorld:
     def monotonic(self) -> float:
         """Zero, except at the end of a call: then what the call took."""
         call_id = self._timed.pop(asyncio.current_task(), "")
-        return float(self.action.results.get(call_id, {}).get("duration", 0.0))
+        recorded = self.action.results.get(call_id)
+        return 0.0 if recorded is None else recorded.duration
 
     # --- tools --------------------------------------------------------------------------------------------
 
@@ -211,6 +204,7 @@ class ReplayWorld:
     def note_batch(self, event: ToolBatchStarted) -> None:
         """If only some of the calls were begun, the run had been told to stop when the next one was due: at
         once where there was room for it, else when another one ended."""
+        self._write_waiting()
         begun = self.action.starts.get(event.batch_id, 0)
         cut = self.may_be_stopped and begun < event.request_count
         self._to_begin = begun if cut else -1
@@ -222,19 +216,19 @@ class ReplayWorld:
     def note_start(self, event: ToolStarted) -> None:
         self._timed[asyncio.current_task()] = event.call_id
         self.turnstile(event.call_id).passed(event.call_id, START)
-        self._write_start()
+        task = None if self.session is None else self.session.agent._task
+        if task is not None and not task.is_stopping:  # else the call was never begun, and this is the end
+            self._write_waiting()
         self._to_begin -= 1
         self._room -= 1
         if self._to_begin == 0 and self._room > 0:
             self.begin_no_more()
 
-    def _write_start(self) -> None:
-        """Have the start of a call on record now, where it is told, and do what was done behind it."""
-        session = self.session
-        task = None if session is None else session.agent._task
-        if session is None or session.log.logger is None or task is None or task.is_stopping:
-            return  # stopping: a call that was never begun, told when the batch is settled
-        session.log.logger.calls.flush()
+    def _write_waiting(self) -> None:
+        """Have the start of a batch or call on record where it is told, and do what was done behind it."""
+        log = None if self.session is None else self.session.log.event_log
+        if log is not None:
+            log.calls.flush()
 
     def note_end(self, event: ToolEnded) -> None:
         if event.error_code == NOT_STARTED:
@@ -255,7 +249,7 @@ class ReplayWorld:
         """Wait until it is this call's turn to end; a call that was interrupted is interrupted again."""
         await self.turnstile(call_id).wait(call_id)
         recorded = self.action.results.get(call_id)
-        cut = recorded is not None and recorded.get("errorCode") == INTERRUPTED and self.may_be_stopped
+        cut = recorded is not None and recorded.error_code == INTERRUPTED and self.may_be_stopped
         heard_of = call_id in self.action.originals or self.action.had(call_id, *AFTER_TOOL)
         if cut or (recorded is None and not heard_of):
             await self.interrupt(call_id, f"result of the call {call_id}")
@@ -264,7 +258,7 @@ class ReplayWorld:
         """What the user answered to a tool."""
         if not self.action.answers:
             await self.stop_here("answer of the user")
-        return self.action.answers.popleft().get("answer")
+        return self.action.answers.popleft()
 
     def note_decision(self, event: PermissionDecided) -> None:
         call_id = str(event.data.get("callId"))

@@ -7,10 +7,22 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import Raw, Struct
 
-from robota.core.jsontext import decode
 from robota.core.messages import Json, JsonObject
 from robota.sessions.files import Files, close_quietly
-from robota.sessions.store.rebuild import LineHead, read_line_head, read_tail
+from robota.sessions.journal.decoding import decode_line, unknown_record
+from robota.sessions.journal.file.line import parse_line
+from robota.sessions.journal.records import (
+    HistoryCleared,
+    MarkRecord,
+    MessageRecord,
+    Record,
+    SessionBegan,
+    SessionChange,
+    ToolMessageRecord,
+    Unknown,
+    UserRecord,
+)
+from robota.sessions.store.rebuild import read_tail
 from robota.sessions.store.session_record import decode_record
 from robota.sessions.store.snapshot_file import SnapshotFile, reason_of
 
@@ -18,7 +30,6 @@ HEAD = 256 * 1024
 TAIL = 64 * 1024
 PROMPT_LENGTH = 300
 _REMINDER = ("<system-reminder>", "</system-reminder>")
-_MESSAGE_EVENTS = ("message", "compaction_marked", "history_mutation")
 
 
 class SessionSummary(Struct, frozen=True, kw_only=True):
@@ -173,50 +184,62 @@ def _glimpse_journal(files: Files, path: str, known: int) -> JsonObject:
 
     `known` is the last record that the snapshot has heard of.
     """
-    fields: JsonObject = {}
     lines, whole = _read_beginning(files, path)
     if whole and known:
-        last = read_line_head(lines[-1] or lines[-2]) if len(lines) > 1 else None
+        last = _read(lines[-1] or lines[-2]) if len(lines) > 1 else None
         if last is not None and 0 < last.seq <= known:  # how it began is all that may be news
             return {**_read_opening(lines), "updated_at": last.timestamp, "seq": last.seq}
-    heads = [(head, line) for line in lines if (head := read_line_head(line)) is not None and head.event]
-    for head, line in heads:
-        fields.setdefault("created_at", head.timestamp)
-        _take_line(fields, head.event, line)
+    fields: JsonObject = {}
+    records = [record for line in lines if (record := _read(line)) is not None]
+    for record in records:
+        _take(fields, record)
     if not whole:
-        heads = [(head, line) for line in read_tail(files, path, TAIL)[0] if (head := read_line_head(line))]
-        for head, line in heads:
-            _take_line(fields, head.event if head.event == "session_change" else "", line)
-    if heads:
-        fields["message_count"] = _count_messages([head for head, _ in heads], whole=whole)
-        fields["updated_at"] = heads[-1][0].timestamp
-        fields["seq"] = heads[-1][0].seq
+        records = [record for line in read_tail(files, path, TAIL)[0] if (record := _read(line)) is not None]
+        for record in records:
+            if isinstance(record, SessionChange):
+                _take(fields, record)
+    if records:
+        fields["message_count"] = _count_messages(records, whole=whole)
+        fields["updated_at"] = records[-1].timestamp
+        fields["seq"] = records[-1].seq
     return fields
+
+
+def _read(line: bytes) -> Record | None:
+    """The record of a line, if it can be read without looking elsewhere."""
+    found = parse_line(line)
+    if found is None:
+        return None
+    try:
+        return decode_line(line) if found.checked else unknown_record(found.fields())
+    except ValueError:  # its frame is whole, what it holds is not
+        return None
 
 
 def _read_opening(lines: list[bytes]) -> JsonObject:
     """What stands before the first message: the session itself and the first prompt."""
     fields: JsonObject = {}
     for line in lines:
-        head = read_line_head(line)
-        if head is None or not head.event:
+        record = _read(line)
+        if record is None:
             continue
-        fields.setdefault("created_at", head.timestamp)
-        _take_line(fields, head.event, line)
-        if head.event == "message" or "first_prompt" in fields:
+        _take(fields, record)
+        if isinstance(record, MessageRecord) or "first_prompt" in fields:
             break
     return fields
 
 
-def _count_messages(heads: list[LineHead], *, whole: bool) -> int | None:
+def _count_messages(records: list[Record], *, whole: bool) -> int | None:
     """How long the conversation is: each message has its place in it written beside it."""
     count = 0 if whole else None
-    for head in heads:
-        if head.event == "message" and head.index is not None:
-            count = head.index + 1
-        elif head.event == "history_cleared":
+    for record in records:
+        if isinstance(record, MessageRecord | ToolMessageRecord):
+            count = record.index + 1
+        elif isinstance(record, HistoryCleared):
             count = 0
-        elif head.event in _MESSAGE_EVENTS and count is not None:
+        elif count is not None and (
+            isinstance(record, MarkRecord) or getattr(record, "kind", "") == "history_mutation"
+        ):
             count += 1
     return count
 
@@ -233,18 +256,21 @@ def _read_beginning(files: Files, path: str) -> tuple[list[bytes], bool]:
     return lines if whole else lines[:-1], whole
 
 
-def _take_line(fields: JsonObject, event: str, line: bytes) -> None:
-    asking = event == "user" and not fields.get("first_prompt")
-    if not asking and event not in ("session_init", "session_change"):
-        return
-    try:
-        data = decode(line)
-    except ValueError:  # its frame is whole, what it holds is not
-        return
-    if asking:
-        fields["first_prompt"] = _beginning(text_of(data.get("input", data.get("content"))))
-    elif event == "session_init":
-        told = {key: data.get(key) for key in ("cwd", "model", "name")}
+def _take(fields: JsonObject, record: Record) -> None:
+    fields.setdefault("created_at", record.timestamp)
+    prompt: Json = None
+    if isinstance(record, UserRecord):
+        prompt = record.input
+    elif isinstance(record, SessionBegan):
+        told = {"cwd": record.cwd, "model": record.model, "name": record.session_name}
+        fields |= {key: value for key, value in told.items() if value}
+    elif isinstance(record, SessionChange):
+        if record.change in ("name", "model") and isinstance(record.value, str):
+            fields[record.change] = record.value
+    elif isinstance(record, Unknown) and record.kind == UserRecord.name:
+        prompt = record.fields.get("input", record.fields.get("content"))
+    elif isinstance(record, Unknown) and record.kind == SessionBegan.name:
+        told = {key: record.fields.get(key) for key in ("cwd", "model", "name")}
         fields |= {key: value for key, value in told.items() if value and isinstance(value, str)}
-    elif data.get("change") in ("name", "model") and isinstance(data.get("value"), str):
-        fields[data["change"]] = data["value"]
+    if prompt is not None and not fields.get("first_prompt"):
+        fields["first_prompt"] = _beginning(text_of(prompt))

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import Struct, ValidationError
-from msgspec.json import Decoder
-
 from robota.core.errors import StorageError
 from robota.core.jsontext import decode, encode
 from robota.core.messages import Json
 from robota.sessions.files import Files, close_quietly
+from robota.sessions.journal.file.line import parse_line
 from robota.sessions.store.session_record import SessionRecord
 
 if TYPE_CHECKING:
-    from robota.sessions.log.conversation_restore import RestoredConversation
+    from robota.sessions.start import SessionStart
 
 TAIL = 256 * 1024
 _SILENT = {
@@ -26,25 +24,6 @@ _SILENT = {
     "session_shutdown",
 }  # fmt: skip
 """Records that follow a snapshot without changing the conversation in it."""
-
-
-class LineHead(Struct, rename="camel"):
-    """What a journal's line says about itself, whatever else is in it."""
-
-    event: str = ""
-    seq: int = 0
-    index: int | None = None
-    timestamp: str = ""
-
-
-_read_head = Decoder(LineHead).decode
-
-
-def read_line_head(line: bytes) -> LineHead | None:
-    try:
-        return _read_head(line)
-    except (ValidationError, ValueError, RecursionError):
-        return None
 
 
 def read_tail(files: Files, path: str, limit: int = TAIL) -> tuple[list[bytes], bool]:
@@ -72,12 +51,12 @@ def is_journal_ahead(files: Files, path: str, seq: int) -> bool:
     """
     lines, whole = read_tail(files, path)
     for line in reversed(lines):
-        head = read_line_head(line)
-        if head is None or not head.seq:
+        found = parse_line(line)
+        if found is None or not found.seq:
             return True
-        if head.seq <= seq:
+        if found.seq <= seq:
             return False
-        if head.event not in _SILENT:
+        if found.event not in _SILENT:
             return True
     return not whole
 
@@ -102,13 +81,13 @@ def rebuild_record(
 
     `damage` says what is wrong with the snapshot, if anything. A journal that holds nothing readable raises.
     """
-    from robota.sessions.log.conversation_restore import restore_conversation  # noqa: PLC0415 - rare
+    from robota.sessions.start import restore_journal  # noqa: PLC0415 - rare
 
     try:
-        restored = restore_conversation(journal, files=files, session_id=id)
+        restored = restore_journal(journal, files=files, session_id=id)
     except StorageError as error:
         return _do_without(snapshot, damage, str(error))
-    if not restored.messages and not restored.last_seq and not restored.init:
+    if not restored.messages and not restored.last_seq:
         reasons = " ".join(restored.problems) or "It is empty."
         return _do_without(snapshot, damage, f"The journal {journal} holds nothing readable. {reasons}")
     if snapshot is None:
@@ -129,15 +108,15 @@ def _do_without(snapshot: SessionRecord | None, damage: str, reason: str) -> Ses
     return snapshot
 
 
-def _take_over(record: SessionRecord, restored: RestoredConversation) -> None:
+def _take_over(record: SessionRecord, restored: SessionStart) -> None:
     record.cwd = record.cwd or restored.cwd
     record.created_at = record.created_at or restored.created_at
     record.updated_at = max(record.updated_at, restored.updated_at)
-    record.name = restored.changes.get("name") or record.name or restored.name
-    record.model = restored.changes.get("model") or record.model or restored.model or None
+    record.name = restored.changed("name") or record.name or restored.name
+    record.model = restored.changed("model") or record.model or restored.model or None
     record.system_prompt = restored.system_prompt or record.system_prompt
-    if isinstance(restored.tool_schemas, list):
-        record.tool_schemas = restored.tool_schemas
+    if restored.facts.tool_schemas is not None:
+        record.tool_schemas = list(restored.facts.tool_schemas)
     record.messages = _join(record.messages, restored.messages, restored.problems)
     record.history = _join(record.history, restored.history, restored.problems)
     record.journal_seq = restored.last_seq or None

@@ -14,7 +14,7 @@ from contextlib import closing, suppress
 from typing import TypeAlias
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from robota.core.errors import StorageError
 from robota.core.messages import Json
@@ -44,7 +44,7 @@ CREATE INDEX passages_of_session ON passages (session);
 """
 _FULL_TEXT = "CREATE VIRTUAL TABLE words USING fts5 (body)"
 _PLAIN = "CREATE TABLE words (rowid INTEGER PRIMARY KEY, body TEXT)"
-_SAID_EVENTS = frozenset(("message", "compaction_marked", "history_mutation"))
+_SAID_EVENTS = frozenset(("message", "compaction_marked", "history_cleared", "history_mutation"))
 _Said: TypeAlias = tuple[str, str, str, str]
 """Message id, role, time stamp, text."""
 
@@ -203,26 +203,16 @@ class SessionTexts:
                 yield from self._read_journal(journal, id, seen)
 
     def _read_journal(self, path: str, id: str, seen: set[str]) -> Iterator[_Said]:
-        from robota.sessions.journal.payloads import PayloadStore  # noqa: PLC0415 - as above
-        from robota.sessions.journal.reader import JournalRecord, read_journal  # noqa: PLC0415 - rarely ahead
+        from robota.sessions.journal.conversation import ConversationFold  # noqa: PLC0415 - rarely ahead
+        from robota.sessions.journal.file.journal_reader import read_journal  # noqa: PLC0415 - likewise
+        from robota.sessions.journal.records import Record  # noqa: PLC0415 - likewise
 
-        payloads = PayloadStore(self._directory, id, files=self._files)
-        for record in read_journal(path, session_id=id, files=self._files, events=_SAID_EVENTS):
-            if not isinstance(record, JournalRecord):
-                continue
-            with suppress(
-                StorageError, ValueError
-            ):  # a payload that is lost is missed here, and told when loading
-                fields = record.fields()
-                if b'"external-payload"' in record.line:
-                    fields = payloads.resolve(fields)
-                message = fields.get("message")
-                if isinstance(message, dict) and message.get("id") not in seen:
-                    spoken = str(message.get("id") or record.seq or record.offset)
-                    said = _keep(
-                        spoken, message.get("role"), message.get("timestamp"), message.get("content")
-                    )
-                    yield from said
+        fold = ConversationFold()
+        for item in read_journal(path, session_id=id, files=self._files, events=_SAID_EVENTS):
+            message = fold.take(item) if isinstance(item, Record) else None
+            if message is not None and message.id not in seen:
+                stamp = to_builtins(message.timestamp)
+                yield from _keep(message.id, message.role, stamp, message.content)
 
 
 def has_full_text() -> bool:

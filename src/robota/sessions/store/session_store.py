@@ -8,7 +8,8 @@ are removed after thirty days.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
@@ -26,6 +27,7 @@ from robota.sessions.store.session_record import (
 from robota.sessions.store.snapshot_file import SnapshotFile, merge_fields, reason_of
 
 if TYPE_CHECKING:
+    from robota.sessions.journal.port import SessionJournal
     from robota.sessions.redaction import Redactor
     from robota.sessions.store.index import SearchHit, SessionIndex, SessionSummary
 
@@ -44,6 +46,14 @@ class SessionStorePort(Protocol):
 
     def delete(self, id: str) -> None:
         """Forget a session; one that does not exist is forgotten already."""
+
+    def open_journal(
+        self, id: str, *, agent_id: str = "", durable: bool = True, now: Callable[[], float] = time.time
+    ) -> SessionJournal | None:
+        """Where the records of a session go, or those of one of its sub-agents; `None` if it keeps none.
+
+        Not `durable`: nothing waits until records are safe.
+        """
 
 
 class Migration(Struct, frozen=True):
@@ -126,6 +136,13 @@ class SessionStore:
         from robota.sessions.store.trash import discard_session  # noqa: PLC0415 - rare
 
         discard_session(self._files, self.base_dir, check_session_id(id))
+
+    def open_journal(
+        self, id: str, *, agent_id: str = "", durable: bool = True, now: Callable[[], float] = time.time
+    ) -> SessionJournal | None:
+        from robota.sessions.journal.file.file_journal import FileJournal  # noqa: PLC0415 - for those who write
+
+        return FileJournal(self.base_dir, id, agent_id=agent_id, files=self._files, now=now, durable=durable)
 
     # --- all sessions -----------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ import time
 
 from robota.core.errors import StorageError
 from robota.sessions.files import Files
-from robota.sessions.journal.lock import JournalLock
+from robota.sessions.journal.file.lock import JournalLock
 
 TRASH = ".trash"
 DAYS_KEPT = 30

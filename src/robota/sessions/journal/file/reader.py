@@ -12,59 +12,50 @@ from collections.abc import Container, Iterator
 from typing import TypeAlias
 from zlib import crc32
 
-from msgspec import Struct
-
 from robota.core.jsontext import encode
 from robota.sessions.files import REAL_FILES, Files, close_quietly
-from robota.sessions.journal.errors import JournalError, explain
-from robota.sessions.journal.line import (
+from robota.sessions.journal.file.errors import JournalError
+from robota.sessions.journal.file.line import (
     CHECKED_FROM,
     FRAME,
     VERSION,
-    JournalRecord,
+    Line,
     checksum_of,
     decode_text,
     find_records,
     parse_line,
 )
-from robota.sessions.journal.line_cutter import Cut, LineCutter
-
-__all__ = ["JournalError", "JournalItem", "JournalProblem", "JournalRecord", "read_journal"]
+from robota.sessions.journal.file.line_cutter import Cut, LineCutter
+from robota.sessions.journal.file.trouble import explain
+from robota.sessions.journal.port import JournalProblem
 
 _BLOCK = 256 * 1024
 _FORGET_AFTER = 1_000_000
 """Numbers that one gap may leave out before the comparison with earlier records starts afresh."""
 
 
-class JournalProblem(Struct, frozen=True, kw_only=True):
-    """Something in the file that is not as it was written."""
-
-    offset: int
-    kind: str
-    """torn, bad-json, encoding, zero-filled, joined, spliced, checksum, oversized, gap, repeated, reordered,
-    foreign, version, unchecked."""
-    message: str
-    """What, where, and what was kept."""
+Item: TypeAlias = Line | JournalProblem
 
 
-JournalItem: TypeAlias = JournalRecord | JournalProblem
-
-
-def read_journal(
+def read_lines(
     path: str,
     *,
     session_id: str | None = None,
     files: Files = REAL_FILES,
     events: Container[str] | None = None,
-) -> Iterator[JournalItem]:
-    """Records and problems in file order; what is missing altogether is told at the end.
+    start: Line | None = None,
+) -> Iterator[Item]:
+    """Lines and problems in file order; what is missing altogether is told at the end.
 
-    Without a `session_id` the first record says whose journal it is. With `events`, records of other names
-    are checked like all others, but not given out.
+    Without a `session_id` the first line says whose journal it is. With `events`, lines of other names are
+    checked like all others, but not given out. With `start`, a line that was read before is the first.
     """
     scan = _Scan(session_id, events)
-    cutter = LineCutter()
-    for block in _blocks(files, path):
+    offset = 0
+    if start is not None:
+        offset, scan.numbers = start.offset, _Numbers(start.seq)
+    cutter = LineCutter(offset)
+    for block in _blocks(files, path, offset):
         for cut in cutter.feed(block):
             yield from scan.take(cut)
     for cut in cutter.finish():
@@ -72,12 +63,11 @@ def read_journal(
     yield from scan.numbers.missing()
 
 
-def _blocks(files: Files, path: str) -> Iterator[bytes]:
-    place = 0
+def _blocks(files: Files, path: str, place: int) -> Iterator[bytes]:
     try:
         fd = files.open_read(path)
         try:
-            while block := files.read(fd, _BLOCK):
+            while block := files.read_at(fd, _BLOCK, place):
                 place += len(block)
                 yield block
         finally:
@@ -95,11 +85,11 @@ class _Numbers:
 
     __slots__ = ("_base", "_gaps", "crcs", "next")
 
-    def __init__(self) -> None:
-        self.next = 1
+    def __init__(self, first: int = 1) -> None:
+        self.next = first
         self.crcs = array("I")
         """By number from `_base` on; 0 for one that is missing."""
-        self._base = 1
+        self._base = first
         self._gaps: list[tuple[int, int, int]] = []
 
     def place(self, seq: int, crc: int, offset: int) -> tuple[bool, JournalProblem | None]:
@@ -165,7 +155,7 @@ class _Scan:
         self._told: set[str] = set()
         self.numbers = _Numbers()
 
-    def take(self, cut: Cut) -> Iterator[JournalItem]:
+    def take(self, cut: Cut) -> Iterator[Item]:
         kind, offset, lines, size = cut
         if kind == "zeros":
             yield _problem(offset, "zero-filled", f"{size} bytes from byte {offset} on were lost: all zero")
@@ -176,7 +166,7 @@ class _Scan:
         else:
             yield from self._take_slowly(offset, lines[0], kind)
 
-    def _take_lines(self, offset: int, lines: list[bytes]) -> Iterator[JournalItem]:
+    def _take_lines(self, offset: int, lines: list[bytes]) -> Iterator[Item]:
         """Most lines are the next record of this session in the very form we write: that is checked first."""
         numbers = self.numbers
         names = self._names
@@ -197,7 +187,7 @@ class _Scan:
                 except KeyError:
                     name = self._learn_name(encoded, line)
                 if name is not None:
-                    yield JournalRecord(numbers.next, name, line, offset, True, self._owner or "")
+                    yield Line(numbers.next, name, line, offset, True, self._owner or "")
                 numbers.next += 1
                 numbers.crcs.append(crc)
             elif line:
@@ -212,7 +202,7 @@ class _Scan:
             self._names[encoded] = wanted
         return wanted
 
-    def _take_slowly(self, offset: int, line: bytes, end: str) -> Iterator[JournalItem]:
+    def _take_slowly(self, offset: int, line: bytes, end: str) -> Iterator[Item]:
         """A line that is not simply the next record."""
         record = parse_line(line.rstrip(b"\r"), offset)
         if record is not None:
@@ -236,7 +226,7 @@ class _Scan:
         for record in records:
             yield from self._admit(record)
 
-    def _admit(self, record: JournalRecord) -> Iterator[JournalItem]:
+    def _admit(self, record: Line) -> Iterator[Item]:
         """A whole record: is it of this session, this version, and in its place?"""
         offset = record.offset
         if self._owner is None:

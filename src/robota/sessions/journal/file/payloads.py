@@ -13,7 +13,7 @@ from robota.core.errors import StorageError
 from robota.core.jsontext import decode, encode
 from robota.core.messages import Json
 from robota.sessions.files import REAL_FILES, Files, close_quietly, write_durably
-from robota.sessions.journal.errors import explain
+from robota.sessions.journal.file.trouble import explain
 
 KIND = "external-payload"
 INLINE_LIMIT = 32 * 1024

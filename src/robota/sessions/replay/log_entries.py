@@ -16,9 +16,8 @@ from robota.core.conversation import ConversationStore
 from robota.core.errors import ValidationError
 from robota.core.history import HistoryEntry
 from robota.core.messages import AssistantMessage, Json, Message
-from robota.sessions.journal.payloads import KIND
-from robota.sessions.log.lazy_list import LazyList
-from robota.sessions.log.session_log import LogEntry
+from robota.sessions.journal.entries import LazyList, LogEntry
+from robota.sessions.journal.file.payloads import KIND
 
 ReplayIssueCode: TypeAlias = Literal[
     "PROVIDER_RESPONSE_RAW_MISSING",

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from weakref import WeakSet
 
 from robota.sessions.files import Files, close_quietly
-from robota.sessions.journal.lock import JournalLock
+from robota.sessions.journal.file.lock import JournalLock
+from robota.sessions.journal.port import Position
 
 KEEP_UNSYNCED = 8 * 1024
 """Bytes written but not yet synced that are also kept in memory, for the case that the sync fails."""
@@ -29,7 +30,7 @@ class LineFile:
 
     __slots__ = (
         "__weakref__", "_directory_synced", "_end", "_fd", "_files", "_keep", "_lock", "_path", "_state",
-        "_unsynced", "_write", "exposed", "last_seq",
+        "_unsynced", "_write", "exposed", "found",
     )  # fmt: skip
 
     def __init__(
@@ -39,7 +40,7 @@ class LineFile:
 
         `keep` is how much of what is not yet synced stays in memory as well.
         """
-        from robota.sessions.journal.tail import prepare_end  # noqa: PLC0415 - not before the first record
+        from robota.sessions.journal.file.tail import prepare_end  # noqa: PLC0415 - not before the first record
 
         self._path = path
         self._files = files
@@ -48,8 +49,8 @@ class LineFile:
         self._keep = keep
         self._end = 0
         """Where the last whole line ends."""
-        self.last_seq = 0
-        """The highest number in the file when it was opened."""
+        self.found = Position()
+        """Where the file ended when it was opened."""
         directory = os.path.dirname(path) or "."
         self.exposed = [place for place in (directory, path) if files.is_exposed(place)]
         """What other users could look into until now."""
@@ -58,7 +59,7 @@ class LineFile:
         self._lock.acquire(now)
         try:
             self._fd = files.open_append(path)
-            self._end, self.last_seq = prepare_end(files, self._fd, path, session_id)
+            self._end, self.found = prepare_end(files, self._fd, path, session_id)
         except BaseException:
             self.close()
             raise

@@ -10,12 +10,15 @@ import errno
 import os
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from robota.sessions.files import Files, close_quietly, write_all
-from robota.sessions.journal.errors import JournalError
-from robota.sessions.journal.line import NUMBER, VERSION, JournalRecord, find_records, parse_line
-from robota.sessions.journal.line_cutter import LONGEST_LINE
-from robota.sessions.journal.reader import read_journal
+from robota.sessions.journal.file.errors import JournalError
+from robota.sessions.journal.file.line import NUMBER, VERSION, Line, find_records, parse_line
+from robota.sessions.journal.file.line_cutter import LONGEST_LINE
+from robota.sessions.journal.file.reader import read_lines
+from robota.sessions.journal.port import Position
+from robota.sessions.journal.records import SessionEnded
 
 _BLOCK = 64 * 1024
 _WINDOWS = (_BLOCK, 16 * _BLOCK, 256 * _BLOCK)
@@ -32,8 +35,8 @@ class JournalEnd(Struct, frozen=True, kw_only=True):
     """Smaller than the size when the last line was not finished."""
     has_records: bool
     """Whether the unfinished line holds whole records nevertheless."""
-    seq: int
-    """The highest number that is taken; unreadable lines behind it count, so that none is given twice."""
+    last: Position
+    """Numbers that are taken; unreadable lines behind the last record count, so that none is given twice."""
 
 
 def find_end(files: Files, fd: int, path: str, session_id: str) -> JournalEnd:
@@ -43,61 +46,67 @@ def find_end(files: Files, fd: int, path: str, session_id: str) -> JournalEnd:
     """
     size = files.size(fd)
     if not size:
-        return JournalEnd(size=0, line_start=0, has_records=False, seq=0)
+        return JournalEnd(size=0, line_start=0, has_records=False, last=Position())
     start = _find_line_start(files, fd, size)
     tail = _read(files, fd, start, size) if size - start <= LONGEST_LINE else b""
     has_records = bool(find_records(tail, start))
-    seq = _find_last_seq(files, fd, path, session_id, start, tail if has_records else b"")
-    return JournalEnd(size=size, line_start=start, has_records=has_records, seq=seq)
+    last = _find_last(files, fd, path, session_id, start, tail if has_records else b"")
+    if start < size:
+        last = replace(last, closed=False)
+    return JournalEnd(size=size, line_start=start, has_records=has_records, last=last)
 
 
-def prepare_end(files: Files, fd: int, path: str, session_id: str) -> tuple[int, int]:
-    """Make the file end with a whole line; returns its size and the last number."""
+def prepare_end(files: Files, fd: int, path: str, session_id: str) -> tuple[int, Position]:
+    """Make the file end with a whole line; returns its size and its last numbers."""
     end = find_end(files, fd, path, session_id)
     if end.line_start == end.size:
-        return end.size, end.seq
+        return end.size, end.last
     if end.has_records:
         if files.write(fd, b"\n") != 1:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return end.size + 1, end.seq
+        return end.size + 1, end.last
     _set_aside(files, fd, path, end)
     files.truncate(fd, end.line_start)
-    return end.line_start, end.seq
+    return end.line_start, end.last
 
 
-def _find_last_seq(files: Files, fd: int, path: str, session_id: str, end: int, tail: bytes) -> int:
+def _find_last(files: Files, fd: int, path: str, session_id: str, end: int, tail: bytes) -> Position:
     for window in _WINDOWS:
         start = max(0, end - window)
         lines = _read(files, fd, start, end).split(b"\n")
         if start:
             del lines[0]  # its beginning lies before the window
-        seq = _find_highest([*lines, tail], path, session_id)
-        if seq is not None:
-            return seq
+        last = _find_highest([*lines, tail], path, session_id)
+        if last is not None:
+            return last
         if start == 0:
             break
-    return _count_all(files, path, session_id, end) if end or tail else 0
+    return _count_all(files, path, session_id, end) if end or tail else Position()
 
 
-def _find_highest(lines: list[bytes], path: str, session_id: str) -> int | None:
-    """The last number according to some lines of the end, None when no record of ours is among them."""
-    highest: int | None = None
+def _find_highest(lines: list[bytes], path: str, session_id: str) -> Position | None:
+    """The last numbers according to some lines of the end, None when no record of ours is among them."""
+    last: Position | None = None
     for line in lines:
         whole = parse_line(line)
         records = [whole] if whole is not None else find_records(line, 0)
         for record in records:
             _refuse_newer(record, path)
             if record.session_id == session_id:
-                highest = max(highest or 0, record.seq)
-        if whole is None and highest is not None:
-            highest = _count_damaged(line, highest, readable=bool(records))
-    return highest
+                last = _advance(last or Position(), record)
+        if whole is None and last is not None and line.strip(b"\0 \r\t"):
+            seq = _count_damaged(line, last.record, readable=bool(records))
+            last = Position(seq, last.event, closed=False)
+    return last
+
+
+def _advance(last: Position, line: Line) -> Position:
+    closed = line.event == SessionEnded.name
+    return Position(max(last.record, line.seq), max(last.event, line.ev), closed=closed)
 
 
 def _count_damaged(line: bytes, highest: int, *, readable: bool) -> int:
     """The highest number after a damaged line: what it says itself when that is plausible, else one more."""
-    if not line.strip(b"\0 \r\t"):
-        return highest
     named = [int(match[1]) for match in NUMBER.finditer(line)]
     plausible = [seq for seq in named if highest < seq <= highest + _PLAUSIBLE_STEP]
     if plausible:
@@ -105,14 +114,14 @@ def _count_damaged(line: bytes, highest: int, *, readable: bool) -> int:
     return highest if named or readable else highest + 1
 
 
-def _count_all(files: Files, path: str, session_id: str, end: int) -> int:
-    highest = damaged = 0
+def _count_all(files: Files, path: str, session_id: str, end: int) -> Position:
+    last, damaged = Position(), 0
     owner: str | None = None
-    for item in read_journal(path, files=files):
-        if isinstance(item, JournalRecord):
+    for item in read_lines(path, files=files):
+        if isinstance(item, Line):
             _refuse_newer(item, path)
             owner = item.session_id
-            highest = max(highest, item.seq)
+            last = _advance(last, item)
         elif item.offset < end and item.kind not in ("gap", "repeated", "reordered"):
             damaged += 1
     if owner is not None and owner != session_id:
@@ -120,10 +129,10 @@ def _count_all(files: Files, path: str, session_id: str, end: int) -> int:
             f"{path} is the journal of session {owner}, so session {session_id} does not write to it. "
             "Nothing was changed; give each session its own file."
         )
-    return highest + damaged
+    return Position(last.record + damaged, last.event, last.closed and not damaged)
 
 
-def _refuse_newer(record: JournalRecord, path: str) -> None:
+def _refuse_newer(record: Line, path: str) -> None:
     if record.version > VERSION:
         raise JournalError(
             f"{path} was written by a newer robota (journal version {record.version}, known is {VERSION}). "

@@ -13,16 +13,16 @@ from msgspec import Struct
 
 from robota.core.jsontext import decode, decode_leniently
 from robota.core.messages import Json, JsonObject
-from robota.sessions.journal.errors import JournalError
+from robota.sessions.journal.file.errors import JournalError
 
 VERSION = 1
 CHECKED_FROM = len('{"crc":"1a2b3c4d",')
 
 FRAME = re.compile(
     rb'\{"crc":"([0-9a-f]{8})","v":([0-9]{1,9}),"seq":([0-9]{1,18}),"timestamp":"[^"\\]*",'
-    rb'"sessionId":("(?:[^"\\]|\\.)*"),"event":("(?:[^"\\]|\\.)*")'
+    rb'"sessionId":("(?:[^"\\]|\\.)*"),"event":("(?:[^"\\]|\\.)*")(?:,"ev":([0-9]{1,18}))?'
 )
-"""Checksum, version, number, and the JSON strings of session and event."""
+"""Checksum, version, number, the JSON strings of session and event, and the last turn event told of."""
 NUMBER = re.compile(rb'\{"crc":"[0-9a-f]{8}","v":[0-9]{1,9},"seq":([0-9]{1,18}),')
 """As much of a frame as a broken record needs to tell its number."""
 _START = re.compile(rb'\{"(?:crc":"[0-9a-f]{8}","v":|timestamp":"[^"\\]{10,40}","sessionId":")')
@@ -30,8 +30,8 @@ _FAILURES = 64
 """Pieces of one damaged line that are tried in vain before the rest of it is given up."""
 
 
-class JournalRecord(Struct, frozen=True):
-    """A record as it stands in the file."""
+class Line(Struct, frozen=True):
+    """A record as it stands in the file, not decoded."""
 
     seq: int
     """0 in a line of the TypeScript original."""
@@ -43,6 +43,7 @@ class JournalRecord(Struct, frozen=True):
     """Whether a checksum says that these are the bytes that were written."""
     session_id: str = ""
     version: int = VERSION
+    ev: int = 0
 
     def fields(self) -> JsonObject:
         """The whole record; raises `JournalError` when a foreign hand gave bad JSON a good checksum."""
@@ -67,30 +68,30 @@ def checksum_of(line: bytes) -> int:
     return crc32(memoryview(line)[CHECKED_FROM:])
 
 
-def parse_line(line: bytes, offset: int = 0) -> JournalRecord | None:
+def parse_line(line: bytes, offset: int = 0) -> Line | None:
     """The record that fills the line, or None when the line is damaged."""
     frame = FRAME.match(line)
     if frame is not None:
-        crc, version, seq, session_id, event = frame.groups()
+        crc, version, seq, session_id, event, ev = frame.groups()
         good = int(crc, 16) == checksum_of(line)
         if not good and int(version) <= VERSION:
             return None
         if good or _is_record(line):  # a later version may count its checksum differently
-            return JournalRecord(
+            return Line(
                 seq=int(seq), event=decode_text(event), line=line, offset=offset, checked=good,
-                session_id=decode_text(session_id), version=int(version),
+                session_id=decode_text(session_id), version=int(version), ev=int(ev or 0),
             )  # fmt: skip
         return None
     return _parse_unframed(line, offset)
 
 
-def find_records(line: bytes, offset: int) -> list[JournalRecord]:
+def find_records(line: bytes, offset: int) -> list[Line]:
     """The whole records inside a damaged line: fused, or before, after and between rubbish."""
     from json import JSONDecoder  # noqa: PLC0415 - only damage needs a decoder that says where a value ends
 
     text = line.decode("latin-1")  # one character per byte, so that positions are byte offsets
     measure = JSONDecoder(strict=False).raw_decode
-    found: list[JournalRecord] = []
+    found: list[Line] = []
     failures = position = 0
     while failures < _FAILURES and (start := _START.search(line, position)) is not None:
         try:
@@ -108,7 +109,7 @@ def find_records(line: bytes, offset: int) -> list[JournalRecord]:
     return found
 
 
-def _parse_unframed(line: bytes, offset: int) -> JournalRecord | None:
+def _parse_unframed(line: bytes, offset: int) -> Line | None:
     """A line of the original, or one whose later version has another order of fields."""
     if not line.startswith(b"{"):
         return None
@@ -120,13 +121,11 @@ def _parse_unframed(line: bytes, offset: int) -> JournalRecord | None:
     if not isinstance(event, str) or not isinstance(session_id, str):
         return None
     if "crc" not in value and not ("v" in value and "seq" in value):
-        return JournalRecord(
-            seq=0, event=event, line=line, offset=offset, checked=False, session_id=session_id
-        )
+        return Line(seq=0, event=event, line=line, offset=offset, checked=False, session_id=session_id)
     version, seq = value.get("v"), value.get("seq")
     if type(version) is not int or type(seq) is not int or version <= VERSION or seq < 0:
         return None
-    return JournalRecord(
+    return Line(
         seq=seq, event=event, line=line, offset=offset, checked=False, session_id=session_id, version=version
     )
 

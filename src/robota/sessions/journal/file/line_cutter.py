@@ -22,9 +22,9 @@ class LineCutter:
 
     __slots__ = ("_held", "_limit", "_offset", "_size", "_zeros")
 
-    def __init__(self, limit: int = LONGEST_LINE) -> None:
+    def __init__(self, offset: int = 0, *, limit: int = LONGEST_LINE) -> None:
         self._limit = limit
-        self._offset = 0
+        self._offset = offset
         """Of the next byte to come."""
         self._held: list[bytes] = []
         """The beginning of the line under way; emptied when the line gets too long."""

@@ -1,0 +1,263 @@
+"""The conversation and the run of a session, from the records of its journal, one record at a time.
+
+What a crash cut is repaired the same way every time, so that the journal itself never needs to be changed:
+words that had arrived become an interrupted answer, a call without a result gets one, the recorded result if
+the tool had finished, else a note that its effects are unknown. Results without a call are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
+
+from robota.core.conversation import ConversationStore
+from robota.core.errors import ValidationError
+from robota.core.messages import AssistantMessage, JsonObject, Message, ToolCall, ToolMessage, UserMessage
+from robota.core.ports import REAL_WORLD, Ports
+from robota.core.run import CallOutcome, RunState
+from robota.core.tool_call import INTERRUPTED_CALL, result_metadata
+from robota.sessions.journal.records import (
+    CallEnded,
+    EmptyReply,
+    EntryRecord,
+    HistoryCleared,
+    MarkRecord,
+    MessageRecord,
+    Pieces,
+    Record,
+    RequestRecord,
+    RunBegan,
+    RunEnded,
+    SessionResumed,
+    Stream,
+    ToolMessageRecord,
+    Unknown,
+)
+
+UNKNOWN_EFFECTS = "Error: interrupted; effects unknown. The session ended before the tool reported a result."
+
+
+class ConversationFold:
+    """Takes records in order; keeps the conversation that they add up to, and the run that is under way."""
+
+    __slots__ = (
+        "_calls", "_failure_limit", "_last", "_results", "_round", "_streams", "_unanswered", "repairs",
+        "run", "steps", "store",
+    )  # fmt: skip
+
+    def __init__(
+        self, unanswered: str = UNKNOWN_EFFECTS, ports: Ports = REAL_WORLD, *, identical_failures: int = 0
+    ) -> None:
+        """`unanswered` is what the model is told about a call without a result, `identical_failures` a limit
+        that the guard of the run had."""
+        self.store = ConversationStore(ports)
+        self.steps = 0
+        """Messages so far, those of conversations that were cleared included."""
+        self.run: RunState | None = None
+        """Of the run that has not ended."""
+        self.repairs: list[str] = []
+        """What had to be put right, for people."""
+        self._unanswered = unanswered
+        self._failure_limit = identical_failures
+        self._streams: list[Pieces] = []
+        """The pieces of a reply that has no message yet."""
+        self._calls: tuple[ToolCall, ...] = ()
+        """All calls of the last answer, in order."""
+        self._results: dict[int, CallEnded] = {}
+        self._round = 0
+        self._last: Message | None = None
+
+    def take(self, record: Record) -> Message | None:
+        """Take a record in; the message that it added, if it did."""
+        take = _TAKE.get(type(record))
+        return None if take is None else take(self, record)
+
+    def settle(self) -> None:
+        """Repair what was cut before this point."""
+        self._keep_partial_reply()
+        self._answer_calls()
+
+    # --- the run ------------------------------------------------------------------------------------------
+
+    def take_run(self, record: RunBegan) -> None:
+        self.run = RunState(
+            execution_id=record.execution_id,
+            max_rounds=record.max_rounds,
+            max_identical_failures=self._failure_limit,
+        )
+
+    def take_request(self, record: RequestRecord) -> None:
+        self.settle()
+        self._round = record.round
+        if self.run is not None:
+            self.run.note_request(summing_up=record.extra is not None)
+
+    def take_stream(self, record: Stream) -> None:
+        self._streams.append(record.pieces)
+
+    def take_empty(self, record: EmptyReply) -> None:
+        self._streams.clear()
+        if self.run is not None:
+            self.run.note_reply(record.message, kept=False)
+
+    def take_result(self, record: CallEnded) -> None:
+        self._results[record.index] = record
+
+    def take_end(self, record: RunEnded) -> None:
+        self.settle()
+        self.run = None
+
+    def take_resumed(self, record: SessionResumed) -> None:
+        """Whatever was under way when the last process ended, nobody goes on with it from here."""
+        self.settle()
+        self.run = None
+
+    # --- messages -----------------------------------------------------------------------------------------
+
+    def take_message(self, record: MessageRecord) -> Message | None:
+        message = record.message
+        if isinstance(message, ToolMessage):
+            if message.tool_call_id not in {call.id for call in self.store.open_calls}:
+                self.repairs.append(f"A result of {message.name} without a call was left out.")
+                return None
+            return self._add(message)
+        if record.reply:
+            self._streams.clear()
+        else:
+            self._keep_partial_reply()
+        self._answer_calls()
+        if self.run is not None and isinstance(message, AssistantMessage) and record.reply:
+            self.run.note_reply(message)
+        elif self.run is not None and isinstance(message, AssistantMessage | UserMessage):
+            self.run.note_message(message)
+        return self._add(message)
+
+    def take_tool_message(self, record: ToolMessageRecord) -> Message | None:
+        if record.result >= len(self._calls):
+            self.repairs.append("A tool result without a call was left out.")
+            return None
+        message = self._tool_message(record)
+        if message.tool_call_id not in {call.id for call in self.store.open_calls}:
+            self.repairs.append(f"A second result of {message.name} for one call was left out.")
+            return None
+        if self.run is not None and len(self.store.open_calls) == 1:
+            self.run.note_results(self._outcomes())
+        return self._add(message)
+
+    def _tool_message(self, record: ToolMessageRecord) -> ToolMessage:
+        call, ended = self._calls[record.result], self._results.get(record.result)
+        result = None if ended is None else ended.to_result()
+        name, known = record.tool_name or call.name, record.metadata
+        if known is None:
+            known = {} if result is None else result_metadata(result, call.name, self._round)
+        content = record.content
+        if content is None:
+            content = self._unanswered if result is None else result.text
+        return ToolMessage(
+            content, call.id, name, record.parts, id=record.id, timestamp=record.sent_at, metadata=known
+        )
+
+    def take_original(self, record: Unknown) -> Message | None:
+        """How the TypeScript original keeps a message; one without an id is known by its place."""
+        if record.kind != "history_mutation" or "message" not in record.fields:
+            return None
+        from robota.sessions.store.message_codec import message_from_record, read_time  # noqa: PLC0415 - old logs
+
+        stamp, place = read_time(record.timestamp), f"at-{self.steps}"
+        try:
+            message = message_from_record(record.fields["message"], id=place, timestamp=stamp)
+        except ValidationError as error:
+            self.repairs.append(f"A message was left out: {error}")
+            return None
+        return self._add(message)
+
+    def take_mark(self, record: MarkRecord) -> Message:
+        self.settle()
+        self.store.restore_mark(record.message)
+        self.steps += 1
+        self._calls, self._results, self._last = (), {}, record.message
+        return record.message
+
+    def take_cleared(self, record: HistoryCleared) -> None:
+        self._streams.clear()
+        self._calls, self._results, self._last = (), {}, None
+        self.store.clear()
+
+    def take_entry(self, record: EntryRecord) -> None:
+        self.store.add_entry(record.entry)
+
+    def _add(self, message: Message) -> Message:
+        if isinstance(message, AssistantMessage):
+            self._calls, self._results = message.tool_calls, {}
+        self.store.append(message)
+        self.steps += 1
+        self._last = message
+        return message
+
+    def _outcomes(self) -> list[CallOutcome]:
+        nothing = CallEnded(outcome="error", error_code=INTERRUPTED_CALL)
+        found = [self._results.get(at, nothing) for at in range(len(self._calls))]
+        pairs = zip(self._calls, found, strict=True)
+        return [CallOutcome(call, ended.outcome, ended.error_code) for call, ended in pairs]
+
+    # --- repairs ------------------------------------------------------------------------------------------
+
+    def _keep_partial_reply(self) -> None:
+        streams, self._streams = self._streams, []
+        text = "".join(pieces.answer() for pieces in streams)
+        if not text:
+            return
+        self._answer_calls()
+        identity = self._identity("partial")
+        message = AssistantMessage(text, state="interrupted", metadata={"recovered": True}, **identity)
+        self.repairs.append(f"An answer was cut after {len(text):,} characters; they are kept.")
+        self._add(message)
+
+    def _answer_calls(self) -> None:
+        opened = {call.id for call in self.store.open_calls}
+        for at, call in enumerate(self._calls):
+            if call.id not in opened:
+                continue
+            ended, identity = self._results.get(at), self._identity(f"result-{at}")
+            if ended is None:
+                content = self._unanswered
+                metadata: JsonObject = {
+                    "success": False, "toolName": call.name, "error": "interrupted", "recovered": True,
+                }  # fmt: skip
+                self.repairs.append(
+                    f"{call.name} was cut before it reported a result; its effects are unknown."
+                )
+            else:
+                result = ended.to_result()
+                content, metadata = result.text, result_metadata(result, call.name, self._round)
+            self.store.append(ToolMessage(content, call.id, call.name, metadata=metadata, **identity))
+            self.steps += 1
+        self._calls, self._results = (), {}
+
+    def _identity(self, what: str) -> dict[str, Any]:
+        """The same id and time stamp at every repair of the same place."""
+        last = self._last
+        if last is None:
+            return {"id": f"recovered-{what}", "timestamp": datetime.fromtimestamp(0, UTC)}
+        return {"id": f"{last.id}-{what}", "timestamp": last.timestamp}
+
+
+_Take: TypeAlias = Callable[[ConversationFold, Any], Message | None]
+_TAKE: dict[type[Record], _Take] = {
+    RunBegan: ConversationFold.take_run,
+    RequestRecord: ConversationFold.take_request,
+    Stream: ConversationFold.take_stream,
+    MessageRecord: ConversationFold.take_message,
+    ToolMessageRecord: ConversationFold.take_tool_message,
+    EmptyReply: ConversationFold.take_empty,
+    CallEnded: ConversationFold.take_result,
+    RunEnded: ConversationFold.take_end,
+    SessionResumed: ConversationFold.take_resumed,
+    MarkRecord: ConversationFold.take_mark,
+    HistoryCleared: ConversationFold.take_cleared,
+    EntryRecord: ConversationFold.take_entry,
+    Unknown: ConversationFold.take_original,
+}
+CONVERSATION_RECORDS = frozenset(kind.name for kind in _TAKE) | {"history_mutation"}
+"""The names of the records that a conversation is made of."""

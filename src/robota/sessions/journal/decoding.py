@@ -1,0 +1,93 @@
+"""Lines of a journal as records, and records taken apart where one stands for several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from robota.core.jsontext import decode, encode
+from robota.core.messages import JsonObject
+from robota.sessions.journal.records import (
+    RECORD_TYPES,
+    AnyRecord,
+    BatchBegan,
+    CallBegan,
+    CallEnded,
+    Decision,
+    EmptyReply,
+    MessageRecord,
+    Record,
+    RunBegan,
+    RunRecord,
+    Stream,
+    Unknown,
+    UserRecord,
+)
+
+EXTERNAL = b'"external-payload"'
+"""In a line that refers to a payload."""
+
+
+def decode_line(line: bytes, resolve: Callable[[JsonObject], JsonObject] | None = None) -> Record:
+    """The record that a line of ours holds; `resolve` puts payloads into the places of their references.
+
+    Raises `ValueError` for a line that is no JSON, or whose fields are not those of its event.
+    """
+    if resolve is not None and EXTERNAL in line:
+        line = encode(resolve(decode(line)))
+    try:
+        return _decoder().decode(line)
+    except msgspec.ValidationError:
+        fields: JsonObject = decode(line)
+        if fields.get("event") in RECORD_TYPES:
+            raise
+        return unknown_record(fields)
+
+
+def unknown_record(fields: JsonObject) -> Unknown:
+    """A record of somebody else."""
+    seq, ev = (number if isinstance(number := fields.get(name), int) else 0 for name in ("seq", "ev"))
+    stamp, session_id, event = (str(fields.get(name) or "") for name in ("timestamp", "sessionId", "event"))
+    return Unknown(seq=seq, ev=ev, timestamp=stamp, session_id=session_id, kind=event, fields=fields)
+
+
+@cache
+def _decoder() -> msgspec.json.Decoder[Record]:
+    return msgspec.json.Decoder(AnyRecord)
+
+
+def split_record(record: Record) -> Iterator[Record]:
+    """The records that this one stands for, in the order in which they happened.
+
+    A line has more around its facts than in them, so the start of a call tells of the batch it begins and of
+    a decision that was made at once, and the message of a reply has the pieces that were not written yet.
+    """
+    if isinstance(record, MessageRecord | EmptyReply) and record.rest is not None:
+        yield Stream(pieces=record.rest, **_common(record))
+        yield replace(record, rest=None)
+        return
+    if not isinstance(record, CallBegan | CallEnded):
+        yield record
+        return
+    if record.batch is not None:
+        yield BatchBegan(batch=record.batch, **_common(record))
+    verdict = record.verdict if isinstance(record, CallBegan) else None
+    if verdict is None:
+        yield record if record.batch is None else replace(record, batch=None)
+    else:
+        yield replace(record, batch=None, verdict=None)
+        yield Decision(index=record.index, verdict=verdict, **_common(record))
+
+
+def _common(record: RunRecord) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in ("ev", "seq", "timestamp", "session_id", "run", "round")}
+
+
+def is_run_start(name: str, start: str) -> bool:
+    """Whether whoever wants to understand a run has to begin at a record of this name; `start` is the name of
+    the record where they would begin without it."""
+    return name == UserRecord.name or (name == RunBegan.name and start != UserRecord.name)

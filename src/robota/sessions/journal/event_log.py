@@ -1,0 +1,385 @@
+"""Writes everything that happens in a session into its journal, so that it can be read back and repeated.
+
+The log is an event listener that only appends. Nothing is written twice: a message stands in one record, from
+which `entries` makes the events that tell of it; a request names the history it carries by length and running
+checksum; pieces of a stream are kept in runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from msgspec import convert, to_builtins
+
+from robota.core.bus import EventBus, HandlerTable, Unsubscribe
+from robota.core.encoded import MessageView
+from robota.core.events import (
+    Compacted,
+    CompactionMarked,
+    ContextLoaded,
+    ContextUpdated,
+    Event,
+    HistoryMutation,
+    HookExecuted,
+    ModelChanged,
+    Noticed,
+    PermissionDecided,
+    PreRun,
+    ProviderNativeRawPayload,
+    ProviderRequest,
+    ProviderResponseRaw,
+    ProviderRetried,
+    ReasoningDelta,
+    RunCompleted,
+    RunFailed,
+    RunInterrupted,
+    RunStarted,
+    ServerToolUsed,
+    SessionInit,
+    SessionShutdown,
+    SummaryCalled,
+    TextDelta,
+    ToolBatchStarted,
+    ToolEnded,
+    ToolInputDelta,
+    ToolProgressed,
+    ToolStarted,
+    TurnEvent,
+    UserAnswered,
+)
+from robota.core.messages import JsonObject
+from robota.core.tool_call import NOT_STARTED
+from robota.sessions.files import REAL_FILES, Files
+from robota.sessions.journal.call_writer import CallWriter, decision_record
+from robota.sessions.journal.file.file_journal import FileJournal
+from robota.sessions.journal.message_writer import MessageWriter
+from robota.sessions.journal.port import SessionJournal
+from robota.sessions.journal.records import (
+    RECORD_TYPES,
+    HistoryCleared,
+    LoadedRecord,
+    MarkRecord,
+    PreRunRecord,
+    Record,
+    RequestRecord,
+    RunBegan,
+    RunEnded,
+    RunRecord,
+    SessionBegan,
+    SessionResumed,
+)
+from robota.sessions.journal.stream_run import StreamPiece
+from robota.sessions.journal.stream_writer import StreamWriter
+from robota.sessions.journal.writer import RecordWriter
+from robota.sessions.redaction import Redactor
+
+_RESTARTS = (HistoryCleared, SessionResumed)
+"""Records after which the running checksum of the history begins anew."""
+_RECORD_NAMES: dict[type[Event], str] = {ContextUpdated: "context"}
+
+
+class EventLog:
+    """The events of one session on their way into its journal. Give it the bus of an agent with `attach`."""
+
+    __slots__ = (
+        "_before", "_model", "_progress", "_prompt", "_run", "_synced_batch", "_syncing", "_tools", "calls",
+        "has_effects", "journal", "messages", "stream", "writer",
+    )  # fmt: skip
+
+    def __init__(self, journal: SessionJournal, redactor: Redactor | None = None) -> None:
+        self.journal = journal
+        self.writer = RecordWriter(journal, Redactor() if redactor is None else redactor)
+        self.calls = CallWriter(self.writer)
+        self.stream = StreamWriter(self.writer, self.calls.flush)
+        self.messages = MessageWriter(self.writer, self.stream, self.calls)
+        self._run = 0
+        self._tools: Any = None
+        self._model: tuple[str, str] | None = None
+        self._prompt: str | None = None
+        """The words of the prompt that was accepted last."""
+        self._before: PreRunRecord | None = None
+        self._progress = 0
+        """The number of the last progress that was taken."""
+        self._synced_batch = 0
+        self._syncing: asyncio.Lock | None = None
+        self.has_effects = False
+        """Tools have changed the world since the last sync."""
+
+    # --- what a session calls -------------------------------------------------------------------------
+
+    def attach(self, events: EventBus) -> Unsubscribe:
+        return events.on_each(self.HANDLERS, self)
+
+    def write(self, record: Record) -> None:
+        """A record that no event stands for."""
+        self.end_run()
+        if isinstance(record, _RESTARTS):
+            self.messages.restart()
+        self.writer.write(record)
+
+    def accept_prompt(self, record: Record, words: str) -> None:
+        self._prompt = words
+        self.write(record)
+
+    async def sync(self) -> bool:
+        """Have everything safe; false if that failed, which the journal's `trouble` explains."""
+        self.end_run()
+        self.has_effects = False
+        return await self.journal.sync()
+
+    async def before_effects(self) -> None:
+        """Some tool is about to change the world: the intent must outlive a power cut.
+
+        The record of the batch names all its calls, so that a hundred parallel tools wait for one sync.
+        """
+        self.has_effects = True
+        self.calls.flush()
+        batch = self.calls.batch_seq
+        if batch <= self._synced_batch:
+            return
+        self._syncing = self._syncing or asyncio.Lock()
+        async with self._syncing:
+            if batch > self._synced_batch:
+                await self.journal.sync()
+                self._synced_batch = batch
+
+    async def aclose(self) -> None:
+        self.end_run()
+        self.stream.stop()
+        await self.journal.aclose()
+
+    def end_run(self) -> None:
+        """Another record follows: write what is left of the run of pieces, and what else waits."""
+        if self.stream.pending:
+            self.stream.close_run()
+        if self._before is not None:
+            self._write_before()
+        self.calls.flush()
+
+    def reach(self, event: Event) -> None:
+        """A record follows that tells of this event: write what came before it."""
+        self.end_run()
+        self.writer.event = event.seq
+
+    def unwritten(self) -> list[TurnEvent]:
+        """Turn events that the journal does not have yet, after everything that may be written was."""
+        held = self.stream.take_unwritten()
+        if not held:
+            self.end_run()
+        self.journal.release()
+        return [piece for piece in held if isinstance(piece, TurnEvent)]
+
+    # --- the events of a run --------------------------------------------------------------------------
+
+    def take_piece(self, piece: StreamPiece) -> None:
+        self.stream.add(piece)
+
+    def take_progress(self, piece: ToolProgressed) -> None:
+        if piece.seq > self._progress:  # else it is only shown
+            self._progress = piece.seq
+            self.calls.flush()
+            self.stream.add(piece)
+
+    def take_start(self, event: RunStarted) -> None:
+        self.reach(event)
+        self._run = self.calls.run = self.messages.run = self._run + 1
+        prompt, self._prompt = self._prompt, None
+        record = RunBegan(
+            run=self._run,
+            execution_id=event.execution_id,
+            conversation_id=event.conversation_id,
+            agent_name=event.agent_name,
+            prompt=None if event.prompt == prompt else event.prompt,
+            max_rounds=event.max_rounds,
+        )
+        if record.prompt is None:
+            self.writer.write_clean(record, hold=True)
+            self.stream.start_moment()
+        else:
+            self.writer.write(record)
+
+    def take_pre_run(self, event: PreRun) -> None:
+        """What the run begins with waits for the estimate of what will be sent."""
+        self.reach(event)
+        self._before = before = convert(event.data, PreRunRecord)
+        before.run, before.web_tools = self._run, None  # of the session, and said at its beginning
+
+    def take_context(self, event: ContextUpdated) -> None:
+        if self._before is None:
+            self.take_any(event)
+            return
+        self._before.used_tokens = event.used_tokens
+        self.writer.event = event.seq
+        self._write_before()
+
+    def _write_before(self) -> None:
+        before, self._before = self._before, None
+        if before is not None and before.context is None:
+            self.writer.write_clean(before, hold=True)
+            self.stream.start_moment()
+        elif before is not None:
+            self.writer.write(before)
+
+    def take_request(self, event: ProviderRequest) -> None:
+        self.reach(event)
+        self.stream.begin_reply(self._run)
+        view, extra = event.messages, None
+        if not isinstance(view, MessageView):  # a last word that belongs to this request alone
+            view, extra = view[:-1], view[-1]
+        same = event.tools is self._tools or event.tools == self._tools
+        who = (event.provider, event.model)
+        news, self._model = who != self._model, who
+        record = RequestRecord(
+            run=self._run,
+            round=event.round,
+            provider=event.provider if news else None,
+            model=event.model if news else None,
+            history=(len(view), self.messages.checksum),
+            extra=extra,  # type: ignore[arg-type]  # a user message it is
+            tools=None if same else event.tools,
+            options=event.options,
+        )
+        if extra is None:
+            self._tools = event.tools
+        if extra is not None or not same or event.options is not None:
+            self.writer.write(record)
+        else:
+            self.writer.write_clean(record, hold=True)
+            self.stream.start_moment()
+
+    def take_response(self, event: ProviderResponseRaw) -> None:
+        if event.kept:
+            self.messages.response = (
+                event  # its message follows at once, and takes the rest of the stream along
+            )
+            return
+        rest = self.stream.take_rest()
+        self.reach(event)
+        self.messages.write_empty(event, rest)
+
+    def take_message(self, event: HistoryMutation) -> None:
+        rest = self.stream.take_rest() if self.messages.is_reply(event.message) else None
+        self.reach(event)
+        self.messages.write(event, rest)
+
+    def take_batch(self, event: ToolBatchStarted) -> None:
+        self.reach(event)
+        self.calls.begin_batch(event)
+
+    def take_tool_start(self, event: ToolStarted) -> None:
+        if self.stream.pending:
+            self.stream.close_run()
+        self.calls.start(event)
+        self.stream.start_moment()
+
+    def take_tool_end(self, event: ToolEnded) -> None:
+        if event.error_code == NOT_STARTED:
+            self.calls.end_unstarted(event)
+            return
+        self.reach(event)
+        self.calls.end(event)
+
+    def take_decision(self, event: PermissionDecided) -> None:
+        if not self.calls.decide(event):
+            self.reach(event)
+            self.writer.write(decision_record(event, self._run))
+
+    def take_end(self, event: RunCompleted | RunInterrupted | RunFailed) -> None:
+        self.reach(event)
+        record = convert(fields_of(event), RunEnded)
+        record.run, record.outcome = self._run, event.name
+        if record.text == self.messages.answer:
+            record.text = None  # the last answer, which is in the journal
+        self.writer.write(record)
+
+    # --- what else there is ---------------------------------------------------------------------------
+
+    def take_mark(self, event: CompactionMarked) -> None:
+        self.reach(event)
+        self.messages.restart()
+        self.messages.note(event.message)
+        self.writer.write(MarkRecord(epoch=event.epoch, message=event.message))
+
+    def take_init(self, event: SessionInit) -> None:
+        self.reach(event)
+        self._tools = event.data.get("toolSchemas")
+        self.writer.write(convert(event.data, SessionBegan))
+
+    def take_data(self, event: HookExecuted | UserAnswered) -> None:
+        """An event whose fields are one object made by the session."""
+        self.reach(event)
+        self.writer.write(convert(event.data, RECORD_TYPES[event.name]))
+
+    def take_loaded(self, event: ContextLoaded) -> None:
+        self.reach(event)
+        self.writer.write(LoadedRecord(data=dict(event.data)))
+
+    def take_any(self, event: Event) -> None:
+        """An event that is written as it is."""
+        self.reach(event)
+        record = convert(fields_of(event), RECORD_TYPES[_RECORD_NAMES.get(type(event), event.name)])
+        if isinstance(record, RunRecord) and event.execution_id:
+            record.run = self._run
+        self.writer.write(record)
+
+    HANDLERS: ClassVar[HandlerTable]
+
+
+EventLog.HANDLERS = {
+    TextDelta: EventLog.take_piece,
+    ReasoningDelta: EventLog.take_piece,
+    ToolInputDelta: EventLog.take_piece,
+    ProviderNativeRawPayload: EventLog.take_piece,
+    ToolProgressed: EventLog.take_progress,
+    RunStarted: EventLog.take_start,
+    ProviderRequest: EventLog.take_request,
+    ProviderResponseRaw: EventLog.take_response,
+    HistoryMutation: EventLog.take_message,
+    ToolBatchStarted: EventLog.take_batch,
+    ToolStarted: EventLog.take_tool_start,
+    ToolEnded: EventLog.take_tool_end,
+    RunCompleted: EventLog.take_end,
+    RunInterrupted: EventLog.take_end,
+    RunFailed: EventLog.take_end,
+    CompactionMarked: EventLog.take_mark,
+    SessionInit: EventLog.take_init,
+    PreRun: EventLog.take_pre_run,
+    HookExecuted: EventLog.take_data,
+    PermissionDecided: EventLog.take_decision,
+    UserAnswered: EventLog.take_data,
+    ContextLoaded: EventLog.take_loaded,
+    SummaryCalled: EventLog.take_any,
+    SessionShutdown: EventLog.take_any,
+    ServerToolUsed: EventLog.take_any,
+    ProviderRetried: EventLog.take_any,
+    Noticed: EventLog.take_any,
+    ContextUpdated: EventLog.take_context,
+    Compacted: EventLog.take_any,
+    ModelChanged: EventLog.take_any,
+}
+
+
+def fields_of(event: Event) -> JsonObject:
+    fields: JsonObject = to_builtins(event)
+    del fields["event"]
+    fields.pop("seq", None)  # the place of a record in its journal is another number
+    return fields
+
+
+class FileSessionLogger(EventLog):
+    """An event log with its journal in a file: `{directory}/{session_id}.jsonl`."""
+
+    def __init__(
+        self,
+        directory: str,
+        session_id: str,
+        *,
+        redactor: Redactor | None = None,
+        files: Files = REAL_FILES,
+        durable: bool = True,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__(FileJournal(directory, session_id, files=files, now=now, durable=durable), redactor)

@@ -1,0 +1,111 @@
+"""What a session needs of a place that keeps its records, be it a file, memory or a database.
+
+A journal takes records as bytes, in order, and gives them back as values. Redaction and the splitting of
+large values stand above it, so that nothing secret can reach any of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from msgspec import Struct
+
+from robota.sessions.journal.records import Record
+
+
+class Position(Struct, frozen=True):
+    """How far a journal reaches."""
+
+    record: int = 0
+    """The number of the last record; 0 for an empty journal."""
+    event: int = 0
+    """The last turn event that it tells of."""
+    closed: bool = True
+    """Whether it ends with the end of a session: else events may have been told that it does not have."""
+
+
+class JournalProblem(Struct, frozen=True, kw_only=True):
+    """Something in a journal that is not as it was written."""
+
+    offset: int
+    kind: str
+    """torn, bad-json, encoding, zero-filled, joined, spliced, checksum, oversized, gap, repeated, reordered,
+    foreign, version, unchecked, unreadable, payload."""
+    message: str
+    """What, where, and what was kept."""
+
+
+class SessionJournal(Protocol):
+    """The records of one session. `robota.testing.journal_conformance` has the tests for one."""
+
+    session_id: str
+    on_trouble: Callable[[str], None] | None
+    """Called with a sentence for each new kind of trouble, and with "" when it is over."""
+
+    @property
+    def path(self) -> str:
+        """Where it is kept, for people and hooks; empty when that is no file."""
+        ...
+
+    @property
+    def last(self) -> Position:
+        """Where it ends, records that are only in memory included."""
+        ...
+
+    @property
+    def saved(self) -> int:
+        """The number of the last record that is not only in memory."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Bytes written since it was opened."""
+        ...
+
+    @property
+    def trouble(self) -> str:
+        """What is wrong, in one sentence; "" when nothing is."""
+        ...
+
+    async def open(self) -> Position:
+        """Take the exclusive right to write; where the journal ends.
+
+        Raises `SessionLockedError` when somebody else writes to the session, `JournalError` when the journal
+        is another session's or a newer version's.
+        """
+        ...
+
+    def append(self, body: bytes, *, event: int, hold: bool = False) -> int:
+        """Write a record and return its number; never waits, and never raises for a disk's sake.
+
+        `body` is `"event":"…",…}` as JSON, `event` the last turn event it tells of. With `hold` it may wait
+        for the next record, or for `release`: for what nobody is told before.
+        """
+        ...
+
+    def release(self) -> None:
+        """Write what was held."""
+        ...
+
+    async def sync(self) -> bool:
+        """Whether everything appended so far is safe when this returns.
+
+        Raises `SessionLockedError` when the right to write was lost.
+        """
+        ...
+
+    def put(self, payload: bytes) -> bytes:
+        """Keep a large JSON value beside the records; the reference to write in its place."""
+        ...
+
+    def read(self, *, after_event: int = 0) -> Iterator[Record | JournalProblem]:
+        """What is in the journal, also while it is being written.
+
+        With `after_event` it begins with the run in which the event behind that one was told.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Write what is left and give the right to write free; what is still refused is `trouble`."""
+        ...

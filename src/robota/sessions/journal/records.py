@@ -1,0 +1,437 @@
+"""What a journal holds: one type for each kind of record, for those who write them and those who read them.
+
+A record states a fact once; the events that tell of it follow from the records before it. Every record says
+with `ev` which turn event was the last one when it was written: a record with 57 behind one with 40 tells of
+the events 41 to 57. What has its ordinary value is not written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType, field
+
+from robota.core.events import ToolOutcome
+from robota.core.history import HistoryEntry
+from robota.core.messages import (
+    AssistantMessage,
+    Json,
+    JsonObject,
+    Part,
+    StopReason,
+    SystemMessage,
+    TokenUsage,
+    ToolMessage,
+    UserMessage,
+)
+from robota.core.tool import ToolResult
+
+TEXT_WITH_BYTES, TEXT, THOUGHT, INPUT, NATIVE_EVENT, NATIVE_RESPONSE, NATIVE_REQUEST, PROGRESS = "tTrinNqp"
+"""Kinds of the pieces of a stream."""
+_NO_TEXT = frozenset((NATIVE_EVENT, NATIVE_RESPONSE, NATIVE_REQUEST))
+_NOTHING = Raw(b"[]")
+_AnyMessage = SystemMessage | UserMessage | AssistantMessage | ToolMessage
+
+
+class Pieces(Struct, kw_only=True, omit_defaults=True):
+    """Consecutive pieces of a reply, or of the progress of tools, in the order they came."""
+
+    first: int = 1
+    """The number of the first piece of text among those of its round."""
+    kinds: str = ""
+    """One letter per piece; left out when all are text that came with the provider's own bytes."""
+    texts: Raw = _NOTHING
+    inputs: Raw = _NOTHING
+    """Index, id and name of the call for each piece of arguments."""
+    progress: Raw = _NOTHING
+    """Index of the call for each piece of progress."""
+    surface: str | None = None
+    native: Raw = _NOTHING
+
+    def list_kinds(self) -> str:
+        return self.kinds or TEXT_WITH_BYTES * len(self.list_texts())
+
+    def list_texts(self) -> list[str]:
+        return read_list(self.texts)
+
+    def answer(self) -> str:
+        """The words of the answer among the pieces."""
+        with_text = [kind for kind in self.list_kinds() if kind not in _NO_TEXT]
+        pairs = zip(with_text, self.list_texts(), strict=False)
+        return "".join(text for kind, text in pairs if kind in (TEXT, TEXT_WITH_BYTES))
+
+
+class Batch(Struct, kw_only=True, omit_defaults=True, rename="camel"):
+    """How the calls of an answer are run."""
+
+    mode: Literal["parallel", "sequential"] = "parallel"
+    max_concurrency: int | None = None
+
+
+class Verdict(Struct, kw_only=True, omit_defaults=True):
+    """What was decided about a call, by whom, and on what grounds."""
+
+    decision: str = "allow"
+    by: str = ""
+    judged: Sequence[JsonObject] = ()
+    answer: JsonObject | None = None
+    rules: Sequence[str] = ()
+
+
+class Record(Struct, kw_only=True, omit_defaults=True, rename="camel", tag_field="event"):
+    """What all have in common."""
+
+    ev: int = 0
+    seq: int = 0
+    """Its place in the journal; 0 in logs of the TypeScript original."""
+    timestamp: str = ""
+    session_id: str = ""
+
+    name: ClassVar[str] = ""
+    """The tag on the disk; filled in at the end of this module."""
+
+
+class RunRecord(Record, kw_only=True):
+    """Something that happened in a run."""
+
+    run: int = 0
+    round: int = 0
+
+
+# --- the session --------------------------------------------------------------------------------------
+
+
+class SessionFacts(Record, kw_only=True):
+    """What a session is made of."""
+
+    system_prompt: str | None = None
+    system_prompt_length: int = 0
+    provider: str = ""
+    model: str = ""
+    cwd: str = ""
+    tool_schemas: Sequence[Json] | None = None
+    session_name: str | None = field(default=None, name="name")
+    permission_mode: str = "default"
+    permissions: JsonObject = field(default_factory=dict)
+    context_window: int | None = None
+    auto_compact_threshold: float | bool = False
+    compact_instructions: str | None = None
+    max_turns: int = 0
+    options: Json = None
+    web_tools: JsonObject = field(default_factory=dict)
+    self_checking: Sequence[str] = ()
+    hook_events: Sequence[str] | None = None
+    can_ask: bool = False
+    agent_id: str | None = None
+
+
+class SessionBegan(SessionFacts, kw_only=True, tag="session_init"):
+    """The first record of a journal."""
+
+
+class SessionResumed(SessionFacts, kw_only=True, tag="session_resumed"):
+    """Another process goes on; without system prompt and tools, which are as they were."""
+
+
+class SessionChange(Record, kw_only=True, tag="session_change"):
+    change: str
+    value: Json = None
+    provider: str | None = None
+    """Set when the model is one of another provider."""
+    capabilities: Json = None
+
+
+class SessionEnded(Record, kw_only=True, tag="session_shutdown"):
+    reason: str = ""
+
+
+# --- what was done to it --------------------------------------------------------------------------------
+
+
+class UserRecord(Record, kw_only=True, tag="user"):
+    """A prompt was accepted."""
+
+    input: str = ""
+    """What the user typed."""
+    prompt: str | None = None
+    """What was made of it, if that is something else."""
+    parts: Json = None
+    display: str | None = None
+    """What a front end shows in its place."""
+    submit_id: str = ""
+
+
+class CompactRecord(Record, kw_only=True, tag="compact"):
+    """A compaction was asked for."""
+
+    instructions: str | None = None
+
+
+class ErrorRecord(Record, kw_only=True, tag="error"):
+    """What was asked for failed outside a run."""
+
+    message: str = ""
+    code: str = ""
+
+
+class InterruptedRecord(Record, kw_only=True, tag="interrupted"):
+    """What was asked for was stopped outside a run."""
+
+
+class HistoryCleared(Record, kw_only=True, tag="history_cleared"):
+    pass
+
+
+class EntryRecord(Record, kw_only=True, tag="history_entry"):
+    entry: HistoryEntry
+
+
+# --- the run ----------------------------------------------------------------------------------------------
+
+
+class RunBegan(RunRecord, kw_only=True, tag="run_start"):
+    execution_id: str
+    conversation_id: str = ""
+    agent_name: str = ""
+    prompt: str | None = None
+    """Its words, if they are not those of the `user` record before it."""
+    max_rounds: int = 0
+
+
+class PreRunRecord(RunRecord, kw_only=True, tag="pre_run"):
+    """The state before the model is asked for the first time."""
+
+    provider: str = ""
+    model: str = ""
+    context: str | None = None
+    """What hooks put in front of the prompt."""
+    history_length: int = 0
+    history_chars: int = 0
+    history_est_tokens: int = 0
+    max_tokens: int = 0
+    used_tokens: int | None = None
+    """The estimate with the prompt, if it was told."""
+    web_tools: JsonObject | None = None
+
+
+class RequestRecord(RunRecord, kw_only=True, tag="provider_request"):
+    provider: str | None = None
+    model: str | None = None
+    """Both only when they are others than before."""
+    history: tuple[int, str] = (0, "")
+    """Length and running checksum of the ids of what was sent."""
+    extra: UserMessage | None = None
+    """A last word that belongs to this request alone."""
+    tools: Sequence[Json] | None = None
+    options: Json = None
+
+
+class Stream(RunRecord, kw_only=True, tag="stream"):
+    pieces: Pieces
+
+
+class MessageRecord(RunRecord, kw_only=True, tag="message"):
+    """A message of the conversation."""
+
+    index: int = 0
+    message: _AnyMessage
+    reply: bool = False
+    """The model wrote it."""
+    error: JsonObject | None = None
+    """Why the call failed that it is the reply of."""
+    rest: Pieces | None = None
+    """Pieces of the reply that were not written before."""
+
+
+class ToolMessageRecord(RunRecord, kw_only=True, tag="tool_message"):
+    """The message of a recorded result, without what the result says already."""
+
+    index: int = 0
+    result: int = 0
+    """Index of the call."""
+    id: str
+    sent_at: datetime
+    tool_name: str | None = None
+    content: str | None = None
+    metadata: JsonObject | None = None
+    parts: tuple[Part, ...] = ()
+
+
+class EmptyReply(RunRecord, kw_only=True, tag="empty_reply"):
+    """A reply without content, which is not kept in the conversation."""
+
+    message: AssistantMessage
+    error: JsonObject | None = None
+    rest: Pieces | None = None
+    """As in `MessageRecord`."""
+
+
+class RunEnded(RunRecord, kw_only=True, tag="run_end"):
+    outcome: str = "complete"
+    """complete, interrupted or error: the name of the closing event."""
+    text: str | None = None
+    """The answer, if it is not the last message."""
+    rounds: int = 0
+    stop_reason: StopReason = "end_turn"
+    usage: TokenUsage | None = None
+    message: str = ""
+    code: str = ""
+    recoverable: bool = False
+
+
+# --- tools ------------------------------------------------------------------------------------------------
+
+
+class BatchBegan(RunRecord, kw_only=True, tag="tool_batch_started"):
+    batch: Batch
+
+
+class Decision(RunRecord, kw_only=True, tag="permission_decided"):
+    index: int = 0
+    verdict: Verdict
+
+
+class CallBegan(RunRecord, kw_only=True, tag="tool_start"):
+    index: int = 0
+    parameters: Json | UnsetType = UNSET
+    """The arguments, if they are not those that the model wrote."""
+    batch: Batch | None = None
+    """In the first call of a batch."""
+    verdict: Verdict | None = None
+    """What was decided at once."""
+
+
+class CallEnded(RunRecord, kw_only=True, tag="tool_result"):
+    index: int = 0
+    tool_name: str = ""
+    outcome: ToolOutcome = "success"
+    content: str = ""
+    error: str | None = None
+    error_code: str | None = None
+    metadata: JsonObject = field(default_factory=dict)
+    duration: float = 0.0
+    parameters: Json | UnsetType = UNSET
+    batch: Batch | None = None
+    """Both as in `CallBegan`, for a call that was never begun: it has no other record."""
+
+    def to_result(self, parts: tuple[Part, ...] = ()) -> ToolResult:
+        return ToolResult(
+            parts=parts,
+            content=self.content,
+            ok=self.outcome == "success",
+            denied=self.outcome == "denied",
+            error=self.error,
+            error_code=self.error_code,
+            metadata=self.metadata,
+        )
+
+
+class OriginalResult(RunRecord, kw_only=True, tag="tool_original"):
+    """What a tool gave before hooks changed it."""
+
+    call_id: str
+    result: ToolResult
+
+
+# --- what the session learnt --------------------------------------------------------------------------------
+
+
+class HookRecord(Record, kw_only=True, tag="hook_executed"):
+    hook: str
+    call_id: str | None = None
+    outcome: JsonObject = field(default_factory=dict)
+
+
+class AnswerRecord(Record, kw_only=True, tag="user_answered"):
+    question: Json = None
+    answer: Json = None
+
+
+class SummaryRecord(Record, kw_only=True, tag="summary_call"):
+    model: str = ""
+    message_id: str = ""
+    asked_at: datetime
+    content: str = ""
+    metadata: JsonObject = field(default_factory=dict)
+    error: JsonObject | None = None
+
+
+class MarkRecord(Record, kw_only=True, tag="compaction_marked"):
+    epoch: int = 0
+    message: AssistantMessage
+
+
+class EventRecord(RunRecord, kw_only=True):
+    """A turn event, written as it is."""
+
+
+class ContextRecord(EventRecord, kw_only=True, tag="context"):
+    max_tokens: int = 0
+    used_tokens: int = 0
+
+
+class CompactedRecord(EventRecord, kw_only=True, tag="context_compact"):
+    trigger: str = "auto"
+    before: Json = None
+    after: Json = None
+
+
+class ModelRecord(EventRecord, kw_only=True, tag="model_change"):
+    provider: str = ""
+    model: str = ""
+    context_window: int = 0
+    notes: tuple[str, ...] = ()
+
+
+class NoticeRecord(EventRecord, kw_only=True, tag="notice"):
+    message: str = ""
+
+
+class ServerToolRecord(EventRecord, kw_only=True, tag="server_tool"):
+    tool_name: str = ""
+    input: Json = None
+
+
+class RetryRecord(EventRecord, kw_only=True, tag="provider_retry"):
+    attempt: int = 0
+    max_attempts: int = 0
+    delay: float = 0.0
+    message: str = ""
+
+
+class LoadedRecord(Record, kw_only=True, tag="context_loaded"):
+    data: JsonObject = field(default_factory=dict)
+
+
+# --- what is not ours ---------------------------------------------------------------------------------------
+
+
+class Unknown(Record, kw_only=True, tag="unknown"):
+    """A record of a later version, or of the TypeScript original."""
+
+    kind: str
+    """Its event."""
+    fields: JsonObject
+
+
+AnyRecord: TypeAlias = (
+    SessionBegan | SessionResumed | SessionChange | SessionEnded | UserRecord | CompactRecord | ErrorRecord
+    | InterruptedRecord | HistoryCleared | EntryRecord | RunBegan | PreRunRecord | RequestRecord | Stream
+    | MessageRecord | ToolMessageRecord | EmptyReply | RunEnded | BatchBegan | Decision | CallBegan
+    | CallEnded | OriginalResult | HookRecord | AnswerRecord | SummaryRecord | MarkRecord | ContextRecord
+    | CompactedRecord | ModelRecord | NoticeRecord | ServerToolRecord | RetryRecord | LoadedRecord
+)  # fmt: skip
+RECORD_TYPES: dict[str, type[Record]] = {
+    str(kind.__struct_config__.tag): kind for kind in get_args(AnyRecord)
+}
+for _name, _kind in RECORD_TYPES.items():
+    _kind.name = _name
+
+
+def read_list(raw: Raw) -> list[Any]:
+    """A list that was left as the bytes it is."""
+    value: list[Any] = msgspec.json.decode(raw, type=list)
+    return value

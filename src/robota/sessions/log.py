@@ -1,0 +1,275 @@
+"""What a session writes into its journal besides what its agent's events tell: what it is made of, what was
+done to it from outside, what it learnt from the world.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from msgspec import convert, to_builtins
+
+from robota.core.errors import ConfigurationError, SessionBusyError
+from robota.core.events import (
+    CompactionMarked,
+    HistoryMutation,
+    HookExecuted,
+    Noticed,
+    PermissionDecided,
+    ReplayEvent,
+    SessionInit,
+    TurnEvent,
+    UserAnswered,
+)
+from robota.core.history import HistoryEntry, chat_entry_to_message, is_chat_entry
+from robota.core.messages import AssistantMessage, Json, JsonObject, Message, Prompt, ToolMessage, prompt_text
+from robota.sessions.journal.port import Position
+from robota.sessions.journal.records import (
+    EntryRecord,
+    HistoryCleared,
+    OriginalResult,
+    Record,
+    SessionChange,
+    SessionResumed,
+    UserRecord,
+)
+
+if TYPE_CHECKING:
+    from robota.core.bus import EventBus, Unsubscribe
+    from robota.core.conversation import ConversationStore
+    from robota.core.hooks import HookOutcome
+    from robota.core.tool import ToolResult
+    from robota.core.tool_call import PreparedCall
+    from robota.sessions.journal.event_log import EventLog
+    from robota.sessions.journal.port import SessionJournal
+
+SPARE_NUMBERS = 1_000_000
+"""After an end that was not orderly, events go on at the next multiple of this: so a number that somebody saw
+and that the disk lost is never given again."""
+
+
+class SessionLog:
+    """Opens the journal when there is something to write; without one, nothing is written."""
+
+    __slots__ = (
+        "_cleared", "_conversation", "_describe", "_detach", "_early", "_events", "_known", "_session_id",
+        "closed", "event_log", "opened", "used",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        session_id: str,
+        event_log: EventLog | None,
+        events: EventBus,
+        conversation: ConversationStore,
+        describe: Callable[[], JsonObject],
+    ) -> None:
+        """`describe` gives the fields of `session_init`."""
+        self._session_id = session_id
+        self._events = events
+        self._conversation = conversation
+        self._describe = describe
+        self._detach: Unsubscribe | None = None
+        self._known = len(conversation.history)
+        """Entries of the conversation that a journal to go on with has already."""
+        self._cleared = False
+        self._early: list[str] = []
+        """Notices that came while the journal was being opened."""
+        self.event_log = event_log
+        self.opened = False
+        """The journal has all that happens from here on."""
+        self.used = False
+        """Something happened that belongs into a journal."""
+        self.closed = False
+        """Nothing more is written."""
+
+    @property
+    def journal(self) -> SessionJournal | None:
+        return None if self.event_log is None else self.event_log.journal
+
+    async def open(self) -> None:
+        """Have the journal ready: a new one begins with what the session is made of."""
+        self.require_open()
+        if self.opened:
+            return
+        log = self.event_log
+        if log is not None:
+            log.journal.on_trouble = self.notice
+            last = await log.journal.open()
+            if last.record and not self._known and not self._cleared:
+                await self._refuse_to_forget(log.journal)
+            self._begin(log, last)
+        self.opened = True
+        self.used = True
+        early, self._early = self._early, []
+        for sentence in early:
+            self.notice(sentence)
+
+    def _begin(self, log: EventLog, last: Position) -> None:
+        events = self._events
+        spare = 0 if last.closed else SPARE_NUMBERS - last.event % SPARE_NUMBERS
+        events.seq = max(events.seq, last.event + spare)
+        log.writer.event = events.seq
+        self._detach = log.attach(events)
+        self.opened = True
+        described = self._describe()
+        if not last.record:
+            self.report(SessionInit, data=described)
+            self._copy_history(0)
+            return
+        del described["systemPrompt"], described["toolSchemas"]  # said in its first record
+        log.write(convert(described, SessionResumed))
+        if self._cleared:
+            log.write(HistoryCleared())
+        self._copy_history(0 if self._cleared else self._known)
+
+    async def _refuse_to_forget(self, journal: SessionJournal) -> None:
+        """Go on without what was said before? The model would not know it, and the journal would mix both."""
+        from robota.sessions.journal.conversation import ConversationFold  # noqa: PLC0415 - rare
+
+        fold = ConversationFold()
+        for item in journal.read():
+            if isinstance(item, Record):
+                fold.take(item)
+        if len(fold.store):
+            await journal.aclose()
+            raise ConfigurationError(
+                f"Session {self._session_id} exists already{f', in {journal.path}' if journal.path else ''}. "
+                "To go on with it, pass start=restore(store, session_id); else choose another session_id."
+            )
+
+    def _copy_history(self, start: int) -> None:
+        """Write down what the conversation has that the journal does not."""
+        index = sum(map(is_chat_entry, self._conversation.history[:start]))
+        for entry in self._conversation.history[start:]:
+            if is_chat_entry(entry):
+                self.announce(chat_entry_to_message(entry), index)
+                index += 1
+            else:
+                self.write(EntryRecord(entry=entry))
+
+    def require_open(self) -> None:
+        if self.closed:
+            raise SessionBusyError(f"Session {self._session_id} was shut down: resume it or start a new one.")
+
+    async def aclose(self) -> None:
+        """Let the journal go; the session is over."""
+        self.closed = True
+        if self._detach is not None:
+            self._detach()
+        if self.event_log is not None:
+            await self.event_log.aclose()
+
+    # --- what is done to the session ----------------------------------------------------------------------
+
+    def write(self, record: Record) -> None:
+        """A record that no event stands for; nothing before the journal is open."""
+        if self.opened and not self.closed and self.event_log is not None:
+            self.event_log.write(record)
+
+    async def accept(self, prompt: Prompt, record: UserRecord) -> None:
+        """Write a prompt down before anything else: from here on it survives a power cut."""
+        text = prompt if isinstance(prompt, str) else None
+        record.prompt = text if text != record.input else None
+        record.parts = None if text is not None else to_builtins(tuple(prompt))
+        if self.event_log is not None:
+            self.event_log.accept_prompt(record, prompt_text(prompt))
+            await self.event_log.sync()
+
+    def note_change(self, what: str, value: Json, **more: Json) -> None:
+        """Something about the session was changed; until the journal is open, its first record says so."""
+        self.write(SessionChange(change=what, value=value, **more))
+
+    def record(self, message: Message) -> None:
+        """Append a message that comes from outside a run; not between a call and its result."""
+        self.require_open()
+        self.used = True
+        if self._conversation.open_calls and not isinstance(message, ToolMessage):
+            raise SessionBusyError(
+                "No message can be put between a tool call and its result: wait for the end of the run."
+            )
+        self.announce(message, self._conversation.append(message))
+
+    def record_entry(self, entry: HistoryEntry) -> None:
+        """Append an event to the timeline."""
+        self.require_open()
+        self.used = True
+        self._conversation.add_entry(entry)
+        self.write(EntryRecord(entry=entry))
+
+    def record_clearing(self) -> None:
+        """The conversation begins anew."""
+        self.used = True
+        self._cleared = self._cleared or not self.opened
+        self.write(HistoryCleared())
+
+    def announce(self, message: Message, index: int) -> None:
+        if isinstance(message, AssistantMessage) and message.metadata.get("compaction"):
+            self.report(CompactionMarked, message=message, epoch=self._conversation.epoch)
+        else:
+            self.report(HistoryMutation, message=message, index=index)
+
+    # --- what it learns -------------------------------------------------------------------------------------
+
+    def record_decision(self, decision: JsonObject) -> None:
+        self.report(PermissionDecided, data=decision)
+
+    def record_original(self, call: PreparedCall, result: ToolResult) -> None:
+        """What a tool gave before hooks changed it."""
+        self.write(OriginalResult(call_id=call.call_id, result=result))
+
+    def record_answer(self, question: Json, answer: Json) -> None:
+        self.report(UserAnswered, data={"question": question, "answer": answer})
+
+    def record_hooks(self, outcome: HookOutcome, call_id: str) -> None:
+        data = {"hook": outcome.event, "callId": call_id or None, "outcome": to_builtins(outcome)}
+        self.report(HookExecuted, data=data)
+        for text in (*outcome.warnings, *outcome.system_messages):
+            self.tell(Noticed, message=text)
+
+    async def before_effects(self, call: PreparedCall) -> None:
+        if self.event_log is not None and self.opened:
+            await self.event_log.before_effects()
+
+    async def after_effects(self) -> None:
+        """Have what tools did on record before the model goes on from it."""
+        if self.event_log is not None and self.event_log.has_effects:
+            await self.event_log.sync()
+
+    # --- events of the session itself -----------------------------------------------------------------------
+
+    def tell(self, kind: type[TurnEvent], **fields: Any) -> None:
+        """For everybody."""
+        events = self._events
+        events.emit(kind(seq=events.next_seq(), **fields))
+
+    def report(self, kind: type[ReplayEvent], **fields: Any) -> None:
+        """For the journal."""
+        events = self._events
+        if events.wants(kind):
+            events.emit(kind(seq=events.seq, **fields))
+
+    def notice(self, sentence: str) -> None:
+        """Something the user should know."""
+        if not sentence:
+            return
+        if self.event_log is not None and not self.opened:
+            self._early.append(sentence)  # a number that the journal does not have must not be given
+        else:
+            self.tell(Noticed, message=sentence)
+
+    # --- the disk -------------------------------------------------------------------------------------------
+
+    async def sync(self) -> None:
+        if self.event_log is not None and self.opened:
+            await self.event_log.sync()
+
+    @property
+    def path(self) -> str:
+        """Where the journal is; empty without one."""
+        return "" if self.journal is None else self.journal.path
+
+    @property
+    def trouble(self) -> str:
+        """Why not everything is on the disk."""
+        return "" if self.journal is None else self.journal.trouble

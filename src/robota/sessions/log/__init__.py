@@ -1,1 +1,0 @@
-"""Reading a journal back: as a log of events, and as the conversation it holds."""

@@ -1,0 +1,224 @@
+"""Where a session begins that is not new: what is known of it from its journal, or else from its snapshot.
+
+Nothing is changed by reading, so a session that is forked stays as it is.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from robota.core.conversation import ConversationStore
+from robota.core.errors import StorageError, ValidationError
+from robota.core.messages import AssistantMessage, Json, ToolMessage
+from robota.core.ports import REAL_WORLD, Ports
+from robota.core.run import RunState
+from robota.sessions.files import REAL_FILES, Files
+from robota.sessions.journal.conversation import CONVERSATION_RECORDS, UNKNOWN_EFFECTS, ConversationFold
+from robota.sessions.journal.file.journal_reader import read_journal
+from robota.sessions.journal.port import JournalProblem
+from robota.sessions.journal.records import (
+    Record,
+    SessionBegan,
+    SessionChange,
+    SessionEnded,
+    SessionFacts,
+    SessionResumed,
+    Unknown,
+    UserRecord,
+)
+
+if TYPE_CHECKING:
+    from robota.sessions.store.session_record import SessionRecord
+    from robota.sessions.store.session_store import SessionStore
+
+LEFT_OUT = "Error: not known here. The conversation goes on from a point before the result of this call."
+"""What the model is told about calls whose results a fork leaves behind."""
+_WANTED = CONVERSATION_RECORDS | {
+    kind.name for kind in (SessionBegan, UserRecord, SessionChange, SessionEnded)
+}
+
+
+class SessionStart:
+    """A session as it was left."""
+
+    __slots__ = (
+        "_changes", "closed", "conversation", "created_at", "facts", "first_prompt", "last_seq", "problems",
+        "prompts", "run", "session_id", "steps", "updated_at",
+    )  # fmt: skip
+
+    def __init__(self, session_id: str = "") -> None:
+        self.session_id = session_id
+        self.conversation = ConversationStore()
+        self.run: RunState | None = None
+        """The run that a crash cut."""
+        self.facts = SessionFacts()
+        """What it was begun with."""
+        self._changes: dict[str, Json] = {}
+        self.created_at = ""
+        self.updated_at = ""
+        self.first_prompt = ""
+        self.prompts = 0
+        self.steps = 0
+        """Messages that were ever recorded, also before the conversation was cleared."""
+        self.last_seq = 0
+        self.closed = False
+        """The session was shut down in good order."""
+        self.problems: tuple[str, ...] = ()
+        """What was damaged or cut, and what became of it."""
+
+    @property
+    def messages(self) -> list[Any]:
+        return self.conversation.messages
+
+    @property
+    def history(self) -> list[Any]:
+        return self.conversation.history
+
+    @property
+    def cwd(self) -> str:
+        return self.facts.cwd
+
+    @property
+    def name(self) -> str | None:
+        name: str | None = self._changes.get("name", self.facts.session_name)
+        return name
+
+    @property
+    def model(self) -> str:
+        return self._changes.get("model") or self.facts.model
+
+    @property
+    def provider(self) -> str:
+        """The name of the provider that answered last."""
+        return self._changes.get("provider") or self.facts.provider
+
+    @property
+    def system_prompt(self) -> str | None:
+        system = self.conversation.system
+        return system.content if system is not None else self.facts.system_prompt or None
+
+    def take(self, record: Record) -> None:
+        """What a record says about the session itself."""
+        self.last_seq = max(self.last_seq, record.seq)
+        self.updated_at = record.timestamp or self.updated_at
+        self.created_at = self.created_at or record.timestamp
+        self.closed = isinstance(record, SessionEnded)
+        if isinstance(record, SessionBegan):
+            self.facts = record
+        elif isinstance(record, SessionResumed):
+            known = {"model": record.model, "provider": record.provider, "name": record.session_name}
+            self._changes |= {name: value for name, value in known.items() if value}
+        elif isinstance(record, SessionChange):
+            self._changes[record.change] = record.value
+            if record.provider is not None:
+                self._changes["provider"] = record.provider
+        elif isinstance(record, UserRecord):
+            self.prompts += 1
+            self.first_prompt = self.first_prompt or record.input
+        elif isinstance(record, Unknown) and record.kind == UserRecord.name:
+            self.prompts += 1
+            self.first_prompt = self.first_prompt or str(record.fields.get("content") or "")
+
+    def changed(self, what: str) -> Json:
+        """The latest value of what was changed since the beginning."""
+        return self._changes.get(what)
+
+
+def restore(
+    store: SessionStore,
+    session_id: str,
+    *,
+    fork: bool = False,
+    step: int | None = None,
+    ports: Ports = REAL_WORLD,
+) -> SessionStart:
+    """The session as it was left. With `fork`, or with `step` (as it was after so many messages, those of a
+    conversation that was cleared included), it becomes the beginning of a new one.
+
+    A session that does not exist, or of which nothing can be read, raises `StorageError`.
+    """
+    path = store.journal_path(session_id)
+    unanswered = UNKNOWN_EFFECTS if step is None else LEFT_OUT
+    wanted = None if step is None else max(step, 0)
+    if os.path.lexists(path):
+        items = read_journal(path, session_id=session_id, events=_WANTED)
+        start = fold_journal(items, session_id, step=wanted, unanswered=unanswered, ports=ports)
+        if not start.last_seq and not start.messages and wanted != 0:
+            reasons = " ".join(start.problems) or "It is empty."
+            raise StorageError(f"The journal {path} holds nothing readable. {reasons} It was left as it is.")
+    else:
+        record = store.load(session_id)
+        if record is None:
+            raise StorageError(f"There is no session {session_id} in {store.base_dir}.")
+        start = _from_snapshot(record, wanted, unanswered, ports)
+    if step is not None and not 0 <= step <= start.steps:
+        raise ValidationError(
+            f"There is no step {step} in session {session_id}: steps are counted from 0 to its last message.",
+            field="step",
+        )
+    if fork or step is not None:
+        start.session_id = ""
+    return start
+
+
+def restore_journal(
+    path: str,
+    *,
+    files: Files = REAL_FILES,
+    session_id: str | None = None,
+    until: int | None = None,
+    ports: Ports = REAL_WORLD,
+) -> SessionStart:
+    """What a journal file tells, to its end or to the record `until`. A file that cannot be read raises."""
+    items = read_journal(path, session_id=session_id, files=files, events=_WANTED)
+    return fold_journal(items, session_id or "", until=until, ports=ports)
+
+
+def fold_journal(
+    items: Iterable[Record | JournalProblem],
+    session_id: str,
+    *,
+    until: int | None = None,
+    step: int | None = None,
+    unanswered: str = UNKNOWN_EFFECTS,
+    ports: Ports = REAL_WORLD,
+) -> SessionStart:
+    """Memory follows the conversation, not the journal: everything else is passed over."""
+    problems: list[str] = []
+    start, fold = SessionStart(session_id), ConversationFold(unanswered, ports)
+    for item in items:
+        if isinstance(item, JournalProblem):
+            problems.append(item.message)
+            continue
+        if (until is not None and item.seq > until) or (step is not None and fold.steps >= step):
+            break
+        start.take(item)
+        fold.take(item)
+    start.run = fold.run
+    fold.settle()
+    start.conversation, start.steps = fold.store, fold.steps
+    start.problems = (*problems, *fold.repairs)
+    return start
+
+
+def _from_snapshot(record: SessionRecord, step: int | None, unanswered: str, ports: Ports) -> SessionStart:
+    start = SessionStart(record.id)
+    start.conversation = conversation = ConversationStore(ports)
+    for message in record.parse_messages()[:step]:
+        if isinstance(message, AssistantMessage) and message.metadata.get("compaction"):
+            conversation.restore_mark(message)
+        else:
+            conversation.append(message)
+    for call in conversation.open_calls:
+        conversation.append(ToolMessage(unanswered, call.id, call.name, metadata={"success": False}))
+    start.steps = len(conversation)
+    start.facts = SessionFacts(
+        cwd=record.cwd,
+        system_prompt=record.system_prompt,
+        model=record.model or "",
+        session_name=record.name,
+    )
+    start.problems = tuple(record.problems)
+    return start
