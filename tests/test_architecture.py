@@ -103,6 +103,11 @@ def test_the_import_contracts_are_kept(copy_of_the_tree: Path) -> None:
         ("core/ports.py", "import robota.sdk.assembly", "Layers point downwards"),
         ("core/ports.py", "import pydantic", "Core needs nothing but anyio"),
         ("core/ports.py", "import httpx2", "Core needs nothing but anyio"),
+        (
+            "core/shell/words.py",
+            "import robota.core.permissions.rules",
+            "Reading a command knows no permissions",
+        ),
         ("sdk/assembly.py", "import robota.providers.scripted", "Only the CLI knows concrete providers"),
         ("tools/registry.py", "import robota.providers.scripted", "Only the CLI knows concrete providers"),
         ("cli/main.py", "import robota.tools.function_tool", "Front ends go through the SDK"),

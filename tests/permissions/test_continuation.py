@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from robota.core.permissions import evaluate_permission
-from robota.core.permissions.shell import parse_shell
+from robota.core.shell.grammar import parse_shell
 
 
 def table(text: str) -> list[str]:

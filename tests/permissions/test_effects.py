@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from robota.core.permissions import CommandEffects, analyse_command, evaluate_permission
+from robota.core.permissions import evaluate_permission
+from robota.core.shell.effects import CommandEffects, analyse_command
 
 
 def effects(command: str) -> CommandEffects:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from robota.core.permissions import evaluate_permission
-from robota.core.permissions.programs import load_programs
+from robota.core.shell.programs import load_programs
 
 TABLE = r"""
 find

@@ -8,8 +8,8 @@ from __future__ import annotations
 import pytest
 
 from robota.core.permissions import evaluate_permission
-from robota.core.permissions.script import ShellSyntaxError
-from robota.core.permissions.shell import parse_shell
+from robota.core.shell.grammar import parse_shell
+from robota.core.shell.script import ShellSyntaxError
 
 
 def table(text: str) -> list[str]:

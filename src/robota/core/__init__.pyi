@@ -130,7 +130,6 @@ from robota.core.permissions import PermissionMode as PermissionMode
 from robota.core.permissions import TRUST_TO_MODE as TRUST_TO_MODE
 from robota.core.permissions import TrustLevel as TrustLevel
 from robota.core.permissions import UNKNOWN_TOOL_FALLBACK as UNKNOWN_TOOL_FALLBACK
-from robota.core.permissions import analyse_command as analyse_command
 from robota.core.permissions import check_rules as check_rules
 from robota.core.permissions import evaluate_permission as evaluate_permission
 from robota.core.permissions import explain_permission as explain_permission
@@ -170,6 +169,7 @@ from robota.core.retry import RetryPolicy as RetryPolicy
 from robota.core.retry import RetryingProvider as RetryingProvider
 from robota.core.robota import AgentConfig as AgentConfig
 from robota.core.robota import Robota as Robota
+from robota.core.shell.effects import analyse_command as analyse_command
 from robota.core.templates import AgentTemplate as AgentTemplate
 from robota.core.templates import AgentTemplates as AgentTemplates
 from robota.core.tool import FileVersions as FileVersions

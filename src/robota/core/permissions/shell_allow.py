@@ -11,20 +11,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from robota.core.permissions.calls import Call, Cover, Gap
-from robota.core.permissions.effects import Touch
-from robota.core.permissions.hazards import find_hazards
-from robota.core.permissions.invocations import Invocation, walk
 from robota.core.permissions.paths import anchor_pattern, covers, in_workspace, is_protected, resolve
-from robota.core.permissions.programs import load_programs
-from robota.core.permissions.risky import find_risky, hides_hazard
 from robota.core.permissions.rules import Rule
-from robota.core.permissions.script import Assignment, Command, Script
 from robota.core.permissions.shell_patterns import (
     ShellPattern,
     command_key,
     command_words,
     compile_shell_pattern,
 )
+from robota.core.shell.effects import Touch
+from robota.core.shell.hazards import find_hazards
+from robota.core.shell.invocations import Invocation, walk
+from robota.core.shell.programs import load_programs
+from robota.core.shell.risky import find_risky, hides_hazard
+from robota.core.shell.script import Assignment, Command, Script
 
 _NETWORK_FILES = ("/dev/tcp/", "/dev/udp/")
 

@@ -16,11 +16,7 @@ from robota.core.permissions.calls import (
     has_controls,
     parameter_hit,
 )
-from robota.core.permissions.continuation import JOINT
-from robota.core.permissions.effects import Touch, find_touches, known_path, path_items, substitute
 from robota.core.permissions.globs import Item
-from robota.core.permissions.hazards import find_hazards
-from robota.core.permissions.invocations import Invocation, find_invocations, walk
 from robota.core.permissions.paths import (
     DeniedPaths,
     PathForms,
@@ -28,19 +24,24 @@ from robota.core.permissions.paths import (
     Resolver,
     anchor_pattern,
 )
-from robota.core.permissions.programs import load_programs, program_name
-from robota.core.permissions.risky import may_split
 from robota.core.permissions.rules import Rule
-from robota.core.permissions.script import Command, Script, ShellSyntaxError
-from robota.core.permissions.shell import parse_shell
 from robota.core.permissions.shell_allow import cover_script
 from robota.core.permissions.shell_patterns import (
     ShellPattern,
     command_items,
     command_texts,
     compile_shell_pattern,
+    path_items,
 )
-from robota.core.permissions.words import plain_word
+from robota.core.shell.continuation import JOINT
+from robota.core.shell.effects import Touch, find_touches, known_path, substitute
+from robota.core.shell.grammar import parse_shell
+from robota.core.shell.hazards import find_hazards
+from robota.core.shell.invocations import Invocation, find_invocations, walk
+from robota.core.shell.programs import load_programs, program_name
+from robota.core.shell.risky import may_split
+from robota.core.shell.script import Command, Script, ShellSyntaxError
+from robota.core.shell.words import plain_word
 
 _FRAGMENTS = re.compile(r"[;&|\n()`{}<>]+|\$\(")
 _DIALECTS = frozenset({"extglob", "expand_aliases"})

@@ -9,13 +9,13 @@ from msgspec.structs import replace
 from robota.core.permissions.calls import Call, Cover
 from robota.core.permissions.evaluate import decide, make_call, open_subject
 from robota.core.permissions.file_subject import FileSubject
-from robota.core.permissions.invocations import Invocation
 from robota.core.permissions.paths import in_workspace, is_inside, is_protected
 from robota.core.permissions.plain_subject import PlainSubject
-from robota.core.permissions.programs import load_programs, program_name
 from robota.core.permissions.rules import load_rules
 from robota.core.permissions.shell_subject import ShellSubject
 from robota.core.permissions.web_subject import WebSubject
+from robota.core.shell.invocations import Invocation
+from robota.core.shell.programs import load_programs, program_name
 
 MAXIMUM_RULES = 5
 

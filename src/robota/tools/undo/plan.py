@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec import Struct
 
-from robota.core.permissions.effects import Touch, find_touches, is_read_only, substitute
-from robota.core.permissions.hazards import find_hazards
-from robota.core.permissions.invocations import Invocation, find_invocations, walk
-from robota.core.permissions.programs import load_programs
-from robota.core.permissions.risky import find_risky, names_set_by_commands
-from robota.core.permissions.script import Script, ShellSyntaxError
-from robota.core.permissions.shell import parse_shell
+from robota.core.shell.effects import Touch, find_touches, is_read_only, substitute
+from robota.core.shell.grammar import parse_shell
+from robota.core.shell.hazards import find_hazards
+from robota.core.shell.invocations import Invocation, find_invocations, walk
+from robota.core.shell.programs import load_programs
+from robota.core.shell.risky import find_risky, names_set_by_commands
+from robota.core.shell.script import Script, ShellSyntaxError
 from robota.tools.undo.repository import find_repository, read_git_call
 from robota.tools.undo.scope import Scope, cover, is_system_path, lies_in
 from robota.tools.undo.shell_glob import expand_word

@@ -9,20 +9,18 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from robota.core.permissions.globs import ANY_TEXT, Item
-from robota.core.permissions.hazards import OptionWord, read_options
-from robota.core.permissions.invocations import (
+from robota.core.shell.grammar import parse_shell
+from robota.core.shell.hazards import OptionWord, read_options
+from robota.core.shell.invocations import (
     Directories,
     Invocation,
     find_invocations,
     visited_directories,
     walk,
 )
-from robota.core.permissions.paths import normalise
-from robota.core.permissions.programs import FileUse, ProgramOptions, load_programs, program_name
-from robota.core.permissions.script import Command, Redirection, Script, ShellSyntaxError
-from robota.core.permissions.shell import parse_shell
-from robota.core.permissions.words import Piece, Word, build_word, plain_word
+from robota.core.shell.programs import FileUse, ProgramOptions, load_programs, program_name
+from robota.core.shell.script import Command, Redirection, Script, ShellSyntaxError
+from robota.core.shell.words import Piece, Word, build_word, plain_word
 
 TouchKind: TypeAlias = Literal["read", "write", "delete"]
 
@@ -73,7 +71,7 @@ class CommandEffects(Struct, frozen=True):
 
 def analyse_command(command: str, cwd: str | None = None, home: str | None = None) -> CommandEffects:
     """Derive a command's effects without running it; text that cannot be parsed is unknown as a whole."""
-    here = normalise(os.getcwd() if cwd is None else cwd)
+    here = os.path.abspath(cwd or os.curdir)
     house = os.path.expanduser("~") if home is None else home
     try:
         script = parse_shell(command)
@@ -327,18 +325,3 @@ def known_path(word: Word, directory: str | None, home: str, assigned: frozenset
     if text.startswith("/"):
         return text
     return None if directory is None else directory.rstrip("/") + "/" + text
-
-
-def path_items(word: Word, directory: str | None, home: str, assigned: frozenset[str]) -> list[Item]:
-    """A word as a partly known absolute path."""
-    word = substitute(word, directory, home, assigned)
-    items = word.items(loose=True)
-    head = items[0] if isinstance(items[0], str) else ""
-    if word.tilde:
-        return [ANY_TEXT, "/" + word.text.partition("/")[2], ANY_TEXT]
-    if head.startswith("/") or (items and not isinstance(items[0], str) and items[0] == ANY_TEXT):
-        return items
-    if isinstance(items[0], str):
-        items = [head.removeprefix("./"), *items[1:]]
-    base: list[Item] = [ANY_TEXT, "/"] if directory is None else [directory.rstrip("/") + "/"]
-    return [*base, *items]

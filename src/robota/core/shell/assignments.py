@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from robota.core.permissions.lexer import Reader, ends_word, read_value, read_word
-from robota.core.permissions.script import Assignment, ShellSyntaxError
-from robota.core.permissions.tokens import skip_blanks
-from robota.core.permissions.words import Word
+from robota.core.shell.lexer import Reader, ends_word, read_value, read_word
+from robota.core.shell.script import Assignment, ShellSyntaxError
+from robota.core.shell.tokens import skip_blanks
+from robota.core.shell.words import Word
 
 _DECLARATIONS = frozenset({"declare", "typeset", "export", "readonly", "local"})
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\+?=")

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import re
 
-from robota.core.permissions.assignments import read_assignment
-from robota.core.permissions.lexer import (
+from robota.core.shell.assignments import read_assignment
+from robota.core.shell.lexer import (
     Reader,
     ends_word,
     read_arithmetic,
     read_word,
 )
-from robota.core.permissions.script import Assignment, Command, Redirection, Script, ShellSyntaxError
-from robota.core.permissions.tokens import read_redirection, skip_blanks
-from robota.core.permissions.words import Word
+from robota.core.shell.script import Assignment, Command, Redirection, Script, ShellSyntaxError
+from robota.core.shell.tokens import read_redirection, skip_blanks
+from robota.core.shell.words import Word
 
 _CLOSERS = frozenset({"then", "do", "done", "fi", "esac", "elif", "else", "}"})
 _RESERVED = re.compile(

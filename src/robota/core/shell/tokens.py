@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from robota.core.permissions.lexer import Reader, read_quoted_piece, read_word
-from robota.core.permissions.script import Redirection, ShellSyntaxError
-from robota.core.permissions.words import Piece, Word
+from robota.core.shell.lexer import Reader, read_quoted_piece, read_word
+from robota.core.shell.script import Redirection, ShellSyntaxError
+from robota.core.shell.words import Piece, Word
 
 _OPERATOR = re.compile(r"(\d+|\{[A-Za-z_][A-Za-z0-9_]*\})?(<<<|<<-|<<|<>|<&|>>|>&|>\||<|>)|()(&>>|&>)")
 _BLANKS = re.compile(r"(?:[ \t]|(?<=[ \t])\\\n)*")

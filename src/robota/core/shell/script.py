@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from robota.core.permissions.words import Word
+from robota.core.shell.words import Word
 
 
 class ShellSyntaxError(ValueError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from robota.core.permissions.script import ShellSyntaxError
+from robota.core.shell.script import ShellSyntaxError
 
 _SIMPLE_ESCAPES = {
     "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",

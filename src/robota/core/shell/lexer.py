@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from robota.core.permissions.ansi_string import read_ansi_string
-from robota.core.permissions.continuation import JOINT, JoinedText
-from robota.core.permissions.script import Redirection, Script, ShellSyntaxError
-from robota.core.permissions.words import Piece, Word, build_word, build_words
+from robota.core.shell.ansi_string import read_ansi_string
+from robota.core.shell.continuation import JOINT, JoinedText
+from robota.core.shell.script import Redirection, Script, ShellSyntaxError
+from robota.core.shell.words import Piece, Word, build_word, build_words
 
 MAXIMUM_DEPTH = 30
 

@@ -8,12 +8,12 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from robota.core.permissions.programs import program_name
-from robota.core.permissions.risky import find_risky, hides_hazard, values_of
-from robota.core.permissions.runners import Inner, Unwrapped, unwrap
-from robota.core.permissions.script import Command, Script, ShellSyntaxError
-from robota.core.permissions.shell import parse_shell
-from robota.core.permissions.words import Word
+from robota.core.shell.grammar import parse_shell
+from robota.core.shell.programs import program_name
+from robota.core.shell.risky import find_risky, hides_hazard, values_of
+from robota.core.shell.runners import Inner, Unwrapped, unwrap
+from robota.core.shell.script import Command, Script, ShellSyntaxError
+from robota.core.shell.words import Word
 
 MAXIMUM_RUNNERS = 8
 MAXIMUM_DIRECTORIES = 8

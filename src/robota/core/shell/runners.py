@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from robota.core.permissions.programs import Runner, load_programs, program_name
-from robota.core.permissions.script import Command
-from robota.core.permissions.words import UNKNOWN_WORD, Word, plain_word
+from robota.core.shell.programs import Runner, load_programs, program_name
+from robota.core.shell.script import Command
+from robota.core.shell.words import UNKNOWN_WORD, Word, plain_word
 
 _NUMBER_OPTION = re.compile(r"-{1,2}\+?\d+\Z")
 _INPUT_READERS = frozenset({"at", "batch"})

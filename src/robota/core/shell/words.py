@@ -7,8 +7,6 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from robota.core.permissions.globs import ANY_NAME, ANY_TEXT, ANY_WORD, ONE_CHARACTER, VISIBLE_NAME, Item
-
 PieceKind: TypeAlias = Literal["text", "variable", "substitution", "arithmetic"]
 Piece: TypeAlias = tuple[PieceKind, str, bool]
 """Kind, text as written (a variable's own name), quoted."""
@@ -21,11 +19,8 @@ LIVE = "\x1c"
 MAXIMUM_BRACE_WORDS = 256
 MAXIMUM_BRACE_LENGTH = 4_000
 MAXIMUM_BRACES = 32
-MAXIMUM_GLOB_LENGTH = 4_096
 
-_NUMERIC = frozenset("?$!#")  # parameters whose value is a number
 _LIVE_CHARACTERS = re.compile(r"([?\[])")
-_GLOB_TOKENS = re.compile(r"(\*+|\?|\[[^\]/]+\])")
 
 
 class Word(Struct, frozen=True):
@@ -46,7 +41,7 @@ class Word(Struct, frozen=True):
 
     @property
     def globbed(self) -> bool:
-        return any(kind == "text" and not quoted and _has_glob(text) for kind, text, quoted in self.pieces)
+        return any(kind == "text" and not quoted and has_glob(text) for kind, text, quoted in self.pieces)
 
     @property
     def literal(self) -> bool:
@@ -60,20 +55,6 @@ class Word(Struct, frozen=True):
     @property
     def variables(self) -> tuple[str, ...]:
         return tuple(text for kind, text, _ in self.pieces if kind == "variable")
-
-    def items(self, *, loose: bool = False) -> list[Item]:
-        """The word as a partly known text; `loose` lets a quoted expansion contain blanks too."""
-        if not self.pieces:
-            return [self.text]
-        found: list[Item] = []
-        for kind, text, quoted in self.pieces:
-            if kind == "text":
-                found.extend([text] if quoted else _glob_items(text, at_start=not found))
-            elif kind == "variable" and text in _NUMERIC:
-                found.append("0")
-            else:
-                found.append(ANY_WORD if quoted and not loose else ANY_TEXT)
-        return found
 
 
 def plain_word(text: str) -> Word:
@@ -116,28 +97,9 @@ def _key(piece: Piece) -> str:
     return text if quoted else _LIVE_CHARACTERS.sub(LIVE + r"\1", text)
 
 
-def _has_glob(text: str) -> bool:
+def has_glob(text: str) -> bool:
+    """Whether the shell would look for files that an unquoted text names."""
     return "*" in text or "?" in text or ("[" in text and "]" in text)
-
-
-def _glob_items(text: str, *, at_start: bool) -> list[Item]:
-    if not _has_glob(text):
-        return [text]
-    if len(text) > MAXIMUM_GLOB_LENGTH:
-        return [ANY_TEXT]
-    found: list[Item] = []
-    previous = "/" if at_start else "x"
-    for token in _GLOB_TOKENS.split(text):
-        if not token:
-            continue
-        if token[0] == "*":
-            found.append(VISIBLE_NAME if previous.endswith("/") else ANY_NAME)
-        elif token == "?" or (token[0] == "[" and len(token) > 1):
-            found.append(ONE_CHARACTER)
-        else:
-            found.append(token)
-        previous = token
-    return found
 
 
 _Unit: TypeAlias = tuple[PieceKind, str, bool]

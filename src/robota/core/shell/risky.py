@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from robota.core.permissions.hazards import find_hazards
-from robota.core.permissions.programs import load_programs
-from robota.core.permissions.script import Command, Script, ShellSyntaxError
-from robota.core.permissions.shell import parse_shell
-from robota.core.permissions.words import Piece, Word, plain_word
+from robota.core.shell.grammar import parse_shell
+from robota.core.shell.hazards import find_hazards
+from robota.core.shell.programs import load_programs
+from robota.core.shell.script import Command, Script, ShellSyntaxError
+from robota.core.shell.words import Piece, Word, plain_word
 
 _DEFAULT = re.compile(r"\$\{[A-Za-z0-9_@*]+(?:\[[^\]]*\])?:?[-+=?](.*)\}\Z", re.DOTALL)
 _QUOTES = str.maketrans("", "", "'\"\\")

@@ -6,13 +6,13 @@ A prefix allow rule (`Bash(git *)`) does not reach such words; a rule that spell
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
 
 from msgspec import Struct
 
-from robota.core.permissions.embedded import awk_escapes, sed_escapes
-from robota.core.permissions.globs import compile_glob
-from robota.core.permissions.programs import ProgramOptions, load_programs, program_name
-from robota.core.permissions.words import Word
+from robota.core.shell.programs import ProgramOptions, load_programs, program_name
+from robota.core.shell.sed_awk import awk_escapes, sed_escapes
+from robota.core.shell.words import Word
 
 _HARMLESS_TARGETS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "-"})
 _KEY_PADDING = ' \t\n\r\f"'  # ssh reads a quoted key as well
@@ -249,6 +249,6 @@ def _git_config_hazards(words: Sequence[Word], index: int) -> Iterator[Hazard]:
         yield Hazard(len(words) - 1, "config --file")
     key = settings[0].lower() if settings else ""
     computed = any(word.computed for _, word in operands[:2])
-    harmful = any(compile_glob(pattern).matches(key) for pattern in git.config_keys)
+    harmful = any(fnmatchcase(key, pattern) for pattern in git.config_keys)
     if computed or harmful or any(text.startswith(("!", "ext::")) for text in settings[1:]):
         yield Hazard(len(words) - 1, key, " ".join(settings[1:]))
