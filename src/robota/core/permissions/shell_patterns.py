@@ -25,8 +25,7 @@ from robota.core.permissions.globs import (
 )
 from robota.core.shell.effects import substitute
 from robota.core.shell.grammar import parse_shell
-from robota.core.shell.script import Command, ShellSyntaxError
-from robota.core.shell.words import COMPUTED, LIVE, QUOTED_BLANK, Word, has_glob
+from robota.core.shell.script import COMPUTED, LIVE, QUOTED_BLANK, Command, ShellSyntaxError, Word, has_glob
 
 MAXIMUM_GLOB_LENGTH = 4_096
 

@@ -33,15 +33,14 @@ from robota.core.permissions.shell_patterns import (
     compile_shell_pattern,
     path_items,
 )
-from robota.core.shell.continuation import JOINT
 from robota.core.shell.effects import Touch, find_touches, known_path, substitute
 from robota.core.shell.grammar import parse_shell
 from robota.core.shell.hazards import find_hazards
 from robota.core.shell.invocations import Invocation, find_invocations, walk
 from robota.core.shell.programs import load_programs, program_name
+from robota.core.shell.reader import JOINT
 from robota.core.shell.risky import may_split
-from robota.core.shell.script import Command, Script, ShellSyntaxError
-from robota.core.shell.words import plain_word
+from robota.core.shell.script import Command, Script, ShellSyntaxError, plain_word
 
 _FRAGMENTS = re.compile(r"[;&|\n()`{}<>]+|\$\(")
 _DIALECTS = frozenset({"extglob", "expand_aliases"})

@@ -19,8 +19,16 @@ from robota.core.shell.invocations import (
     walk,
 )
 from robota.core.shell.programs import FileUse, ProgramOptions, load_programs, program_name
-from robota.core.shell.script import Command, Redirection, Script, ShellSyntaxError
-from robota.core.shell.words import Piece, Word, build_word, plain_word
+from robota.core.shell.script import (
+    Command,
+    Piece,
+    Redirection,
+    Script,
+    ShellSyntaxError,
+    Word,
+    build_word,
+    plain_word,
+)
 
 TouchKind: TypeAlias = Literal["read", "write", "delete"]
 

@@ -11,8 +11,8 @@ from fnmatch import fnmatchcase
 from msgspec import Struct
 
 from robota.core.shell.programs import ProgramOptions, load_programs, program_name
+from robota.core.shell.script import Word
 from robota.core.shell.sed_awk import awk_escapes, sed_escapes
-from robota.core.shell.words import Word
 
 _HARMLESS_TARGETS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "-"})
 _KEY_PADDING = ' \t\n\r\f"'  # ssh reads a quoted key as well

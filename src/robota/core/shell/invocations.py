@@ -12,8 +12,7 @@ from robota.core.shell.grammar import parse_shell
 from robota.core.shell.programs import program_name
 from robota.core.shell.risky import find_risky, hides_hazard, values_of
 from robota.core.shell.runners import Inner, Unwrapped, unwrap
-from robota.core.shell.script import Command, Script, ShellSyntaxError
-from robota.core.shell.words import Word
+from robota.core.shell.script import Command, Script, ShellSyntaxError, Word
 
 MAXIMUM_RUNNERS = 8
 MAXIMUM_DIRECTORIES = 8

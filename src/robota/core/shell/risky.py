@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from robota.core.shell.grammar import parse_shell
 from robota.core.shell.hazards import find_hazards
 from robota.core.shell.programs import load_programs
-from robota.core.shell.script import Command, Script, ShellSyntaxError
-from robota.core.shell.words import Piece, Word, plain_word
+from robota.core.shell.script import Command, Piece, Script, ShellSyntaxError, Word, plain_word
 
 _DEFAULT = re.compile(r"\$\{[A-Za-z0-9_@*]+(?:\[[^\]]*\])?:?[-+=?](.*)\}\Z", re.DOTALL)
 _QUOTES = str.maketrans("", "", "'\"\\")

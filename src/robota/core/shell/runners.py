@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from robota.core.shell.programs import Runner, load_programs, program_name
-from robota.core.shell.script import Command
-from robota.core.shell.words import UNKNOWN_WORD, Word, plain_word
+from robota.core.shell.script import UNKNOWN_WORD, Command, Word, plain_word
 
 _NUMBER_OPTION = re.compile(r"-{1,2}\+?\d+\Z")
 _INPUT_READERS = frozenset({"at", "batch"})

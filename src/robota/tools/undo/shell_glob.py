@@ -10,7 +10,7 @@ import re
 from typing import TypeAlias
 
 from robota.core.shell.effects import known_path, substitute
-from robota.core.shell.words import Word
+from robota.core.shell.script import Word
 
 _Letter: TypeAlias = tuple[str, bool]
 """A character, and whether it may be part of a pattern."""
