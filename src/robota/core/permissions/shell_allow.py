@@ -20,10 +20,9 @@ from robota.core.permissions.shell_patterns import (
     compile_shell_pattern,
 )
 from robota.core.shell.effects import Touch
-from robota.core.shell.hazards import find_hazards
+from robota.core.shell.expansions import find_possible_hazards, hides_hazard
 from robota.core.shell.invocations import Invocation, walk
 from robota.core.shell.programs import load_programs
-from robota.core.shell.risky import find_risky, hides_hazard
 from robota.core.shell.script import Assignment, Command, Script
 
 _NETWORK_FILES = ("/dev/tcp/", "/dev/udp/")
@@ -94,8 +93,7 @@ class _Coverage:
         for assignment in invocation.command.assignments:
             if not is_inert(assignment, invocation.command):
                 return f"{near} does not reach behind the assignment of {assignment.name}"
-        words = invocation.words
-        for hazard in find_hazards(words, find_risky(words, invocation.script)):
+        for hazard in find_possible_hazards(invocation.words, invocation.script):
             return f"{hazard.word} can start a program or write a file, which {near} does not cover"
         if invocation.inner or invocation.opaque:
             return f"{near} does not cover what this part runs"
@@ -111,7 +109,7 @@ class _Coverage:
     def _stays_within(self, invocation: Invocation, spelled: int) -> bool:
         """Whether all that could do more than the rule says is among the words that the rule spells out."""
         words = invocation.words
-        hazards = find_hazards(words, find_risky(words, invocation.script))
+        hazards = find_possible_hazards(words, invocation.script)
         if any(hazard.index >= spelled for hazard in hazards) or hides_hazard(words):
             return False
         unwrapped = invocation.unwrapped

@@ -34,12 +34,12 @@ from robota.core.permissions.shell_patterns import (
     path_items,
 )
 from robota.core.shell.effects import Touch, find_touches, known_path, substitute
+from robota.core.shell.expansions import may_split
 from robota.core.shell.grammar import parse_shell
 from robota.core.shell.hazards import find_hazards
 from robota.core.shell.invocations import Invocation, find_invocations, walk
 from robota.core.shell.programs import load_programs, program_name
 from robota.core.shell.reader import JOINT
-from robota.core.shell.risky import may_split
 from robota.core.shell.script import Command, Script, ShellSyntaxError, plain_word
 
 _FRAGMENTS = re.compile(r"[;&|\n()`{}<>]+|\$\(")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
@@ -18,7 +18,7 @@ from robota.core.shell.invocations import (
     visited_directories,
     walk,
 )
-from robota.core.shell.programs import FileUse, ProgramOptions, load_programs, program_name
+from robota.core.shell.programs import FileUse, ProgramOptions, load_programs
 from robota.core.shell.script import (
     Command,
     Piece,
@@ -31,7 +31,7 @@ from robota.core.shell.script import (
 )
 
 TouchKind: TypeAlias = Literal["read", "write", "delete"]
-
+_File: TypeAlias = tuple[TouchKind, Word]
 
 _ARCHIVING = frozenset({"-c", "-r", "-u", "-A", "--create", "--append", "--update"})
 
@@ -51,14 +51,10 @@ class Touch(Struct, frozen=True):
     @property
     def key(self) -> tuple[object, ...]:
         """Equal for touches that are judged alike."""
+        word = self.word
         return (
-            self.kind,
-            self.word.raw,
-            self.word.key,
-            self.directories,
-            self.recursive,
-            self.hidden,
-            self.redirected,
+            *(self.kind, word.raw, word.key, self.directories),
+            *(self.recursive, self.hidden, self.redirected),
         )
 
 
@@ -125,13 +121,13 @@ def is_read_only(invocation: Invocation) -> bool:
 
 
 def _is_unknown(invocation: Invocation) -> bool:
-    programs, name = load_programs(), program_name(invocation.words[0].text)
+    programs, name = load_programs(), invocation.program
     known = name in programs.files or name in programs.read_only or name in programs.network or name == "git"
     return invocation.computed or invocation.opaque or not (known or invocation.unwrapped is not None)
 
 
 def _uses_network(invocation: Invocation) -> bool:
-    programs, name = load_programs(), program_name(invocation.words[0].text)
+    programs, name = load_programs(), invocation.program
     if name == "git":
         return any(word.text in programs.network_git for word in invocation.words[1:])
     use = programs.files.get(name)
@@ -177,24 +173,30 @@ def _show(redirection: Redirection, command: Command) -> str:
 
 def _touched(invocation: Invocation) -> Iterator[Touch]:
     """The files that a known program is told to use."""
-    name = program_name(invocation.words[0].text)
+    name, part, where = invocation.program, invocation.command.text, invocation.directories
     if name == "git":
-        yield from _read_by_git(invocation)
+        yield from (Touch("read", word, where, part) for word in _shown_by_git(invocation.words))
     use = load_programs().files.get(name)
     if use is None or invocation.computed:
         return
-    part, where = invocation.command.text, invocation.directories
-    found, operands = read_options(invocation.words, 1, _options_of(name))
-    names = frozenset(option.name for option in found)
+    found, numbered = read_options(invocation.words, 1, _options_of(name))
+    names, operands = frozenset(option.name for option in found), [word for _, word in numbered]
     for option in found:
-        yield from _option_touches(option, use, names, where, part)
+        yield from (Touch(kind, word, where, part) for kind, word in _option_files(option, use, names))
     if not names.isdisjoint(use.roots_deleted_by):
         roots = _roots(invocation.words) or [plain_word(".")]
         yield from (Touch("delete", root, where, part, recursive=True) for root in roots)
     if not use.archive or not names.isdisjoint(_ARCHIVING):
-        yield from _operands_touched(use, names, [word for _, word in operands], where, part)
+        recursive = use.recursive if isinstance(use.recursive, bool) else not names.isdisjoint(use.recursive)
+        hidden = use.visible is None or not names.isdisjoint(use.visible)
+        files = _operand_files(use, names, operands)
+        if recursive and not operands[use.skip :] and use.operands == "read":
+            files = [*files, ("read", plain_word("."))]
+        yield from (Touch(kind, word, where, part, recursive, hidden) for kind, word in files)
     if use.operands in ("copy", "move"):
-        yield from _copied(use, found, [word for _, word in operands], where, part)
+        into = [option.value for option in found if option.name in use.write and option.value is not None]
+        copies = _copies(operands if into else operands[:-1], (into or operands)[-1:])
+        yield from (Touch("write", word, where, part) for word in copies)
 
 
 @lru_cache(maxsize=256)
@@ -208,26 +210,6 @@ def _options_of(program: str) -> ProgramOptions:
     )
 
 
-def _operands_touched(
-    use: FileUse, names: frozenset[str], operands: list[Word], where: Directories, part: str
-) -> Iterator[Touch]:
-    recursive = use.recursive if isinstance(use.recursive, bool) else not names.isdisjoint(use.recursive)
-    hidden = use.visible is None or not names.isdisjoint(use.visible)
-    for kind, word in _operand_kinds(use, names, operands):
-        yield Touch(kind, word, where, part, recursive, hidden)
-    if recursive and not operands[use.skip :] and use.operands == "read":
-        yield Touch("read", plain_word("."), where, part, recursive, hidden)
-
-
-def _copied(
-    use: FileUse, found: Sequence[OptionWord], operands: list[Word], where: Directories, part: str
-) -> Iterator[Touch]:
-    """The files that copying would write if the target is a directory."""
-    into = [option.value for option in found if option.name in use.write and option.value is not None]
-    for word in _copies(operands if into else operands[:-1], (into or operands)[-1:]):
-        yield Touch("write", word, where, part)
-
-
 def _roots(words: Sequence[Word]) -> list[Word]:
     """Where `find` starts: the words before its first test or action."""
     found: list[Word] = []
@@ -238,34 +220,32 @@ def _roots(words: Sequence[Word]) -> list[Word]:
     return found
 
 
-def _read_by_git(invocation: Invocation) -> Iterator[Touch]:
+def _shown_by_git(words: Sequence[Word]) -> Iterator[Word]:
     """Files whose content git prints; `HEAD:path` names one too."""
-    words = [word for word in invocation.words[1:] if not word.text.startswith("-")]
-    if not words or words[0].text not in load_programs().reading_git:
+    plain = [word for word in words[1:] if not word.text.startswith("-")]
+    if not plain or plain[0].text not in load_programs().reading_git:
         return
-    for word in words[2 if words[0].text == "grep" else 1 :]:
+    for word in plain[2 if plain[0].text == "grep" else 1 :]:
         revision, colon, path = word.text.partition(":")
-        target = _tail(word, path) if colon and "/" not in revision else word
-        yield Touch("read", target, invocation.directories, invocation.command.text)
+        yield _tail(word, path) if colon and "/" not in revision else word
 
 
-def _option_touches(
-    option: OptionWord, use: FileUse, names: frozenset[str], where: Directories, part: str
-) -> Iterator[Touch]:
+def _option_files(option: OptionWord, use: FileUse, names: frozenset[str]) -> Iterator[_File]:
     if option.value is None or option.text is None:
         return
     value = option.value if option.text == option.value.text else _tail(option.value, option.text)
     if option.name in use.archive:
-        yield Touch("read" if names.isdisjoint(_ARCHIVING) else "write", value, where, part)
+        yield "read" if names.isdisjoint(_ARCHIVING) else "write", value
     elif option.name in use.read or use.words.get(option.name) == "read":
-        yield Touch("read", value, where, part)
+        yield "read", value
     elif option.name in use.write or use.words.get(option.name) == "write":
-        yield Touch("write", value, where, part)
+        yield "write", value
     elif option.name in use.attached and "@" in option.text:
-        yield Touch("read", _tail(value, option.text.partition("@")[2].partition(";")[0]), where, part)
+        yield "read", _tail(value, option.text.partition("@")[2].partition(";")[0])
 
 
 def _copies(sources: list[Word], targets: list[Word]) -> Iterator[Word]:
+    """The files that copying would write if the target is a directory."""
     for target in targets:
         for source in sources:
             name = source.text.rstrip("/").rpartition("/")[2]
@@ -279,9 +259,7 @@ def _tail(word: Word, text: str) -> Word:
     return plain_word(text) if word.literal else Word(text, text, text, (("substitution", text, False),))
 
 
-def _operand_kinds(
-    use: FileUse, names: frozenset[str], operands: list[Word]
-) -> Iterator[tuple[TouchKind, Word]]:
+def _operand_files(use: FileUse, names: frozenset[str], operands: list[Word]) -> Iterable[_File]:
     files = operands if not names.isdisjoint(use.unless) else operands[use.skip :]
     for word in operands:
         name, equals, value = word.text.partition("=")

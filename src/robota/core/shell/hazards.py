@@ -5,7 +5,7 @@ A prefix allow rule (`Bash(git *)`) does not reach such words; a rule that spell
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from msgspec import Struct
@@ -32,20 +32,20 @@ class OptionWord(Struct, frozen=True):
     index: int
     last: int
     name: str
-    value: Word | None
-    text: str | None
+    value: Word | None = None
+    text: str | None = None
     """The value's text, None when there is no value."""
 
 
-def find_hazards(words: Sequence[Word], risky: frozenset[int] = frozenset()) -> list[Hazard]:
-    """The hazards of a command; `risky` are computed words that may be options."""
+def find_hazards(words: Sequence[Word], possible: frozenset[int] = frozenset()) -> list[Hazard]:
+    """The hazards of a command; `possible` are the positions of words that may turn out to be options."""
     program = program_name(words[0].text)
     options = load_programs().options.get(program)
     if options is None:
         return []
     if options.check == "git":
-        return list(_git_hazards(words, risky))
-    return [*_option_hazards(words, 1, options, risky), *_checked(words, options)]
+        return list(_git_hazards(words, possible))
+    return [*_option_hazards(words, 1, options, possible), *_checked(words, options)]
 
 
 def read_options(
@@ -84,25 +84,21 @@ def _read_option(words: Sequence[Word], index: int, options: ProgramOptions) -> 
         elif _takes_value(name, options) and following is not None:
             yield OptionWord(index, index + 1, name, following, following.text)
         else:
-            yield OptionWord(index, index, name, None, None)
+            yield OptionWord(index, index, name)
         return
     letters = text.lstrip("-")
     for offset, letter in enumerate(letters):
-        short = "-" + letter
-        if not _takes_value(short, options):
-            if short in options.optional and letters[offset + 1 :]:
-                yield OptionWord(index, index, short, words[index], letters[offset + 1 :])
-                return
-            yield OptionWord(index, index, short, None, None)
-        elif letters[offset + 1 :] and not (options.bundle and text[0] != "-"):
-            yield OptionWord(index, index, short, words[index], letters[offset + 1 :])
+        short, rest = "-" + letter, letters[offset + 1 :]
+        wants = _takes_value(short, options)
+        if rest and (not (options.bundle and text[0] != "-") if wants else short in options.optional):
+            yield OptionWord(index, index, short, words[index], rest)
             return
-        elif following is not None:
+        if wants and following is not None:
             yield OptionWord(index, index + 1, short, following, following.text)
             if not options.bundle:
                 return
         else:
-            yield OptionWord(index, index, short, None, None)
+            yield OptionWord(index, index, short)
 
 
 def _complete(name: str, options: ProgramOptions) -> str:
@@ -122,7 +118,7 @@ def _takes_value(name: str, options: ProgramOptions) -> bool:
 
 
 def _option_hazards(
-    words: Sequence[Word], start: int, options: ProgramOptions, risky: Iterable[int]
+    words: Sequence[Word], start: int, options: ProgramOptions, possible: Iterable[int]
 ) -> Iterator[Hazard]:
     found, operands = read_options(words, start, options)
     for option in found:
@@ -130,7 +126,7 @@ def _option_hazards(
             yield Hazard(option.last, option.name, option.text or "")
     taken = {option.last for option in found if option.value is not None}
     positions = {position for position, _ in operands}
-    for index in risky:
+    for index in possible:
         if index not in taken and index in positions:
             yield Hazard(index, words[index].raw)
     if options.first and operands and (operands[0][1].text in options.first or not operands[0][1].literal):
@@ -144,19 +140,13 @@ def _option_hazards(
 
 
 def _is_harmful(option: OptionWord, options: ProgramOptions) -> bool:
-    name = option.name
+    name, text = option.name, option.text
+    known = option.value is None or option.value.literal
     if name in options.plain:
         return False
     if name in options.keyed:
-        text = option.text
-        return text is None or text.strip(_KEY_PADDING).lower().startswith(options.keys) or not _known(option)
-    if name in options.run:
-        return True
-    return name in options.write and not (option.text in _HARMLESS_TARGETS and _known(option))
-
-
-def _known(option: OptionWord) -> bool:
-    return option.value is None or option.value.literal
+        return text is None or text.strip(_KEY_PADDING).lower().startswith(options.keys) or not known
+    return name in options.run or (name in options.write and not (text in _HARMLESS_TARGETS and known))
 
 
 def _checked(words: Sequence[Word], options: ProgramOptions) -> Iterator[Hazard]:
@@ -175,11 +165,11 @@ def _checked(words: Sequence[Word], options: ProgramOptions) -> Iterator[Hazard]
             yield Hazard(index, text or "")
 
 
-def _curl_writes(text: str) -> bool:
-    return "%output{" in text
-
-
-_CHECKS = {"sed": sed_escapes, "awk": awk_escapes, "curl": _curl_writes}
+_CHECKS: dict[str, Callable[[str], bool]] = {
+    "sed": sed_escapes,
+    "awk": awk_escapes,
+    "curl": lambda text: "%output{" in text,
+}
 _TEXT_OPTIONS = {
     "sed": frozenset({"-e", "--expression"}),
     "awk": frozenset({"-e", "--source"}),
@@ -187,7 +177,7 @@ _TEXT_OPTIONS = {
 }
 
 
-def _git_hazards(words: Sequence[Word], risky: frozenset[int]) -> Iterator[Hazard]:
+def _git_hazards(words: Sequence[Word], possible: frozenset[int]) -> Iterator[Hazard]:
     git = load_programs().git
     index = 1
     while index < len(words) and words[index].text.startswith("-"):
@@ -200,13 +190,13 @@ def _git_hazards(words: Sequence[Word], risky: frozenset[int]) -> Iterator[Hazar
     if index >= len(words):
         return
     subcommand = words[index].text
-    if subcommand in git.whole or index in risky or not words[index].literal:
+    if subcommand in git.whole or index in possible or not words[index].literal:
         yield Hazard(len(words) - 1, subcommand)
         return
     if subcommand == "config":
         yield from _git_config_hazards(words, index)
     own = git.subcommands.get(subcommand, ProgramOptions())
-    yield from _option_hazards(words, index + 1, _merge(own, git.every), risky)
+    yield from _option_hazards(words, index + 1, _merge(own, git.every), possible)
 
 
 def _merge(own: ProgramOptions, every: ProgramOptions) -> ProgramOptions:

@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from robota.core.shell.expansions import find_possible_options, hides_hazard, values_of
 from robota.core.shell.grammar import parse_shell
 from robota.core.shell.programs import program_name
-from robota.core.shell.risky import find_risky, hides_hazard, values_of
 from robota.core.shell.runners import Inner, Unwrapped, unwrap
 from robota.core.shell.script import Command, Script, ShellSyntaxError, Word
 
@@ -39,6 +39,11 @@ class Invocation(Struct, frozen=True):
         return self.command.words
 
     @property
+    def program(self) -> str:
+        """Its name without directories, as written."""
+        return program_name(self.command.words[0].text)
+
+    @property
     def computed(self) -> bool:
         """Whether the program itself is only known at run time."""
         first = self.command.words[0]
@@ -47,10 +52,9 @@ class Invocation(Struct, frozen=True):
 
 def find_invocations(script: Script, directories: Directories, home: str, depth: int = 0) -> list[Invocation]:
     """The commands of a script, each with what it runs in turn."""
-    commands = [*script.commands]
-    tracked = track_directories(script, directories, home)
     opener = _Opener(script, home)
-    return [opener.open(command, where, depth) for command, where in zip(commands, tracked, strict=True)]
+    tracked = zip(script.commands, track_directories(script, directories, home), strict=True)
+    return [opener.open(command, where, depth) for command, where in tracked]
 
 
 def walk(invocations: Sequence[Invocation]) -> list[Invocation]:
@@ -76,10 +80,10 @@ class _Opener:
         if not command.words[0].literal:
             return Invocation(command, script, directories)
         unwrapped = unwrap(command)
-        risky = program_name(command.words[0].text) == "find" and (
-            bool(find_risky(command.words, script)) or hides_hazard(command.words)
+        extended = program_name(command.words[0].text) == "find" and (
+            bool(find_possible_options(command.words, script)) or hides_hazard(command.words)
         )
-        if risky:  # a value may add an -exec
+        if extended:  # a value may add an -exec
             unwrapped = unwrapped or Unwrapped()
         if unwrapped is None:
             return Invocation(command, script, directories)
@@ -88,7 +92,7 @@ class _Opener:
         inside = (None,) if _changes_directory(command) else directories
         found: list[Invocation] = []
         scripts: list[Script] = []
-        opaque = unwrapped.opaque or risky
+        opaque = unwrapped.opaque or extended
         for inner in unwrapped.inner:
             if inner.source is None:
                 found.append(self.open(_inner_command(command, inner), inside, depth + 1))

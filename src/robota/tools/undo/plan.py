@@ -13,11 +13,10 @@ import msgspec
 from msgspec import Struct
 
 from robota.core.shell.effects import Touch, find_touches, is_read_only, substitute
+from robota.core.shell.expansions import find_possible_hazards, names_set_by_commands
 from robota.core.shell.grammar import parse_shell
-from robota.core.shell.hazards import find_hazards
 from robota.core.shell.invocations import Invocation, find_invocations, walk
 from robota.core.shell.programs import load_programs
-from robota.core.shell.risky import find_risky, names_set_by_commands
 from robota.core.shell.script import Script, ShellSyntaxError
 from robota.tools.undo.repository import find_repository, read_git_call
 from robota.tools.undo.scope import Scope, cover, is_system_path, lies_in
@@ -143,7 +142,7 @@ class _Reach:
     def _add_git(self, invocation: Invocation) -> None:
         for directory in invocation.directories:
             call = read_git_call(invocation.words, directory)
-            hazards = find_hazards(invocation.words, find_risky(invocation.words, invocation.script))
+            hazards = find_possible_hazards(invocation.words, invocation.script)
             shows = is_read_only(invocation) and call.subcommand != "reflog"
             if not hazards and (shows or call.is_harmless):
                 continue
@@ -173,7 +172,7 @@ def _is_harmless(invocation: Invocation) -> bool:
     known = words[0].literal and words[0].text in _HARMLESS
     if not known and not is_read_only(invocation):
         return False
-    return not find_hazards(words, find_risky(words, invocation.script))
+    return not find_possible_hazards(words, invocation.script)
 
 
 def _is_plain_option(text: str, flags: str) -> bool:
