@@ -86,7 +86,7 @@ def _simulate(steps: list[str | None], items: Sequence[Item]) -> bool:
                 if not states:
                     return False
         elif item == ONE_CHARACTER:
-            states = _advance_any(states, steps)
+            states = _advance(states, steps, None)
         else:
             states = _advance_hole(states, steps, item)
         if not states:
@@ -104,25 +104,15 @@ def _close(states: set[int], steps: list[str | None]) -> set[int]:
     return closed
 
 
-def _advance(states: set[int], steps: list[str | None], character: str) -> set[int]:
+def _advance(states: set[int], steps: list[str | None], character: str | None) -> set[int]:
+    """The states after one character; None stands for any that a file-name glob puts in the place of `?`."""
     following: set[int] = set()
     for state in states:
-        if state < len(steps):
-            if steps[state] is None:
-                following.add(state)
-            elif steps[state] == character:
-                following.add(state + 1)
-    return _close(following, steps)
-
-
-def _advance_any(states: set[int], steps: list[str | None]) -> set[int]:
-    following: set[int] = set()
-    for state in states:
-        if state < len(steps):
-            if steps[state] is None:
-                following.add(state)
-            elif steps[state] not in (" ", "/"):
-                following.add(state + 1)
+        step = steps[state] if state < len(steps) else ""
+        if step is None:
+            following.add(state)
+        elif step == character if character is not None else step not in ("", " ", "/"):
+            following.add(state + 1)
     return _close(following, steps)
 
 

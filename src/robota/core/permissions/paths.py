@@ -1,4 +1,4 @@
-"""Paths as rules see them: lexical and real form, the workspace, and patterns anchored in the file system.
+"""Paths as rules see them: lexical and real form, the workspace, protected files, anchored patterns.
 
 An allow rule must match both forms, a deny rule either. Containment is compared by component.
 """
@@ -10,17 +10,37 @@ import os
 import posixpath
 import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from msgspec import Struct
 
 from robota.core.permissions.globs import ANY_TEXT, Glob, Item, compile_glob, may_match
-from robota.core.permissions.protected import find_protection
 
 _CASE_INSENSITIVE = sys.platform in ("darwin", "win32")
 _MAXIMUM_OPTIONAL_DIRECTORIES = 3
 _NOTHING_SPELLED = frozenset("*./~")
+
+# Files that decide what runs later: settings, hooks, shell start-up files, keys. Existing or not, in upper or
+# lower case, they are protected from `acceptEdits` and from allow rules that reach them only by a wildcard.
+_PROTECTED_SETTINGS = frozenset(
+    {"hooks", "commands", "agents", "skills", "plugins", "auth.json", "trust.json"}
+)
+_PROTECTED_IN_GIT = frozenset({"config", "config.worktree", "hooks", "commondir", "attributes"})
+_PROTECTED_FILES = frozenset({
+    ".mcp.json", ".claude.json", ".gitmodules", ".gitconfig", ".git", ".bashrc", ".bash_profile",
+    ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile",
+    ".zlogin", ".zlogout", ".kshrc", ".mkshrc", ".cshrc", ".tcshrc", ".login", ".logout", ".inputrc",
+    ".envrc", ".vimrc", ".gvimrc", ".nvimrc", ".exrc", ".emacs",
+})  # fmt: skip
+_PROTECTED_DIRECTORIES = frozenset({".ssh", ".vscode", ".idea", ".zed", ".claude-plugin", ".emacs.d"})
+_PROTECTED_PAIRS = frozenset({
+    (".config", "git"), (".config", "fish"), (".config", "nvim"),
+    ("etc", "profile.d"), ("etc", "ssh"), ("etc", "zsh"),
+})  # fmt: skip
+_PROTECTED_IN_ETC = frozenset(
+    {"profile", "bash.bashrc", "bashrc", "zshrc", "zshenv", "zprofile", "environment", "csh.cshrc"}
+)
 
 
 class Place:
@@ -136,6 +156,30 @@ def in_workspace(forms: PathForms, place: Place) -> bool:
 
 def is_protected(forms: PathForms) -> bool:
     return find_protection(forms.every) is not None
+
+
+def find_protection(paths: Iterable[str]) -> str | None:
+    """The component that makes one of the paths protected, in lower case; None when none is."""
+    for path in paths:
+        components = [component for component in path.casefold().split("/") if component]
+        for index, component in enumerate(components):
+            if _protects(components, index, component):
+                return component
+    return None
+
+
+def _protects(components: list[str], index: int, component: str) -> bool:
+    rest = components[index + 1 :]
+    following = rest[0] if rest else ""
+    if component in (".robota", ".claude"):
+        return following in _PROTECTED_SETTINGS or following.startswith(("settings", "hooks."))
+    if component == ".git" and rest:
+        return not _PROTECTED_IN_GIT.isdisjoint(rest)
+    if component in _PROTECTED_FILES or component.endswith(".code-workspace"):
+        return not rest
+    if component in _PROTECTED_DIRECTORIES or (component, following) in _PROTECTED_PAIRS:
+        return bool(rest)
+    return component == "etc" and index == 0 and len(rest) == 1 and following in _PROTECTED_IN_ETC
 
 
 class PathPattern(Struct, frozen=True):
