@@ -9,14 +9,14 @@ from __future__ import annotations
 from robota._lazy import lazy_names
 
 _MODULES = {
-    "robota.core.permissions.evaluate": "evaluate_permission explain_permission",
-    "robota.core.permissions.explain": "PermissionExplanation",
+    "robota.core.permissions.evaluate": (
+        "PermissionExplanation evaluate_permission explain_permission narrowest_rules"
+    ),
     "robota.core.permissions.modes": (
         "MODE_POLICY PermissionDecision PermissionMode TRUST_TO_MODE ToolClass TrustLevel "
         "UNKNOWN_TOOL_FALLBACK"
     ),
     "robota.core.permissions.rules": "Rule RuleProblem check_rules parse_rule",
-    "robota.core.permissions.suggest": "narrowest_rules",
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
 

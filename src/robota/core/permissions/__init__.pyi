@@ -1,8 +1,9 @@
 """What type checkers see; written by `python -m robota._stubs`."""
 
+from robota.core.permissions.evaluate import PermissionExplanation as PermissionExplanation
 from robota.core.permissions.evaluate import evaluate_permission as evaluate_permission
 from robota.core.permissions.evaluate import explain_permission as explain_permission
-from robota.core.permissions.explain import PermissionExplanation as PermissionExplanation
+from robota.core.permissions.evaluate import narrowest_rules as narrowest_rules
 from robota.core.permissions.modes import MODE_POLICY as MODE_POLICY
 from robota.core.permissions.modes import PermissionDecision as PermissionDecision
 from robota.core.permissions.modes import PermissionMode as PermissionMode
@@ -14,4 +15,3 @@ from robota.core.permissions.rules import Rule as Rule
 from robota.core.permissions.rules import RuleProblem as RuleProblem
 from robota.core.permissions.rules import check_rules as check_rules
 from robota.core.permissions.rules import parse_rule as parse_rule
-from robota.core.permissions.suggest import narrowest_rules as narrowest_rules

@@ -92,6 +92,12 @@ def is_inside(path: str, root: str) -> bool:
     return path == root or path.startswith(root if root.endswith("/") else root + "/")
 
 
+def shorten(path: str, place: Place) -> str:
+    """The path relative to the working directory where it lies below it."""
+    inside = is_inside(path, place.cwd) and path != place.cwd
+    return path[len(place.cwd.rstrip("/")) + 1 :] if inside else path
+
+
 class PathForms(Struct, frozen=True):
     """One path in every form that may be the file that is opened."""
 

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from robota.core.permissions.calls import Call, Cover, Gap
-from robota.core.permissions.paths import anchor_pattern, covers, in_workspace, is_protected, resolve
-from robota.core.permissions.rules import Rule
-from robota.core.permissions.shell_patterns import (
+from robota.core.permissions.command_patterns import (
     ShellPattern,
     command_key,
     command_words,
     compile_shell_pattern,
 )
+from robota.core.permissions.matchers import Call, Cover, Gap
+from robota.core.permissions.paths import anchor_pattern, covers, in_workspace, is_protected, resolve
+from robota.core.permissions.rules import Rule
 from robota.core.shell.effects import Touch
 from robota.core.shell.expansions import find_possible_hazards, hides_hazard
 from robota.core.shell.invocations import Invocation, walk
