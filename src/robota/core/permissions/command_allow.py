@@ -17,7 +17,7 @@ from robota.core.permissions.command_patterns import (
     compile_shell_pattern,
 )
 from robota.core.permissions.matchers import Call, Cover, Gap
-from robota.core.permissions.paths import anchor_pattern, covers, in_workspace, is_protected, resolve
+from robota.core.permissions.paths import covers, in_workspace, is_protected, resolve
 from robota.core.permissions.rules import Rule
 from robota.core.shell.effects import Touch
 from robota.core.shell.expansions import find_possible_hazards, hides_hazard
@@ -32,16 +32,15 @@ def cover_script(
     call: Call, script: Script, invocations: Sequence[Invocation], touches: Sequence[Touch]
 ) -> Cover | Gap:
     """The rule that covers the command (the first, when there are several), or the part that none covers."""
-    rules = [rule for rule in call.allow.rules if rule.names("Bash")]
-    for rule in rules:
-        if rule.pattern is None:
-            return Cover(rule.text)
-    patterns = [
-        (rule.text, compile_shell_pattern(rule.pattern)) for rule in rules if rule.pattern is not None
-    ]
+    patterns: list[tuple[str, ShellPattern]] = []
+    for rule in call.allow.rules:
+        if rule.names("Bash"):
+            if rule.pattern is None:
+                return Cover(rule.text)
+            patterns.append((rule.text, compile_shell_pattern(rule.pattern)))
     if not patterns:
         return Gap(None, "no rule allows it")
-    used: list[str] = []
+    first: Cover | None = None
     coverage = _Coverage(patterns)
     for invocation in invocations:
         if _is_condition(invocation.command):
@@ -49,11 +48,9 @@ def cover_script(
         found = coverage.rule_for(invocation)
         if found is None:
             return Gap(invocation.command.text, coverage.why_not(invocation))
-        used.append(found)
+        first = first or Cover(found)
     gap = _steering_gap(script, invocations) or _redirection_gap(call, touches)
-    if gap is not None:
-        return gap
-    return Cover(used[0]) if used else Gap(None, "no rule allows it")
+    return gap or first or Gap(None, "no rule allows it")
 
 
 def _is_condition(command: Command) -> bool:
@@ -208,9 +205,4 @@ def _covers_path(call: Call, rules: Sequence[Rule], path: str, directory: str | 
         return False
     if call.mode == "acceptEdits" and in_workspace(forms, call.place) and not is_protected(forms):
         return True
-    return any(
-        not is_protected(forms)
-        if rule.pattern is None
-        else covers(anchor_pattern(rule.pattern, call.place), forms, call.place)
-        for rule in rules
-    )
+    return any(covers(rule.pattern, forms, call.place) for rule in rules)

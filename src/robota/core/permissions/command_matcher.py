@@ -26,14 +26,7 @@ from robota.core.permissions.matchers import (
     has_controls,
     parameter_hit,
 )
-from robota.core.permissions.paths import (
-    DeniedPaths,
-    Resolver,
-    anchor_pattern,
-    in_workspace,
-    is_protected,
-    shorten,
-)
+from robota.core.permissions.paths import DeniedPaths, Resolver, in_workspace, is_protected, shorten
 from robota.core.permissions.rules import Rule
 from robota.core.shell.effects import Touch, find_touches, known_path, substitute
 from robota.core.shell.expansions import may_split
@@ -142,7 +135,7 @@ class CommandMatcher:
         if rule.pattern is None:
             kind = "read" if reading else "write"
             return next((Hit(touch.part) for touch in self._touches if touch.kind == kind), None)
-        denied = DeniedPaths(anchor_pattern(rule.pattern, self._call.place), self._call.place)
+        denied = DeniedPaths(rule.pattern, self._call.place)
         for touch in self._touches:
             if not reading and touch.kind == "read":
                 continue
@@ -187,9 +180,6 @@ class CommandMatcher:
         if self._problem is not None:
             return Gap(self._command, self._problem)
         return cover_script(self._call, self._script, self._invocations, self._touches)
-
-    def mode_gap(self) -> Gap | None:
-        return None
 
     def narrowest(self) -> list[str]:
         """One rule for each part that no rule covers yet, and for each file a redirection would write."""

@@ -12,17 +12,8 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from robota.core.permissions.globs import (
-    ANY_NAME,
-    ANY_TEXT,
-    ANY_WORD,
-    ONE_CHARACTER,
-    VISIBLE_NAME,
-    Glob,
-    Item,
-    compile_glob,
-    may_match,
-)
+from robota.core.permissions import globs
+from robota.core.permissions.globs import ANY_TEXT, Glob, Item, compile_glob, may_match
 from robota.core.shell.effects import substitute
 from robota.core.shell.grammar import parse_shell
 from robota.core.shell.script import COMPUTED, LIVE, QUOTED_BLANK, Command, ShellSyntaxError, Word, has_glob
@@ -65,10 +56,7 @@ def compile_shell_pattern(pattern: str) -> ShellPattern:
     """`name:*` is a prefix with a word boundary; elsewhere `*` is any text and all else is literal."""
     prefix = pattern.endswith(":*") and len(pattern) > 2
     body = pattern[:-2] if prefix else pattern
-    written = " ".join(body.split(" "))
-    while "  " in written:
-        written = written.replace("  ", " ")
-    written = written.strip(" ")
+    written = " ".join(filter(None, body.split(" ")))
     words = _pattern_words(body)
     texts = [written] if words is None else [" ".join(words), written]
     if prefix:
@@ -140,7 +128,7 @@ def word_items(word: Word, *, loose: bool = False) -> list[Item]:
         elif kind == "variable" and text in _NUMERIC:
             found.append("0")
         else:
-            found.append(ANY_WORD if quoted and not loose else ANY_TEXT)
+            found.append(globs.ANY_WORD if quoted and not loose else ANY_TEXT)
     return found
 
 
@@ -153,9 +141,9 @@ def _glob_items(text: str, *, at_start: bool) -> list[Item]:
     previous = "/" if at_start else "x"
     for token in filter(None, _GLOB_TOKENS.split(text)):
         if token[0] == "*":
-            found.append(VISIBLE_NAME if previous.endswith("/") else ANY_NAME)
+            found.append(globs.VISIBLE_NAME if previous.endswith("/") else globs.ANY_NAME)
         elif token == "?" or (token[0] == "[" and len(token) > 1):
-            found.append(ONE_CHARACTER)
+            found.append(globs.ONE_CHARACTER)
         else:
             found.append(token)
         previous = token

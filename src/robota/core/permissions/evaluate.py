@@ -90,7 +90,7 @@ def explain_permission(
     if unknown:
         raise TypeError(f"There is no term {', '.join(sorted(unknown))!r}: see `Terms`.")
     try:
-        call = _make_call(tool_name, tool_input, **terms)
+        call = _make_call(tool_name, tool_input, terms)
         if call is None:
             known = ", ".join(CLASS_POLICY)
             return PermissionExplanation(
@@ -115,7 +115,7 @@ def narrowest_rules(
 
     There are none when no narrow rule would change the answer or can be written safely.
     """
-    call = _make_call(tool_name, tool_input, **terms)
+    call = _make_call(tool_name, tool_input, terms)
     if call is None or _decide(call).decision != "approve":
         return ()
     rules = _open_matcher(call).narrowest()
@@ -125,32 +125,20 @@ def narrowest_rules(
     return tuple(rules) if _decide(granted).decision == "auto" else ()
 
 
-def _make_call(
-    tool_name: str,
-    tool_input: Mapping[str, object],
-    *,
-    mode: str = "default",
-    allow: Sequence[str] = (),
-    deny: Sequence[str] = (),
-    ask: Sequence[str] = (),
-    cwd: str | None = None,
-    home: str | None = None,
-    additional_dirs: Sequence[str] = (),
-    tool_class: str | None = None,
-) -> Call | None:
+def _make_call(tool_name: str, tool_input: Mapping[str, object], terms: Terms) -> Call | None:
     """The call to judge; None when the mode is not known."""
-    known_mode = _MODES.get(mode)
-    if known_mode is None:
+    mode = _MODES.get(terms.get("mode", "default"))
+    if mode is None:
         return None
     return Call(
         tool_name,
         tool_input if isinstance(tool_input, Mapping) else {},
-        known_mode,
-        classify_tool(tool_name, tool_class),
-        make_place(cwd, home, additional_dirs),
-        load_rules(allow, "allow"),
-        load_rules(deny, "deny"),
-        load_rules(ask, "ask"),
+        mode,
+        classify_tool(tool_name, terms.get("tool_class")),
+        make_place(terms.get("cwd"), terms.get("home"), terms.get("additional_dirs", ())),
+        load_rules(terms.get("allow"), "allow"),
+        load_rules(terms.get("deny"), "deny"),
+        load_rules(terms.get("ask"), "ask"),
     )
 
 
@@ -219,7 +207,7 @@ def _apply_allow(call: Call, matcher: Matcher, by_mode: PermissionDecision) -> P
     if not isinstance(cover, Gap):
         return PermissionExplanation("auto", cover.rule, cover.part, f"The rule {cover.rule} allows it.")
     if by_mode == "auto":
-        gap = matcher.mode_gap()
+        gap = matcher.mode_gap() if isinstance(matcher, FileMatcher) else None
         if gap is None:
             return PermissionExplanation("auto", reason=_explain_mode(call, "auto"))
         return PermissionExplanation("approve", None, gap.part, _explain_gap(gap))

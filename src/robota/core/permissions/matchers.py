@@ -1,11 +1,12 @@
 """How rules apply to a call: what all matchers share, and those for files and for plain arguments.
 
-There is one matcher for each kind of thing that a call is about: a shell command (`command_matcher`), an address
-(`url_matcher`), files, or any other argument.
+There is one matcher for each kind of thing that a call is about: a shell command (`command_matcher`), an
+address (`url_matcher`), files, or any other argument.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
@@ -16,7 +17,6 @@ from robota.core.permissions.paths import (
     DeniedPaths,
     PathForms,
     Place,
-    anchor_pattern,
     covers,
     in_workspace,
     is_protected,
@@ -29,6 +29,11 @@ READING_TOOLS = frozenset({"Read", "NotebookRead"})
 SEARCHING_TOOLS = frozenset({"Grep", "Glob", "LS"})
 WRITING_TOOLS = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
 PATH_ARGUMENTS = ("file_path", "filePath", "path", "notebook_path", "notebookPath")
+
+
+_CONTROLS = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 
 class Call(Struct, frozen=True):
@@ -74,9 +79,6 @@ class Matcher(Protocol):
     def cover(self) -> Cover | Gap:
         """The allow rules that cover the whole call, or what they leave open."""
 
-    def mode_gap(self) -> Gap | None:
-        """Why the mode's permission does not reach this call, if it does not."""
-
     def narrowest(self) -> list[str]:
         """The narrowest allow rules that would cover the call; none when none can be written safely."""
 
@@ -116,15 +118,7 @@ def parameter_hit(call: Call, pattern: str) -> Hit | None:
 
 def has_controls(text: str) -> bool:
     """Whether a text holds controls or changes of direction, which people and parsers see differently."""
-    if text.isascii():
-        return not text.isprintable() and any((c < " " and c not in "\t\n") or c == "\x7f" for c in text)
-    return any(
-        (character < " " and character not in "\t\n")
-        or "\x7f" <= character <= "\x9f"
-        or character in "\u061c\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-        or "\ud800" <= character <= "\udfff"
-        for character in text
-    )
+    return _CONTROLS.search(text) is not None
 
 
 class TextMatcher:
@@ -152,9 +146,6 @@ class TextMatcher:
 
     def cover(self) -> Cover | Gap:
         return first_cover(self._call, self._covers, self._value)
-
-    def mode_gap(self) -> Gap | None:
-        return None
 
     def narrowest(self) -> list[str]:
         if self._value is None:
@@ -233,7 +224,7 @@ class FileMatcher:
         wanted = text_argument(self._call.arguments, "pattern") if self._searches and own else None
         if wanted is not None and text_glob(pattern).matches(wanted):
             return Hit(wanted)
-        denied = DeniedPaths(anchor_pattern(pattern, self._call.place), self._call.place)
+        denied = DeniedPaths(pattern, self._call.place)
         for path, forms in self._paths:
             if denied.hits(forms, directory=self._searches):
                 return Hit(path)
@@ -257,15 +248,12 @@ class FileMatcher:
         return first_cover(self._call, self._covers, self._shown)
 
     def _covers(self, rule: Rule) -> bool:
-        if not rule.names(self._call.tool):
-            return False
-        if rule.pattern is None:
-            return not any(is_protected(forms) for _, forms in self._paths)
-        pattern = anchor_pattern(rule.pattern, self._call.place)
-        return all(covers(pattern, forms, self._call.place) for _, forms in self._paths)
+        return rule.names(self._call.tool) and all(
+            covers(rule.pattern, forms, self._call.place) for _, forms in self._paths
+        )
 
     def mode_gap(self) -> Gap | None:
-        """`acceptEdits` reaches the workspace and no protected file."""
+        """Why the mode does not reach the call: `acceptEdits` means the workspace and no protected file."""
         if self._call.mode != "acceptEdits" or self._call.tool_class != "modify":
             return None
         if self._problem is not None:

@@ -188,7 +188,7 @@ def _protects(components: list[str], index: int, component: str) -> bool:
     return component == "etc" and index == 0 and len(rest) == 1 and following in _PROTECTED_IN_ETC
 
 
-class PathPattern(Struct, frozen=True):
+class _PathPattern(Struct, frozen=True):
     """A rule's pattern for files: a leading `/` is the file-system root, `~/` home, all else the cwd."""
 
     base: str
@@ -206,7 +206,7 @@ class PathPattern(Struct, frozen=True):
         return frozenset(component for component in whole if component and "*" not in component)
 
 
-def anchor_pattern(pattern: str, place: Place) -> PathPattern:
+def _anchor(pattern: str, place: Place) -> _PathPattern:
     if pattern.startswith("/"):
         absolute = "/" + pattern.lstrip("/")
     else:
@@ -215,7 +215,7 @@ def anchor_pattern(pattern: str, place: Place) -> PathPattern:
     components = absolute.split("/")
     fixed = next((index for index, component in enumerate(components) if "*" in component), len(components))
     rest = "/".join(component for component in components[fixed:] if component not in ("", "."))
-    return PathPattern(normalise("/".join(components[:fixed]) or "/"), rest, pattern)
+    return _PathPattern(normalise("/".join(components[:fixed]) or "/"), rest, pattern)
 
 
 def _globs(base: str, rest: str) -> list[Glob]:
@@ -234,18 +234,22 @@ def _fold(text: str) -> str:
     return unicodedata.normalize("NFC", text).casefold()
 
 
-def covers(pattern: PathPattern, forms: PathForms, place: Place) -> bool:
-    """Whether an allow rule reaches the path in every form; a protected file must be spelled out."""
-    if forms.real is None:
-        return False
+def covers(written: str | None, forms: PathForms, place: Place) -> bool:
+    """Whether an allow rule's pattern, or one without, reaches the path in every form.
+
+    A protected file must be spelled out.
+    """
     protection = find_protection(forms.every)
-    if protection is not None and protection not in pattern.components:
+    if written is None:
+        return protection is None
+    pattern = _anchor(written, place)
+    if forms.real is None or (protection is not None and protection not in pattern.components):
         return False
     globs = [glob for base in _allowed_bases(pattern, place) for glob in _globs(base, pattern.rest)]
     return all(any(glob.matches(_fold(form)) for glob in globs) for form in forms.every)
 
 
-def _allowed_bases(pattern: PathPattern, place: Place) -> list[str]:
+def _allowed_bases(pattern: _PathPattern, place: Place) -> list[str]:
     """The rule's directory as written, as it really is, and as the workspace is written.
 
     Links above the workspace and links that stay in it are followed; a link in the workspace that leads out
@@ -274,15 +278,15 @@ class DeniedPaths:
 
     __slots__ = ("_anchored", "_below", "_possible", "hidden")
 
-    def __init__(self, pattern: PathPattern, place: Place) -> None:
+    def __init__(self, text: str, place: Place) -> None:
+        pattern, written = _anchor(text, place), text.removeprefix("./")
         named: list[Glob] = []
         below: list[Glob] = []
         for base in dict.fromkeys((pattern.base, normalise(os.path.realpath(pattern.base)))):
             named += _globs(base, pattern.rest)
             if not pattern.rest.endswith("*"):
                 below += _globs(base, pattern.rest + "/*" if pattern.rest else "*")
-        written = pattern.written.removeprefix("./")
-        if pattern.written.startswith("*"):
+        if text.startswith("*"):
             named += [compile_glob(_fold(written)), *_globs("/", written)]
         self._anchored = named + below
         if not written.startswith(("*", "~")) and "/" not in written:  # a bare name counts at any depth

@@ -158,32 +158,25 @@ def check_rules(rules: object, *, kind: RuleKind = "deny") -> tuple[RuleProblem,
 
 def load_rules(rules: object, kind: RuleKind) -> RuleSet:
     """Every usable rule, and every problem with the others."""
-    if rules == ():
+    if rules is None or rules == ():
         return _NO_RULES
-    if type(rules) is tuple and set(map(type, rules)) <= {str}:
-        return _parse_all(rules, kind)
-    if rules is None:
-        return RuleSet()
     if isinstance(rules, str):
-        return _parse_all((rules,), kind)
+        rules = (rules,)
     if not isinstance(rules, Iterable) or isinstance(rules, (Mapping, bytes)):
         return RuleSet(problems=(RuleProblem(0, repr(rules), "rules are given as a list of texts", None),))
     given = tuple(rules)
-    if all(isinstance(rule, str) for rule in given):
-        return _parse_all(given, kind)
-    return _collect([parse_rule(rule, kind=kind, position=index) for index, rule in enumerate(given)])
+    return (_parse_texts if set(map(type, given)) <= {str} else _parse_all)(given, kind)
 
 
-@lru_cache(maxsize=256)
-def _parse_all(rules: tuple[str, ...], kind: RuleKind) -> RuleSet:
-    return _collect([parse_rule(rule, kind=kind, position=index) for index, rule in enumerate(rules)])
-
-
-def _collect(parsed: list[Rule | RuleProblem]) -> RuleSet:
+def _parse_all(rules: tuple[object, ...], kind: RuleKind) -> RuleSet:
+    parsed = [parse_rule(rule, kind=kind, position=index) for index, rule in enumerate(rules)]
     return RuleSet(
         tuple(each for each in parsed if isinstance(each, Rule)),
         tuple(each for each in parsed if isinstance(each, RuleProblem)),
     )
+
+
+_parse_texts = lru_cache(maxsize=256)(_parse_all)
 
 
 @lru_cache(maxsize=1024)

@@ -78,9 +78,6 @@ class UrlMatcher:
         fits = port in ("", "*", str(_port(self._url or "")))
         return fits and host_matches(name, self._host or "", below=below)
 
-    def mode_gap(self) -> Gap | None:
-        return None
-
     def narrowest(self) -> list[str]:
         return [] if self._host is None else [f"{self._call.tool}(domain:{self._host})"]
 

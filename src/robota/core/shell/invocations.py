@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -126,36 +126,33 @@ def _changes_directory(command: Command) -> bool:
 
 def track_directories(script: Script, directories: Directories, home: str) -> list[Directories]:
     """The possible directories of each command, following `cd` in the order of the text."""
+    return [here for here, _ in _follow(script, directories, home)]
+
+
+def visited_directories(script: Script, directories: Directories, home: str) -> Directories:
+    """Every directory the text may be in at some point, also after its last `cd`."""
+    return _union(directories, *(each for step in _follow(script, directories, home) for each in step))
+
+
+def _follow(script: Script, directories: Directories, home: str) -> Iterator[tuple[Directories, Directories]]:
+    """For each command where it runs and where it leads."""
     if not any(_moves(command) for command in script.commands):
-        return [directories] * len(script.commands)
+        yield from [(directories, directories)] * len(script.commands)
+        return
     searched = any(True for _ in values_of("CDPATH", script))
     lasting: dict[tuple[int, ...], Directories] = {}
     chained: dict[tuple[tuple[int, ...], int], Directories] = {}
-    tracked: list[Directories] = []
     for command in script.commands:
         current = _look_up(lasting, command.scope, directories)
         place = command.scope, command.chain
         here = chained.get(place, current)
         if command.piped:
             here = _union(here, current)
-        tracked.append(here)
+        target = here
         if _moves(command):
-            target = _destinations(command, here, home, unknown=searched)
-            chained[place] = target
+            target = chained[place] = _destinations(command, here, home, unknown=searched)
             lasting[command.scope] = _union(current, target)
-    return tracked
-
-
-def visited_directories(script: Script, directories: Directories, home: str) -> Directories:
-    """Every directory the text may be in at some point, also after its last `cd`."""
-    tracked = track_directories(script, directories, home)
-    searched = any(True for _ in values_of("CDPATH", script))
-    targets = [
-        _destinations(command, here, home, unknown=searched)
-        for command, here in zip(script.commands, tracked, strict=True)
-        if _moves(command)
-    ]
-    return _union(directories, *tracked, *targets)
+        yield here, target
 
 
 def _look_up(
