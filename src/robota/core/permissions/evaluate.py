@@ -32,7 +32,7 @@ from robota.core.permissions.modes import (
     decide_by_mode,
 )
 from robota.core.permissions.paths import make_place
-from robota.core.permissions.rules import RuleSet, load_rules
+from robota.core.permissions.rules import PRIMARY_FIELDS, RuleSet, load_rules
 
 MAXIMUM_OFFER = 5
 """A question that would need more rules than this is better asked again."""
@@ -172,7 +172,7 @@ def _open_matcher(call: Call) -> Matcher:
 def _is_about_files(call: Call) -> bool:
     if call.tool in WRITING_TOOLS or call.tool in SEARCHING_TOOLS or call.tool in READING_TOOLS:
         return True
-    if call.tool_class not in ("inspect", "modify"):
+    if call.tool_class not in ("inspect", "modify") or call.tool in PRIMARY_FIELDS:
         return False
     return any(call.arguments.get(name) is not None for name in PATH_ARGUMENTS)
 
