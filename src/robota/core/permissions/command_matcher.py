@@ -16,18 +16,10 @@ from robota.core.permissions.command_patterns import (
     path_items,
 )
 from robota.core.permissions.globs import Item
-from robota.core.permissions.matchers import (
-    READING_TOOLS,
-    WRITING_TOOLS,
-    Call,
-    Cover,
-    Gap,
-    Hit,
-    has_controls,
-    parameter_hit,
-)
+from robota.core.permissions.matchers import Call, Cover, Gap, Hit, has_controls, parameter_hit
 from robota.core.permissions.paths import DeniedPaths, Resolver, in_workspace, is_protected, shorten
 from robota.core.permissions.rules import Rule
+from robota.core.permissions.subjects import READING_TOOLS, WRITING_TOOLS
 from robota.core.shell.effects import Touch, find_touches, known_path, substitute
 from robota.core.shell.expansions import may_split
 from robota.core.shell.grammar import parse_shell

@@ -12,18 +12,7 @@ from typing import TypedDict, Unpack
 from msgspec import Struct
 from msgspec.structs import replace
 
-from robota.core.permissions.matchers import (
-    PATH_ARGUMENTS,
-    READING_TOOLS,
-    SEARCHING_TOOLS,
-    WRITING_TOOLS,
-    Call,
-    FileMatcher,
-    Gap,
-    Hit,
-    Matcher,
-    TextMatcher,
-)
+from robota.core.permissions.matchers import Call, FileMatcher, Gap, Hit, Matcher, TextMatcher
 from robota.core.permissions.modes import (
     CLASS_POLICY,
     PermissionDecision,
@@ -32,7 +21,8 @@ from robota.core.permissions.modes import (
     decide_by_mode,
 )
 from robota.core.permissions.paths import make_place
-from robota.core.permissions.rules import PRIMARY_FIELDS, RuleSet, load_rules
+from robota.core.permissions.rules import RuleSet, load_rules
+from robota.core.permissions.subjects import FILE_KINDS, PATHS, kind_of
 
 MAXIMUM_OFFER = 5
 """A question that would need more rules than this is better asked again."""
@@ -158,23 +148,19 @@ def _decide(call: Call) -> PermissionExplanation:
 
 def _open_matcher(call: Call) -> Matcher:
     """The matcher for what the call is about; the shell's machinery is loaded only for shell commands."""
-    if call.tool == "Bash":
+    kind = kind_of(call.tool)
+    if kind == "command":
         from robota.core.permissions.command_matcher import CommandMatcher  # noqa: PLC0415 - see above
 
         return CommandMatcher(call)
-    if call.tool == "WebFetch":
+    if kind == "url":
         from robota.core.permissions.url_matcher import UrlMatcher  # noqa: PLC0415 - loads urllib
 
         return UrlMatcher(call)
-    return FileMatcher(call) if _is_about_files(call) else TextMatcher(call)
-
-
-def _is_about_files(call: Call) -> bool:
-    if call.tool in WRITING_TOOLS or call.tool in SEARCHING_TOOLS or call.tool in READING_TOOLS:
-        return True
-    if call.tool_class not in ("inspect", "modify") or call.tool in PRIMARY_FIELDS:
-        return False
-    return any(call.arguments.get(name) is not None for name in PATH_ARGUMENTS)
+    by_name = kind is None and call.tool_class in ("inspect", "modify")
+    if kind in FILE_KINDS or (by_name and any(call.arguments.get(name) is not None for name in PATHS)):
+        return FileMatcher(call)
+    return TextMatcher(call)
 
 
 def _apply(

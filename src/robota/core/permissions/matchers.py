@@ -23,13 +23,14 @@ from robota.core.permissions.paths import (
     resolve,
     shorten,
 )
-from robota.core.permissions.rules import PRIMARY_FIELDS, Rule, RuleSet, split_parameter, text_glob
-
-READING_TOOLS = frozenset({"Read", "NotebookRead"})
-SEARCHING_TOOLS = frozenset({"Grep", "Glob", "LS"})
-WRITING_TOOLS = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
-PATH_ARGUMENTS = ("file_path", "filePath", "path", "notebook_path", "notebookPath")
-
+from robota.core.permissions.rules import Rule, RuleSet, compared_fields, split_parameter, text_glob
+from robota.core.permissions.subjects import (
+    FILE_KINDS,
+    READING_TOOLS,
+    SEARCHING_TOOLS,
+    WRITING_TOOLS,
+    find_subjects,
+)
 
 _CONTROLS = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
@@ -103,7 +104,7 @@ def text_argument(arguments: Mapping[str, object], *names: str) -> str | None:
 def parameter_hit(call: Call, pattern: str) -> Hit | None:
     """A parameter rule (`model:opus`); an argument that was left out never matches."""
     split = split_parameter(pattern)
-    if split is None or split[0] in PRIMARY_FIELDS.get(call.tool, ()):
+    if split is None or split[0] in compared_fields(call.tool):
         return None
     name, glob = split
     value = call.arguments.get(name)
@@ -126,7 +127,7 @@ class TextMatcher:
 
     def __init__(self, call: Call) -> None:
         self._call = call
-        self._fields = PRIMARY_FIELDS.get(call.tool, ())
+        self._fields = compared_fields(call.tool)
         self._value = text_argument(call.arguments, *self._fields)
 
     def hit(self, rule: Rule) -> Hit | None:
@@ -178,33 +179,17 @@ class FileMatcher:
         self._searches = call.tool in SEARCHING_TOOLS
         self._problem: str | None = None
         self._paths: list[tuple[str, PathForms]] = []
-        for path in self._written_paths():
-            self._add(path)
+        for subject in find_subjects(call.tool, call.arguments, call.tool_class):
+            if subject.kind in FILE_KINDS:
+                self._add(subject.value)
         if not self._paths and self._problem is None:
             self._problem = "the path is missing"
         self._shown = self._paths[0][0] if self._paths else None
 
-    def _written_paths(self) -> list[str]:
-        arguments = self._call.arguments
-        given = [arguments[name] for name in PATH_ARGUMENTS if arguments.get(name) is not None]
-        if any(not isinstance(path, str) or not path for path in given):
-            self._problem = "the path is not a text"
-        paths = [path for path in given if isinstance(path, str) and path]
-        if not self._searches:
-            return paths
-        roots = paths or ["."]
-        prefix = _fixed_prefix(text_argument(arguments, "pattern") or "") if self._call.tool == "Glob" else ""
-        file_glob = text_argument(arguments, "glob") or ""
-        if self._call.tool == "Grep" and file_glob and not set(file_glob) & set("*?[{!"):
-            prefix = file_glob
-        return [
-            root.rstrip("/") + "/" + prefix
-            if prefix and not prefix.startswith(("/", "~"))
-            else prefix or root
-            for root in roots
-        ]
-
-    def _add(self, path: str) -> None:
+    def _add(self, path: object) -> None:
+        if not isinstance(path, str) or not path:
+            self._problem = self._problem or "the path is not a text"
+            return
         if has_controls(path):
             self._problem = "the path holds control or direction-changing characters"
         try:
@@ -270,12 +255,3 @@ class FileMatcher:
         if any("*" in path for path in paths):
             return []
         return [f"{self._call.tool}({path})" for path in dict.fromkeys(paths)]
-
-
-def _fixed_prefix(pattern: str) -> str:
-    """The directories of a search pattern before its first wildcard; a pattern without any is a path."""
-    components = pattern.split("/")
-    for index, component in enumerate(components):
-        if set(component) & set("*?[{"):
-            return "/".join(components[:index])
-    return pattern
