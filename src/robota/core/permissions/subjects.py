@@ -73,13 +73,9 @@ def subjects(name: str, arguments: Mapping[str, object], tool: object = None) ->
 
 def find_subjects(name: str, arguments: Mapping[str, object], tool_class: str | None) -> tuple[Subject, ...]:
     """The same for a tool of which only the class is known."""
-    known = TOUCHES.get(name)
-    if known is None:
-        return tuple(
-            each for touches in _BY_CLASS.get(tool_class or "", ()) for each in _find(touches, arguments)
-        )
-    found = tuple(_find(known, arguments))
-    return tuple(_searched(name, arguments, found)) if known.kind == "search" else found
+    known = (TOUCHES[name],) if name in TOUCHES else _BY_CLASS.get(tool_class or "", ())
+    found = tuple(each for touches in known for each in _find(touches, arguments))
+    return tuple(_searched(name, arguments, found)) if name in SEARCHING_TOOLS else found
 
 
 def _find(touches: Touches, arguments: Mapping[str, object]) -> Iterator[Subject]:

@@ -7,7 +7,7 @@ otherwise the whole workspace is, and what the words do tell about places elsewh
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -61,6 +61,13 @@ class Plan(Struct, frozen=True):
     def scope(self) -> Scope:
         return self.named if self.wide is None else self.named.join(self.wide)
 
+    def join(self, other: Plan | None) -> Plan:
+        """One plan for both; None changes nothing."""
+        if other is None:
+            return self
+        wide = self.wide if other.wide is None else other.wide
+        return Plan(self.named.join(other.named), wide, self.spared + other.spared, self.workspace)
+
     @property
     def attempts(self) -> tuple[Plan, ...]:
         """The whole plan, and what to do when that is too much."""
@@ -69,9 +76,9 @@ class Plan(Struct, frozen=True):
         return (self,)
 
 
-def plan_file(path: str, workspace: Sequence[str]) -> Plan:
-    """Before a file is written through the file layer, which follows links."""
-    return Plan(cover([os.path.realpath(path)]), workspace=_first(workspace))
+def plan_files(paths: Iterable[str], workspace: Sequence[str]) -> Plan:
+    """Before files are written through the file layer, which follows links."""
+    return Plan(cover(map(os.path.realpath, paths)), workspace=_first(workspace))
 
 
 def plan_command(command: str, cwd: str, workspace: Sequence[str], home: str | None = None) -> Plan | None:
