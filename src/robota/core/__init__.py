@@ -45,8 +45,8 @@ _MODULES = {
     "robota.core.plugin": "Plugin PluginCategory PluginPriority Refusal",
     "robota.core.ports": "Ports",
     "robota.core.permissions": (
-        "MODE_POLICY PermissionDecision PermissionMode TRUST_TO_MODE TrustLevel UNKNOWN_TOOL_FALLBACK "
-        "check_rules evaluate_permission explain_permission narrowest_rules parse_rule"
+        "MODE_POLICY PermissionDecision PermissionMode TRUST_TO_MODE Touches TrustLevel "
+        "UNKNOWN_TOOL_FALLBACK check_rules evaluate_permission explain_permission narrowest_rules parse_rule"
     ),
     "robota.core.shell.effects": "analyse_command",
     "robota.core.hooks": (

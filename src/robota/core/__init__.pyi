@@ -128,6 +128,7 @@ from robota.core.permissions import MODE_POLICY as MODE_POLICY
 from robota.core.permissions import PermissionDecision as PermissionDecision
 from robota.core.permissions import PermissionMode as PermissionMode
 from robota.core.permissions import TRUST_TO_MODE as TRUST_TO_MODE
+from robota.core.permissions import Touches as Touches
 from robota.core.permissions import TrustLevel as TrustLevel
 from robota.core.permissions import UNKNOWN_TOOL_FALLBACK as UNKNOWN_TOOL_FALLBACK
 from robota.core.permissions import check_rules as check_rules

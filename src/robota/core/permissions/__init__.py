@@ -17,6 +17,7 @@ _MODULES = {
         "UNKNOWN_TOOL_FALLBACK"
     ),
     "robota.core.permissions.rules": "Rule RuleProblem check_rules parse_rule",
+    "robota.core.permissions.subjects": "Touches",
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
 

@@ -15,3 +15,4 @@ from robota.core.permissions.rules import Rule as Rule
 from robota.core.permissions.rules import RuleProblem as RuleProblem
 from robota.core.permissions.rules import check_rules as check_rules
 from robota.core.permissions.rules import parse_rule as parse_rule
+from robota.core.permissions.subjects import Touches as Touches

@@ -6,7 +6,7 @@ fault of its own is a denial and is logged.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypedDict, Unpack
 
 from msgspec import Struct
@@ -22,7 +22,15 @@ from robota.core.permissions.modes import (
 )
 from robota.core.permissions.paths import make_place
 from robota.core.permissions.rules import RuleSet, load_rules
-from robota.core.permissions.subjects import FILE_KINDS, PATHS, kind_of
+from robota.core.permissions.subjects import (
+    FILE_KINDS,
+    PATHS,
+    STANDARD_TOOLS,
+    TOUCHES,
+    Touches,
+    find_subjects,
+    kind_of,
+)
 
 MAXIMUM_OFFER = 5
 """A question that would need more rules than this is better asked again."""
@@ -51,6 +59,8 @@ class Terms(TypedDict, total=False):
     """Directories that belong to the workspace besides `cwd`."""
     tool_class: str | None
     """What a tool of ours declares; known tools and MCP tools cannot change theirs."""
+    touches: Sequence[Touches]
+    """What a tool declares to touch, which restricts it."""
 
 
 class PermissionExplanation(Struct, frozen=True):
@@ -129,21 +139,38 @@ def _make_call(tool_name: str, tool_input: Mapping[str, object], terms: Terms) -
         load_rules(terms.get("allow"), "allow"),
         load_rules(terms.get("deny"), "deny"),
         load_rules(terms.get("ask"), "ask"),
+        tuple(terms.get("touches", ())),
     )
 
 
 def _decide(call: Call) -> PermissionExplanation:
     by_mode = decide_by_mode(call.mode, call.tool_class)
     ruled = call.deny.rules or call.ask.rules or call.deny.problems or call.ask.problems
-    guarded = call.mode == "acceptEdits" and call.tool_class == "modify"
+    guarded = call.mode == "acceptEdits" and (call.tool_class == "modify" or call.touches)
     if by_mode == "auto" and not ruled and not guarded and not call.allow.rules:
         return PermissionExplanation("auto", reason=_explain_mode(call, "auto"))
-    matcher = _open_matcher(call)
+    judged = [(each, _open_matcher(each)) for each in (call, *_declared_calls(call))]
     return (
-        _apply(call, matcher, call.deny, "deny")
-        or _apply(call, matcher, call.ask, "approve")
-        or _apply_allow(call, matcher, by_mode)
+        _strictest(_apply(each, matcher, call.deny, "deny") for each, matcher in judged)
+        or _strictest(_apply(each, matcher, call.ask, "approve") for each, matcher in judged)
+        or _apply_allow(call, [matcher for _, matcher in judged], by_mode)
     )
+
+
+def _declared_calls(call: Call) -> Iterator[Call]:
+    """What the tool declares to touch, as calls of the built-in tools that would touch the same."""
+    for subject in find_subjects(call.tool, call.arguments, None, call.touches) if call.touches else ():
+        if subject.declared:
+            tool = STANDARD_TOOLS[subject.kind]
+            arguments = {TOUCHES[tool].fields[0]: subject.value}
+            yield replace(
+                call, tool=tool, arguments=arguments, tool_class=classify_tool(tool, None), touches=()
+            )
+
+
+def _strictest(answers: Iterable[PermissionExplanation | None]) -> PermissionExplanation | None:
+    given = [answer for answer in answers if answer is not None]
+    return next((answer for answer in given if answer.decision == "deny"), given[0] if given else None)
 
 
 def _open_matcher(call: Call) -> Matcher:
@@ -188,12 +215,16 @@ def _apply(
     return doubt
 
 
-def _apply_allow(call: Call, matcher: Matcher, by_mode: PermissionDecision) -> PermissionExplanation:
-    cover = matcher.cover()
+def _apply_allow(
+    call: Call, matchers: Sequence[Matcher], by_mode: PermissionDecision
+) -> PermissionExplanation:
+    """Allow rules cover the call itself, never what its tool declares; the mode must reach both."""
+    cover = matchers[0].cover()
     if not isinstance(cover, Gap):
         return PermissionExplanation("auto", cover.rule, cover.part, f"The rule {cover.rule} allows it.")
     if by_mode == "auto":
-        gap = matcher.mode_gap() if isinstance(matcher, FileMatcher) else None
+        gaps = (matcher.mode_gap() for matcher in matchers if isinstance(matcher, FileMatcher))
+        gap = next(filter(None, gaps), None)
         if gap is None:
             return PermissionExplanation("auto", reason=_explain_mode(call, "auto"))
         return PermissionExplanation("approve", None, gap.part, _explain_gap(gap))

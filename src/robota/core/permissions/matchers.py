@@ -29,6 +29,7 @@ from robota.core.permissions.subjects import (
     READING_TOOLS,
     SEARCHING_TOOLS,
     WRITING_TOOLS,
+    Touches,
     find_subjects,
 )
 
@@ -48,6 +49,8 @@ class Call(Struct, frozen=True):
     allow: RuleSet
     deny: RuleSet
     ask: RuleSet
+    touches: tuple[Touches, ...] = ()
+    """What the tool declares."""
 
 
 class Hit(Struct, frozen=True):

@@ -1,11 +1,13 @@
 """What a tool call touches: the one table of tools and their arguments.
 
-Permission rules, the guard of the workspace, hooks, summaries and undo all ask here.
+Permission rules, the guard of the workspace, hooks, summaries and undo all ask here. A tool that is not in
+the table may declare what it touches (`tool.touches`). That can only restrict it: rules that deny or ask bind
+it, the workspace is guarded, undo saves; but no allow rule covers a call because its tool says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -27,6 +29,8 @@ class Subject(Struct, frozen=True):
     field: str
     value: object
     """As given, so not always a text."""
+    declared: bool = False
+    """Whether only the tool itself says so."""
 
 
 PATHS = ("file_path", "filePath", "path", "notebook_path", "notebookPath")
@@ -61,32 +65,48 @@ READING_TOOLS, SEARCHING_TOOLS, WRITING_TOOLS = (
 )
 
 
+STANDARD_TOOLS: dict[str, str] = {touches.kind: name for name, touches in reversed(TOUCHES.items())}
+"""For each kind the first tool of the table."""
+
+
 def kind_of(tool: str) -> SubjectKind | None:
     """What a tool of the table touches."""
     return TOUCHES[tool].kind if tool in TOUCHES else None
 
 
+def declared_touches(tool: object) -> tuple[Touches, ...]:
+    """What a tool says that it touches."""
+    return tuple(getattr(tool, "touches", ()))
+
+
 def subjects(name: str, arguments: Mapping[str, object], tool: object = None) -> tuple[Subject, ...]:
     """What a call touches, as far as its arguments say."""
-    return find_subjects(name, arguments, getattr(tool, "tool_class", None))
+    return find_subjects(name, arguments, getattr(tool, "tool_class", None), declared_touches(tool))
 
 
-def find_subjects(name: str, arguments: Mapping[str, object], tool_class: str | None) -> tuple[Subject, ...]:
-    """The same for a tool of which only the class is known."""
-    known = (TOUCHES[name],) if name in TOUCHES else _BY_CLASS.get(tool_class or "", ())
-    found = tuple(each for touches in known for each in _find(touches, arguments))
-    return tuple(_searched(name, arguments, found)) if name in SEARCHING_TOOLS else found
+def find_subjects(
+    name: str, arguments: Mapping[str, object], tool_class: str | None, declared: Iterable[Touches] = ()
+) -> tuple[Subject, ...]:
+    """The same for a tool of which only the class is known, and what it declares."""
+    if name in SEARCHING_TOOLS:
+        return tuple(_searched(name, arguments))
+    if name in TOUCHES:
+        return tuple(_find(TOUCHES[name], arguments))
+    by_name = [each for touches in _BY_CLASS.get(tool_class or "", ()) for each in _find(touches, arguments)]
+    return (*by_name, *(each for touches in declared for each in _find(touches, arguments, declared=True)))
 
 
-def _find(touches: Touches, arguments: Mapping[str, object]) -> Iterator[Subject]:
+def _find(touches: Touches, arguments: Mapping[str, object], *, declared: bool = False) -> Iterator[Subject]:
     for field in touches.fields:
-        value = arguments.get(field)
-        if value is not None:
-            yield Subject(touches.kind, field, value)
+        given = arguments.get(field)
+        for value in given if declared and isinstance(given, list) else [given]:
+            if value is not None:
+                yield Subject(touches.kind, field, value, declared)
 
 
-def _searched(name: str, arguments: Mapping[str, object], found: tuple[Subject, ...]) -> Iterator[Subject]:
+def _searched(name: str, arguments: Mapping[str, object]) -> Iterator[Subject]:
     """Where a search looks: its pattern may lead elsewhere than its path says."""
+    found = list(_find(TOUCHES[name], arguments))
     prefix = ""
     if name == "Glob":
         prefix = _fixed_prefix(arguments.get("pattern"))

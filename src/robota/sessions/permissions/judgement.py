@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from robota.core.messages import JsonObject
 from robota.core.permissions.modes import PermissionDecision
+from robota.core.permissions.subjects import declared_touches
 from robota.core.tool import tool_class
 from robota.core.tool_batch import PreparedCall
 
@@ -111,6 +112,7 @@ class RuleJudge:
 def _as_arguments(call: PreparedCall, terms: Terms) -> dict[str, Any]:
     arguments = msgspec.structs.asdict(terms)
     arguments["tool_class"] = None if call.tool is None else tool_class(call.tool)
+    arguments["touches"] = declared_touches(call.tool)
     return arguments
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from robota.core.jsontext import encode
 from robota.core.messages import Json, JsonObject
-from robota.core.permissions.subjects import PATHS, kind_of
+from robota.core.permissions.subjects import PATHS, declared_touches, kind_of
 from robota.core.tool import ToolResult, tool_class
 from robota.core.tool_batch import PreparedCall
 from robota.sessions.permissions.consultation import consult
@@ -90,6 +90,7 @@ def _covers(
         home=terms.home,
         additional_dirs=terms.additional_dirs,
         tool_class=None if call.tool is None else tool_class(call.tool),
+        touches=declared_touches(call.tool),
     )
     return decision != "auto"
 
