@@ -6,7 +6,7 @@ fault of its own is a denial and is logged.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypedDict, Unpack
 
 from msgspec import Struct
@@ -63,6 +63,9 @@ class Terms(TypedDict, total=False):
     """What a tool declares to touch, which restricts it."""
 
 
+_TERMS = frozenset(Terms.__annotations__)
+
+
 class PermissionExplanation(Struct, frozen=True):
     """A decision and what it rests on."""
 
@@ -86,9 +89,8 @@ def explain_permission(
     tool_name: str, tool_input: Mapping[str, object], **terms: Unpack[Terms]
 ) -> PermissionExplanation:
     """Decide a call and say why."""
-    unknown = terms.keys() - Terms.__annotations__.keys()
-    if unknown:
-        raise TypeError(f"There is no term {', '.join(sorted(unknown))!r}: see `Terms`.")
+    if not terms.keys() <= _TERMS:
+        raise TypeError(f"A call is judged by {', '.join(sorted(_TERMS))}, not by {', '.join(terms)}.")
     try:
         call = _make_call(tool_name, tool_input, terms)
         if call is None:
@@ -149,17 +151,21 @@ def _decide(call: Call) -> PermissionExplanation:
     guarded = call.mode == "acceptEdits" and (call.tool_class == "modify" or call.touches)
     if by_mode == "auto" and not ruled and not guarded and not call.allow.rules:
         return PermissionExplanation("auto", reason=_explain_mode(call, "auto"))
-    judged = [(each, _open_matcher(each)) for each in (call, *_declared_calls(call))]
-    return (
-        _strictest(_apply(each, matcher, call.deny, "deny") for each, matcher in judged)
-        or _strictest(_apply(each, matcher, call.ask, "approve") for each, matcher in judged)
-        or _apply_allow(call, [matcher for _, matcher in judged], by_mode)
-    )
+    matcher = _open_matcher(call)
+    declared = [(each, _open_matcher(each)) for each in _declared_calls(call)] if call.touches else []
+    for rules, denies in ((call.deny, True), (call.ask, False)):
+        if rules.rules or rules.problems:
+            found = _apply(call, matcher, rules, denies=denies)
+            for each, other in declared:
+                found = _stricter(found, _apply(each, other, rules, denies=denies))
+            if found is not None:
+                return found
+    return _apply_allow(call, [matcher, *(other for _, other in declared)], by_mode)
 
 
 def _declared_calls(call: Call) -> Iterator[Call]:
     """What the tool declares to touch, as calls of the built-in tools that would touch the same."""
-    for subject in find_subjects(call.tool, call.arguments, None, call.touches) if call.touches else ():
+    for subject in find_subjects(call.tool, call.arguments, None, call.touches):
         if subject.declared:
             tool = STANDARD_TOOLS[subject.kind]
             arguments = {TOUCHES[tool].fields[0]: subject.value}
@@ -168,9 +174,10 @@ def _declared_calls(call: Call) -> Iterator[Call]:
             )
 
 
-def _strictest(answers: Iterable[PermissionExplanation | None]) -> PermissionExplanation | None:
-    given = [answer for answer in answers if answer is not None]
-    return next((answer for answer in given if answer.decision == "deny"), given[0] if given else None)
+def _stricter(
+    one: PermissionExplanation | None, other: PermissionExplanation | None
+) -> PermissionExplanation | None:
+    return other if one is None or (other is not None and other.decision == "deny") else one
 
 
 def _open_matcher(call: Call) -> Matcher:
@@ -190,13 +197,11 @@ def _open_matcher(call: Call) -> Matcher:
     return TextMatcher(call)
 
 
-def _apply(
-    call: Call, matcher: Matcher, rules: RuleSet, answer: PermissionDecision
-) -> PermissionExplanation | None:
+def _apply(call: Call, matcher: Matcher, rules: RuleSet, *, denies: bool) -> PermissionExplanation | None:
     """Deny or ask rules: a certain hit gives the answer, a doubtful one asks; in plan mode both refuse."""
     asked: PermissionDecision = "deny" if call.mode == "plan" else "approve"
-    given: PermissionDecision = answer if answer == "deny" else asked
-    verb = "denies" if answer == "deny" else "asks about"
+    given: PermissionDecision = "deny" if denies else asked
+    verb = "denies" if denies else "asks about"
     doubt: PermissionExplanation | None = None
     for rule in rules.rules:
         whole = rule.pattern is None and rule.names(call.tool)

@@ -6,7 +6,6 @@ address (`url_matcher`), files, or any other argument.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
@@ -33,9 +32,9 @@ from robota.core.permissions.subjects import (
     find_subjects,
 )
 
-_CONTROLS = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
-)
+_CONTROLS = frozenset(
+    "\x7f\u061c\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+).union(map(chr, (*range(9), *range(11, 32), *range(0x80, 0xA0))))
 
 
 class Call(Struct, frozen=True):
@@ -122,7 +121,10 @@ def parameter_hit(call: Call, pattern: str) -> Hit | None:
 
 def has_controls(text: str) -> bool:
     """Whether a text holds controls or changes of direction, which people and parsers see differently."""
-    return _CONTROLS.search(text) is not None
+    if text.isprintable():
+        return False
+    surrogates = not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)
+    return surrogates or not _CONTROLS.isdisjoint(text)
 
 
 class TextMatcher:

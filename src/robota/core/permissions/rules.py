@@ -152,7 +152,9 @@ def load_rules(rules: object, kind: RuleKind) -> RuleSet:
         return _NO_RULES
     if isinstance(rules, str):
         rules = (rules,)
-    if not isinstance(rules, Iterable) or isinstance(rules, (Mapping, bytes)):
+    if not isinstance(rules, (tuple, list)) and (
+        not isinstance(rules, Iterable) or isinstance(rules, (Mapping, bytes))
+    ):
         return RuleSet(problems=(RuleProblem(0, repr(rules), "rules are given as a list of texts", None),))
     given = tuple(rules)
     return (_parse_texts if set(map(type, given)) <= {str} else _parse_all)(given, kind)

@@ -173,12 +173,14 @@ def _show(redirection: Redirection, command: Command) -> str:
 
 def _touched(invocation: Invocation) -> Iterator[Touch]:
     """The files that a known program is told to use."""
-    name, part, where = invocation.program, invocation.command.text, invocation.directories
+    name = invocation.program
     if name == "git":
-        yield from (Touch("read", word, where, part) for word in _shown_by_git(invocation.words))
+        for word in _shown_by_git(invocation.words):
+            yield Touch("read", word, invocation.directories, invocation.command.text)
     use = load_programs().files.get(name)
     if use is None or invocation.computed:
         return
+    part, where = invocation.command.text, invocation.directories
     found, numbered = read_options(invocation.words, 1, _options_of(name))
     names, operands = frozenset(option.name for option in found), [word for _, word in numbered]
     for option in found:

@@ -5,14 +5,13 @@ A prefix allow rule (`Bash(git *)`) does not reach such words; a rule that spell
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from msgspec import Struct
 
 from robota.core.shell.programs import ProgramOptions, load_programs, program_name
 from robota.core.shell.script import Word
-from robota.core.shell.sed_awk import awk_escapes, sed_escapes
 
 _HARMLESS_TARGETS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "-"})
 _KEY_PADDING = ' \t\n\r\f"'  # ssh reads a quoted key as well
@@ -161,15 +160,18 @@ def _checked(words: Sequence[Word], options: ProgramOptions) -> Iterator[Hazard]
         index, word = operands[0]
         texts = [(index, word, word.text)]
     for index, value, text in texts:
-        if value is None or text is None or value.computed or _CHECKS[options.check](text):
+        if value is None or text is None or value.computed or _escapes(text, options.check):
             yield Hazard(index, text or "")
 
 
-_CHECKS: dict[str, Callable[[str], bool]] = {
-    "sed": sed_escapes,
-    "awk": awk_escapes,
-    "curl": lambda text: "%output{" in text,
-}
+def _escapes(text: str, check: str) -> bool:
+    if check == "curl":
+        return "%output{" in text
+    from robota.core.shell import sed_awk  # noqa: PLC0415 - half a millisecond that most commands save
+
+    return sed_awk.sed_escapes(text) if check == "sed" else sed_awk.awk_escapes(text)
+
+
 _TEXT_OPTIONS = {
     "sed": frozenset({"-e", "--expression"}),
     "awk": frozenset({"-e", "--source"}),

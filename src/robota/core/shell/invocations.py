@@ -165,10 +165,10 @@ def _look_up(
 
 
 def _moves(command: Command) -> bool:
-    names = [word.text for word in command.words[:3]]
-    return any(program_name(name) in ("cd", "pushd", "popd") for name in names[:1]) or (
-        names[:1] in (["builtin"], ["command"]) and "cd" in names
-    )
+    first = command.words[0].text
+    if first in ("builtin", "command"):
+        return any(word.text == "cd" for word in command.words[1:3])
+    return program_name(first) in ("cd", "pushd", "popd")
 
 
 def _destinations(command: Command, here: Directories, home: str, *, unknown: bool) -> Directories:

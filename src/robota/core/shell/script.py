@@ -44,7 +44,7 @@ class Word(Struct, frozen=True):
     @property
     def computed(self) -> bool:
         """Whether an expansion decides the value."""
-        return any(piece[0] != "text" for piece in self.pieces)
+        return bool(self.pieces) and any(piece[0] != "text" for piece in self.pieces)
 
     @property
     def globbed(self) -> bool:
