@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -18,11 +18,10 @@ from robota.core.shell.invocations import (
     visited_directories,
     walk,
 )
-from robota.core.shell.programs import FileUse, ProgramOptions, load_programs
+from robota.core.shell.programs import FileUse, ProgramOptions, TouchKind, load_programs
 from robota.core.shell.script import (
     Command,
     Piece,
-    Redirection,
     Script,
     ShellSyntaxError,
     Word,
@@ -30,7 +29,6 @@ from robota.core.shell.script import (
     plain_word,
 )
 
-TouchKind: TypeAlias = Literal["read", "write", "delete"]
 _File: TypeAlias = tuple[TouchKind, Word]
 
 _ARCHIVING = frozenset({"-c", "-r", "-u", "-A", "--create", "--append", "--update"})
@@ -82,10 +80,9 @@ def analyse_command(command: str, cwd: str | None = None, home: str | None = Non
     except ShellSyntaxError:
         return CommandEffects(unknown=(command,))
     invocations = walk(find_invocations(script, (here,), house))
-    touches = [*find_touches(script, invocations, (here,), house)]
     paths: dict[TouchKind, dict[str, None]] = {"read": {}, "write": {}, "delete": {}}
     unknown: dict[str, None] = {}
-    for touch in touches:
+    for touch in find_touches(script, invocations, (here,), house):
         for directory in touch.directories:
             path = known_path(touch.word, directory, house, frozenset(script.assigned))
             if path is None:
@@ -100,15 +97,8 @@ def analyse_command(command: str, cwd: str | None = None, home: str | None = Non
     read_only = bool(runs) and not (paths["write"] or paths["delete"] or unknown or network) and all(
         is_read_only(each) for each in invocations
     )  # fmt: skip
-    return CommandEffects(
-        tuple(paths["read"]),
-        tuple(paths["write"]),
-        tuple(paths["delete"]),
-        network,
-        runs,
-        tuple(unknown),
-        read_only,
-    )
+    reads, writes, deletes = map(tuple, paths.values())
+    return CommandEffects(reads, writes, deletes, network, runs, tuple(unknown), read_only)
 
 
 def is_read_only(invocation: Invocation) -> bool:
@@ -159,16 +149,11 @@ def _redirected(command: Command, directories: Directories) -> Iterator[Touch]:
         target = redirection.target
         if target is None:
             continue
-        part = _show(redirection, command)
+        part = f"{command.text} {redirection.descriptor}{redirection.operator}{target.raw}".strip()
         if redirection.writes:
             yield Touch("write", target, directories, part, redirected=True)
         if redirection.reads:
             yield Touch("read", target, directories, part, redirected=True)
-
-
-def _show(redirection: Redirection, command: Command) -> str:
-    target = "" if redirection.target is None else redirection.target.raw
-    return f"{command.text} {redirection.descriptor}{redirection.operator}{target}".strip()
 
 
 def _touched(invocation: Invocation) -> Iterator[Touch]:
@@ -238,10 +223,10 @@ def _option_files(option: OptionWord, use: FileUse, names: frozenset[str]) -> It
     value = option.value if option.text == option.value.text else _tail(option.value, option.text)
     if option.name in use.archive:
         yield "read" if names.isdisjoint(_ARCHIVING) else "write", value
-    elif option.name in use.read or use.words.get(option.name) == "read":
-        yield "read", value
-    elif option.name in use.write or use.words.get(option.name) == "write":
-        yield "write", value
+    elif option.name in use.words:
+        yield use.words[option.name], value
+    elif option.name in use.read or option.name in use.write:
+        yield "read" if option.name in use.read else "write", value
     elif option.name in use.attached and "@" in option.text:
         yield "read", _tail(value, option.text.partition("@")[2].partition(";")[0])
 
@@ -265,8 +250,8 @@ def _operand_files(use: FileUse, names: frozenset[str], operands: list[Word]) ->
     files = operands if not names.isdisjoint(use.unless) else operands[use.skip :]
     for word in operands:
         name, equals, value = word.text.partition("=")
-        if equals and use.pairs.get(name) in ("read", "write"):
-            yield ("read" if use.pairs[name] == "read" else "write"), _tail(word, value)
+        if equals and name in use.pairs:
+            yield use.pairs[name], _tail(word, value)
         if word.text.startswith("file://"):
             yield "read", _tail(word, word.text[7:])
     if use.operands == "none":

@@ -213,29 +213,20 @@ def _merge(own: ProgramOptions, every: ProgramOptions) -> ProgramOptions:
     )
 
 
-_CONFIG_VALUES = ProgramOptions(
-    values=frozenset({"-f", "--file", "--blob", "--type", "--default", "--comment"})
-)
-_CONFIG_READS = frozenset(
-    {"--get", "--get-all", "--get-regexp", "--get-urlmatch", "-l", "--list", "--get-color", "--get-colorbool"}
-)
-
-
 def _git_config_hazards(words: Sequence[Word], index: int) -> Iterator[Hazard]:
     """Settings that name programs; reading one is harmless."""
     git = load_programs().git
-    found, operands = read_options(words, index + 1, _CONFIG_VALUES)
+    found, operands = read_options(words, index + 1, git.config)
     names = {option.name for option in found}
     texts = [word.text for _, word in operands]
     if names & {"-e", "--edit"} or texts[:1] == ["edit"]:
         yield Hazard(len(words) - 1, "config --edit")
         return
-    if names & _CONFIG_READS or texts[:1] in (["get"], ["list"]):
+    if names & git.config_reads or texts[:1] in (["get"], ["list"]):
         return
-    settings = (
-        texts[1:] if texts[:1] in (["set"], ["unset"], ["rename-section"], ["remove-section"]) else texts
-    )
-    if len(settings) < 2 and settings is texts:
+    named = texts[:1] in (["set"], ["unset"], ["rename-section"], ["remove-section"])
+    settings = texts[1:] if named else texts
+    if len(settings) < 2 and not named:
         return
     if names & {"-f", "--file"}:
         yield Hazard(len(words) - 1, "config --file")

@@ -13,6 +13,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from itertools import pairwise
 
+from msgspec import Struct
+
 from robota.core.shell.script import Redirection, Script, ShellSyntaxError
 
 MAXIMUM_DEPTH = 30
@@ -54,26 +56,23 @@ class JoinedText:
         return JOINT.join(self.text[a:b] for a, b in pairwise([start, *joints, end]))
 
 
-class Reader:
+class Reader(Struct, eq=False):
     """A position in the text, what has been found so far, and how deep we are."""
 
-    __slots__ = (
-        "chain", "depth", "heredocs", "joined", "piped", "pos", "read_commands", "scope", "script", "src",
-    )  # fmt: skip
+    src: str
+    script: Script
+    read_commands: Callable[[Reader, str], None]
+    depth: int = 0
+    scope: tuple[int, ...] = ()
+    chain: int = 0
+    piped: bool = False
+    pos: int = 0
+    heredocs: list[tuple[str, bool, bool, Redirection]] = []
+    joined: JoinedText = JoinedText("")
 
-    def __init__(
-        self, src: str, script: Script, read_commands: Callable[[Reader, str], None], depth: int = 0
-    ) -> None:
-        self.joined = JoinedText(src)
+    def __post_init__(self) -> None:
+        self.joined = JoinedText(self.src)
         self.src = self.joined.text
-        self.pos = 0
-        self.script = script
-        self.read_commands = read_commands
-        self.depth = depth
-        self.scope: tuple[int, ...] = ()
-        self.chain = 0
-        self.piped = False
-        self.heredocs: list[tuple[str, bool, bool, Redirection]] = []
 
     def peek(self, length: int = 1) -> str:
         return self.src[self.pos : self.pos + length]
@@ -100,6 +99,4 @@ class Reader:
 
     def read_inner_source(self, source: str) -> None:
         """Read commands from text that had to be unescaped first (backquotes)."""
-        inner = Reader(source, self.script, self.read_commands, self.depth)
-        inner.scope = self.scope
-        inner.read_nested("")
+        Reader(source, self.script, self.read_commands, self.depth, self.scope).read_nested("")

@@ -18,13 +18,6 @@ _INPUT_READERS = frozenset({"at", "batch"})
 _INPUT_FILES = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
 _MAXIMUM_MARKS = 4  # xargs uses the last one that it is given
 _FIND_ACTIONS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
-_KNOWN_LONG_FLAGS = frozenset({
-    "--preserve-env", "--login", "--non-interactive", "--stdin", "--background", "--set-home",
-    "--ignore-environment", "--null", "--foreground", "--preserve-status", "--verbose",
-    "--no-run-if-empty", "--interactive", "--portability", "--wait", "--fork", "--ctty", "--append",
-    "--quiet", "--exclusive", "--shared", "--nonblock", "--close", "--pty", "--scope", "--user",
-    "--pipe", "--collect", "--bar", "--keep-order", "--dry-run", "--halt", "--yes", "--debug",
-})  # fmt: skip
 
 
 class Inner(Struct, frozen=True):
@@ -184,7 +177,7 @@ def _option_length(text: str, runner: Runner) -> int | None:
     if text in runner.values or text in runner.writes:
         return 2
     if text.startswith("--"):
-        return 1 if "=" in text or not runner.values or text in _KNOWN_LONG_FLAGS else None
+        return 1 if "=" in text or not runner.values or text in load_programs().long_flags else None
     if runner.numbers and _NUMBER_OPTION.match(text):
         return 1
     if text[:2] in runner.values or text[:2] in runner.writes or text[:2] in runner.optional:

@@ -137,40 +137,34 @@ class Command(Struct, frozen=True):
         return " ".join(word.raw for word in self.words if word.raw)
 
 
-class Script:
+class Script(Struct, eq=False):
     """A parsed shell text."""
 
-    __slots__ = (
-        "_counter", "assigned", "commands", "evaluates_text", "facts", "functions", "holds_code", "lasting",
-        "outer", "parameters", "redirections", "set_names",
-    )  # fmt: skip
-
-    def __init__(self) -> None:
-        self.commands: list[Command] = []
-        self.redirections: list[Command] = []
-        """Redirections of compound commands or without a command, as commands without words."""
-        self.lasting: set[str] = set()
-        """Variables set for more than one command."""
-        self.assigned: dict[str, list[str | None]] = {}
-        """Every variable the text sets, with the literal values (None: not known)."""
-        self.functions: set[str] = set()
-        self.evaluates_text = False
-        """Whether bash evaluates contents of variables as arithmetic, which runs commands held in them."""
-        self.parameters = False
-        """Whether the positional parameters come from elsewhere in the text."""
-        self.holds_code = False
-        """Whether a quoted text contains a command substitution."""
-        self.set_names: frozenset[str] | None = None
-        """Variables that builtins set; worked out on first use."""
-        self.outer: Script | None = None
-        """The text around this one, whose variables it may use."""
-        self.facts: dict[tuple[str, str], bool] = {}
-        """What was found out about a variable's values; a long text asks for the same ones often."""
-        self._counter = 0
+    commands: list[Command] = []
+    redirections: list[Command] = []
+    """Redirections of compound commands or without a command, as commands without words."""
+    lasting: set[str] = set()
+    """Variables set for more than one command."""
+    assigned: dict[str, list[str | None]] = {}
+    """Every variable the text sets, with the literal values (None: not known)."""
+    functions: set[str] = set()
+    evaluates_text: bool = False
+    """Whether bash evaluates contents of variables as arithmetic, which runs commands held in them."""
+    parameters: bool = False
+    """Whether the positional parameters come from elsewhere in the text."""
+    holds_code: bool = False
+    """Whether a quoted text contains a command substitution."""
+    set_names: frozenset[str] | None = None
+    """Variables that builtins set; worked out on first use."""
+    outer: Script | None = None
+    """The text around this one, whose variables it may use."""
+    facts: dict[tuple[str, str], bool] = {}
+    """What was found out about a variable's values; a long text asks for the same ones often."""
+    scopes: int = 0
 
     def next_scope(self) -> int:
-        self._counter += 1
-        return self._counter
+        self.scopes += 1
+        return self.scopes
 
     def assign(self, name: str, value: Word | None, *, lasting: bool = True) -> None:
         if lasting:

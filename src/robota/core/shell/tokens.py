@@ -107,8 +107,7 @@ def _read_lines(reader: Reader, delimiter: str, *, quoted: bool, tabs: bool) -> 
 def _read_expansions(reader: Reader, body: str) -> None:
     if "$" not in body and "`" not in body:
         return
-    inner = Reader(body, reader.script, reader.read_commands, reader.depth)
-    inner.scope, inner.chain = reader.scope, reader.chain
+    inner = Reader(body, reader.script, reader.read_commands, reader.depth, reader.scope, reader.chain)
     pieces: list[Piece] = []
     while not inner.at_end():
         read_quoted_piece(inner, pieces, escapable="$`\\")
