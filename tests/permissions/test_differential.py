@@ -24,6 +24,8 @@ import pytest
 
 from robota.core.permissions import evaluate_permission
 
+pytestmark = pytest.mark.slow
+
 BASH = shutil.which("bash")
 ENV = shutil.which("env")
 FUZZ = Path(__file__).parents[2] / "fuzz"
