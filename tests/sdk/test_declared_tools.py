@@ -11,7 +11,7 @@ from tests.sessions.enforced_agent import EnforcedAgent, Person
 from robota.core.messages import JsonObject
 from robota.core.permissions import Touches
 from robota.core.tool import ToolContext, ToolResult
-from robota.core.tool_batch import invoke_tool
+from robota.core.tool_call import invoke_tool
 from robota.sdk.workspace import Workspace
 from robota.sessions.permissions.rule_book import PermissionRules
 from robota.testing import call

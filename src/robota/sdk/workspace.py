@@ -10,7 +10,7 @@ import os
 from collections.abc import Sequence
 
 from robota.core.permissions.subjects import FILE_KINDS, subjects
-from robota.core.tool_batch import PreparedCall
+from robota.core.tool_call import PreparedCall
 from robota.tools.files.path import contained
 
 

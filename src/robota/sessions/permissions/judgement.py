@@ -17,7 +17,7 @@ from robota.core.messages import JsonObject
 from robota.core.permissions.modes import PermissionDecision
 from robota.core.permissions.subjects import declared_touches
 from robota.core.tool import tool_class
-from robota.core.tool_batch import PreparedCall
+from robota.core.tool_call import PreparedCall
 
 DecidedBy: TypeAlias = Literal["rule", "mode", "guard", "sandbox", "hook", "user", "nobody", "fault"]
 """Who had the last word. `nobody`: a question that nobody could answer; `fault`: something broke."""

@@ -13,14 +13,14 @@ from robota.core.jsontext import encode
 from robota.core.messages import Json, JsonObject
 from robota.core.permissions.subjects import PATHS, declared_touches, kind_of
 from robota.core.tool import ToolResult, tool_class
-from robota.core.tool_batch import PreparedCall
+from robota.core.tool_call import PreparedCall
 from robota.sessions.permissions.consultation import consult
 from robota.sessions.permissions.judgement import Terms
 from robota.sessions.permissions.truncation import truncate_result, truncate_text
 
 if TYPE_CHECKING:  # most sessions have no hooks
     from robota.core.hooks.outcome import HookOutcome
-    from robota.sessions.session_hooks import HookPort
+    from robota.sessions.hooks import HookPort
 
 HOOK_BLOCKED = "hook_blocked"
 _OPENING, _CLOSING = "<system-reminder>\n", "\n</system-reminder>\n"

@@ -12,7 +12,7 @@ from robota.core.errors import StorageError, describe_exception
 from robota.core.messages import Json
 from robota.core.permissions.subjects import subjects
 from robota.core.tool import ToolContext, ToolResult
-from robota.core.tool_batch import PreparedCall, RunTool
+from robota.core.tool_call import PreparedCall, RunTool
 
 if TYPE_CHECKING:
     from robota.tools.undo.entry import Saved
