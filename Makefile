@@ -9,7 +9,13 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
 RUNS ?= 500
 
-.PHONY: help run test test-system check format static fuzz kills soak bench bench-search bench-sessions stubs pins clean
+# The engine, the rules and the assembly whole; of the other areas what is quick.
+FAST ?= tests/core tests/permissions tests/sdk tests/test_public_api.py \
+	$(patsubst %,tests/tools/test_%.py,bash edit files function_tool read signature write) \
+	$(patsubst %,tests/sessions/test_%.py,approval compaction permission_enforcer session_abort session_run) \
+	$(patsubst %,tests/providers/test_%.py,anthropic_wire gemini_wire openai_responses_wire)
+
+.PHONY: help run test test-fast test-system check format static fuzz kills soak bench bench-search bench-sessions stubs pins clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -31,6 +37,9 @@ run: $(VENV)/.run ## Start robota; with PROMPT=… or without a terminal, run on
 
 test: $(VENV)/.dev ## Run the tests that need nothing but pip
 	$(BIN)/python -m pytest -m "not system" -n 2 --dist loadfile
+
+test-fast: $(VENV)/.dev ## Run a part of every area in half a minute, or what FAST names
+	$(BIN)/python -m pytest $(FAST) -m "not system and not slow" -n 2 --dist loadfile
 
 test-system: $(VENV)/.dev ## Install Debian packages and run the tests that need them
 	sh tests/system/install.sh

@@ -7,7 +7,9 @@ from importlib import import_module
 from pathlib import Path
 
 HEADER = '"""What type checkers see; written by `python -m robota._stubs`."""\n\n'
-PACKAGES = ("robota", "robota.core", "robota.sessions", "robota.tools", "robota.sdk")
+PACKAGES = (
+    "robota", "robota.core", "robota.core.permissions", "robota.sessions", "robota.tools", "robota.sdk",
+)  # fmt: skip
 
 
 def stub_text(modules: Mapping[str, str], *, version: bool = False) -> str:

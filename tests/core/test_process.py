@@ -16,7 +16,7 @@ from robota.core.process import OUTPUT_LIMIT, clean_environment, run_process
 
 __all__ = ["mark"]
 
-pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("mark")]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.usefixtures("mark")]
 
 MEGABYTE = 1024 * 1024
 

@@ -199,6 +199,7 @@ def test_a_schema_that_contains_itself_is_refused():
     assert check(1, schema)[0].startswith("the value is nested too deeply")
 
 
+@pytest.mark.slow
 def test_alternatives_that_multiply_are_given_up():
     step = {"properties": {"next": {"$ref": "#"}}}
     value: dict[str, object] = {}

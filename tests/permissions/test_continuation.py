@@ -1,19 +1,11 @@
-"""Lines joined by a backslash: bash joins them before it sees any token.
-
-In the tables `¦` separates commands, `⏎` is a line end and `⇥` a tab.
-"""
+"""Lines joined by a backslash: bash joins them before it sees any token."""
 
 from __future__ import annotations
 
-import pytest
+from tests.permissions.tables import assert_answers, table
 
 from robota.core.permissions import evaluate_permission
-from robota.core.permissions.shell import parse_shell
-
-
-def table(text: str) -> list[str]:
-    cells = (cell.strip(" ") for line in text.strip().splitlines() for cell in line.split("¦"))
-    return [cell.replace("⏎", "\n").replace("⇥", "\t") for cell in cells if cell]
+from robota.core.shell.grammar import parse_shell
 
 
 def decide(command: str) -> str:
@@ -45,19 +37,16 @@ UNTOLD = table(r"""
 """)
 
 
-@pytest.mark.parametrize("command", TORN)
-def test_a_denied_program_is_found_when_a_line_end_tears_something_apart(command: str) -> None:
-    assert decide(command) == "deny"
+def test_a_denied_program_is_found_when_a_line_end_tears_something_apart() -> None:
+    assert_answers("deny", TORN, decide)
 
 
-@pytest.mark.parametrize("command", KEPT)
-def test_joined_lines_are_read_as_bash_reads_them(command: str) -> None:
-    assert decide(command) == "auto"
+def test_joined_lines_are_read_as_bash_reads_them() -> None:
+    assert_answers("auto", KEPT, decide)
 
 
-@pytest.mark.parametrize("command", UNTOLD)
-def test_what_cannot_be_joined_with_certainty_is_asked_about(command: str) -> None:
-    assert decide(command) == "approve"
+def test_what_cannot_be_joined_with_certainty_is_asked_about() -> None:
+    assert_answers("approve", UNTOLD, decide)
 
 
 def test_single_quotes_keep_the_backslash_and_the_line_end() -> None:

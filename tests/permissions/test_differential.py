@@ -24,6 +24,8 @@ import pytest
 
 from robota.core.permissions import evaluate_permission
 
+pytestmark = pytest.mark.slow
+
 BASH = shutil.which("bash")
 ENV = shutil.which("env")
 FUZZ = Path(__file__).parents[2] / "fuzz"
@@ -253,6 +255,7 @@ def test_what_bash_starts_agrees_with_the_decision(
     assert ENV, "env is needed"
     rng = random.Random(4)
     decisions: dict[str, int] = {}
+    wrong: list[str] = []
     for number, text in enumerate(generate_strings(rng, shell_text)):
         workspace = tmp_path / f"run{number}"
         workspace.mkdir()
@@ -269,9 +272,10 @@ def test_what_bash_starts_agrees_with_the_decision(
         if by_rules == "auto":  # an argument may expand to nothing, so a missing one still counts as covered
             uncovered = [call for call in started if not is_covered(call, shell_text.ALLOW)]
             uncovered = [call for call in uncovered if not is_covered(call + " ", shell_text.ALLOW)]
-            assert not uncovered, f"auto for {text!r}, but bash started {uncovered}"
-            assert not list(workspace.iterdir()), f"auto for {text!r}, but it wrote a file"
+            wrong += [f"auto for {text!r}, but bash started {uncovered}"] if uncovered else []
+            wrong += [f"auto for {text!r}, but it wrote a file"] if list(workspace.iterdir()) else []
         denied = [call for call in started if is_covered(call, shell_text.DENY)]
-        if denied:
-            assert "auto" not in (by_rules, by_deny_only), f"auto for {text!r}, but bash started {denied}"
+        if denied and "auto" in (by_rules, by_deny_only):
+            wrong.append(f"auto for {text!r}, but bash started {denied}, which is denied")
+    assert not wrong, "\n".join(wrong)
     assert set(decisions) == {"auto", "approve", "deny"}

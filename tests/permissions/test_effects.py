@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from tests.permissions.tables import assert_answers, table
 
-from robota.core.permissions import CommandEffects, analyse_command, evaluate_permission
+from robota.core.permissions import evaluate_permission
+from robota.core.shell.effects import CommandEffects, analyse_command
 
 
 def effects(command: str) -> CommandEffects:
@@ -15,10 +17,6 @@ def decide(command: str, *deny: str) -> str:
     return evaluate_permission(
         "Bash", {"command": command}, mode="bypassPermissions", deny=list(deny), cwd="/w", home="/home/u"
     )
-
-
-def commands(text: str) -> list[str]:
-    return [cell.strip() for line in text.strip().splitlines() for cell in line.split("¦")]
 
 
 # --- effects ---
@@ -99,40 +97,37 @@ READERS = """
 """
 
 
-@pytest.mark.parametrize("command", commands(READERS))
-def test_a_read_deny_binds_programs_that_read_files(command: str) -> None:
-    assert decide(command, "Read(.env)") == "deny"
+def decide_under_read_deny(command: str) -> str:
+    return decide(command, "Read(.env)")
 
 
-@pytest.mark.parametrize(
-    "command",
-    commands("""
+def test_a_read_deny_binds_programs_that_read_files() -> None:
+    assert_answers("deny", table(READERS), decide_under_read_deny)
+
+
+def test_a_read_that_may_reach_a_denied_file_is_asked_about() -> None:
+    commands = table("""
         cat $X ¦ cat .e* ¦ cat .en? ¦ cat .[e]nv ¦ cat `x` ¦ xargs cat ¦ find . -exec cat {} +
         F=.env; cat $F ¦ $X .env ¦ cat a$IFS.env ¦ cat a${IFS}.env ¦ cat a${x:- .env} ¦ F='b .env'; cat a$F
         grep -r KEY . ¦ grep -r KEY ¦ rg --hidden KEY ¦ tar cf x . ¦ cp -r . /tmp/x
-    """),
-)
-def test_a_read_that_may_reach_a_denied_file_is_asked_about(command: str) -> None:
-    assert decide(command, "Read(.env)") == "approve"
+    """)
+    assert_answers("approve", commands, decide_under_read_deny)
 
 
-@pytest.mark.parametrize(
-    "command",
-    commands("""
+def test_a_read_deny_leaves_other_commands_alone() -> None:
+    commands = table("""
         cat x ¦ cat .env.example ¦ cat * ¦ cat *.py ¦ cat src/*.py ¦ ls .env ¦ stat .env ¦ test -f .env
         [ -f .env ] ¦ git add .env
         grep .env x ¦ grep '.env' README ¦ grep -r foo src ¦ rg foo ¦ sed -n '/.env/p' x ¦ awk '/.env/' x
         jq .env x ¦ echo .env
         echo '.env' >> .gitignore ¦ find . -name .env ¦ cat "$DIR/file.txt" ¦ cat $HOME/x ¦ git grep .env
         curl https://x/.env
-    """),
-)
-def test_a_read_deny_leaves_other_commands_alone(command: str) -> None:
-    assert decide(command, "Read(.env)") == "auto"
+    """)
+    assert_answers("auto", commands, decide_under_read_deny)
 
 
 def test_home_is_the_same_however_it_is_written() -> None:
-    for command in commands(
+    for command in table(
         'cat ~/.ssh/id ¦ cat $HOME/.ssh/id ¦ cat "${HOME}"/.ssh/id ¦ cd ~/.ssh && cat id ¦ cd; cat .ssh/id'
     ):
         assert decide(command, "Read(~/.ssh/**)") == "deny", command
@@ -141,9 +136,8 @@ def test_home_is_the_same_however_it_is_written() -> None:
 # --- Write and Edit rules bind writers ---
 
 
-@pytest.mark.parametrize(
-    "command",
-    commands("""
+def test_a_write_deny_binds_programs_that_write_files() -> None:
+    commands = table("""
         echo a > /etc/x ¦ echo a >> /etc/../etc/x ¦ { echo a; } > /etc/x ¦ tee /etc/x ¦ sudo tee /etc/x
         touch /etc/x ¦ rm /etc/x
         cp a /etc/x ¦ cp a /etc/ ¦ cp -t /etc a ¦ mv a /etc/ ¦ ln -s a /etc/x ¦ install a /etc/x
@@ -151,19 +145,14 @@ def test_home_is_the_same_however_it_is_written() -> None:
         cd /etc && touch x ¦ bash -c 'echo > /etc/x' ¦ truncate -s 0 /etc/x ¦ find /etc -delete
         tar cf /etc/x a ¦ sort -o /etc/x y
         chmod 777 /etc/x ¦ mkdir /etc/x
-    """),
-)
-def test_a_write_deny_binds_programs_that_write_files(command: str) -> None:
-    assert decide(command, "Write(/etc/**)") == "deny"
-    assert decide(command, "Edit(/etc/**)") == "deny"
+    """)
+    assert_answers("deny", commands, lambda command: decide(command, "Write(/etc/**)"))
+    assert_answers("deny", commands, lambda command: decide(command, "Edit(/etc/**)"))
 
 
-@pytest.mark.parametrize(
-    "command",
-    commands("cat /etc/x ¦ echo a > /tmp/x ¦ ls /etc ¦ cp /etc/x . ¦ echo a > /etcx/y ¦ echo /etc/x"),
-)
-def test_a_write_deny_leaves_other_commands_alone(command: str) -> None:
-    assert decide(command, "Write(/etc/**)") == "auto"
+def test_a_write_deny_leaves_other_commands_alone() -> None:
+    commands = table("cat /etc/x ¦ echo a > /tmp/x ¦ ls /etc ¦ cp /etc/x . ¦ echo a > /etcx/y ¦ echo /etc/x")
+    assert_answers("auto", commands, lambda command: decide(command, "Write(/etc/**)"))
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ from types import ModuleType
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 FUZZ = Path(__file__).parents[2] / "fuzz"
 
 

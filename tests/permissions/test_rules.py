@@ -260,3 +260,12 @@ def test_a_pattern_may_match_what_is_only_partly_known(
     pattern: str, items: list[Item], possible: bool
 ) -> None:
     assert may_match(compile_glob(pattern), items) is possible
+
+
+def test_an_agent_is_compared_with_its_name_also_when_it_gets_a_path() -> None:
+    call = {"subagent_type": "Explore", "path": "src"}
+    denied = evaluate_permission("Agent", call, deny=["Agent(Explore)"], cwd="/w", tool_class="inspect")
+    assert denied == "deny"
+    assert (
+        evaluate_permission("Agent", call, allow=["Agent(Explore)"], cwd="/w", tool_class="modify") == "auto"
+    )

@@ -1,20 +1,13 @@
-"""Shell commands under deny and allow rules, as tables.
-
-In the tables `¦` separates commands, `⏎` is a line end and `⇥` a tab.
-"""
+"""Shell commands under deny and allow rules, as tables."""
 
 from __future__ import annotations
 
 import pytest
+from tests.permissions.tables import assert_answers, table
 
 from robota.core.permissions import evaluate_permission
-from robota.core.permissions.script import ShellSyntaxError
-from robota.core.permissions.shell import parse_shell
-
-
-def table(text: str) -> list[str]:
-    cells = (cell.strip(" ") for line in text.strip().splitlines() for cell in line.split("¦"))
-    return [cell.replace("⏎", "\n").replace("⇥", "\t") for cell in cells if cell]
+from robota.core.shell.grammar import parse_shell
+from robota.core.shell.script import ShellSyntaxError
 
 
 def decide(command: str, *, mode: str = "default", **rules: list[str]) -> str:
@@ -130,25 +123,35 @@ UNCERTAIN = table(r"""
 NO_RM = ["Bash(rm *)"]
 
 
-@pytest.mark.parametrize("command", DENIED + SPELLED + RUN_BY_ANOTHER)
-def test_a_denied_program_is_refused_wherever_and_however_it_is_written(command: str) -> None:
-    assert decide(command, mode="bypassPermissions", deny=NO_RM) == "deny"
+def decide_in_bypass(command: str) -> str:
+    return decide(command, mode="bypassPermissions", deny=NO_RM)
 
 
-@pytest.mark.parametrize("command", NOT_DENIED)
-def test_text_that_only_mentions_a_denied_program_runs(command: str) -> None:
-    assert decide(command, mode="bypassPermissions", deny=NO_RM) == "auto"
+def test_a_denied_program_is_refused_wherever_it_stands() -> None:
+    assert_answers("deny", DENIED, decide_in_bypass)
 
 
-@pytest.mark.parametrize("command", UNCERTAIN)
-def test_a_command_that_cannot_be_known_is_asked_about_when_a_rule_denies_something(command: str) -> None:
-    assert decide(command, mode="bypassPermissions", deny=NO_RM) == "approve"
-    assert decide(command, mode="plan", deny=NO_RM, allow=["Bash"]) == "deny"
+def test_a_denied_program_is_refused_however_it_is_written() -> None:
+    assert_answers("deny", SPELLED, decide_in_bypass)
 
 
-@pytest.mark.parametrize("command", UNCERTAIN)
-def test_a_command_that_cannot_be_known_runs_in_bypass_when_nothing_is_denied(command: str) -> None:
-    assert decide(command, mode="bypassPermissions") == "auto"
+def test_a_denied_program_is_refused_whatever_runs_it() -> None:
+    assert_answers("deny", RUN_BY_ANOTHER, decide_in_bypass)
+
+
+def test_text_that_only_mentions_a_denied_program_runs() -> None:
+    assert_answers("auto", NOT_DENIED, decide_in_bypass)
+
+
+def test_a_command_that_cannot_be_known_is_asked_about_when_a_rule_denies_something() -> None:
+    assert_answers("approve", UNCERTAIN, decide_in_bypass)
+    assert_answers(
+        "deny", UNCERTAIN, lambda command: decide(command, mode="plan", deny=NO_RM, allow=["Bash"])
+    )
+
+
+def test_a_command_that_cannot_be_known_runs_in_bypass_when_nothing_is_denied() -> None:
+    assert_answers("auto", UNCERTAIN, lambda command: decide(command, mode="bypassPermissions"))
 
 
 @pytest.mark.parametrize(
@@ -222,15 +225,14 @@ UNCOVERED = table(r"""
 """)
 
 
-@pytest.mark.parametrize("command", COVERED)
-def test_a_command_whose_every_part_is_allowed_runs(command: str) -> None:
-    assert decide(command, allow=RULES) == "auto"
+def test_a_command_whose_every_part_is_allowed_runs() -> None:
+    assert_answers("auto", COVERED, lambda command: decide(command, allow=RULES))
 
 
-@pytest.mark.parametrize("command", [*UNCOVERED, "", "   "])
-def test_a_command_with_a_part_that_no_rule_allows_is_asked_about(command: str) -> None:
-    assert decide(command, allow=RULES) == "approve"
-    assert decide(command, allow=RULES, mode="plan") == "deny"
+def test_a_command_with_a_part_that_no_rule_allows_is_asked_about() -> None:
+    commands = [*UNCOVERED, "", "   "]
+    assert_answers("approve", commands, lambda command: decide(command, allow=RULES))
+    assert_answers("deny", commands, lambda command: decide(command, allow=RULES, mode="plan"))
 
 
 @pytest.mark.parametrize("rule", ["Bash", "Bash(*)", "Bash(**)"])

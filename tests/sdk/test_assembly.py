@@ -74,6 +74,22 @@ async def test_reading_elsewhere_asks_once_per_directory(project: Path, elsewher
     assert "outside the working directory" in person.asked[0].reason
 
 
+@pytest.mark.parametrize("tool", ["Glob", "Grep"])
+async def test_a_pattern_that_leads_elsewhere_is_asked_about(
+    tool: str, project: Path, elsewhere: Path
+) -> None:
+    person = Person(False)
+    arguments = (
+        {"pattern": f"{elsewhere}/*.txt"} if tool == "Glob" else {"pattern": "s", "glob": "../elsewhere"}
+    )
+
+    await results(project, call(tool, **arguments), person=person)
+
+    [asked] = person.asked
+    directory, _, reason = asked.reason.partition(" ")
+    assert (Path(directory).resolve(), reason) == (elsewhere, "is outside the working directory.")
+
+
 async def test_reading_elsewhere_is_refused_when_nobody_can_be_asked(project: Path, elsewhere: Path) -> None:
     link = project / "innocent.txt"
     link.symlink_to(elsewhere / "secret.txt")

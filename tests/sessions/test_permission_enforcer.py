@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from tests.support.session_options import enforcer_ports
 from robota.core.errors import ConfigurationError
 from robota.core.events import ToolEnded
 from robota.core.hooks import HookOutcome
-from robota.core.messages import Json, JsonObject, ToolCall
+from robota.core.messages import JsonObject, ToolCall
 from robota.core.tool import ToolContext, ToolResult
 from robota.core.tool_call import PreparedCall, invoke_tool
 from robota.sessions.permissions.approval import ApprovalRequest, PermissionAnswer
@@ -432,12 +431,12 @@ class Guard:
     def __init__(self, root: Path) -> None:
         self.roots = [str(root)]
 
-    def outside(self, tool_name: str, arguments: Mapping[str, Json]) -> str | None:
-        path = str(arguments.get("file_path", self.roots[0]))
+    def outside(self, call: PreparedCall) -> str | None:
+        path = str(call.arguments.get("file_path", self.roots[0]))
         inside = not path.startswith("/") or any(path.startswith(root) for root in self.roots)
         return None if inside else str(Path(path).parent)
 
-    def remember(self, tool_name: str, directory: str) -> None:
+    def remember(self, call: PreparedCall, directory: str) -> None:
         self.roots.append(directory)
 
 

@@ -59,10 +59,10 @@ CALLS = {
 
 
 class Elsewhere:
-    def outside(self, tool_name: str, arguments: Any) -> str | None:
-        return "/elsewhere" if str(arguments.get("file_path")).startswith("/elsewhere") else None
+    def outside(self, call: PreparedCall) -> str | None:
+        return "/elsewhere" if str(call.arguments.get("file_path")).startswith("/elsewhere") else None
 
-    def remember(self, tool_name: str, directory: str) -> None:
+    def remember(self, call: PreparedCall, directory: str) -> None:
         """Asked every time."""
 
 

@@ -10,8 +10,8 @@ import pytest
 from tests.support.processes import mark
 
 from robota.core.errors import ConfigurationError, ToolExecutionError
-from robota.core.permissions import protected
-from robota.core.permissions.protected import find_protection
+from robota.core.permissions import paths
+from robota.core.permissions.paths import find_protection
 from robota.core.tool import ToolContext
 from robota.tools.builtins.bash import bash_tool
 from robota.tools.processes import ProcessTable
@@ -106,10 +106,10 @@ def test_a_git_directory_is_protected_with_its_submodules_and_worktrees(workspac
 
 def test_every_name_that_permissions_protect_is_known_here() -> None:
     names = {*PROJECT_NAMES, *HOME_NAMES}
-    pairs = {"/".join(pair) for pair in protected._PAIRS if pair[0] != "etc"}
-    assert protected._FILES | protected._DIRECTORIES | pairs <= names
-    assert {os.path.basename(name) for name in GIT_NAMES} == protected._GIT
-    directories = protected._DIRECTORIES | {".robota", ".claude", *pairs}
+    pairs = {"/".join(pair) for pair in paths._PROTECTED_PAIRS if pair[0] != "etc"}
+    assert paths._PROTECTED_FILES | paths._PROTECTED_DIRECTORIES | pairs <= names
+    assert {os.path.basename(name) for name in GIT_NAMES} == paths._PROTECTED_IN_GIT
+    directories = paths._PROTECTED_DIRECTORIES | {".robota", ".claude", *pairs}
     for name in names:
         inside = f"/w/{name}/settings.json" if name in directories else f"/w/{name}"
         assert find_protection([inside]) is not None, name

@@ -21,7 +21,7 @@ from robota.core.ports import Ports
 from robota.tools.undo.calls import UndoCalls
 from robota.tools.undo.entry import Undone
 from robota.tools.undo.hash_cache import HashCache
-from robota.tools.undo.plan import Plan, plan_command, plan_file
+from robota.tools.undo.plan import Plan, plan_command, plan_files
 from robota.tools.undo.scope import Scope, cover
 from robota.tools.undo.snapshot import Camera
 from robota.tools.undo.store import UndoStore
@@ -476,7 +476,7 @@ def test_a_file_written_through_a_link_is_saved_where_it_really_is(store, work, 
     (tmp_path / "real").write_text("old")
     (work / "link").symlink_to(tmp_path / "real")
     entry = call(
-        store, work, lambda: (work / "link").write_text("new"), plan_file(f"{work}/link", [str(work)])
+        store, work, lambda: (work / "link").write_text("new"), plan_files([f"{work}/link"], [str(work)])
     )
     store.undo(entry)
     assert (tmp_path / "real").read_text() == "old"

@@ -14,6 +14,7 @@ from robota.tools.builtins.bash import bash_tool
 from robota.tools.builtins.edit import edit_tool
 from robota.tools.builtins.read import read_tool
 from robota.tools.builtins.write import write_tool
+from robota.tools.function_tool import FunctionTool
 from robota.tools.undo.guard import guarded
 from robota.tools.undo.snapshot import Limits
 from robota.tools.undo.store import UndoStore
@@ -80,6 +81,40 @@ async def test_a_call_that_changes_nothing_leaves_no_trace(name, arguments, stor
     plain = await use(invoke_tool, work, name, **arguments)
     assert await use(guarded(invoke_tool, store), work, name, **arguments) == plain
     assert not (tmp_path / "undo").exists() or store.entries() == []
+
+
+@pytest.mark.parametrize(
+    ("tool_class", "arguments", "saved"),
+    [
+        ("modify", {"file_path": "f"}, True),
+        ("modify", {"path": "f"}, True),
+        ("modify", {"command": "rm f"}, True),
+        ("modify", {"command": "cat f", "notebook_path": "f"}, True),
+        ("execute", {"file_path": "f"}, True),
+        ("execute", {"path": "f"}, False),
+        ("inspect", {"file_path": "f"}, False),
+        (None, {"file_path": "f"}, False),
+    ],
+)
+async def test_a_tool_of_the_users_takes_part_by_the_names_of_its_arguments(
+    tool_class, arguments, saved, store, work
+):
+    async def clear(given: dict[str, Any]) -> str:
+        (work / "f").write_text("")
+        return "cleared"
+
+    tool = FunctionTool("clear", "", {"type": "object"}, clear, tool_class=tool_class)
+    call = PreparedCall(
+        index=0, call_id="run-1", request=ToolCall("t1", "clear", "{}"), tool=tool, arguments=arguments
+    )
+
+    await guarded(invoke_tool, store)(call, ToolContext(cwd=str(work)))
+
+    entries = store.entries()
+    assert bool(entries) is saved
+    if saved:
+        store.undo(entries[0].id)
+        assert (work / "f").read_text() == "old\n"
 
 
 async def test_the_label_is_redacted(store, work):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from robota.tools.undo.plan import Plan, plan_command, plan_file
+from robota.tools.undo.plan import Plan, plan_command, plan_files
 from robota.tools.undo.repository import find_repository
 
 
@@ -193,6 +193,6 @@ def test_a_directory_without_a_repository_has_none(tmp_path):
 
 
 def test_a_new_file_covers_the_directories_that_are_made_for_it(work):
-    found = plan_file(f"{work}/new/deep/file", [str(work)])
+    found = plan_files([f"{work}/new/deep/file"], [str(work)])
     assert found.named.trees == (f"{work}/new",)
     assert found.named.places == (str(work),)

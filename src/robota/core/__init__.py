@@ -46,9 +46,10 @@ _MODULES = {
     "robota.core.plugin": "Plugin PluginCategory PluginPriority Refusal",
     "robota.core.ports": "Ports",
     "robota.core.permissions": (
-        "MODE_POLICY PermissionDecision PermissionMode TRUST_TO_MODE TrustLevel UNKNOWN_TOOL_FALLBACK "
-        "analyse_command check_rules evaluate_permission explain_permission narrowest_rules parse_rule"
+        "MODE_POLICY PermissionDecision PermissionMode TRUST_TO_MODE Touches TrustLevel "
+        "UNKNOWN_TOOL_FALLBACK check_rules evaluate_permission explain_permission narrowest_rules parse_rule"
     ),
+    "robota.core.shell.effects": "analyse_command",
     "robota.core.hooks": (
         "CommandExecutor HOOK_EVENTS HookDefinition HookGroup HookOutcome HookResult HooksConfig "
         "HttpExecutor as_context parse_hooks run_hooks"

@@ -129,9 +129,9 @@ from robota.core.permissions import MODE_POLICY as MODE_POLICY
 from robota.core.permissions import PermissionDecision as PermissionDecision
 from robota.core.permissions import PermissionMode as PermissionMode
 from robota.core.permissions import TRUST_TO_MODE as TRUST_TO_MODE
+from robota.core.permissions import Touches as Touches
 from robota.core.permissions import TrustLevel as TrustLevel
 from robota.core.permissions import UNKNOWN_TOOL_FALLBACK as UNKNOWN_TOOL_FALLBACK
-from robota.core.permissions import analyse_command as analyse_command
 from robota.core.permissions import check_rules as check_rules
 from robota.core.permissions import evaluate_permission as evaluate_permission
 from robota.core.permissions import explain_permission as explain_permission
@@ -175,6 +175,7 @@ from robota.core.robota import Robota as Robota
 from robota.core.robota import RunLimits as RunLimits
 from robota.core.run import RunResult as RunResult
 from robota.core.run import RunState as RunState
+from robota.core.shell.effects import analyse_command as analyse_command
 from robota.core.steps import RunSteps as RunSteps
 from robota.core.templates import AgentTemplate as AgentTemplate
 from robota.core.templates import AgentTemplates as AgentTemplates

@@ -7,14 +7,11 @@ the workspace asks once per directory, writing outside asks every time.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from robota.core.messages import Json
+from robota.core.permissions.subjects import FILE_KINDS, subjects
+from robota.core.tool_call import PreparedCall
 from robota.tools.files.path import contained
-
-_READERS = {"Read": "file_path", "Glob": "path", "Grep": "path"}
-_WRITERS = {"Write": "file_path", "Edit": "file_path"}
-_OTHER_SPELLINGS = {"file_path": "filePath"}
 
 
 class Workspace:
@@ -23,21 +20,17 @@ class Workspace:
         self._writable = (root, *additional)
         self._readable = [root, *additional]
 
-    def outside(self, tool_name: str, arguments: Mapping[str, Json]) -> str | None:
+    def outside(self, call: PreparedCall) -> str | None:
         """The directory outside the workspace that this call would touch, if it would."""
-        field = _READERS.get(tool_name) or _WRITERS.get(tool_name)
-        if field is None:
-            return None
-        given = arguments.get(field, arguments.get(_OTHER_SPELLINGS.get(field, field)))
-        if not isinstance(given, str):
-            return None
-        path = os.path.join(self._root, given)
-        roots = self._readable if tool_name in _READERS else self._writable
-        if contained(path, roots):
-            return None
-        return path if os.path.isdir(path) else os.path.dirname(path)
+        for subject in subjects(call.request.name, call.arguments, call.tool):
+            if subject.kind in FILE_KINDS and isinstance(subject.value, str):
+                path = os.path.join(self._root, subject.value)
+                if not contained(path, self._writable if subject.kind == "write" else self._readable):
+                    return path if os.path.isdir(path) else os.path.dirname(path)
+        return None
 
-    def remember(self, tool_name: str, directory: str) -> None:
-        """The user let this tool go there: a reader is not asked again."""
-        if tool_name in _READERS:
+    def remember(self, call: PreparedCall, directory: str) -> None:
+        """The user let this call go there: for reading, nobody is asked again."""
+        touched = subjects(call.request.name, call.arguments, call.tool)
+        if all(subject.kind != "write" for subject in touched):
             self._readable.append(directory)

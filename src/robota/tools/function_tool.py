@@ -19,6 +19,7 @@ from robota.core.messages import Json, JsonObject
 from robota.core.tool import ToolClass, ToolContext, ToolResult
 
 if TYPE_CHECKING:
+    from robota.core.permissions.subjects import Touches
     from robota.tools.signature import Binding
 
 Function: TypeAlias = Callable[..., Any]
@@ -47,6 +48,7 @@ class FunctionTool:
         "function",
         "name",
         "tool_class",
+        "touches",
     )
 
     validates_arguments = True
@@ -59,16 +61,21 @@ class FunctionTool:
         function: Function,
         *,
         tool_class: ToolClass | None = None,
+        touches: tuple[Touches, ...] = (),
         aliases: Mapping[str, str] | None = None,
         scope: Mapping[str, object] | None = None,
     ) -> None:
-        """`aliases`: other spellings of arguments. `scope`: names in annotations that the module lacks."""
+        """`aliases`: other spellings of arguments. `scope`: names in annotations that the module lacks.
+
+        `touches`: which arguments name files, commands or addresses, so that rules about those bind the tool.
+        """
         if not callable(function):
             raise ConfigurationError(f"Tool {name!r} needs a function, not {type(function).__name__}.")
         _check_name(name)
         self.name = name
         self.function = function
         self.tool_class = tool_class
+        self.touches = touches
         self._description = description
         self._parameters = parameters
         self._aliases = aliases
@@ -118,6 +125,7 @@ class FunctionTool:
             self._parameters,
             self.function.__get__(instance, owner),
             tool_class=self.tool_class,
+            touches=self.touches,
             aliases=self._aliases,
             scope=self._scope,
         )
@@ -196,7 +204,11 @@ class FunctionTool:
 def tool(function: Function, /) -> FunctionTool: ...
 @overload
 def tool(
-    *, name: str | None = None, description: str | None = None, tool_class: ToolClass | None = None
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    tool_class: ToolClass | None = None,
+    touches: tuple[Touches, ...] = (),
 ) -> Callable[[Function], FunctionTool]: ...
 def tool(
     function: Function | None = None,
@@ -205,6 +217,7 @@ def tool(
     name: str | None = None,
     description: str | None = None,
     tool_class: ToolClass | None = None,
+    touches: tuple[Touches, ...] = (),
 ) -> FunctionTool | Callable[[Function], FunctionTool]:
     """Make a tool of a typed function: signature and docstring tell the model what it needs.
 
@@ -214,7 +227,9 @@ def tool(
     def decorate(function: Function, frame: FrameType | None = None) -> FunctionTool:
         label = _name_of(function) if name is None else name
         scope = _local_names(function, frame or sys._getframe(1))
-        return FunctionTool(label, description, None, function, tool_class=tool_class, scope=scope)
+        return FunctionTool(
+            label, description, None, function, tool_class=tool_class, touches=touches, scope=scope
+        )
 
     return decorate if function is None else decorate(function, sys._getframe(1))
 

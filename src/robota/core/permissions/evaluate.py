@@ -6,17 +6,13 @@ fault of its own is a denial and is logged.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypedDict, Unpack
 
-from robota.core.permissions.calls import PATH_ARGUMENTS, SEARCHING_TOOLS, WRITING_TOOLS, Call, Gap, Subject
-from robota.core.permissions.explain import (
-    PermissionExplanation,
-    explain_doubt,
-    explain_gap,
-    explain_match,
-    explain_mode,
-    explain_problem,
-)
+from msgspec import Struct
+from msgspec.structs import replace
+
+from robota.core.permissions.matchers import Call, FileMatcher, Gap, Hit, Matcher, TextMatcher
 from robota.core.permissions.modes import (
     CLASS_POLICY,
     PermissionDecision,
@@ -26,43 +22,83 @@ from robota.core.permissions.modes import (
 )
 from robota.core.permissions.paths import make_place
 from robota.core.permissions.rules import RuleSet, load_rules
+from robota.core.permissions.subjects import (
+    FILE_KINDS,
+    PATHS,
+    STANDARD_TOOLS,
+    TOUCHES,
+    Touches,
+    find_subjects,
+    kind_of,
+)
+
+MAXIMUM_OFFER = 5
+"""A question that would need more rules than this is better asked again."""
 
 _MODES: dict[str, PermissionMode] = {mode: mode for mode in CLASS_POLICY}
+_CLASSES = {
+    "inspect": "tools that only look",
+    "modify": "tools that change files",
+    "execute": "tools that run programs",
+    None: "tools of no known class",
+}
+_VERBS = {"auto": "runs", "approve": "asks before it runs", "deny": "refuses"}
+
+
+class Terms(TypedDict, total=False):
+    """What a call is judged by."""
+
+    mode: str
+    """One of the four modes; `default` when it is left out."""
+    allow: Sequence[str]
+    deny: Sequence[str]
+    ask: Sequence[str]
+    cwd: str | None
+    home: str | None
+    additional_dirs: Sequence[str]
+    """Directories that belong to the workspace besides `cwd`."""
+    tool_class: str | None
+    """What a tool of ours declares; known tools and MCP tools cannot change theirs."""
+    touches: Sequence[Touches]
+    """What a tool declares to touch, which restricts it."""
+
+
+_TERMS = frozenset(Terms.__annotations__)
+
+
+class PermissionExplanation(Struct, frozen=True):
+    """A decision and what it rests on."""
+
+    decision: PermissionDecision
+    rule: str | None = None
+    """The rule that decided, as written."""
+    part: str | None = None
+    """The part of the command, the path or the argument that decided."""
+    reason: str = ""
+    """One sentence for people."""
+
+
+def evaluate_permission(
+    tool_name: str, tool_input: Mapping[str, object], **terms: Unpack[Terms]
+) -> PermissionDecision:
+    """Whether a tool call runs (`auto`), is asked about (`approve`) or is refused (`deny`)."""
+    return explain_permission(tool_name, tool_input, **terms).decision
 
 
 def explain_permission(
-    tool_name: str,
-    tool_input: Mapping[str, object],
-    *,
-    mode: str = "default",
-    allow: Sequence[str] = (),
-    deny: Sequence[str] = (),
-    ask: Sequence[str] = (),
-    cwd: str | None = None,
-    home: str | None = None,
-    additional_dirs: Sequence[str] = (),
-    tool_class: str | None = None,
+    tool_name: str, tool_input: Mapping[str, object], **terms: Unpack[Terms]
 ) -> PermissionExplanation:
     """Decide a call and say why."""
+    if not terms.keys() <= _TERMS:
+        raise TypeError(f"A call is judged by {', '.join(sorted(_TERMS))}, not by {', '.join(terms)}.")
     try:
-        call = make_call(
-            tool_name,
-            tool_input,
-            mode=mode,
-            allow=allow,
-            deny=deny,
-            ask=ask,
-            cwd=cwd,
-            home=home,
-            additional_dirs=additional_dirs,
-            tool_class=tool_class,
-        )
+        call = _make_call(tool_name, tool_input, terms)
         if call is None:
             known = ", ".join(CLASS_POLICY)
             return PermissionExplanation(
-                "deny", reason=f"There is no permission mode {mode!r}; use one of {known}."
+                "deny", reason=f"There is no permission mode {terms['mode']!r}; use one of {known}."
             )
-        return decide(call)
+        return _decide(call)
     except Exception:
         import logging  # noqa: PLC0415 - only when something is wrong
 
@@ -74,140 +110,138 @@ def explain_permission(
         )
 
 
-def evaluate_permission(
-    tool_name: str,
-    tool_input: Mapping[str, object],
-    *,
-    mode: str = "default",
-    allow: Sequence[str] = (),
-    deny: Sequence[str] = (),
-    ask: Sequence[str] = (),
-    cwd: str | None = None,
-    home: str | None = None,
-    additional_dirs: Sequence[str] = (),
-    tool_class: str | None = None,
-) -> PermissionDecision:
-    """Whether a tool call runs (`auto`), is asked about (`approve`) or is refused (`deny`)."""
-    return explain_permission(
-        tool_name,
-        tool_input,
-        mode=mode,
-        allow=allow,
-        deny=deny,
-        ask=ask,
-        cwd=cwd,
-        home=home,
-        additional_dirs=additional_dirs,
-        tool_class=tool_class,
-    ).decision
+def narrowest_rules(
+    tool_name: str, tool_input: Mapping[str, object], **terms: Unpack[Terms]
+) -> tuple[str, ...]:
+    """The narrowest rules that would make a question unnecessary: what "always allow" saves.
+
+    There are none when no narrow rule would change the answer or can be written safely.
+    """
+    call = _make_call(tool_name, tool_input, terms)
+    if call is None or _decide(call).decision != "approve":
+        return ()
+    rules = _open_matcher(call).narrowest()
+    if not rules or len(rules) > MAXIMUM_OFFER:
+        return ()
+    granted = replace(call, allow=load_rules([*terms.get("allow", ()), *rules], "allow"))
+    return tuple(rules) if _decide(granted).decision == "auto" else ()
 
 
-def make_call(
-    tool_name: str,
-    tool_input: Mapping[str, object],
-    *,
-    mode: str,
-    allow: Sequence[str],
-    deny: Sequence[str],
-    ask: Sequence[str],
-    cwd: str | None,
-    home: str | None,
-    additional_dirs: Sequence[str],
-    tool_class: str | None,
-) -> Call | None:
+def _make_call(tool_name: str, tool_input: Mapping[str, object], terms: Terms) -> Call | None:
     """The call to judge; None when the mode is not known."""
-    known_mode = _MODES.get(mode)
-    if known_mode is None:
+    mode = _MODES.get(terms.get("mode", "default"))
+    if mode is None:
         return None
     return Call(
         tool_name,
         tool_input if isinstance(tool_input, Mapping) else {},
-        known_mode,
-        classify_tool(tool_name, tool_class),
-        make_place(cwd, home, additional_dirs),
-        load_rules(allow, "allow"),
-        load_rules(deny, "deny"),
-        load_rules(ask, "ask"),
+        mode,
+        classify_tool(tool_name, terms.get("tool_class")),
+        make_place(terms.get("cwd"), terms.get("home"), terms.get("additional_dirs", ())),
+        load_rules(terms.get("allow"), "allow"),
+        load_rules(terms.get("deny"), "deny"),
+        load_rules(terms.get("ask"), "ask"),
+        tuple(terms.get("touches", ())),
     )
 
 
-def decide(call: Call) -> PermissionExplanation:
+def _decide(call: Call) -> PermissionExplanation:
     by_mode = decide_by_mode(call.mode, call.tool_class)
     ruled = call.deny.rules or call.ask.rules or call.deny.problems or call.ask.problems
-    guarded = call.mode == "acceptEdits" and call.tool_class == "modify"
+    guarded = call.mode == "acceptEdits" and (call.tool_class == "modify" or call.touches)
     if by_mode == "auto" and not ruled and not guarded and not call.allow.rules:
-        return PermissionExplanation("auto", reason=explain_mode(call, "auto"))
-    subject = open_subject(call)
-    return (
-        _apply(call, subject, call.deny, "deny")
-        or _apply(call, subject, call.ask, "approve")
-        or _apply_allow(call, subject, by_mode)
-    )
+        return PermissionExplanation("auto", reason=_explain_mode(call, "auto"))
+    matcher = _open_matcher(call)
+    declared = [(each, _open_matcher(each)) for each in _declared_calls(call)] if call.touches else []
+    for rules, denies in ((call.deny, True), (call.ask, False)):
+        if rules.rules or rules.problems:
+            found = _apply(call, matcher, rules, denies=denies)
+            for each, other in declared:
+                found = _stricter(found, _apply(each, other, rules, denies=denies))
+            if found is not None:
+                return found
+    return _apply_allow(call, [matcher, *(other for _, other in declared)], by_mode)
 
 
-def open_subject(call: Call) -> Subject:
-    """What the call is about; the shell's machinery is loaded only for shell commands."""
-    if call.tool == "Bash":
-        from robota.core.permissions.shell_subject import ShellSubject  # noqa: PLC0415 - other tools do without
-
-        return ShellSubject(call)
-    if call.tool == "WebFetch":
-        from robota.core.permissions.web_subject import WebSubject  # noqa: PLC0415 - other tools do without
-
-        return WebSubject(call)
-    if _is_about_files(call):
-        from robota.core.permissions.file_subject import FileSubject  # noqa: PLC0415 - other tools do without
-
-        return FileSubject(call)
-    from robota.core.permissions.plain_subject import PlainSubject  # noqa: PLC0415 - other tools do without
-
-    return PlainSubject(call)
+def _declared_calls(call: Call) -> Iterator[Call]:
+    """What the tool declares to touch, as calls of the built-in tools that would touch the same."""
+    for subject in find_subjects(call.tool, call.arguments, None, call.touches):
+        if subject.declared:
+            tool = STANDARD_TOOLS[subject.kind]
+            arguments = {TOUCHES[tool].fields[0]: subject.value}
+            yield replace(
+                call, tool=tool, arguments=arguments, tool_class=classify_tool(tool, None), touches=()
+            )
 
 
-def _is_about_files(call: Call) -> bool:
-    if call.tool in WRITING_TOOLS or call.tool in SEARCHING_TOOLS or call.tool in ("Read", "NotebookRead"):
-        return True
-    if call.tool_class not in ("inspect", "modify"):
-        return False
-    return any(call.arguments.get(name) is not None for name in PATH_ARGUMENTS)
-
-
-def _apply(
-    call: Call, subject: Subject, rules: RuleSet, answer: PermissionDecision
+def _stricter(
+    one: PermissionExplanation | None, other: PermissionExplanation | None
 ) -> PermissionExplanation | None:
+    return other if one is None or (other is not None and other.decision == "deny") else one
+
+
+def _open_matcher(call: Call) -> Matcher:
+    """The matcher for what the call is about; the shell's machinery is loaded only for shell commands."""
+    kind = kind_of(call.tool)
+    if kind == "command":
+        from robota.core.permissions.command_matcher import CommandMatcher  # noqa: PLC0415 - see above
+
+        return CommandMatcher(call)
+    if kind == "url":
+        from robota.core.permissions.url_matcher import UrlMatcher  # noqa: PLC0415 - loads urllib
+
+        return UrlMatcher(call)
+    by_name = kind is None and call.tool_class in ("inspect", "modify")
+    if kind in FILE_KINDS or (by_name and any(call.arguments.get(name) is not None for name in PATHS)):
+        return FileMatcher(call)
+    return TextMatcher(call)
+
+
+def _apply(call: Call, matcher: Matcher, rules: RuleSet, *, denies: bool) -> PermissionExplanation | None:
     """Deny or ask rules: a certain hit gives the answer, a doubtful one asks; in plan mode both refuse."""
     asked: PermissionDecision = "deny" if call.mode == "plan" else "approve"
-    given: PermissionDecision = answer if answer == "deny" else asked
+    given: PermissionDecision = "deny" if denies else asked
+    verb = "denies" if denies else "asks about"
     doubt: PermissionExplanation | None = None
     for rule in rules.rules:
-        if rule.pattern is None and rule.names(call.tool):
-            return PermissionExplanation(
-                given, rule.text, None, explain_match(rule, None, denied=answer == "deny")
-            )
-        hit = subject.hit(rule)
+        whole = rule.pattern is None and rule.names(call.tool)
+        hit = Hit(None) if whole else matcher.hit(rule)
         if hit is None:
             continue
         if hit.certain:
-            return PermissionExplanation(
-                given, rule.text, hit.part, explain_match(rule, hit.part, denied=answer == "deny")
-            )
-        doubt = doubt or PermissionExplanation(asked, rule.text, hit.part, explain_doubt(rule, hit.reason))
+            reason = f"The rule {rule.text} {verb} {hit.part or 'every call'}."
+            return PermissionExplanation(given, rule.text, hit.part, reason)
+        reason = f"The rule {rule.text} cannot be evaluated: {hit.reason}."
+        doubt = doubt or PermissionExplanation(asked, rule.text, hit.part, reason)
     for problem in rules.problems:
-        if problem.concerns(call.tool):
-            doubt = doubt or PermissionExplanation(asked, problem.text, None, explain_problem(problem))
+        if doubt is None and problem.concerns(call.tool):
+            reason = f"The rule {problem.text} cannot be used: {problem.reason}."
+            doubt = PermissionExplanation(asked, problem.text, None, reason)
     return doubt
 
 
-def _apply_allow(call: Call, subject: Subject, by_mode: PermissionDecision) -> PermissionExplanation:
-    cover = subject.cover()
+def _apply_allow(
+    call: Call, matchers: Sequence[Matcher], by_mode: PermissionDecision
+) -> PermissionExplanation:
+    """Allow rules cover the call itself, never what its tool declares; the mode must reach both."""
+    cover = matchers[0].cover()
     if not isinstance(cover, Gap):
         return PermissionExplanation("auto", cover.rule, cover.part, f"The rule {cover.rule} allows it.")
     if by_mode == "auto":
-        gap = subject.mode_gap()
+        gaps = (matcher.mode_gap() for matcher in matchers if isinstance(matcher, FileMatcher))
+        gap = next(filter(None, gaps), None)
         if gap is None:
-            return PermissionExplanation("auto", reason=explain_mode(call, "auto"))
-        return PermissionExplanation("approve", None, gap.part, explain_gap(gap))
-    reason = (
-        explain_gap(cover) if cover.part is not None and call.allow.rules else explain_mode(call, by_mode)
-    )
+            return PermissionExplanation("auto", reason=_explain_mode(call, "auto"))
+        return PermissionExplanation("approve", None, gap.part, _explain_gap(gap))
+    named = cover.part is not None and call.allow.rules
+    reason = _explain_gap(cover) if named else _explain_mode(call, by_mode)
     return PermissionExplanation(by_mode, None, cover.part, reason)
+
+
+def _explain_mode(call: Call, decision: PermissionDecision) -> str:
+    return f"No rule decided, and the mode {call.mode} {_VERBS[decision]} {_CLASSES[call.tool_class]}."
+
+
+def _explain_gap(gap: Gap) -> str:
+    text = gap.reason if gap.part is None else f"{gap.reason}: {gap.part}"
+    return text[:1].upper() + text[1:] + "."

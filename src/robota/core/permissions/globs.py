@@ -21,18 +21,13 @@ ONE_CHARACTER = 4  # `?` or `[…]` in a file-name glob
 Item: TypeAlias = str | int
 """One stretch of a partly known text: literal characters, or one of the holes above."""
 
+_BARRED: dict[Item, str] = {ANY_TEXT: "", ANY_WORD: " ", ANY_NAME: " /", VISIBLE_NAME: " /"}
+"""The characters that a hole of any length cannot hold."""
+
 
 class Glob(Struct, frozen=True):
     literals: tuple[str, ...]
     """The text between the wildcards; a single entry is a pattern without any."""
-
-    @property
-    def exact(self) -> bool:
-        return len(self.literals) == 1
-
-    @property
-    def everything(self) -> bool:
-        return len(self.literals) > 1 and not any(self.literals)
 
     def matches(self, text: str) -> bool:
         first, last = self.literals[0], self.literals[-1]
@@ -61,40 +56,23 @@ def may_match(glob: Glob, items: Sequence[Item]) -> bool:
     """Whether some value of the holes makes the text match; exact when there are no holes."""
     if all(isinstance(item, str) for item in items):
         return glob.matches("".join(str(item) for item in items))
-    head = items[0] if items and isinstance(items[0], str) else ""
-    first = glob.literals[0]
+    first, head = glob.literals[0], items[0] if isinstance(items[0], str) else ""
     if not (head.startswith(first) or first.startswith(head)):
         return False
-    return _simulate(_steps(glob), items)
-
-
-def _steps(glob: Glob) -> list[str | None]:
-    """The pattern as single characters, None standing for a wildcard."""
-    steps: list[str | None] = list(glob.literals[0])
+    steps: list[str | None] = [*first]  # the pattern as single characters, None standing for a wildcard
     for literal in glob.literals[1:]:
-        steps.append(None)
-        steps.extend(literal)
-    return steps
-
-
-def _simulate(steps: list[str | None], items: Sequence[Item]) -> bool:
+        steps += [None, *literal]
     states = _close({0}, steps)
     for item in items:
-        if isinstance(item, str):
-            for character in item:
-                states = _advance(states, steps, character)
-                if not states:
-                    return False
-        elif item == ONE_CHARACTER:
-            states = _advance_any(states, steps)
-        else:
-            states = _advance_hole(states, steps, item)
-        if not states:
-            return False
+        for token in item if isinstance(item, str) else (item,):
+            states = _advance(states, steps, token)
+            if not states:
+                return False
     return len(steps) in states
 
 
 def _close(states: set[int], steps: list[str | None]) -> set[int]:
+    """With the positions behind wildcards that stand for nothing."""
     closed = set(states)
     for state in states:
         position = state
@@ -104,39 +82,27 @@ def _close(states: set[int], steps: list[str | None]) -> set[int]:
     return closed
 
 
-def _advance(states: set[int], steps: list[str | None], character: str) -> set[int]:
+def _advance(states: set[int], steps: list[str | None], token: Item) -> set[int]:
+    """Where in the pattern a match may be after one more character or hole of the text."""
+    if token in _BARRED:
+        return _close(_fill(states, steps, token), steps)
     following: set[int] = set()
     for state in states:
-        if state < len(steps):
-            if steps[state] is None:
-                following.add(state)
-            elif steps[state] == character:
-                following.add(state + 1)
+        step = steps[state] if state < len(steps) else ""
+        if step is None:
+            following.add(state)
+        elif step == token or (token == ONE_CHARACTER and step not in ("", " ", "/")):
+            following.add(state + 1)
     return _close(following, steps)
 
 
-def _advance_any(states: set[int], steps: list[str | None]) -> set[int]:
-    following: set[int] = set()
-    for state in states:
-        if state < len(steps):
-            if steps[state] is None:
-                following.add(state)
-            elif steps[state] not in (" ", "/"):
-                following.add(state + 1)
-    return _close(following, steps)
-
-
-def _advance_hole(states: set[int], steps: list[str | None], hole: int) -> set[int]:
-    barred = {ANY_TEXT: "", ANY_WORD: " ", ANY_NAME: " /", VISIBLE_NAME: " /"}[hole]
+def _fill(states: set[int], steps: list[str | None], hole: Item) -> set[int]:
     reached = set(states)
     for state in states:
-        position = state
-        while position < len(steps):
+        for position in range(state, len(steps)):
             step = steps[position]
-            if step is not None and (
-                step in barred or (hole == VISIBLE_NAME and position == state and step == ".")
-            ):
+            hidden = hole == VISIBLE_NAME and position == state and step == "."
+            if step is not None and (step in _BARRED[hole] or hidden):
                 break
-            position += 1
-            reached.add(position)
-    return _close(reached, steps)
+            reached.add(position + 1)
+    return reached

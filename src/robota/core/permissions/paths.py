@@ -1,4 +1,4 @@
-"""Paths as rules see them: lexical and real form, the workspace, and patterns anchored in the file system.
+"""Paths as rules see them: lexical and real form, the workspace, protected files, anchored patterns.
 
 An allow rule must match both forms, a deny rule either. Containment is compared by component.
 """
@@ -10,17 +10,37 @@ import os
 import posixpath
 import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from msgspec import Struct
 
 from robota.core.permissions.globs import ANY_TEXT, Glob, Item, compile_glob, may_match
-from robota.core.permissions.protected import find_protection
 
 _CASE_INSENSITIVE = sys.platform in ("darwin", "win32")
 _MAXIMUM_OPTIONAL_DIRECTORIES = 3
 _NOTHING_SPELLED = frozenset("*./~")
+
+# Files that decide what runs later: settings, hooks, shell start-up files, keys. Existing or not, in upper or
+# lower case, they are protected from `acceptEdits` and from allow rules that reach them only by a wildcard.
+_PROTECTED_SETTINGS = frozenset(
+    {"hooks", "commands", "agents", "skills", "plugins", "auth.json", "trust.json"}
+)
+_PROTECTED_IN_GIT = frozenset({"config", "config.worktree", "hooks", "commondir", "attributes"})
+_PROTECTED_FILES = frozenset({
+    ".mcp.json", ".claude.json", ".gitmodules", ".gitconfig", ".git", ".bashrc", ".bash_profile",
+    ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile",
+    ".zlogin", ".zlogout", ".kshrc", ".mkshrc", ".cshrc", ".tcshrc", ".login", ".logout", ".inputrc",
+    ".envrc", ".vimrc", ".gvimrc", ".nvimrc", ".exrc", ".emacs",
+})  # fmt: skip
+_PROTECTED_DIRECTORIES = frozenset({".ssh", ".vscode", ".idea", ".zed", ".claude-plugin", ".emacs.d"})
+_PROTECTED_PAIRS = frozenset({
+    (".config", "git"), (".config", "fish"), (".config", "nvim"),
+    ("etc", "profile.d"), ("etc", "ssh"), ("etc", "zsh"),
+})  # fmt: skip
+_PROTECTED_IN_ETC = frozenset(
+    {"profile", "bash.bashrc", "bashrc", "zshrc", "zshenv", "zprofile", "environment", "csh.cshrc"}
+)
 
 
 class Place:
@@ -70,6 +90,12 @@ def expand_home(path: str, home: str) -> str:
 
 def is_inside(path: str, root: str) -> bool:
     return path == root or path.startswith(root if root.endswith("/") else root + "/")
+
+
+def shorten(path: str, place: Place) -> str:
+    """The path relative to the working directory where it lies below it."""
+    inside = is_inside(path, place.cwd) and path != place.cwd
+    return path[len(place.cwd.rstrip("/")) + 1 :] if inside else path
 
 
 class PathForms(Struct, frozen=True):
@@ -138,7 +164,31 @@ def is_protected(forms: PathForms) -> bool:
     return find_protection(forms.every) is not None
 
 
-class PathPattern(Struct, frozen=True):
+def find_protection(paths: Iterable[str]) -> str | None:
+    """The component that makes one of the paths protected, in lower case; None when none is."""
+    for path in paths:
+        components = [component for component in path.casefold().split("/") if component]
+        for index, component in enumerate(components):
+            if _protects(components, index, component):
+                return component
+    return None
+
+
+def _protects(components: list[str], index: int, component: str) -> bool:
+    rest = components[index + 1 :]
+    following = rest[0] if rest else ""
+    if component in (".robota", ".claude"):
+        return following in _PROTECTED_SETTINGS or following.startswith(("settings", "hooks."))
+    if component == ".git" and rest:
+        return not _PROTECTED_IN_GIT.isdisjoint(rest)
+    if component in _PROTECTED_FILES or component.endswith(".code-workspace"):
+        return not rest
+    if component in _PROTECTED_DIRECTORIES or (component, following) in _PROTECTED_PAIRS:
+        return bool(rest)
+    return component == "etc" and index == 0 and len(rest) == 1 and following in _PROTECTED_IN_ETC
+
+
+class _PathPattern(Struct, frozen=True):
     """A rule's pattern for files: a leading `/` is the file-system root, `~/` home, all else the cwd."""
 
     base: str
@@ -156,7 +206,7 @@ class PathPattern(Struct, frozen=True):
         return frozenset(component for component in whole if component and "*" not in component)
 
 
-def anchor_pattern(pattern: str, place: Place) -> PathPattern:
+def _anchor(pattern: str, place: Place) -> _PathPattern:
     if pattern.startswith("/"):
         absolute = "/" + pattern.lstrip("/")
     else:
@@ -165,7 +215,7 @@ def anchor_pattern(pattern: str, place: Place) -> PathPattern:
     components = absolute.split("/")
     fixed = next((index for index, component in enumerate(components) if "*" in component), len(components))
     rest = "/".join(component for component in components[fixed:] if component not in ("", "."))
-    return PathPattern(normalise("/".join(components[:fixed]) or "/"), rest, pattern)
+    return _PathPattern(normalise("/".join(components[:fixed]) or "/"), rest, pattern)
 
 
 def _globs(base: str, rest: str) -> list[Glob]:
@@ -184,18 +234,22 @@ def _fold(text: str) -> str:
     return unicodedata.normalize("NFC", text).casefold()
 
 
-def covers(pattern: PathPattern, forms: PathForms, place: Place) -> bool:
-    """Whether an allow rule reaches the path in every form; a protected file must be spelled out."""
-    if forms.real is None:
-        return False
+def covers(written: str | None, forms: PathForms, place: Place) -> bool:
+    """Whether an allow rule's pattern, or one without, reaches the path in every form.
+
+    A protected file must be spelled out.
+    """
     protection = find_protection(forms.every)
-    if protection is not None and protection not in pattern.components:
+    if written is None:
+        return protection is None
+    pattern = _anchor(written, place)
+    if forms.real is None or (protection is not None and protection not in pattern.components):
         return False
     globs = [glob for base in _allowed_bases(pattern, place) for glob in _globs(base, pattern.rest)]
     return all(any(glob.matches(_fold(form)) for glob in globs) for form in forms.every)
 
 
-def _allowed_bases(pattern: PathPattern, place: Place) -> list[str]:
+def _allowed_bases(pattern: _PathPattern, place: Place) -> list[str]:
     """The rule's directory as written, as it really is, and as the workspace is written.
 
     Links above the workspace and links that stay in it are followed; a link in the workspace that leads out
@@ -224,15 +278,15 @@ class DeniedPaths:
 
     __slots__ = ("_anchored", "_below", "_possible", "hidden")
 
-    def __init__(self, pattern: PathPattern, place: Place) -> None:
+    def __init__(self, text: str, place: Place) -> None:
+        pattern, written = _anchor(text, place), text.removeprefix("./")
         named: list[Glob] = []
         below: list[Glob] = []
         for base in dict.fromkeys((pattern.base, normalise(os.path.realpath(pattern.base)))):
             named += _globs(base, pattern.rest)
             if not pattern.rest.endswith("*"):
                 below += _globs(base, pattern.rest + "/*" if pattern.rest else "*")
-        written = pattern.written.removeprefix("./")
-        if pattern.written.startswith("*"):
+        if text.startswith("*"):
             named += [compile_glob(_fold(written)), *_globs("/", written)]
         self._anchored = named + below
         if not written.startswith(("*", "~")) and "/" not in written:  # a bare name counts at any depth

@@ -13,36 +13,9 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from robota.core.permissions.globs import Glob, compile_glob
+from robota.core.permissions.subjects import TOUCHES, WRITING_TOOLS, kind_of
 
 RuleKind: TypeAlias = Literal["allow", "deny", "ask"]
-
-PRIMARY_FIELDS: dict[str, tuple[str, ...]] = {
-    "Bash": ("command",),
-    "Read": ("file_path", "filePath", "path"),
-    "Write": ("file_path", "filePath", "path"),
-    "Edit": ("file_path", "filePath", "path"),
-    "MultiEdit": ("file_path", "filePath", "path"),
-    "NotebookEdit": ("notebook_path", "notebookPath", "path"),
-    "NotebookRead": ("notebook_path", "notebookPath", "path"),
-    "Grep": ("path",),
-    "Glob": ("path",),
-    "LS": ("path",),
-    "WebFetch": ("url",),
-    "WebSearch": ("query",),
-    "Agent": ("subagent_type", "subagentType", "agent", "name"),
-    "Task": ("subagent_type", "subagentType", "agent", "name"),
-    "Skill": ("skill", "name", "command"),
-}
-"""The argument that a pattern is compared with; a parameter rule (`Tool(name:value)`) cannot name it."""
-
-_WRITERS = ("Write", "Edit", "MultiEdit", "NotebookEdit")
-_BOUND_BY: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("Grep", "Glob", "LS", "NotebookRead"), ("Read",)),
-    **dict.fromkeys(_WRITERS, ("Read", *_WRITERS)),
-    "Agent": ("Task",),
-    "Task": ("Agent",),
-}
-"""The other names whose deny and ask rules reach a tool."""
 
 _WILDCARDS = frozenset("*")
 _NAME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.:/@*")
@@ -77,7 +50,24 @@ class RuleProblem(Struct, frozen=True):
         if self.tool is None:
             return True
         meant = Rule(self.text, self.tool, None)
-        return any(meant.names(each) for each in (tool, *_BOUND_BY.get(tool, ())))
+        return any(meant.names(each) for each in (tool, *_bound_by(tool)))
+
+
+def _bound_by(tool: str) -> tuple[str, ...]:
+    """The other names whose deny and ask rules reach a tool."""
+    match kind_of(tool):
+        case "agent":
+            return ("Agent", "Task")
+        case "read" | "search":
+            return ("Read",)
+        case "write":
+            return ("Read", *WRITING_TOOLS)
+    return ()
+
+
+def compared_fields(tool: str) -> tuple[str, ...]:
+    """The arguments that the pattern of a rule for a tool is compared with."""
+    return TOUCHES[tool].fields if tool in TOUCHES else ()
 
 
 class RuleSet(Struct, frozen=True):
@@ -132,9 +122,9 @@ def _check_pattern(opening: str, rest: str) -> str | None:
 
 def _check_parameter(tool: str, pattern: str) -> str | None:
     name, colon, value = pattern.partition(":")
-    if colon and name in PRIMARY_FIELDS.get(tool, ()) and value != "*":
+    if colon and name in compared_fields(tool) and value != "*":
         return f"{name} is what a pattern is compared with anyway; write {tool}(pattern)"
-    if (tool == "Read" or tool in _WRITERS) and ".." in pattern.partition("*")[2].split("/")[1:]:
+    if (tool == "Read" or tool in WRITING_TOOLS) and ".." in pattern.partition("*")[2].split("/")[1:]:
         return "`..` behind a wildcard never matches; write the path without it"
     if tool == "WebFetch" and colon and name == "domain":
         return _check_domain(value.strip())
@@ -158,32 +148,27 @@ def check_rules(rules: object, *, kind: RuleKind = "deny") -> tuple[RuleProblem,
 
 def load_rules(rules: object, kind: RuleKind) -> RuleSet:
     """Every usable rule, and every problem with the others."""
-    if rules == ():
+    if rules is None or rules == ():
         return _NO_RULES
-    if type(rules) is tuple and set(map(type, rules)) <= {str}:
-        return _parse_all(rules, kind)
-    if rules is None:
-        return RuleSet()
     if isinstance(rules, str):
-        return _parse_all((rules,), kind)
-    if not isinstance(rules, Iterable) or isinstance(rules, (Mapping, bytes)):
+        rules = (rules,)
+    if not isinstance(rules, (tuple, list)) and (
+        not isinstance(rules, Iterable) or isinstance(rules, (Mapping, bytes))
+    ):
         return RuleSet(problems=(RuleProblem(0, repr(rules), "rules are given as a list of texts", None),))
     given = tuple(rules)
-    if all(isinstance(rule, str) for rule in given):
-        return _parse_all(given, kind)
-    return _collect([parse_rule(rule, kind=kind, position=index) for index, rule in enumerate(given)])
+    return (_parse_texts if set(map(type, given)) <= {str} else _parse_all)(given, kind)
 
 
-@lru_cache(maxsize=256)
-def _parse_all(rules: tuple[str, ...], kind: RuleKind) -> RuleSet:
-    return _collect([parse_rule(rule, kind=kind, position=index) for index, rule in enumerate(rules)])
-
-
-def _collect(parsed: list[Rule | RuleProblem]) -> RuleSet:
+def _parse_all(rules: tuple[object, ...], kind: RuleKind) -> RuleSet:
+    parsed = [parse_rule(rule, kind=kind, position=index) for index, rule in enumerate(rules)]
     return RuleSet(
         tuple(each for each in parsed if isinstance(each, Rule)),
         tuple(each for each in parsed if isinstance(each, RuleProblem)),
     )
+
+
+_parse_texts = lru_cache(maxsize=256)(_parse_all)
 
 
 @lru_cache(maxsize=1024)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from robota.core.jsontext import decode
 from robota.core.messages import AssistantMessage, Message, ToolCall, UserMessage
+from robota.core.permissions.subjects import PATHS
 from robota.core.plain_text import shorten
 from robota.sessions.compaction.transcript import is_summary, read_summary
 
@@ -15,7 +16,6 @@ NOTE = (
 )
 LATEST_REQUESTS = 3
 MAX_FILES = 50
-_PATH_NAMES = ("file_path", "filePath", "notebook_path", "notebookPath", "path")
 
 
 def summarize_by_rule(messages: Sequence[Message], limit: int) -> str:
@@ -63,4 +63,4 @@ def _paths_in(call: ToolCall) -> list[str]:
         return []
     if not isinstance(arguments, dict):
         return []
-    return [path for name in _PATH_NAMES if isinstance(path := arguments.get(name), str) and path]
+    return [path for name in PATHS if isinstance(path := arguments.get(name), str) and path]

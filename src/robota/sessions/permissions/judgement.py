@@ -7,14 +7,15 @@ one in its place.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, Protocol, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
-from robota.core.messages import Json, JsonObject
+from robota.core.messages import JsonObject
 from robota.core.permissions.modes import PermissionDecision
+from robota.core.permissions.subjects import declared_touches
 from robota.core.tool import tool_class
 from robota.core.tool_call import PreparedCall
 
@@ -62,8 +63,8 @@ class Judge(Protocol):
 class WorkspaceGuard(Protocol):
     """Knows which directories the session works in."""
 
-    def outside(self, tool_name: str, arguments: Mapping[str, Json]) -> str | None: ...
-    def remember(self, tool_name: str, directory: str) -> None: ...
+    def outside(self, call: PreparedCall) -> str | None: ...
+    def remember(self, call: PreparedCall, directory: str) -> None: ...
 
 
 class RuleJudge:
@@ -79,7 +80,7 @@ class RuleJudge:
 
         name = call.request.name
         verdict = explain_permission(name, call.arguments, **_as_arguments(call, terms))
-        outside = None if self._guard is None else self._guard.outside(name, call.arguments)
+        outside = None if self._guard is None else self._guard.outside(call)
         judgement = Judgement(
             decision=verdict.decision,
             by="mode" if verdict.rule is None else "rule",
@@ -105,12 +106,13 @@ class RuleJudge:
 
     def remember(self, call: PreparedCall, directory: str) -> None:
         if self._guard is not None:
-            self._guard.remember(call.request.name, directory)
+            self._guard.remember(call, directory)
 
 
 def _as_arguments(call: PreparedCall, terms: Terms) -> dict[str, Any]:
     arguments = msgspec.structs.asdict(terms)
     arguments["tool_class"] = None if call.tool is None else tool_class(call.tool)
+    arguments["touches"] = declared_touches(call.tool)
     return arguments
 
 

@@ -11,6 +11,7 @@ import msgspec
 
 from robota.core.jsontext import encode
 from robota.core.messages import Json, JsonObject
+from robota.core.permissions.subjects import PATHS, declared_touches, kind_of
 from robota.core.tool import ToolResult, tool_class
 from robota.core.tool_call import PreparedCall
 from robota.sessions.permissions.consultation import consult
@@ -22,7 +23,6 @@ if TYPE_CHECKING:  # most sessions have no hooks
     from robota.sessions.hooks import HookPort
 
 HOOK_BLOCKED = "hook_blocked"
-_PATHS = {"Read": "file_path", "Write": "file_path", "Edit": "file_path", "NotebookEdit": "notebook_path"}
 _OPENING, _CLOSING = "<system-reminder>\n", "\n</system-reminder>\n"
 
 
@@ -90,6 +90,7 @@ def _covers(
         home=terms.home,
         additional_dirs=terms.additional_dirs,
         tool_class=None if call.tool is None else tool_class(call.tool),
+        touches=declared_touches(call.tool),
     )
     return decision != "auto"
 
@@ -112,9 +113,9 @@ def describe_call(call: PreparedCall, cwd: str) -> JsonObject:
         own = name if name in properties else _to_snake_case(name)
         known = own in properties and own not in call.arguments
         arguments[own if known else name] = copy_json(value)
-    path = _PATHS.get(call.request.name, "")
-    if isinstance(arguments.get(path), str):
-        arguments[path] = os.path.join(cwd, arguments[path])
+    for name in PATHS if kind_of(call.request.name) in ("read", "write") else ():
+        if isinstance(arguments.get(name), str):
+            arguments[name] = os.path.join(cwd, arguments[name])
     return {"tool_name": call.request.name, "tool_input": arguments}
 
 

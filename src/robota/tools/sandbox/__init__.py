@@ -1,7 +1,7 @@
 """Commands in a sandbox of the operating system: bubblewrap where it works, else Landlock.
 
 A command may write in the workspace and in a private temporary directory, and nowhere else. Files that decide
-what runs later (`permissions/protected.py`) stay as they are, also those that do not exist. There is no
+what runs later (`permissions/paths.py`) stay as they are, also those that do not exist. There is no
 network unless it is allowed. What the two can and cannot do:
 
 bubblewrap  Names that are missing are covered by empty placeholders while a command runs, removed with the

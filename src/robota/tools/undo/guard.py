@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 
 from robota.core.errors import StorageError, describe_exception
-from robota.core.messages import Json, JsonObject
-from robota.core.tool import ToolContext, ToolResult, tool_class
+from robota.core.messages import Json
+from robota.core.permissions.subjects import subjects
+from robota.core.tool import ToolContext, ToolResult
 from robota.core.tool_call import PreparedCall, RunTool
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 Ask: TypeAlias = Callable[[PreparedCall, "tuple[Unprotected, ...]"], Awaitable[bool]]
 """Whether to run a call that could not be undone, or not completely."""
 UNPROTECTED = "unprotected"
+_CHANGING = ("command", "write")
 
 
 def guarded(
@@ -79,17 +81,15 @@ async def _refuse(
 
 
 def _may_change(call: PreparedCall) -> bool:
-    if call.tool is None or call.answer is not None:
-        return False
-    return tool_class(call.tool) in ("modify", "execute") and _subject(call.arguments) is not None
+    return call.tool is not None and call.answer is None and bool(_changed_by(call))
 
 
-def _subject(arguments: JsonObject) -> tuple[str, str] | None:
-    for name in ("command", "file_path", "filePath", "notebook_path", "notebookPath"):
-        value = arguments.get(name)
-        if isinstance(value, str):
-            return ("command" if name == "command" else "file"), value
-    return None
+def _changed_by(call: PreparedCall) -> list[tuple[str, str]]:
+    """The commands and files that the call names, each with its kind."""
+    touched = subjects(call.request.name, call.arguments, call.tool)
+    return [
+        (each.kind, each.value) for each in touched if each.kind in _CHANGING and isinstance(each.value, str)
+    ]
 
 
 class _Protection:
@@ -153,20 +153,23 @@ class _Protection:
 
     def _plan(self) -> tuple[Plan | None, str]:
         from robota.tools.files.path import locate  # noqa: PLC0415 - loaded with the first call
-        from robota.tools.undo.plan import plan_command, plan_file  # noqa: PLC0415
+        from robota.tools.undo.plan import plan_command, plan_files  # noqa: PLC0415
 
-        subject = _subject(self._call.arguments)
-        assert subject is not None
-        kind, text = subject
+        changed = _changed_by(self._call)
         cwd = self._context.cwd or os.getcwd()
-        if kind == "file":
-            path = locate(text, cwd)
-            return plan_file(path, self._workspace or (cwd,)), f"{self._call.request.name} {path}"
-        elsewhere = self._call.arguments.get(
-            "working_directory", self._call.arguments.get("workingDirectory")
-        )
-        where = os.path.join(cwd, elsewhere) if isinstance(elsewhere, str) else cwd
-        return plan_command(text, where, self._workspace or (cwd,)), text
+        files = [locate(text, cwd) for kind, text in changed if kind == "write"]
+        label = f"{self._call.request.name} {', '.join(files)}"
+        plan = plan_files(files, self._workspace or (cwd,)) if files else None
+        for kind, text in changed:
+            if kind == "command":
+                where = os.path.join(cwd, self._started_in())
+                by_command, label = plan_command(text, where, self._workspace or (cwd,)), text
+                plan = by_command if plan is None else plan.join(by_command)
+        return plan, label
+
+    def _started_in(self) -> str:
+        given = self._call.arguments.get("working_directory", self._call.arguments.get("workingDirectory"))
+        return given if isinstance(given, str) else ""
 
     def _finish(self, entry_id: str) -> None:
         try:

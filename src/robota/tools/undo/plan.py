@@ -7,18 +7,17 @@ otherwise the whole workspace is, and what the words do tell about places elsewh
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 from msgspec import Struct
 
-from robota.core.permissions.effects import Touch, find_touches, is_read_only, substitute
-from robota.core.permissions.hazards import find_hazards
-from robota.core.permissions.invocations import Invocation, find_invocations, walk
-from robota.core.permissions.programs import load_programs
-from robota.core.permissions.risky import find_risky, names_set_by_commands
-from robota.core.permissions.script import Script, ShellSyntaxError
-from robota.core.permissions.shell import parse_shell
+from robota.core.shell.effects import Touch, find_touches, is_read_only, substitute
+from robota.core.shell.expansions import find_possible_hazards, names_set_by_commands
+from robota.core.shell.grammar import parse_shell
+from robota.core.shell.invocations import Invocation, find_invocations, walk
+from robota.core.shell.programs import load_programs
+from robota.core.shell.script import Script, ShellSyntaxError
 from robota.tools.undo.repository import find_repository, read_git_call
 from robota.tools.undo.scope import Scope, cover, is_system_path, lies_in
 from robota.tools.undo.shell_glob import expand_word
@@ -62,6 +61,13 @@ class Plan(Struct, frozen=True):
     def scope(self) -> Scope:
         return self.named if self.wide is None else self.named.join(self.wide)
 
+    def join(self, other: Plan | None) -> Plan:
+        """One plan for both; None changes nothing."""
+        if other is None:
+            return self
+        wide = self.wide if other.wide is None else other.wide
+        return Plan(self.named.join(other.named), wide, self.spared + other.spared, self.workspace)
+
     @property
     def attempts(self) -> tuple[Plan, ...]:
         """The whole plan, and what to do when that is too much."""
@@ -70,9 +76,9 @@ class Plan(Struct, frozen=True):
         return (self,)
 
 
-def plan_file(path: str, workspace: Sequence[str]) -> Plan:
-    """Before a file is written through the file layer, which follows links."""
-    return Plan(cover([os.path.realpath(path)]), workspace=_first(workspace))
+def plan_files(paths: Iterable[str], workspace: Sequence[str]) -> Plan:
+    """Before files are written through the file layer, which follows links."""
+    return Plan(cover(map(os.path.realpath, paths)), workspace=_first(workspace))
 
 
 def plan_command(command: str, cwd: str, workspace: Sequence[str], home: str | None = None) -> Plan | None:
@@ -143,7 +149,7 @@ class _Reach:
     def _add_git(self, invocation: Invocation) -> None:
         for directory in invocation.directories:
             call = read_git_call(invocation.words, directory)
-            hazards = find_hazards(invocation.words, find_risky(invocation.words, invocation.script))
+            hazards = find_possible_hazards(invocation.words, invocation.script)
             shows = is_read_only(invocation) and call.subcommand != "reflog"
             if not hazards and (shows or call.is_harmless):
                 continue
@@ -173,7 +179,7 @@ def _is_harmless(invocation: Invocation) -> bool:
     known = words[0].literal and words[0].text in _HARMLESS
     if not known and not is_read_only(invocation):
         return False
-    return not find_hazards(words, find_risky(words, invocation.script))
+    return not find_possible_hazards(words, invocation.script)
 
 
 def _is_plain_option(text: str, flags: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from robota.core.permissions.words import Word
+from robota.core.shell.script import Word
 
 _KEEPS_OBJECTS = frozenset({
     "add", "am", "apply", "bisect", "branch", "checkout", "checkout-index", "cherry-pick", "clean", "commit",

@@ -9,8 +9,8 @@ import os
 import re
 from typing import TypeAlias
 
-from robota.core.permissions.effects import known_path, substitute
-from robota.core.permissions.words import Word
+from robota.core.shell.effects import known_path, substitute
+from robota.core.shell.script import Word
 
 _Letter: TypeAlias = tuple[str, bool]
 """A character, and whether it may be part of a pattern."""

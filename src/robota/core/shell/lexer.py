@@ -7,14 +7,9 @@ is skipped. Anything doubtful raises `ShellSyntaxError`: the caller then asks in
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
-from robota.core.permissions.ansi_string import read_ansi_string
-from robota.core.permissions.continuation import JOINT, JoinedText
-from robota.core.permissions.script import Redirection, Script, ShellSyntaxError
-from robota.core.permissions.words import Piece, Word, build_word, build_words
-
-MAXIMUM_DEPTH = 30
+from robota.core.shell.reader import JOINT, Reader
+from robota.core.shell.script import Piece, Script, ShellSyntaxError, Word, build_word, build_words
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./:=@%+,\]^-]+")
 _WORD_END = frozenset(" \t\n;&|<>()")
@@ -25,70 +20,6 @@ _ARITHMETIC = re.compile(r"(?:\[[@*]\])?+(?:\[|:(?![-+=?]))")
 _ESCAPES = re.compile(r"(?:\\[^\n])+")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SPECIAL_PARAMETERS = "@*#?-$!0123456789"
-
-
-class Reader:
-    """A position in the text, what has been found so far, and how deep we are."""
-
-    __slots__ = (
-        "chain",
-        "depth",
-        "heredocs",
-        "joined",
-        "piped",
-        "pos",
-        "read_commands",
-        "scope",
-        "script",
-        "src",
-    )
-
-    def __init__(
-        self, src: str, script: Script, read_commands: Callable[[Reader, str], None], depth: int = 0
-    ) -> None:
-        self.joined = JoinedText(src)
-        self.src = self.joined.text
-        self.pos = 0
-        self.script = script
-        self.read_commands = read_commands
-        self.depth = depth
-        self.scope: tuple[int, ...] = ()
-        self.chain = 0
-        self.piped = False
-        self.heredocs: list[tuple[str, bool, bool, Redirection]] = []
-
-    def peek(self, length: int = 1) -> str:
-        return self.src[self.pos : self.pos + length]
-
-    def at_end(self) -> bool:
-        return self.pos >= len(self.src)
-
-    def enter(self) -> None:
-        self.depth += 1
-        if self.depth > MAXIMUM_DEPTH:
-            raise ShellSyntaxError("nested too deeply to be judged")
-
-    def leave(self) -> None:
-        self.depth -= 1
-
-    def read_nested(self, closing: str) -> None:
-        """Read commands in a subshell of their own up to and including `closing`."""
-        outer = self.scope, self.chain, self.piped, self.heredocs
-        self.enter()
-        self.scope, self.heredocs = (*self.scope, self.script.next_scope()), []
-        self.read_commands(self, closing)
-        if self.heredocs:
-            raise ShellSyntaxError("a here-document has no body")
-        self.leave()
-        self.scope, self.chain, self.piped, self.heredocs = outer
-
-    def read_inner_source(self, source: str) -> None:
-        """Read commands from text that had to be unescaped first (backquotes)."""
-        inner = Reader(source, self.script, self.read_commands, self.depth)
-        inner.scope = self.scope
-        inner.enter()
-        inner.scope = (*self.scope, self.script.next_scope())
-        inner.read_commands(inner, "")
 
 
 def read_word(reader: Reader, *, grouping: bool = False) -> list[Word]:
@@ -137,28 +68,17 @@ def _read_pieces(reader: Reader, pieces: list[Piece], grouping: bool) -> None:
     while not reader.at_end():
         character = reader.peek()
         if character in "<>" and reader.peek(2)[1:] == "(":
-            _read_process_substitution(reader, pieces)
-        elif grouping and character in "(|)" and (character != ")" or open_groups):
-            if character == "|" and not open_groups:
-                return
-            open_groups += {"(": 1, ")": -1}.get(character, 0)
+            pieces.append(("substitution", _read_substituted(reader), False))
+        elif grouping and (character == "(" or (open_groups and character in "|) \t")):
+            open_groups += (character == "(") - (character == ")")
             pieces.append(("text", character, False))
             reader.pos += 1
-        elif character in _WORD_END and not (open_groups and character in " \t"):
-            if open_groups:
-                raise ShellSyntaxError("a parenthesis in a pattern is not closed")
-            return
-        elif open_groups and character in " \t":
-            pieces.append(("text", character, False))
-            reader.pos += 1
+        elif character in _WORD_END:
+            break
         else:
             _read_piece(reader, pieces)
     if open_groups:
         raise ShellSyntaxError("a parenthesis in a pattern is not closed")
-
-
-def _read_process_substitution(reader: Reader, pieces: list[Piece]) -> None:
-    pieces.append(("substitution", _read_substituted(reader), False))
 
 
 def _read_substituted(reader: Reader) -> str:
@@ -242,21 +162,16 @@ def read_quoted_piece(reader: Reader, pieces: list[Piece], *, escapable: str) ->
 
 def read_dollar(reader: Reader, pieces: list[Piece], *, quoted: bool) -> None:
     start, following = reader.pos, reader.peek(2)[1:]
-    if following == "(":
-        if reader.peek(3) == "$((":
-            reader.pos += 3
-            read_arithmetic(reader, "))")
-            pieces.append(("arithmetic", reader.src[start : reader.pos], quoted))
-        else:
-            pieces.append(("substitution", _read_substituted(reader), quoted))
+    if following == "[" or reader.peek(3) == "$((":
+        reader.pos += 2 if following == "[" else 3
+        read_arithmetic(reader, "]" if following == "[" else "))")
+        pieces.append(("arithmetic", reader.src[start : reader.pos], quoted))
+    elif following == "(":
+        pieces.append(("substitution", _read_substituted(reader), quoted))
     elif following == "{":
         pieces.append(_read_braced(reader, quoted))
-    elif following == "[":
-        reader.pos += 2
-        read_arithmetic(reader, "]")
-        pieces.append(("arithmetic", reader.src[start : reader.pos], quoted))
     elif following == "'" and not quoted:
-        text, reader.pos = read_ansi_string(reader.src, reader.pos + 2)
+        text, reader.pos = _read_ansi_string(reader.src, reader.pos + 2)
         if reader.joined.written(start, reader.pos) != reader.src[start : reader.pos]:
             raise ShellSyntaxError("a quoted string holds a backslash at a line end")
         pieces.append(("text", text, True))
@@ -297,12 +212,9 @@ def _read_braced(reader: Reader, quoted: bool) -> Piece:
         raise ShellSyntaxError("an expansion in braces is not understood")
     if reader.peek() == "}" and prefix != "!":
         reader.pos += 1
-        text = reader.src[start + 2 : reader.pos - 1]
-        return (
-            ("variable", text, quoted)
-            if prefix != "#"
-            else ("arithmetic", reader.src[start : reader.pos], quoted)
-        )
+        if prefix == "#":
+            return ("arithmetic", reader.src[start : reader.pos], quoted)
+        return ("variable", reader.src[start + 2 : reader.pos - 1], quoted)
     if prefix == "!" or _ARITHMETIC.match(reader.src, reader.pos):
         reader.script.evaluates_text = True
     if reader.peek() == "@" and reader.peek(2)[1:] == "P":
@@ -330,7 +242,7 @@ def _read_brace_tail(reader: Reader, quoted: bool, *, plain_quotes: bool) -> Non
         if quoted and (character == "'" or reader.peek(2) == "$'"):
             raise ShellSyntaxError("a single quote inside a quoted expansion is ambiguous")
         if character in "<>" and reader.peek(2)[1:] == "(":
-            _read_process_substitution(reader, pieces)
+            _read_substituted(reader)
         elif character in "\\'\"$`":
             _read_piece(reader, pieces)
         else:
@@ -383,3 +295,43 @@ def read_backquoted(reader: Reader, pieces: list[Piece], *, quoted: bool) -> Non
             text.append(character)
             position += 1
     raise ShellSyntaxError("a backquote is not closed")
+
+
+_ANSI_TOKEN = re.compile(
+    r"[^'\\]+|\\(?:x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|([0-7]{1,3})|(.?))", re.DOTALL
+)
+_BYTE, _OCTAL, _LETTER = 1, 4, 5
+_ANSI_LETTERS = {
+    "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
+    "\\": "\\", "'": "'", '"': '"', "?": "?",
+}  # fmt: skip
+
+
+def _read_ansi_string(src: str, position: int) -> tuple[str, int]:
+    """The text of `$'…'` whose first character is at the position, and where it ends."""
+    pieces: list[str] = []
+    while found := _ANSI_TOKEN.match(src, position):
+        pieces.append(_decode_ansi(found))
+        position = found.end()
+    if not src.startswith("'", position):
+        raise ShellSyntaxError("a quoted string is not closed")
+    text = "".join(pieces)
+    if any(character < " " and character not in "\t\n" for character in text):
+        raise ShellSyntaxError("a quoted string holds control characters")
+    return text, position + 1
+
+
+def _decode_ansi(found: re.Match[str]) -> str:
+    kind = found.lastindex
+    if kind is None:
+        return found.group()
+    if kind == _LETTER:
+        if found.group(kind) == "c":
+            raise ShellSyntaxError("a quoted string holds a control character")
+        return _ANSI_LETTERS.get(found.group(kind), found.group())
+    value = int(found.group(kind), 8) & 0xFF if kind == _OCTAL else int(found.group(kind), 16)
+    # Bytes above ASCII combine to characters only in the shell's locale; zero ends the string in bash.
+    by_locale = value > 0x7F and kind in (_BYTE, _OCTAL)
+    if value == 0 or value > 0x10FFFF or 0xD800 <= value <= 0xDFFF or by_locale:
+        raise ShellSyntaxError("a quoted string holds bytes whose meaning depends on the locale")
+    return chr(value)

@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from msgspec import Struct
 
-from robota.core.permissions.globs import ANY_TEXT, Item
-from robota.core.permissions.hazards import OptionWord, read_options
-from robota.core.permissions.invocations import (
+from robota.core.shell.grammar import parse_shell
+from robota.core.shell.hazards import OptionWord, read_options
+from robota.core.shell.invocations import (
     Directories,
     Invocation,
     find_invocations,
     visited_directories,
     walk,
 )
-from robota.core.permissions.paths import normalise
-from robota.core.permissions.programs import FileUse, ProgramOptions, load_programs, program_name
-from robota.core.permissions.script import Command, Redirection, Script, ShellSyntaxError
-from robota.core.permissions.shell import parse_shell
-from robota.core.permissions.words import Piece, Word, build_word, plain_word
+from robota.core.shell.programs import FileUse, ProgramOptions, TouchKind, load_programs
+from robota.core.shell.script import (
+    Command,
+    Piece,
+    Script,
+    ShellSyntaxError,
+    Word,
+    build_word,
+    plain_word,
+)
 
-TouchKind: TypeAlias = Literal["read", "write", "delete"]
-
+_File: TypeAlias = tuple[TouchKind, Word]
 
 _ARCHIVING = frozenset({"-c", "-r", "-u", "-A", "--create", "--append", "--update"})
 
@@ -45,14 +49,10 @@ class Touch(Struct, frozen=True):
     @property
     def key(self) -> tuple[object, ...]:
         """Equal for touches that are judged alike."""
+        word = self.word
         return (
-            self.kind,
-            self.word.raw,
-            self.word.key,
-            self.directories,
-            self.recursive,
-            self.hidden,
-            self.redirected,
+            *(self.kind, word.raw, word.key, self.directories),
+            *(self.recursive, self.hidden, self.redirected),
         )
 
 
@@ -73,17 +73,16 @@ class CommandEffects(Struct, frozen=True):
 
 def analyse_command(command: str, cwd: str | None = None, home: str | None = None) -> CommandEffects:
     """Derive a command's effects without running it; text that cannot be parsed is unknown as a whole."""
-    here = normalise(os.getcwd() if cwd is None else cwd)
+    here = os.path.abspath(cwd or os.curdir)
     house = os.path.expanduser("~") if home is None else home
     try:
         script = parse_shell(command)
     except ShellSyntaxError:
         return CommandEffects(unknown=(command,))
     invocations = walk(find_invocations(script, (here,), house))
-    touches = [*find_touches(script, invocations, (here,), house)]
     paths: dict[TouchKind, dict[str, None]] = {"read": {}, "write": {}, "delete": {}}
     unknown: dict[str, None] = {}
-    for touch in touches:
+    for touch in find_touches(script, invocations, (here,), house):
         for directory in touch.directories:
             path = known_path(touch.word, directory, house, frozenset(script.assigned))
             if path is None:
@@ -98,15 +97,8 @@ def analyse_command(command: str, cwd: str | None = None, home: str | None = Non
     read_only = bool(runs) and not (paths["write"] or paths["delete"] or unknown or network) and all(
         is_read_only(each) for each in invocations
     )  # fmt: skip
-    return CommandEffects(
-        tuple(paths["read"]),
-        tuple(paths["write"]),
-        tuple(paths["delete"]),
-        network,
-        runs,
-        tuple(unknown),
-        read_only,
-    )
+    reads, writes, deletes = map(tuple, paths.values())
+    return CommandEffects(reads, writes, deletes, network, runs, tuple(unknown), read_only)
 
 
 def is_read_only(invocation: Invocation) -> bool:
@@ -119,13 +111,13 @@ def is_read_only(invocation: Invocation) -> bool:
 
 
 def _is_unknown(invocation: Invocation) -> bool:
-    programs, name = load_programs(), program_name(invocation.words[0].text)
+    programs, name = load_programs(), invocation.program
     known = name in programs.files or name in programs.read_only or name in programs.network or name == "git"
     return invocation.computed or invocation.opaque or not (known or invocation.unwrapped is not None)
 
 
 def _uses_network(invocation: Invocation) -> bool:
-    programs, name = load_programs(), program_name(invocation.words[0].text)
+    programs, name = load_programs(), invocation.program
     if name == "git":
         return any(word.text in programs.network_git for word in invocation.words[1:])
     use = programs.files.get(name)
@@ -157,38 +149,41 @@ def _redirected(command: Command, directories: Directories) -> Iterator[Touch]:
         target = redirection.target
         if target is None:
             continue
-        part = _show(redirection, command)
+        part = f"{command.text} {redirection.descriptor}{redirection.operator}{target.raw}".strip()
         if redirection.writes:
             yield Touch("write", target, directories, part, redirected=True)
         if redirection.reads:
             yield Touch("read", target, directories, part, redirected=True)
 
 
-def _show(redirection: Redirection, command: Command) -> str:
-    target = "" if redirection.target is None else redirection.target.raw
-    return f"{command.text} {redirection.descriptor}{redirection.operator}{target}".strip()
-
-
 def _touched(invocation: Invocation) -> Iterator[Touch]:
     """The files that a known program is told to use."""
-    name = program_name(invocation.words[0].text)
+    name = invocation.program
     if name == "git":
-        yield from _read_by_git(invocation)
+        for word in _shown_by_git(invocation.words):
+            yield Touch("read", word, invocation.directories, invocation.command.text)
     use = load_programs().files.get(name)
     if use is None or invocation.computed:
         return
     part, where = invocation.command.text, invocation.directories
-    found, operands = read_options(invocation.words, 1, _options_of(name))
-    names = frozenset(option.name for option in found)
+    found, numbered = read_options(invocation.words, 1, _options_of(name))
+    names, operands = frozenset(option.name for option in found), [word for _, word in numbered]
     for option in found:
-        yield from _option_touches(option, use, names, where, part)
+        yield from (Touch(kind, word, where, part) for kind, word in _option_files(option, use, names))
     if not names.isdisjoint(use.roots_deleted_by):
         roots = _roots(invocation.words) or [plain_word(".")]
         yield from (Touch("delete", root, where, part, recursive=True) for root in roots)
     if not use.archive or not names.isdisjoint(_ARCHIVING):
-        yield from _operands_touched(use, names, [word for _, word in operands], where, part)
+        recursive = use.recursive if isinstance(use.recursive, bool) else not names.isdisjoint(use.recursive)
+        hidden = use.visible is None or not names.isdisjoint(use.visible)
+        files = _operand_files(use, names, operands)
+        if recursive and not operands[use.skip :] and use.operands == "read":
+            files = [*files, ("read", plain_word("."))]
+        yield from (Touch(kind, word, where, part, recursive, hidden) for kind, word in files)
     if use.operands in ("copy", "move"):
-        yield from _copied(use, found, [word for _, word in operands], where, part)
+        into = [option.value for option in found if option.name in use.write and option.value is not None]
+        copies = _copies(operands if into else operands[:-1], (into or operands)[-1:])
+        yield from (Touch("write", word, where, part) for word in copies)
 
 
 @lru_cache(maxsize=256)
@@ -202,26 +197,6 @@ def _options_of(program: str) -> ProgramOptions:
     )
 
 
-def _operands_touched(
-    use: FileUse, names: frozenset[str], operands: list[Word], where: Directories, part: str
-) -> Iterator[Touch]:
-    recursive = use.recursive if isinstance(use.recursive, bool) else not names.isdisjoint(use.recursive)
-    hidden = use.visible is None or not names.isdisjoint(use.visible)
-    for kind, word in _operand_kinds(use, names, operands):
-        yield Touch(kind, word, where, part, recursive, hidden)
-    if recursive and not operands[use.skip :] and use.operands == "read":
-        yield Touch("read", plain_word("."), where, part, recursive, hidden)
-
-
-def _copied(
-    use: FileUse, found: Sequence[OptionWord], operands: list[Word], where: Directories, part: str
-) -> Iterator[Touch]:
-    """The files that copying would write if the target is a directory."""
-    into = [option.value for option in found if option.name in use.write and option.value is not None]
-    for word in _copies(operands if into else operands[:-1], (into or operands)[-1:]):
-        yield Touch("write", word, where, part)
-
-
 def _roots(words: Sequence[Word]) -> list[Word]:
     """Where `find` starts: the words before its first test or action."""
     found: list[Word] = []
@@ -232,34 +207,32 @@ def _roots(words: Sequence[Word]) -> list[Word]:
     return found
 
 
-def _read_by_git(invocation: Invocation) -> Iterator[Touch]:
+def _shown_by_git(words: Sequence[Word]) -> Iterator[Word]:
     """Files whose content git prints; `HEAD:path` names one too."""
-    words = [word for word in invocation.words[1:] if not word.text.startswith("-")]
-    if not words or words[0].text not in load_programs().reading_git:
+    plain = [word for word in words[1:] if not word.text.startswith("-")]
+    if not plain or plain[0].text not in load_programs().reading_git:
         return
-    for word in words[2 if words[0].text == "grep" else 1 :]:
+    for word in plain[2 if plain[0].text == "grep" else 1 :]:
         revision, colon, path = word.text.partition(":")
-        target = _tail(word, path) if colon and "/" not in revision else word
-        yield Touch("read", target, invocation.directories, invocation.command.text)
+        yield _tail(word, path) if colon and "/" not in revision else word
 
 
-def _option_touches(
-    option: OptionWord, use: FileUse, names: frozenset[str], where: Directories, part: str
-) -> Iterator[Touch]:
+def _option_files(option: OptionWord, use: FileUse, names: frozenset[str]) -> Iterator[_File]:
     if option.value is None or option.text is None:
         return
     value = option.value if option.text == option.value.text else _tail(option.value, option.text)
     if option.name in use.archive:
-        yield Touch("read" if names.isdisjoint(_ARCHIVING) else "write", value, where, part)
-    elif option.name in use.read or use.words.get(option.name) == "read":
-        yield Touch("read", value, where, part)
-    elif option.name in use.write or use.words.get(option.name) == "write":
-        yield Touch("write", value, where, part)
+        yield "read" if names.isdisjoint(_ARCHIVING) else "write", value
+    elif option.name in use.words:
+        yield use.words[option.name], value
+    elif option.name in use.read or option.name in use.write:
+        yield "read" if option.name in use.read else "write", value
     elif option.name in use.attached and "@" in option.text:
-        yield Touch("read", _tail(value, option.text.partition("@")[2].partition(";")[0]), where, part)
+        yield "read", _tail(value, option.text.partition("@")[2].partition(";")[0])
 
 
 def _copies(sources: list[Word], targets: list[Word]) -> Iterator[Word]:
+    """The files that copying would write if the target is a directory."""
     for target in targets:
         for source in sources:
             name = source.text.rstrip("/").rpartition("/")[2]
@@ -273,14 +246,12 @@ def _tail(word: Word, text: str) -> Word:
     return plain_word(text) if word.literal else Word(text, text, text, (("substitution", text, False),))
 
 
-def _operand_kinds(
-    use: FileUse, names: frozenset[str], operands: list[Word]
-) -> Iterator[tuple[TouchKind, Word]]:
+def _operand_files(use: FileUse, names: frozenset[str], operands: list[Word]) -> Iterable[_File]:
     files = operands if not names.isdisjoint(use.unless) else operands[use.skip :]
     for word in operands:
         name, equals, value = word.text.partition("=")
-        if equals and use.pairs.get(name) in ("read", "write"):
-            yield ("read" if use.pairs[name] == "read" else "write"), _tail(word, value)
+        if equals and name in use.pairs:
+            yield use.pairs[name], _tail(word, value)
         if word.text.startswith("file://"):
             yield "read", _tail(word, word.text[7:])
     if use.operands == "none":
@@ -327,18 +298,3 @@ def known_path(word: Word, directory: str | None, home: str, assigned: frozenset
     if text.startswith("/"):
         return text
     return None if directory is None else directory.rstrip("/") + "/" + text
-
-
-def path_items(word: Word, directory: str | None, home: str, assigned: frozenset[str]) -> list[Item]:
-    """A word as a partly known absolute path."""
-    word = substitute(word, directory, home, assigned)
-    items = word.items(loose=True)
-    head = items[0] if isinstance(items[0], str) else ""
-    if word.tilde:
-        return [ANY_TEXT, "/" + word.text.partition("/")[2], ANY_TEXT]
-    if head.startswith("/") or (items and not isinstance(items[0], str) and items[0] == ANY_TEXT):
-        return items
-    if isinstance(items[0], str):
-        items = [head.removeprefix("./"), *items[1:]]
-    base: list[Item] = [ANY_TEXT, "/"] if directory is None else [directory.rstrip("/") + "/"]
-    return [*base, *items]

@@ -1,4 +1,4 @@
-"""Arguments whose first character is decided at run time, and so might turn out to be options.
+"""What expansions may turn out to be: options, or several words.
 
 A value from the environment that the command was started in is trusted; one that the command text itself
 sets or produces is followed back to where it comes from.
@@ -9,11 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from robota.core.permissions.hazards import find_hazards
-from robota.core.permissions.programs import load_programs
-from robota.core.permissions.script import Command, Script, ShellSyntaxError
-from robota.core.permissions.shell import parse_shell
-from robota.core.permissions.words import Piece, Word, plain_word
+from robota.core.shell.grammar import parse_shell
+from robota.core.shell.hazards import Hazard, find_hazards
+from robota.core.shell.programs import load_programs
+from robota.core.shell.script import Command, Piece, Script, ShellSyntaxError, Word, plain_word
 
 _DEFAULT = re.compile(r"\$\{[A-Za-z0-9_@*]+(?:\[[^\]]*\])?:?[-+=?](.*)\}\Z", re.DOTALL)
 _QUOTES = str.maketrans("", "", "'\"\\")
@@ -26,8 +25,13 @@ _ANY_NAME = "*"
 _SETS_POSITIONAL = frozenset({"set", "shift", "getopts"})
 
 
-def find_risky(words: Sequence[Word], script: Script) -> frozenset[int]:
-    """The positions of words that might be options, or be split into some."""
+def find_possible_hazards(words: Sequence[Word], script: Script) -> list[Hazard]:
+    """The hazards of a command, also of words that may turn out to be options when it runs."""
+    return find_hazards(words, find_possible_options(words, script))
+
+
+def find_possible_options(words: Sequence[Word], script: Script) -> frozenset[int]:
+    """The positions of words whose first character is decided at run time, or that may be split."""
     return frozenset(
         index
         for index, word in enumerate(words)

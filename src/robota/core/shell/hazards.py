@@ -6,13 +6,12 @@ A prefix allow rule (`Bash(git *)`) does not reach such words; a rule that spell
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
 
 from msgspec import Struct
 
-from robota.core.permissions.embedded import awk_escapes, sed_escapes
-from robota.core.permissions.globs import compile_glob
-from robota.core.permissions.programs import ProgramOptions, load_programs, program_name
-from robota.core.permissions.words import Word
+from robota.core.shell.programs import ProgramOptions, load_programs, program_name
+from robota.core.shell.script import Word
 
 _HARMLESS_TARGETS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "-"})
 _KEY_PADDING = ' \t\n\r\f"'  # ssh reads a quoted key as well
@@ -32,20 +31,20 @@ class OptionWord(Struct, frozen=True):
     index: int
     last: int
     name: str
-    value: Word | None
-    text: str | None
+    value: Word | None = None
+    text: str | None = None
     """The value's text, None when there is no value."""
 
 
-def find_hazards(words: Sequence[Word], risky: frozenset[int] = frozenset()) -> list[Hazard]:
-    """The hazards of a command; `risky` are computed words that may be options."""
+def find_hazards(words: Sequence[Word], possible: frozenset[int] = frozenset()) -> list[Hazard]:
+    """The hazards of a command; `possible` are the positions of words that may turn out to be options."""
     program = program_name(words[0].text)
     options = load_programs().options.get(program)
     if options is None:
         return []
     if options.check == "git":
-        return list(_git_hazards(words, risky))
-    return [*_option_hazards(words, 1, options, risky), *_checked(words, options)]
+        return list(_git_hazards(words, possible))
+    return [*_option_hazards(words, 1, options, possible), *_checked(words, options)]
 
 
 def read_options(
@@ -84,25 +83,21 @@ def _read_option(words: Sequence[Word], index: int, options: ProgramOptions) -> 
         elif _takes_value(name, options) and following is not None:
             yield OptionWord(index, index + 1, name, following, following.text)
         else:
-            yield OptionWord(index, index, name, None, None)
+            yield OptionWord(index, index, name)
         return
     letters = text.lstrip("-")
     for offset, letter in enumerate(letters):
-        short = "-" + letter
-        if not _takes_value(short, options):
-            if short in options.optional and letters[offset + 1 :]:
-                yield OptionWord(index, index, short, words[index], letters[offset + 1 :])
-                return
-            yield OptionWord(index, index, short, None, None)
-        elif letters[offset + 1 :] and not (options.bundle and text[0] != "-"):
-            yield OptionWord(index, index, short, words[index], letters[offset + 1 :])
+        short, rest = "-" + letter, letters[offset + 1 :]
+        wants = _takes_value(short, options)
+        if rest and (not (options.bundle and text[0] != "-") if wants else short in options.optional):
+            yield OptionWord(index, index, short, words[index], rest)
             return
-        elif following is not None:
+        if wants and following is not None:
             yield OptionWord(index, index + 1, short, following, following.text)
             if not options.bundle:
                 return
         else:
-            yield OptionWord(index, index, short, None, None)
+            yield OptionWord(index, index, short)
 
 
 def _complete(name: str, options: ProgramOptions) -> str:
@@ -122,7 +117,7 @@ def _takes_value(name: str, options: ProgramOptions) -> bool:
 
 
 def _option_hazards(
-    words: Sequence[Word], start: int, options: ProgramOptions, risky: Iterable[int]
+    words: Sequence[Word], start: int, options: ProgramOptions, possible: Iterable[int]
 ) -> Iterator[Hazard]:
     found, operands = read_options(words, start, options)
     for option in found:
@@ -130,7 +125,7 @@ def _option_hazards(
             yield Hazard(option.last, option.name, option.text or "")
     taken = {option.last for option in found if option.value is not None}
     positions = {position for position, _ in operands}
-    for index in risky:
+    for index in possible:
         if index not in taken and index in positions:
             yield Hazard(index, words[index].raw)
     if options.first and operands and (operands[0][1].text in options.first or not operands[0][1].literal):
@@ -144,19 +139,13 @@ def _option_hazards(
 
 
 def _is_harmful(option: OptionWord, options: ProgramOptions) -> bool:
-    name = option.name
+    name, text = option.name, option.text
+    known = option.value is None or option.value.literal
     if name in options.plain:
         return False
     if name in options.keyed:
-        text = option.text
-        return text is None or text.strip(_KEY_PADDING).lower().startswith(options.keys) or not _known(option)
-    if name in options.run:
-        return True
-    return name in options.write and not (option.text in _HARMLESS_TARGETS and _known(option))
-
-
-def _known(option: OptionWord) -> bool:
-    return option.value is None or option.value.literal
+        return text is None or text.strip(_KEY_PADDING).lower().startswith(options.keys) or not known
+    return name in options.run or (name in options.write and not (text in _HARMLESS_TARGETS and known))
 
 
 def _checked(words: Sequence[Word], options: ProgramOptions) -> Iterator[Hazard]:
@@ -171,15 +160,18 @@ def _checked(words: Sequence[Word], options: ProgramOptions) -> Iterator[Hazard]
         index, word = operands[0]
         texts = [(index, word, word.text)]
     for index, value, text in texts:
-        if value is None or text is None or value.computed or _CHECKS[options.check](text):
+        if value is None or text is None or value.computed or _escapes(text, options.check):
             yield Hazard(index, text or "")
 
 
-def _curl_writes(text: str) -> bool:
-    return "%output{" in text
+def _escapes(text: str, check: str) -> bool:
+    if check == "curl":
+        return "%output{" in text
+    from robota.core.shell import sed_awk  # noqa: PLC0415 - half a millisecond that most commands save
+
+    return sed_awk.sed_escapes(text) if check == "sed" else sed_awk.awk_escapes(text)
 
 
-_CHECKS = {"sed": sed_escapes, "awk": awk_escapes, "curl": _curl_writes}
 _TEXT_OPTIONS = {
     "sed": frozenset({"-e", "--expression"}),
     "awk": frozenset({"-e", "--source"}),
@@ -187,7 +179,7 @@ _TEXT_OPTIONS = {
 }
 
 
-def _git_hazards(words: Sequence[Word], risky: frozenset[int]) -> Iterator[Hazard]:
+def _git_hazards(words: Sequence[Word], possible: frozenset[int]) -> Iterator[Hazard]:
     git = load_programs().git
     index = 1
     while index < len(words) and words[index].text.startswith("-"):
@@ -200,13 +192,13 @@ def _git_hazards(words: Sequence[Word], risky: frozenset[int]) -> Iterator[Hazar
     if index >= len(words):
         return
     subcommand = words[index].text
-    if subcommand in git.whole or index in risky or not words[index].literal:
+    if subcommand in git.whole or index in possible or not words[index].literal:
         yield Hazard(len(words) - 1, subcommand)
         return
     if subcommand == "config":
         yield from _git_config_hazards(words, index)
     own = git.subcommands.get(subcommand, ProgramOptions())
-    yield from _option_hazards(words, index + 1, _merge(own, git.every), risky)
+    yield from _option_hazards(words, index + 1, _merge(own, git.every), possible)
 
 
 def _merge(own: ProgramOptions, every: ProgramOptions) -> ProgramOptions:
@@ -221,34 +213,25 @@ def _merge(own: ProgramOptions, every: ProgramOptions) -> ProgramOptions:
     )
 
 
-_CONFIG_VALUES = ProgramOptions(
-    values=frozenset({"-f", "--file", "--blob", "--type", "--default", "--comment"})
-)
-_CONFIG_READS = frozenset(
-    {"--get", "--get-all", "--get-regexp", "--get-urlmatch", "-l", "--list", "--get-color", "--get-colorbool"}
-)
-
-
 def _git_config_hazards(words: Sequence[Word], index: int) -> Iterator[Hazard]:
     """Settings that name programs; reading one is harmless."""
     git = load_programs().git
-    found, operands = read_options(words, index + 1, _CONFIG_VALUES)
+    found, operands = read_options(words, index + 1, git.config)
     names = {option.name for option in found}
     texts = [word.text for _, word in operands]
     if names & {"-e", "--edit"} or texts[:1] == ["edit"]:
         yield Hazard(len(words) - 1, "config --edit")
         return
-    if names & _CONFIG_READS or texts[:1] in (["get"], ["list"]):
+    if names & git.config_reads or texts[:1] in (["get"], ["list"]):
         return
-    settings = (
-        texts[1:] if texts[:1] in (["set"], ["unset"], ["rename-section"], ["remove-section"]) else texts
-    )
-    if len(settings) < 2 and settings is texts:
+    named = texts[:1] in (["set"], ["unset"], ["rename-section"], ["remove-section"])
+    settings = texts[1:] if named else texts
+    if len(settings) < 2 and not named:
         return
     if names & {"-f", "--file"}:
         yield Hazard(len(words) - 1, "config --file")
     key = settings[0].lower() if settings else ""
     computed = any(word.computed for _, word in operands[:2])
-    harmful = any(compile_glob(pattern).matches(key) for pattern in git.config_keys)
+    harmful = any(fnmatchcase(key, pattern) for pattern in git.config_keys)
     if computed or harmful or any(text.startswith(("!", "ext::")) for text in settings[1:]):
         yield Hazard(len(words) - 1, key, " ".join(settings[1:]))

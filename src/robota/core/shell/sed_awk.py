@@ -1,24 +1,26 @@
 """Small readers for the languages that `sed` and `awk` take on their command line.
 
-Each answers one question: can this program text start a process or write a file? In doubt the answer is
-yes.
+Each answers one question: can this program text start a process or write a file? In doubt the answer is yes.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 MAXIMUM_LENGTH = 4_000
 """A longer program text is not read; it counts as harmful."""
 
 _BRACKET = re.compile(r"\[\^?\]?(?:\[[:.=][^\]\n]*\]|[^\]\n])*\]")
-_SED_ADDRESS = re.compile(r"\s*(?:\d+(?:~\d+)?|\$)(?:I|M)*")
 _SED_SEPARATORS = re.compile(r"[\s;]*")
+_SED_ADDRESS = re.compile(r"\s*(?:\d+(?:~\d+)?|\$)(?:I|M)*")
+_SED_ADDRESS_FLAGS = re.compile(r"[IM]*")
+_SED_NEGATION = re.compile(r"[ \t!]*")
+_SED_SECOND = re.compile(r",[ \t+~]*")
 _SED_PLAIN = frozenset("dDgGhHlnNpPxzFqQ=")
-_SED_BRANCH = frozenset(":btT")
-_SED_TEXT = frozenset("aic")
+_SED_NUMBER = re.compile(r"[\d \t]*")
 _SED_LABEL = re.compile(r"[^;\n}]*")
+_SED_TEXT = re.compile(r"(?:\\.|[^\\\n])*(?:\n|\\?\Z)", re.DOTALL)
+_SED_FILE = re.compile(r"[^\n]*")
 _SED_FLAGS = re.compile(r"[gpiImM0-9]*")
 
 
@@ -34,22 +36,20 @@ def sed_escapes(script: str) -> bool:
 
 def _skip_sed_command(script: str, position: int) -> int | None:
     """The position after one sed command; None when it is harmful or not understood."""
-    position = _match_end(_SED_SEPARATORS, script, position)
-    after = _skip_sed_addresses(script, position)
+    after = _skip_sed_addresses(script, _match_end(_SED_SEPARATORS, script, position))
     if after is None or after >= len(script):
         return after
     command, position = script[after], after + 1
     if command in _SED_PLAIN:
-        return _skip_number(script, position)
+        return _match_end(_SED_NUMBER, script, position)
     if command in "{}":
         return position
-    if command in _SED_BRANCH:
+    if command in ":btT":
         return _match_end(_SED_LABEL, script, position)
-    if command in _SED_TEXT:
-        return _skip_sed_text(script, position)
+    if command in "aic":
+        return _match_end(_SED_TEXT, script, position)
     if command in "rR#":
-        end = script.find("\n", position)
-        return len(script) if end < 0 else end
+        return _match_end(_SED_FILE, script, position)
     if command in "sy":
         return _skip_sed_substitution(script, position, command)
     return None
@@ -60,25 +60,16 @@ def _match_end(pattern: re.Pattern[str], text: str, position: int) -> int:
     return position if found is None else found.end()
 
 
-def _skip_number(script: str, position: int) -> int:
-    while position < len(script) and (script[position].isdigit() or script[position] in " \t"):
-        position += 1
-    return position
-
-
 def _skip_sed_addresses(script: str, position: int) -> int | None:
     for _ in range(2):
         found = _skip_sed_address(script, position)
         if found is None:
             return None
-        position = found
-        while position < len(script) and script[position] in " \t!":
-            position += 1
-        if not script.startswith(",", position):
+        position = _match_end(_SED_NEGATION, script, found)
+        second = _SED_SECOND.match(script, position)
+        if second is None:
             return position
-        position += 1
-        while position < len(script) and script[position] in " \t+~":
-            position += 1
+        position = second.end()
     return position
 
 
@@ -87,42 +78,36 @@ def _skip_sed_address(script: str, position: int) -> int | None:
     if number is not None:
         return number.end()
     if script.startswith("/", position):
-        return _skip_sed_regex_flags(script, _skip_regex(script, position + 1, "/"))
-    if script.startswith("\\", position) and position + 1 < len(script):
-        delimiter = script[position + 1]
-        return _skip_sed_regex_flags(script, _skip_regex(script, position + 2, delimiter))
-    return position
+        end = _skip_delimited(script, position + 1, "/", brackets=True)
+    elif script.startswith("\\", position) and position + 1 < len(script):
+        end = _skip_delimited(script, position + 2, script[position + 1], brackets=True)
+    else:
+        return position
+    return None if end is None else _match_end(_SED_ADDRESS_FLAGS, script, end)
 
 
-def _skip_sed_regex_flags(script: str, position: int | None) -> int | None:
-    while position is not None and position < len(script) and script[position] in "IM":
-        position += 1
-    return position
+def _skip_sed_substitution(script: str, position: int, command: str) -> int | None:
+    if position >= len(script) or script[position] in "\\\n":
+        return None
+    delimiter = script[position]
+    middle = _skip_delimited(script, position + 1, delimiter, brackets=command == "s")
+    end = None if middle is None else _skip_delimited(script, middle, delimiter)
+    if end is None or command == "y":
+        return end
+    end = _match_end(_SED_FLAGS, script, end)
+    following = script[end : end + 1]
+    return end if following in ("", ";", "}", "\n", " ", "\t", "#") else None
 
 
-def _skip_delimited(script: str, position: int, delimiter: str) -> int | None:
-    """The position after the next delimiter that is not escaped."""
-    while position < len(script):
-        if script[position] == "\\":
-            position += 2
-        elif script[position] == delimiter:
-            return position + 1
-        elif script[position] == "\n":
-            return None
-        else:
-            position += 1
-    return None
-
-
-def _skip_regex(script: str, position: int, delimiter: str) -> int | None:
-    """The same for a regular expression, where a delimiter in brackets is an ordinary character."""
+def _skip_delimited(script: str, position: int, delimiter: str, *, brackets: bool = False) -> int | None:
+    """The position after the next delimiter that is not escaped and, with `brackets`, not inside of some."""
     while position < len(script):
         character = script[position]
         if character == delimiter:
             return position + 1
         if character == "\n":
             return None
-        if character == "[":
+        if brackets and character == "[":
             bracket = _BRACKET.match(script, position)
             if bracket is None:
                 return None
@@ -130,31 +115,6 @@ def _skip_regex(script: str, position: int, delimiter: str) -> int | None:
         else:
             position += 2 if character == "\\" else 1
     return None
-
-
-def _skip_sed_text(script: str, position: int) -> int:
-    """`a text`: up to a line end that is not escaped."""
-    while position < len(script):
-        if script[position] == "\\":
-            position += 2
-        elif script[position] == "\n":
-            return position + 1
-        else:
-            position += 1
-    return position
-
-
-def _skip_sed_substitution(script: str, position: int, command: str) -> int | None:
-    if position >= len(script) or script[position] in "\\\n":
-        return None
-    delimiter = script[position]
-    middle = (_skip_regex if command == "s" else _skip_delimited)(script, position + 1, delimiter)
-    end = None if middle is None else _skip_delimited(script, middle, delimiter)
-    if end is None or command == "y":
-        return end
-    end = _match_end(_SED_FLAGS, script, end)
-    following = script[end : end + 1]
-    return end if following in ("", ";", "}", "\n", " ", "\t", "#") else None
 
 
 _AWK_TOKENS = re.compile(
@@ -170,14 +130,14 @@ def awk_escapes(program: str) -> bool:
     """
     if len(program) > MAXIMUM_LENGTH:
         return True
-    return any(_awk_escapes(program, skip) for skip in (_skip_regex, _skip_delimited))
+    return _awk_escapes(program, brackets=True) or _awk_escapes(program, brackets=False)
 
 
-def _awk_escapes(program: str, skip_regex: Callable[[str, int, str], int | None]) -> bool:
+def _awk_escapes(program: str, *, brackets: bool) -> bool:
     position, depth, previous, printing = 0, 0, "", False
     while position < len(program):
         if program[position] == "/" and not _is_value(previous):
-            end = skip_regex(program, position + 1, "/")
+            end = _skip_delimited(program, position + 1, "/", brackets=brackets)
             if end is None:
                 return True
             position, previous = end, ")"

@@ -7,15 +7,21 @@ allow rules.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 from msgspec import Struct
 
-from robota.core.permissions.globs import Glob, Item, compile_glob, may_match
-from robota.core.permissions.script import Command, ShellSyntaxError
-from robota.core.permissions.shell import parse_shell
-from robota.core.permissions.words import COMPUTED, LIVE, QUOTED_BLANK, Word
+from robota.core.permissions import globs
+from robota.core.permissions.globs import ANY_TEXT, Glob, Item, compile_glob, may_match
+from robota.core.shell.effects import substitute
+from robota.core.shell.grammar import parse_shell
+from robota.core.shell.script import COMPUTED, LIVE, QUOTED_BLANK, Command, ShellSyntaxError, Word, has_glob
 
+MAXIMUM_GLOB_LENGTH = 4_096
+
+_NUMERIC = frozenset("?$!#")  # parameters whose value is a number
+_GLOB_TOKENS = re.compile(r"(\*+|\?|\[[^\]/]+\])")
 _LOOSEN = str.maketrans({QUOTED_BLANK: " ", COMPUTED: None, LIVE: None})
 
 
@@ -50,10 +56,7 @@ def compile_shell_pattern(pattern: str) -> ShellPattern:
     """`name:*` is a prefix with a word boundary; elsewhere `*` is any text and all else is literal."""
     prefix = pattern.endswith(":*") and len(pattern) > 2
     body = pattern[:-2] if prefix else pattern
-    written = " ".join(body.split(" "))
-    while "  " in written:
-        written = written.replace("  ", " ")
-    written = written.strip(" ")
+    written = " ".join(filter(None, body.split(" ")))
     words = _pattern_words(body)
     texts = [written] if words is None else [" ".join(words), written]
     if prefix:
@@ -107,8 +110,56 @@ def command_items(words: tuple[Word, ...]) -> list[list[Item]]:
     """A part as partly known text, also with the program's base name."""
     items: list[Item] = []
     for word in words:
-        items.extend([" ", *word.items()] if items else word.items())
+        items.extend([" ", *word_items(word)] if items else word_items(word))
     found = [items]
     if isinstance(items[0], str) and "/" in items[0]:
         found.append([items[0].rpartition("/")[2], *items[1:]])
     return found
+
+
+def word_items(word: Word, *, loose: bool = False) -> list[Item]:
+    """A word as partly known text; `loose` lets a quoted expansion contain blanks too."""
+    if not word.pieces:
+        return [word.text]
+    found: list[Item] = []
+    for kind, text, quoted in word.pieces:
+        if kind == "text":
+            found.extend([text] if quoted else _glob_items(text, at_start=not found))
+        elif kind == "variable" and text in _NUMERIC:
+            found.append("0")
+        else:
+            found.append(globs.ANY_WORD if quoted and not loose else ANY_TEXT)
+    return found
+
+
+def _glob_items(text: str, *, at_start: bool) -> list[Item]:
+    if not has_glob(text):
+        return [text]
+    if len(text) > MAXIMUM_GLOB_LENGTH:
+        return [ANY_TEXT]
+    found: list[Item] = []
+    previous = "/" if at_start else "x"
+    for token in filter(None, _GLOB_TOKENS.split(text)):
+        if token[0] == "*":
+            found.append(globs.VISIBLE_NAME if previous.endswith("/") else globs.ANY_NAME)
+        elif token == "?" or (token[0] == "[" and len(token) > 1):
+            found.append(globs.ONE_CHARACTER)
+        else:
+            found.append(token)
+        previous = token
+    return found
+
+
+def path_items(word: Word, directory: str | None, home: str, assigned: frozenset[str]) -> list[Item]:
+    """A word as a partly known absolute path."""
+    word = substitute(word, directory, home, assigned)
+    items = word_items(word, loose=True)
+    head = items[0]
+    if word.tilde:
+        return [ANY_TEXT, "/" + word.text.partition("/")[2], ANY_TEXT]
+    if head == ANY_TEXT or (isinstance(head, str) and head.startswith("/")):
+        return items
+    if isinstance(head, str):
+        items = [head.removeprefix("./"), *items[1:]]
+    base: list[Item] = [ANY_TEXT, "/"] if directory is None else [directory.rstrip("/") + "/"]
+    return [*base, *items]

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct
 
-from robota.core.permissions.programs import program_name
-from robota.core.permissions.risky import find_risky, hides_hazard, values_of
-from robota.core.permissions.runners import Inner, Unwrapped, unwrap
-from robota.core.permissions.script import Command, Script, ShellSyntaxError
-from robota.core.permissions.shell import parse_shell
-from robota.core.permissions.words import Word
+from robota.core.shell.expansions import find_possible_options, hides_hazard, values_of
+from robota.core.shell.grammar import parse_shell
+from robota.core.shell.programs import program_name
+from robota.core.shell.runners import Inner, Unwrapped, unwrap
+from robota.core.shell.script import Command, Script, ShellSyntaxError, Word
 
 MAXIMUM_RUNNERS = 8
 MAXIMUM_DIRECTORIES = 8
@@ -40,6 +39,11 @@ class Invocation(Struct, frozen=True):
         return self.command.words
 
     @property
+    def program(self) -> str:
+        """Its name without directories, as written."""
+        return program_name(self.command.words[0].text)
+
+    @property
     def computed(self) -> bool:
         """Whether the program itself is only known at run time."""
         first = self.command.words[0]
@@ -48,10 +52,9 @@ class Invocation(Struct, frozen=True):
 
 def find_invocations(script: Script, directories: Directories, home: str, depth: int = 0) -> list[Invocation]:
     """The commands of a script, each with what it runs in turn."""
-    commands = [*script.commands]
-    tracked = track_directories(script, directories, home)
     opener = _Opener(script, home)
-    return [opener.open(command, where, depth) for command, where in zip(commands, tracked, strict=True)]
+    tracked = zip(script.commands, track_directories(script, directories, home), strict=True)
+    return [opener.open(command, where, depth) for command, where in tracked]
 
 
 def walk(invocations: Sequence[Invocation]) -> list[Invocation]:
@@ -77,10 +80,10 @@ class _Opener:
         if not command.words[0].literal:
             return Invocation(command, script, directories)
         unwrapped = unwrap(command)
-        risky = program_name(command.words[0].text) == "find" and (
-            bool(find_risky(command.words, script)) or hides_hazard(command.words)
+        extended = program_name(command.words[0].text) == "find" and (
+            bool(find_possible_options(command.words, script)) or hides_hazard(command.words)
         )
-        if risky:  # a value may add an -exec
+        if extended:  # a value may add an -exec
             unwrapped = unwrapped or Unwrapped()
         if unwrapped is None:
             return Invocation(command, script, directories)
@@ -89,7 +92,7 @@ class _Opener:
         inside = (None,) if _changes_directory(command) else directories
         found: list[Invocation] = []
         scripts: list[Script] = []
-        opaque = unwrapped.opaque or risky
+        opaque = unwrapped.opaque or extended
         for inner in unwrapped.inner:
             if inner.source is None:
                 found.append(self.open(_inner_command(command, inner), inside, depth + 1))
@@ -123,36 +126,33 @@ def _changes_directory(command: Command) -> bool:
 
 def track_directories(script: Script, directories: Directories, home: str) -> list[Directories]:
     """The possible directories of each command, following `cd` in the order of the text."""
+    return [here for here, _ in _follow(script, directories, home)]
+
+
+def visited_directories(script: Script, directories: Directories, home: str) -> Directories:
+    """Every directory the text may be in at some point, also after its last `cd`."""
+    return _union(directories, *(each for step in _follow(script, directories, home) for each in step))
+
+
+def _follow(script: Script, directories: Directories, home: str) -> Iterator[tuple[Directories, Directories]]:
+    """For each command where it runs and where it leads."""
     if not any(_moves(command) for command in script.commands):
-        return [directories] * len(script.commands)
+        yield from [(directories, directories)] * len(script.commands)
+        return
     searched = any(True for _ in values_of("CDPATH", script))
     lasting: dict[tuple[int, ...], Directories] = {}
     chained: dict[tuple[tuple[int, ...], int], Directories] = {}
-    tracked: list[Directories] = []
     for command in script.commands:
         current = _look_up(lasting, command.scope, directories)
         place = command.scope, command.chain
         here = chained.get(place, current)
         if command.piped:
             here = _union(here, current)
-        tracked.append(here)
+        target = here
         if _moves(command):
-            target = _destinations(command, here, home, unknown=searched)
-            chained[place] = target
+            target = chained[place] = _destinations(command, here, home, unknown=searched)
             lasting[command.scope] = _union(current, target)
-    return tracked
-
-
-def visited_directories(script: Script, directories: Directories, home: str) -> Directories:
-    """Every directory the text may be in at some point, also after its last `cd`."""
-    tracked = track_directories(script, directories, home)
-    searched = any(True for _ in values_of("CDPATH", script))
-    targets = [
-        _destinations(command, here, home, unknown=searched)
-        for command, here in zip(script.commands, tracked, strict=True)
-        if _moves(command)
-    ]
-    return _union(directories, *tracked, *targets)
+        yield here, target
 
 
 def _look_up(
@@ -165,10 +165,10 @@ def _look_up(
 
 
 def _moves(command: Command) -> bool:
-    names = [word.text for word in command.words[:3]]
-    return any(program_name(name) in ("cd", "pushd", "popd") for name in names[:1]) or (
-        names[:1] in (["builtin"], ["command"]) and "cd" in names
-    )
+    first = command.words[0].text
+    if first in ("builtin", "command"):
+        return any(word.text == "cd" for word in command.words[1:3])
+    return program_name(first) in ("cd", "pushd", "popd")
 
 
 def _destinations(command: Command, here: Directories, home: str, *, unknown: bool) -> Directories:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from functools import lru_cache
+from typing import Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
+
+TouchKind: TypeAlias = Literal["read", "write", "delete"]
 
 
 class ProgramOptions(Struct, frozen=True, forbid_unknown_fields=True):
@@ -46,6 +49,9 @@ class GitOptions(Struct, frozen=True, forbid_unknown_fields=True):
     whole: frozenset[str]
     every: ProgramOptions
     subcommands: dict[str, ProgramOptions]
+    config: ProgramOptions
+    config_reads: frozenset[str]
+    """Options with which `git config` only shows settings."""
     config_keys: tuple[str, ...]
     """Settings that name programs, in lower case, with `*` for any text."""
 
@@ -93,8 +99,8 @@ class FileUse(Struct, frozen=True, forbid_unknown_fields=True):
     write: frozenset[str] = frozenset()
     attached: frozenset[str] = frozenset()
     """Options whose value may name a file after `@`."""
-    pairs: dict[str, str] = {}
-    words: dict[str, str] = {}
+    pairs: dict[str, TouchKind] = {}
+    words: dict[str, TouchKind] = {}
     recursive: bool | frozenset[str] = False
     visible: frozenset[str] | None = None
     """Given: hidden files are skipped in a recursion unless one of these options is there."""
@@ -126,6 +132,8 @@ class Programs(Struct, frozen=True, forbid_unknown_fields=True):
     conditions: frozenset[str]
     fixed_output: frozenset[str]
     interpreters: frozenset[str]
+    long_flags: frozenset[str]
+    """Options of runners that take no value."""
 
     def is_steering(self, name: str) -> bool:
         """Whether a variable of this name can change which program runs or what it does."""

@@ -4,72 +4,82 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from robota.core.permissions.calls import Call, Cover, Gap, Hit, has_controls, parameter_hit, text_argument
+from robota.core.permissions.matchers import (
+    Call,
+    Cover,
+    Gap,
+    Hit,
+    first_cover,
+    has_controls,
+    parameter_hit,
+    text_argument,
+)
 from robota.core.permissions.rules import Rule, text_glob
 
 _SCHEMES = frozenset({"http", "https", "ws", "wss", "ftp", "file"})
 
 
-class WebSubject:
+class UrlMatcher:
     def __init__(self, call: Call) -> None:
         self._call = call
-        self.url = text_argument(call.arguments, "url")
-        self.host = None if self.url is None else canonical_host(self.url)
-        self.port = None if self.url is None or self.host is None else _port(self.url)
-        self.problem = None
-        if self.url is None:
-            self.problem = "the address is missing or is not a text"
-        elif self.host is None:
-            self.problem = "the address can be read in more than one way"
+        self._url = text_argument(call.arguments, "url")
+        self._host = None if self._url is None else canonical_host(self._url)
+        self._problem = None
+        if self._url is None:
+            self._problem = "the address is missing or is not a text"
+        elif self._host is None:
+            self._problem = "the address can be read in more than one way"
 
     def hit(self, rule: Rule) -> Hit | None:
         pattern = rule.pattern
         if not rule.names(self._call.tool) or pattern is None:
             return None
         if pattern.startswith("domain:"):
-            if self.host is None:
-                return Hit(self.url, certain=False, reason=self.problem or "")
-            return Hit(self.host) if self._is_at(pattern.removeprefix("domain:"), below=True) else None
+            if self._host is None:
+                return Hit(self._url, certain=False, reason=self._problem or "")
+            return Hit(self._host) if self._is_at(pattern, below=True) else None
         parameter = parameter_hit(self._call, pattern)
         if parameter is not None:
             return parameter
         globs = (text_glob(pattern), text_glob(_lower_host(pattern)))
-        if self.url is not None and any(glob.matches(form) for glob in globs for form in self._forms()):
-            return Hit(self.url)
-        return None if self.problem is None else Hit(self.url, certain=False, reason=self.problem)
+        if any(glob.matches(form) for glob in globs for form in self._forms()):
+            return Hit(self._url)
+        return None if self._problem is None else Hit(self._url, certain=False, reason=self._problem)
 
     def _forms(self) -> list[str]:
         """The address as written and in a canonical spelling."""
-        url = (self.url or "").strip()
-        forms = [self.url or "", url]
-        if self.host is not None:
+        if self._url is None:
+            return []
+        url = self._url.strip()
+        forms = [self._url, url]
+        if self._host is not None:
             parts = urlsplit(_with_scheme(url))
             rest = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-            forms.append(f"{parts.scheme}://{self.host}{rest}")
+            forms.append(f"{parts.scheme}://{self._host}{rest}")
         return forms
 
     def cover(self) -> Cover | Gap:
-        if self.problem is not None:
-            return Gap(self.url, self.problem)
-        for rule in self._call.allow.rules:
-            if rule.names(self._call.tool) and self._covers(rule.pattern):
-                return Cover(rule.text, self.url)
-        return Gap(self.url, "no rule allows it")
+        if self._problem is not None:
+            return Gap(self._url, self._problem)
+        return first_cover(self._call, self._covers, self._url)
 
-    def _covers(self, pattern: str | None) -> bool:
-        if pattern is None:
+    def _covers(self, rule: Rule) -> bool:
+        if not rule.names(self._call.tool):
+            return False
+        if rule.pattern is None:
             return True
-        if pattern.startswith("domain:"):
-            return self._is_at(pattern.removeprefix("domain:"), below=False)
-        return text_glob(pattern).matches(self.url or "")
+        if rule.pattern.startswith("domain:"):
+            return self._is_at(rule.pattern, below=False)
+        return text_glob(rule.pattern).matches(self._url or "")
 
-    def _is_at(self, wanted: str, *, below: bool) -> bool:
-        """Whether the address is at a rule's host, and at its port when it names one."""
-        name, port = _split_port(wanted.strip())
-        return port in ("", "*", str(self.port)) and host_matches(name, self.host or "", below=below)
+    def _is_at(self, pattern: str, *, below: bool) -> bool:
+        """Whether the address is at a `domain:` rule's host, and at its port when it names one."""
+        name, port = _split_port(pattern.removeprefix("domain:").strip())
+        fits = port in ("", "*", str(_port(self._url or "")))
+        return fits and host_matches(name, self._host or "", below=below)
 
-    def mode_gap(self) -> Gap | None:
-        return None
+    def narrowest(self) -> list[str]:
+        return [] if self._host is None else [f"{self._call.tool}(domain:{self._host})"]
 
 
 def canonical_host(url: str) -> str | None:

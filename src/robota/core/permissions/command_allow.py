@@ -10,21 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from robota.core.permissions.calls import Call, Cover, Gap
-from robota.core.permissions.effects import Touch
-from robota.core.permissions.hazards import find_hazards
-from robota.core.permissions.invocations import Invocation, walk
-from robota.core.permissions.paths import anchor_pattern, covers, in_workspace, is_protected, resolve
-from robota.core.permissions.programs import load_programs
-from robota.core.permissions.risky import find_risky, hides_hazard
-from robota.core.permissions.rules import Rule
-from robota.core.permissions.script import Assignment, Command, Script
-from robota.core.permissions.shell_patterns import (
+from robota.core.permissions.command_patterns import (
     ShellPattern,
     command_key,
     command_words,
     compile_shell_pattern,
 )
+from robota.core.permissions.matchers import Call, Cover, Gap
+from robota.core.permissions.paths import covers, in_workspace, is_protected, resolve
+from robota.core.permissions.rules import Rule
+from robota.core.shell.effects import Touch
+from robota.core.shell.expansions import find_possible_hazards, hides_hazard
+from robota.core.shell.invocations import Invocation, walk
+from robota.core.shell.programs import load_programs
+from robota.core.shell.script import Assignment, Command, Script
 
 _NETWORK_FILES = ("/dev/tcp/", "/dev/udp/")
 
@@ -33,16 +32,15 @@ def cover_script(
     call: Call, script: Script, invocations: Sequence[Invocation], touches: Sequence[Touch]
 ) -> Cover | Gap:
     """The rule that covers the command (the first, when there are several), or the part that none covers."""
-    rules = [rule for rule in call.allow.rules if rule.names("Bash")]
-    for rule in rules:
-        if rule.pattern is None:
-            return Cover(rule.text)
-    patterns = [
-        (rule.text, compile_shell_pattern(rule.pattern)) for rule in rules if rule.pattern is not None
-    ]
+    patterns: list[tuple[str, ShellPattern]] = []
+    for rule in call.allow.rules:
+        if rule.names("Bash"):
+            if rule.pattern is None:
+                return Cover(rule.text)
+            patterns.append((rule.text, compile_shell_pattern(rule.pattern)))
     if not patterns:
         return Gap(None, "no rule allows it")
-    used: list[str] = []
+    first: Cover | None = None
     coverage = _Coverage(patterns)
     for invocation in invocations:
         if _is_condition(invocation.command):
@@ -50,11 +48,9 @@ def cover_script(
         found = coverage.rule_for(invocation)
         if found is None:
             return Gap(invocation.command.text, coverage.why_not(invocation))
-        used.append(found)
+        first = first or Cover(found)
     gap = _steering_gap(script, invocations) or _redirection_gap(call, touches)
-    if gap is not None:
-        return gap
-    return Cover(used[0]) if used else Gap(None, "no rule allows it")
+    return gap or first or Gap(None, "no rule allows it")
 
 
 def _is_condition(command: Command) -> bool:
@@ -94,8 +90,7 @@ class _Coverage:
         for assignment in invocation.command.assignments:
             if not is_inert(assignment, invocation.command):
                 return f"{near} does not reach behind the assignment of {assignment.name}"
-        words = invocation.words
-        for hazard in find_hazards(words, find_risky(words, invocation.script)):
+        for hazard in find_possible_hazards(invocation.words, invocation.script):
             return f"{hazard.word} can start a program or write a file, which {near} does not cover"
         if invocation.inner or invocation.opaque:
             return f"{near} does not cover what this part runs"
@@ -111,7 +106,7 @@ class _Coverage:
     def _stays_within(self, invocation: Invocation, spelled: int) -> bool:
         """Whether all that could do more than the rule says is among the words that the rule spells out."""
         words = invocation.words
-        hazards = find_hazards(words, find_risky(words, invocation.script))
+        hazards = find_possible_hazards(words, invocation.script)
         if any(hazard.index >= spelled for hazard in hazards) or hides_hazard(words):
             return False
         unwrapped = invocation.unwrapped
@@ -210,9 +205,4 @@ def _covers_path(call: Call, rules: Sequence[Rule], path: str, directory: str | 
         return False
     if call.mode == "acceptEdits" and in_workspace(forms, call.place) and not is_protected(forms):
         return True
-    return any(
-        not is_protected(forms)
-        if rule.pattern is None
-        else covers(anchor_pattern(rule.pattern, call.place), forms, call.place)
-        for rule in rules
-    )
+    return any(covers(rule.pattern, forms, call.place) for rule in rules)

@@ -8,17 +8,12 @@ here-documents and in patterns, words joined by a backslash at a line end) witho
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
-from robota.core.permissions.assignments import read_assignment
-from robota.core.permissions.lexer import (
-    Reader,
-    ends_word,
-    read_arithmetic,
-    read_word,
-)
-from robota.core.permissions.script import Assignment, Command, Redirection, Script, ShellSyntaxError
-from robota.core.permissions.tokens import read_redirection, skip_blanks
-from robota.core.permissions.words import Word
+from robota.core.shell.lexer import ends_word, read_arithmetic, read_word
+from robota.core.shell.reader import Reader
+from robota.core.shell.script import Assignment, Command, Redirection, Script, ShellSyntaxError, Word
+from robota.core.shell.tokens import read_assignment, read_redirection, skip_blanks
 
 _CLOSERS = frozenset({"then", "do", "done", "fi", "esac", "elif", "else", "}"})
 _RESERVED = re.compile(
@@ -177,14 +172,6 @@ def _expect(reader: Reader, word: str) -> None:
     reader.pos = end
 
 
-def _read_subshell(reader: Reader) -> None:
-    reader.read_nested(")")
-
-
-def _read_arithmetic_command(reader: Reader) -> None:
-    read_arithmetic(reader, "))")
-
-
 def _read_group(reader: Reader) -> None:
     _read_list(reader, frozenset({"}"}))
 
@@ -325,9 +312,9 @@ def _read_test_word(reader: Reader, in_regex: bool) -> bool:
     return word.raw == "=~" or (in_regex and reader.peek() == "|" and reader.peek(2) != "||")
 
 
-_COMPOUNDS = {
-    "(": _read_subshell,
-    "((": _read_arithmetic_command,
+_COMPOUNDS: dict[str, Callable[[Reader], None]] = {
+    "(": lambda reader: reader.read_nested(")"),
+    "((": lambda reader: read_arithmetic(reader, "))"),
     "{": _read_group,
     "if": _read_if,
     "while": _read_loop,
@@ -377,8 +364,7 @@ def _add_simple(
     )
     if words:
         script.commands.append(command)
-        return
-    if redirections:
+    elif redirections:
         script.redirections.append(command)
 
 

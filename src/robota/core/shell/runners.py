@@ -10,9 +10,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from robota.core.permissions.programs import Runner, load_programs, program_name
-from robota.core.permissions.script import Command
-from robota.core.permissions.words import UNKNOWN_WORD, Word, plain_word
+from robota.core.shell.programs import Runner, load_programs, program_name
+from robota.core.shell.script import UNKNOWN_WORD, Command, Word, plain_word
 
 _NUMBER_OPTION = re.compile(r"-{1,2}\+?\d+\Z")
 _INPUT_READERS = frozenset({"at", "batch"})
@@ -79,9 +78,9 @@ def _describe(words: tuple[Word, ...], start: int, runner: Runner) -> Unwrapped 
     if not rest or runner.whole_is_file:
         return None
     if runner.script:
-        return (
-            _as_source(rest[: runner.words or None], start, runner) if rest[0].text not in ("-", "") else None
-        )
+        if rest[0].text in ("-", ""):
+            return None
+        return _as_source(rest[: runner.words or None], start, runner)
     steered = any(_assigns(word) for word in words[1:start])
     if runner.appends:
         rest = (*_fill_in(words[1:start], rest), UNKNOWN_WORD)
@@ -178,7 +177,7 @@ def _option_length(text: str, runner: Runner) -> int | None:
     if text in runner.values or text in runner.writes:
         return 2
     if text.startswith("--"):
-        return 1 if "=" in text or not runner.values else _long_flag(text)
+        return 1 if "=" in text or not runner.values or text in load_programs().long_flags else None
     if runner.numbers and _NUMBER_OPTION.match(text):
         return 1
     if text[:2] in runner.values or text[:2] in runner.writes or text[:2] in runner.optional:
@@ -189,19 +188,6 @@ def _option_length(text: str, runner: Runner) -> int | None:
         if letter not in runner.flags:
             return None
     return 1
-
-
-_KNOWN_LONG_FLAGS = frozenset({
-    "--preserve-env", "--login", "--non-interactive", "--stdin", "--background", "--set-home",
-    "--ignore-environment", "--null", "--foreground", "--preserve-status", "--verbose",
-    "--no-run-if-empty", "--interactive", "--portability", "--wait", "--fork", "--ctty", "--append",
-    "--quiet", "--exclusive", "--shared", "--nonblock", "--close", "--pty", "--scope", "--user",
-    "--pipe", "--collect", "--bar", "--keep-order", "--dry-run", "--halt", "--yes", "--debug",
-})  # fmt: skip
-
-
-def _long_flag(text: str) -> int | None:
-    return 1 if text in _KNOWN_LONG_FLAGS else None
 
 
 def _attached(text: str) -> str | None:
@@ -256,9 +242,7 @@ def _unwrap_shell(command: Command) -> Unwrapped | None:
             takes_text = takes_text or "c" in text
             index += text.endswith(("o", "O")) and len(text) > 2
     if takes_text:
-        if index >= len(words):
-            return Unwrapped(opaque=True)
-        if not words[index].literal:
+        if index >= len(words) or not words[index].literal:
             return Unwrapped(opaque=True)
         return Unwrapped((Inner(index, source=words[index].text),))
     named = index < len(words) and words[index].text not in _INPUT_FILES
@@ -290,8 +274,9 @@ def _unwrap_input(command: Command) -> Unwrapped | None:
     if any(word.text in ("--version", "--help") for word in command.words):
         return None
     for redirection in reversed(command.redirections):
-        if redirection.body is not None:
-            return Unwrapped((Inner(len(command.words), source=redirection.body),), reads_input=True)
-        if redirection.operator == "<<<" and redirection.target is not None and redirection.target.literal:
-            return Unwrapped((Inner(len(command.words), source=redirection.target.text),), reads_input=True)
+        source, target = redirection.body, redirection.target
+        if source is None and redirection.operator == "<<<" and target is not None and target.literal:
+            source = target.text
+        if source is not None:
+            return Unwrapped((Inner(len(command.words), source=source),), reads_input=True)
     return Unwrapped(opaque=True, reads_input=True)
