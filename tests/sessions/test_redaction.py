@@ -41,29 +41,26 @@ ORDINARY_NAMES = words(
 )
 
 
-@pytest.mark.parametrize("name", SECRET_NAMES)
 @pytest.mark.parametrize("value", ["hunter2", 12345678, ["a", "b"], {"x": 1}])
-def test_whatever_stands_under_a_secret_name_is_replaced(name: str, value: Any) -> None:
-    assert redact({name: value, "other": value}) == {name: REDACTED, "other": value}
+def test_whatever_stands_under_a_secret_name_is_replaced(value: Any) -> None:
+    answers = [redact({name: value, "other": value}) for name in SECRET_NAMES]
+    assert answers == [{name: REDACTED, "other": value} for name in SECRET_NAMES]
 
 
-@pytest.mark.parametrize("name", SECRET_NAMES)
 @pytest.mark.parametrize("value", [None, True, False, "", [], {}])
-def test_what_hides_nothing_stays_under_a_secret_name(name: str, value: Any) -> None:
-    assert redact({name: value}) == {name: value}
+def test_what_hides_nothing_stays_under_a_secret_name(value: Any) -> None:
+    assert [name for name in SECRET_NAMES if redact({name: value}) != {name: value}] == []
 
 
-@pytest.mark.parametrize("name", TEXT_NAMES)
-def test_names_of_tokens_and_keys_hide_texts_but_not_counts(name: str) -> None:
-    assert redact({name: "9f8e7d6c5b4a"}) == {name: REDACTED}
-    assert redact({name: 42}) == {name: 42}
+def test_names_of_tokens_and_keys_hide_texts_but_not_counts() -> None:
+    assert redact(dict.fromkeys(TEXT_NAMES, "9f8e7d6c5b4a")) == dict.fromkeys(TEXT_NAMES, REDACTED)
+    assert redact(dict.fromkeys(TEXT_NAMES, 42)) == dict.fromkeys(TEXT_NAMES, 42)
 
 
-@pytest.mark.parametrize("name", ORDINARY_NAMES)
 @pytest.mark.parametrize("value", ["some words", "identifier", 42, ["a"]])
-def test_counts_and_ordinary_words_stay(name: str, value: Any) -> None:
-    record = {name: value}
-    assert redact(record) is record
+def test_counts_and_ordinary_words_stay(value: Any) -> None:
+    records = [{name: value} for name in ORDINARY_NAMES]
+    assert [record for record in records if redact(record) is not record] == []
 
 
 TEXTS = [
@@ -94,10 +91,10 @@ TEXTS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), TEXTS, ids=[text[:40] for text, _ in TEXTS])
-def test_recognisable_secrets_are_cut_out_of_texts(text: str, expected: str) -> None:
-    assert redact(text) == expected
-    assert redact({"note": text}) == {"note": expected}
+def test_recognisable_secrets_are_cut_out_of_texts() -> None:
+    expected = [expected for _, expected in TEXTS]
+    assert [redact(text) for text, _ in TEXTS] == expected
+    assert redact([{"note": text} for text, _ in TEXTS]) == [{"note": text} for text in expected]
 
 
 @pytest.mark.parametrize(
