@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -178,3 +180,22 @@ def test_json_is_redacted_as_its_value_is() -> None:
     assert redactor.json(b'{"password":"hunter2","n":1.5}') == b'{"password":"[REDACTED]","n":1.5}'
     assert redactor.json(b'"hunter2"', "password") == b'"[REDACTED]"'
     assert redactor.json(b'{"password":"hunter2"') == b'{"password":"[REDACTED]"'
+
+
+def test_patterns_are_compiled_when_a_text_needs_them() -> None:
+    code = """
+import re
+import robota.core.messages
+compile, compiled = re.compile, []
+re.compile = lambda *given: compiled.append(given) or compile(*given)
+from robota.sessions.redaction import redact
+counts = [len(compiled)]
+for text in ("I looked at the file: it is fine.", "DB_PASSWORD=hunter2"):
+    redact(text)
+    counts.append(len(compiled))
+print(*counts)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    at_import, by_plain_text, by_secret = map(int, done.stdout.split())
+    assert (at_import, by_plain_text) == (0, 0)
+    assert 0 < by_secret < 30

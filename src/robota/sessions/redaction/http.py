@@ -8,6 +8,7 @@ from robota.sessions.redaction.values import (
     is_code,
     is_placeholder,
     is_snake,
+    is_stand_in,
     looks_chosen,
     looks_issued,
 )
@@ -22,7 +23,7 @@ _LIST_NAME = Pattern(r"(?i)[\"'`]?(?:digest|aws4-hmac-sha256|signature|hawk|oaut
 _LIST = Pattern(r"[^\n\r\\'`]*")
 _LIST_TAIL = RunTail(r"[^\n\r\\'`]")
 _OTHER_SCHEME = Pattern(rf"(?P<scheme>[A-Z][A-Za-z0-9-]{{1,24}}) +(?P<secret>{_CREDENTIAL}+)")
-_SINGLE = Pattern(rf"(?P<open>\\*[\"'`]?)(?P<secret>{_CREDENTIAL}+)")
+_SINGLE = Pattern(rf"\\*[\"'`]?(?P<secret>{_CREDENTIAL}+)")
 _LINE_END = Pattern(r"[ \t]*(?:\r?\n|\\+[nr]|\Z|\\*[\"'`]|[,;)}\]>|])")
 _LEVEL = Pattern(r"[\w-]+=(\\{1,7})\"")
 _CREDENTIAL_TAIL = RunTail(_CREDENTIAL)
@@ -42,7 +43,7 @@ def decide_authorization(ahead: str) -> Decision | None:
     if found is None or _LIST_NAME.match(ahead):
         return None
     secret = found["secret"]
-    if is_placeholder(secret) or is_code(secret) or is_snake(secret):
+    if is_stand_in(secret) or is_code(secret) or is_snake(secret):
         return None
     alone = _LINE_END.match(ahead, found.end()) is not None
     stated = looks_chosen(secret) or (alone and "scheme" in found.groupdict())
@@ -146,7 +147,7 @@ def _until_at(_before: str, ahead: str, _ends: bool) -> Decision | None:
 def _escaped_login(_before: str, ahead: str, _ends: bool) -> Decision | None:
     """`https%3A%2F%2Fuser%3Apassword%40host`"""
     secret = ahead[: ahead.find("%40")]
-    return None if is_placeholder(secret) else (0, len(secret), None, REDACTED)
+    return None if is_stand_in(secret) else (0, len(secret), None, REDACTED)
 
 
 def _signature(_before: str, ahead: str, _ends: bool) -> Decision | None:
