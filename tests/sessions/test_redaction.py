@@ -84,6 +84,7 @@ TEXTS = [
     ("curl -u bob:hunter2 https://x.y", f"curl -u bob:{REDACTED} https://x.y"),
     ("tool --password hunter2 --verbose", f"tool --password {REDACTED} --verbose"),
     ("machine x.y login bob password hunter2", f"machine x.y login bob password {REDACTED}"),
+    ('gh secret set DEPLOY_KEY -b" 4b8f of it"', f'gh secret set DEPLOY_KEY -b"{REDACTED}"'),
     ('{"password": "hunter2", "n": 1}', f'{{"password": "{REDACTED}", "n": 1}}'),
     ('{"password": 12345, "n": 1}', f'{{"password": "{REDACTED}", "n": 1}}'),
     ('{"a": "{\\"password\\": \\"hunter2\\"}"}', f'{{"a": "{{\\"password\\": \\"{REDACTED}\\"}}"}}'),

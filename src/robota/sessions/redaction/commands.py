@@ -26,16 +26,16 @@ from robota.sessions.redaction.values import (
 
 def _word(_before: str, ahead: str, _ends: bool) -> Decision | None:
     """The next word, or all that is quoted, unless it only stands for a secret."""
-    return _take(ahead, _PHRASE, _BARE, _BARE_TAIL)
+    return _take(ahead, _BARE, _BARE_TAIL)
 
 
 def _argument(_before: str, ahead: str, _ends: bool) -> Decision | None:
     """The same where the signs of a shell or a call end a word."""
-    return _take(ahead, _QUOTED, _BARE_ARGUMENT, _ARGUMENT_TAIL)
+    return _take(ahead, _BARE_ARGUMENT, _ARGUMENT_TAIL)
 
 
-def _take(ahead: str, phrase: Pattern, bare: Pattern, tail: RunTail) -> Decision | None:
-    quoted = phrase.match(ahead)
+def _take(ahead: str, bare: Pattern, tail: RunTail) -> Decision | None:
+    quoted = _QUOTED.match(ahead)
     found = quoted or bare.match(ahead)
     if found is None or found["secret"].startswith(("-", "(")) or is_stand_in(found["secret"]):
         return None
@@ -43,7 +43,6 @@ def _take(ahead: str, phrase: Pattern, bare: Pattern, tail: RunTail) -> Decision
 
 
 _QUOTED = Pattern(r"(?P<open>\\{0,7}[\"'])(?P<secret>[^\"'\\\n]{1,120})(?=(?P=open))")
-_PHRASE = Pattern(r"([\"'])(?P<secret>[^\s\"'`\\][^\"'`\\\n]{0,100})(?=\1)")
 _BARE = Pattern(r"[\"']?(?P<secret>[^\s\"'`\\]+)")
 _BARE_TAIL = RunTail(r"[^\s\"'`\\]")
 _BARE_ARGUMENT = Pattern(r"(?P<secret>[^\s\"'`\\|;&<>()]+)")
@@ -92,7 +91,7 @@ _BARE_LOGIN = Pattern(r"[\"']?[\w.@+%/-]+[:%,](?P<secret>[^\s\"'`\\]+)")
 
 def _option(before: str, ahead: str, _ends: bool) -> Decision | None:
     """`--password value`"""
-    if phrase := _SEVERAL_WORDS.match(ahead):
+    if phrase := _PHRASE.match(ahead):
         name = _OPTION_BEFORE_PHRASE.search(before[-80:])
         return take(phrase) if name and name_strength(name[1]) >= Strength.TEXT else None
     name = _OPTION.search(before[-80:])
@@ -109,7 +108,7 @@ def _option(before: str, ahead: str, _ends: bool) -> Decision | None:
     return take(found, _BARE_TAIL) if stated else None
 
 
-_SEVERAL_WORDS = Pattern(r"([\"'])(?=[^\"'\n]* )(?P<secret>[^\"'\n]+)\1")
+_PHRASE = Pattern(r"([\"'])(?=[^\"'\n]* )(?P<secret>[^\"'\n]+)\1")
 _OPTION_BEFORE_PHRASE = Pattern(r"--?([A-Za-z][A-Za-z0-9_-]*)[\s=]*\Z")
 _OPTION = Pattern(r"--?([A-Za-z][A-Za-z0-9_-]*)[\"',\]\s]*(?:- )?\Z")
 _PAIRS = Pattern(r"[a-z]+=\S*(?:,|\Z)")  # --secret id=npmrc,src=.npmrc
