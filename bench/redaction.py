@@ -9,10 +9,14 @@ The last column is the ratio; L-07 allows 10 for ordinary records. Hostile input
 from __future__ import annotations
 
 import json
+import os
 import random
+import subprocess
 import sys
+import tempfile
 import time
 import timeit
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -124,6 +128,26 @@ def measure_records() -> None:
     print(f"a stream piece of 4 characters: {(time.perf_counter() - start) / len(pieces) * 1e6:.2f} µs")
 
 
+def measure_start() -> None:
+    """What redaction costs a process that has not used it before."""
+    code = f"""
+import time, msgspec.json, robota.core.messages
+start = time.perf_counter()
+from robota.sessions.redaction import redact
+loaded = time.perf_counter()
+redact({PROSE!r})
+print(loaded - start, time.perf_counter() - loaded)
+"""
+    with tempfile.TemporaryDirectory() as folder:  # modules are compiled by the first run
+        settings = os.environ | {"PYTHONPYCACHEPREFIX": folder, "PYTHONDONTWRITEBYTECODE": ""}
+        run = partial(
+            subprocess.run, [sys.executable, "-c", code], env=settings, capture_output=True, check=True
+        )
+        figures = [tuple(map(float, run().stdout.split())) for _ in range(9)]
+    loads, uses = zip(*figures, strict=True)
+    print(f"to load it: {min(loads) * 1e3:.1f} ms, its first text: {min(uses) * 1e3:.1f} ms")
+
+
 def main() -> None:
     size = int(float(sys.argv[1] if len(sys.argv) > 1 else 10) * 1e6)
     for cases in (ordinary(size), hostile(size)):
@@ -131,6 +155,7 @@ def main() -> None:
             compare(name, value)
         print()
     measure_records()
+    measure_start()
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -41,29 +43,26 @@ ORDINARY_NAMES = words(
 )
 
 
-@pytest.mark.parametrize("name", SECRET_NAMES)
 @pytest.mark.parametrize("value", ["hunter2", 12345678, ["a", "b"], {"x": 1}])
-def test_whatever_stands_under_a_secret_name_is_replaced(name: str, value: Any) -> None:
-    assert redact({name: value, "other": value}) == {name: REDACTED, "other": value}
+def test_whatever_stands_under_a_secret_name_is_replaced(value: Any) -> None:
+    answers = [redact({name: value, "other": value}) for name in SECRET_NAMES]
+    assert answers == [{name: REDACTED, "other": value} for name in SECRET_NAMES]
 
 
-@pytest.mark.parametrize("name", SECRET_NAMES)
 @pytest.mark.parametrize("value", [None, True, False, "", [], {}])
-def test_what_hides_nothing_stays_under_a_secret_name(name: str, value: Any) -> None:
-    assert redact({name: value}) == {name: value}
+def test_what_hides_nothing_stays_under_a_secret_name(value: Any) -> None:
+    assert [name for name in SECRET_NAMES if redact({name: value}) != {name: value}] == []
 
 
-@pytest.mark.parametrize("name", TEXT_NAMES)
-def test_names_of_tokens_and_keys_hide_texts_but_not_counts(name: str) -> None:
-    assert redact({name: "9f8e7d6c5b4a"}) == {name: REDACTED}
-    assert redact({name: 42}) == {name: 42}
+def test_names_of_tokens_and_keys_hide_texts_but_not_counts() -> None:
+    assert redact(dict.fromkeys(TEXT_NAMES, "9f8e7d6c5b4a")) == dict.fromkeys(TEXT_NAMES, REDACTED)
+    assert redact(dict.fromkeys(TEXT_NAMES, 42)) == dict.fromkeys(TEXT_NAMES, 42)
 
 
-@pytest.mark.parametrize("name", ORDINARY_NAMES)
 @pytest.mark.parametrize("value", ["some words", "identifier", 42, ["a"]])
-def test_counts_and_ordinary_words_stay(name: str, value: Any) -> None:
-    record = {name: value}
-    assert redact(record) is record
+def test_counts_and_ordinary_words_stay(value: Any) -> None:
+    records = [{name: value} for name in ORDINARY_NAMES]
+    assert [record for record in records if redact(record) is not record] == []
 
 
 TEXTS = [
@@ -85,6 +84,7 @@ TEXTS = [
     ("curl -u bob:hunter2 https://x.y", f"curl -u bob:{REDACTED} https://x.y"),
     ("tool --password hunter2 --verbose", f"tool --password {REDACTED} --verbose"),
     ("machine x.y login bob password hunter2", f"machine x.y login bob password {REDACTED}"),
+    ('gh secret set DEPLOY_KEY -b" 4b8f of it"', f'gh secret set DEPLOY_KEY -b"{REDACTED}"'),
     ('{"password": "hunter2", "n": 1}', f'{{"password": "{REDACTED}", "n": 1}}'),
     ('{"password": 12345, "n": 1}', f'{{"password": "{REDACTED}", "n": 1}}'),
     ('{"a": "{\\"password\\": \\"hunter2\\"}"}', f'{{"a": "{{\\"password\\": \\"{REDACTED}\\"}}"}}'),
@@ -94,10 +94,10 @@ TEXTS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), TEXTS, ids=[text[:40] for text, _ in TEXTS])
-def test_recognisable_secrets_are_cut_out_of_texts(text: str, expected: str) -> None:
-    assert redact(text) == expected
-    assert redact({"note": text}) == {"note": expected}
+def test_recognisable_secrets_are_cut_out_of_texts() -> None:
+    expected = [expected for _, expected in TEXTS]
+    assert [redact(text) for text, _ in TEXTS] == expected
+    assert redact([{"note": text} for text, _ in TEXTS]) == [{"note": text} for text in expected]
 
 
 @pytest.mark.parametrize(
@@ -181,3 +181,22 @@ def test_json_is_redacted_as_its_value_is() -> None:
     assert redactor.json(b'{"password":"hunter2","n":1.5}') == b'{"password":"[REDACTED]","n":1.5}'
     assert redactor.json(b'"hunter2"', "password") == b'"[REDACTED]"'
     assert redactor.json(b'{"password":"hunter2"') == b'{"password":"[REDACTED]"'
+
+
+def test_patterns_are_compiled_when_a_text_needs_them() -> None:
+    code = """
+import re
+import robota.core.messages
+compile, compiled = re.compile, []
+re.compile = lambda *given: compiled.append(given) or compile(*given)
+from robota.sessions.redaction import redact
+counts = [len(compiled)]
+for text in ("I looked at the file: it is fine.", "DB_PASSWORD=hunter2"):
+    redact(text)
+    counts.append(len(compiled))
+print(*counts)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    at_import, by_plain_text, by_secret = map(int, done.stdout.split())
+    assert (at_import, by_plain_text) == (0, 0)
+    assert 0 < by_secret < 30

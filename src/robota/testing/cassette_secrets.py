@@ -12,7 +12,7 @@ from robota.core.errors import ConfigurationError
 from robota.core.messages import Json
 from robota.sessions.redaction import Redactor
 from robota.sessions.redaction.names import name_strength
-from robota.sessions.redaction.structure import hides
+from robota.sessions.redaction.redactor import hides
 from robota.testing.cassette_file import Exchange
 
 SHORTEST = 8

@@ -8,12 +8,24 @@ from __future__ import annotations
 
 import re
 
-from robota.sessions.redaction.headers import decide_authorization, decide_cookie
+from msgspec import Struct
+
+from robota.sessions.redaction.http import decide_authorization, decide_cookie
 from robota.sessions.redaction.names import Strength, name_strength
-from robota.sessions.redaction.place import Place
-from robota.sessions.redaction.quotes import BracketTail, StringTail, find_close
-from robota.sessions.redaction.scan import REDACTED, Decision, RunTail
+from robota.sessions.redaction.rules import (
+    REDACTED,
+    BracketTail,
+    Decision,
+    Pattern,
+    RunTail,
+    StringTail,
+    find_close,
+    move,
+    take,
+)
 from robota.sessions.redaction.values import (
+    has_digit,
+    is_camel,
     is_code,
     is_complaint,
     is_dashed,
@@ -25,42 +37,79 @@ from robota.sessions.redaction.values import (
     is_prose,
     is_reference,
     is_snake,
+    is_stand_in,
     is_type,
     looks_chosen,
     looks_issued,
     repeats_name,
 )
 
-_SIGN = re.compile(
+_SIGN = Pattern(
     r"(?P<close>(?:\\{0,15}[\"'`])?(?:\]|%5[dD])?)(?:\[\d{0,4}\])?(?P<space>[ \t]{0,8})"
     r"(?P<sign>=>|:=|\|\|=|::(?=[ ]?[\"'])|\?=|=(?![=~>])|:(?![:/=])| is:?(?= )|>(?=[^<\s=]))"
     r"(?P<gap>[ \t]{0,8}+(?=\S)|[ \t]{0,2}\r?\n[ \t]{0,20}- |\s{0,40}+(?=\\{0,15}[\"\[{]))(?=\S)"
 )
-_VALUE = re.compile(r"(?:[^\s\"'`\\<>&;,|\x00\x1b]|[&;,](?![\s\w.-]{0,40}=|\s|\Z|[\"'\\&;,]))+")
-_PARAMETER = re.compile(r"[^\s\"'`\\<>&;#|)\]}\x00]+")
+_VALUE = Pattern(r"(?:[^\s\"'`\\<>&;,|\x00\x1b]|[&;,](?![\s\w.-]{0,40}=|\s|\Z|[\"'\\&;,]))+")
+_PARAMETER = Pattern(r"[^\s\"'`\\<>&;#|)\]}\x00]+")
 _VALUE_TAIL = RunTail(r"[^\s\"'`\\<>&;,|\x00\x1b]")
 _PARAMETER_TAIL = RunTail(r"[^\s\"'`\\<>&;#|)\]}]")
-_ELEMENT_TAIL = RunTail(r"[^<\n]")
-_SCHEMA = re.compile(
+_SCHEMA = Pattern(
     r"\{\s*\\*\"(?:type\\*\"\s*:\s*(?:\[\s*)?\\*\"(?:string|number|integer|object|array|boolean|null)\\*\""
     r"|(?:shape|documentation|additionalProperties|properties|required|items|default|deprecated|readOnly|const"
     r"|insertionOrder|uniqueItems|minItems|maxItems|minimum|maximum|nullable|\$comment|description|title|\$ref|anyOf|oneOf|allOf|format|minLength|maxLength|enum|pattern|writeOnly|examples?)\\*\")"
 )
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?=\s*(?:[,}\]\\]|\Z))")
-_STRING = re.compile(
+_NUMBER = Pattern(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?=\s*(?:[,}\]\\]|\Z))")
+_STRING = Pattern(
     r"(?:(?:Some|Just|SecretStr|SecretString|String::from)\()?[bBrRuUL@]?(?P<slashes>\\{0,15})(?P<quote>[\"'`])"
 )
-_LONG_STRING = re.compile(r"[bBrRuU]?(?:\"\"(?=\"\w)|''(?='\w))(?P<slashes>)(?P<quote>[\"'])")
-_EMPTY = re.compile(r"[\[{]\s*(?:\\+[nrt]\s*)*[\]}]|\[REDACTED\]")
-_REST = re.compile(r"[ \t]*(?:\r?\n|\\+[nr]|\Z|[\"'`]|\\+[\"']|[#;]|//|\*/|--+>|,?[ \t]*\})")
-_PAIR_AFTER = re.compile(r"[ \t;,&]+[A-Za-z_][\w.-]*=")
-_MATRIX = re.compile(r"/[\w.-]+;\Z")
-_YAML_NEXT = re.compile(r"\r?\n[ \t-]*[a-z][\w-]*:(?:[ \t]+[\w./:@-]+)?[ \t]*(?:\r?\n|\Z)")
-_PASSWORD = re.compile(r"(?i)pass(?:word|wd|phrase)s?\d*\Z")
-_TYPE_NAME = re.compile(r"[A-Z][A-Za-z0-9]*(?:(?:Private|Public|Secret)Keys?|Types?|Str|Ref)")
-_CAMEL = re.compile(r"[a-z][A-Z][a-z]")
-_CALL = re.compile(r"[()\[\]{}$]|(?i:key|token|secret|password)\Z")
-_PLAIN = re.compile(r"[A-Za-z][A-Za-z_.:-]*")
+_LONG_STRING = Pattern(r"[bBrRuU]?(?:\"\"(?=\"\w)|''(?='\w))(?P<slashes>)(?P<quote>[\"'])")
+_EMPTY = Pattern(r"[\[{]\s*(?:\\+[nrt]\s*)*[\]}]|\[REDACTED\]")
+_REST = Pattern(r"[ \t]*(?:\r?\n|\\+[nr]|\Z|[\"'`]|\\+[\"']|[#;]|//|\*/|--+>|,?[ \t]*\})")
+_PAIR_AFTER = Pattern(r"[ \t;,&]+[A-Za-z_][\w.-]*=")
+_MATRIX = Pattern(r"/[\w.-]+;\Z")
+_YAML_NEXT = Pattern(r"\r?\n[ \t-]*[a-z][\w-]*:(?:[ \t]+[\w./:@-]+)?[ \t]*(?:\r?\n|\Z)")
+_PASSWORD = Pattern(r"(?i)pass(?:word|wd|phrase)s?\d*\Z")
+_TYPE_NAME = Pattern(r"[A-Z][A-Za-z0-9]*(?:(?:Private|Public|Secret)Keys?|Types?|Str|Ref)")
+_CALL = Pattern(r"[()\[\]{}$]|(?i:key|token|secret|password)\Z")
+_PLAIN = Pattern(r"[A-Za-z][A-Za-z_.:-]*")
+
+
+class _Place(Struct, frozen=True):
+    """How the name of a variable is written, what comes before it, and how it is tied to a value."""
+
+    name: str
+    lead: str
+    strength: Strength
+    sign: str
+    close: str
+    tight: bool
+
+    @property
+    def is_constant(self) -> bool:
+        return self.name.isupper()
+
+    @property
+    def is_shell(self) -> bool:
+        """`NAME=…`"""
+        return self.tight and self.name.isupper()
+
+    @property
+    def is_parameter(self) -> bool:
+        return self.tight and self.sign == "=" and self.lead.endswith(_PARAMETER_LEADS)
+
+    @property
+    def starts_line(self) -> bool:
+        return _LINE_START.search(self.lead[-12:]) is not None
+
+    @property
+    def in_row(self) -> bool:
+        """Whether another `name=value` stands right before."""
+        return _PAIR_BEFORE.match(self.lead[:-80:-1]) is not None
+
+
+_PARAMETER_LEADS = ("?", "&", ";", "[", "%5B", "%5b", "%")
+_LINE_START = Pattern(r"(?:\n|\A|\\n|[\"'`])(?:export |set |ENV |ARG |- )?\Z")
+_PAIR_BEFORE = Pattern(r"[\s;,&]{1,4}[^\s=;,&]{0,60}=[\w.-]")  # read backwards
 
 
 def decide_assignment(name: str, lead: str, ahead: str, ends: bool) -> Decision | None:
@@ -74,14 +123,8 @@ def decide_assignment(name: str, lead: str, ahead: str, ends: bool) -> Decision 
     if strength is Strength.NONE:
         return None
     close = sign["close"].rstrip("]").removesuffix("%5D").removesuffix("%5d")
-    tight = not sign["space"] and not sign["gap"]
-    place = Place(name, lead, strength, sign=sign["sign"], close=close, tight=tight)
-    place.ends = ends
-    decision = _decide_value(place, ahead[sign.end() :], ends)
-    if decision is None:
-        return None
-    start, end, tail, replacement = decision
-    return start + sign.end(), end + sign.end(), tail, replacement
+    place = _Place(name, lead, strength, sign["sign"], close, not sign["space"] and not sign["gap"])
+    return move(_decide_value(place, ahead[sign.end() :], ends), sign.end())
 
 
 def decide_object(name: str, lead: str, ahead: str) -> Decision | None:
@@ -97,39 +140,38 @@ def decide_object(name: str, lead: str, ahead: str) -> Decision | None:
     if _LABELLED.search(lead) and strength < Strength.TEXT:
         return None
     rest = ahead[link.end() :]
-    decision = _decide_field(Place(name, lead, strength, sign=":", close=link["close"], tight=False), rest)
+    decision = _decide_field(_Place(name, lead, strength, ":", link["close"], False), rest)
     if decision is None:
         return None
     value = rest[decision[0] : decision[1]]
     if not value.isdigit() and repeats_name(name, value):
         return None
-    start, end, tail, replacement = decision
-    return start + link.end(), end + link.end(), tail, replacement
+    return move(decision, link.end())
 
 
-_OBJECT = re.compile(
+_OBJECT = Pattern(
     r"(?P<close>\\{0,15}[\"'])(?:\s{0,8},[^{}<>\n]{0,60}?(?:\n[^{}<>\n]{0,60}?){0,2}|\s{0,4}:\s{0,8}\{\s{0,20})\\{0,15}[\"']"
     r"(?:value|Value|ParameterValue|default|stringValue)\\{0,15}[\"']\s{0,8}:\s{0,8}"
     r"(?:\{\s{0,8}\\{0,15}[\"']stringValue\\{0,15}[\"']\s{0,4}:\s{0,4})?(?=\S)"
 )
-_PATH_LEAD = re.compile(r"[\"']/?(?:[\w.-]+/)+\Z")
-_LABELLED = re.compile(r"\b(?:id|label)\\*[\"']\s*:\s*\\*[\"']\Z")
+_PATH_LEAD = Pattern(r"[\"']/?(?:[\w.-]+/)+\Z")
+_LABELLED = Pattern(r"\b(?:id|label)\\*[\"']\s*:\s*\\*[\"']\Z")
 
 
-def _decide_value(place: Place, ahead: str, ends: bool) -> Decision | None:
+def _decide_value(place: _Place, ahead: str, ends: bool) -> Decision | None:
     if place.close:
         return _decide_field(place, ahead)
     lowered = place.name.lower()
     if lowered.endswith("authorization"):
-        return decide_authorization(ahead, ends)
+        return decide_authorization(ahead)
     if lowered.endswith("cookie"):
         return decide_cookie(ahead) if place.strength is Strength.FULL else None
     if place.sign == ">":
-        return _decide_element(place.lead, ahead, ends=ends)
-    return _decide_variable(place, ahead)
+        return _decide_element(place.lead, ahead, ends)
+    return _decide_variable(place, ahead, ends)
 
 
-def _decide_field(place: Place, ahead: str) -> Decision | None:
+def _decide_field(place: _Place, ahead: str) -> Decision | None:
     """`"name": value` of JSON or a literal of a program."""
     if not place.lead.endswith(place.close) and not place.name.startswith("_auth"):
         return None
@@ -137,43 +179,44 @@ def _decide_field(place: Place, ahead: str) -> Decision | None:
     if place.name == "pass" and _LOGIN.search(place.lead[-120:] + ahead):
         strength = Strength.TEXT
     if found := _STRING.match(ahead):
-        end = find_close(ahead, found.end(), found["quote"], len(found["slashes"]))
-        content = ahead[found.end() : end if end >= 0 else len(ahead)]
+        content, decision = _read_string(ahead, found)
         if _is_harmless(place, _SCHEME.sub("", content)):
             return None
-        if strength is Strength.WEAK and not looks_issued(content):
-            return None
-        tail = StringTail(found["quote"], len(found["slashes"])) if end < 0 else None
-        return found.end(), found.end() + len(content), tail, REDACTED
+        return None if strength is Strength.WEAK and not looks_issued(content) else decision
     value = _LINE_VALUE.match(ahead)
     if value and _states_alone(place, value["secret"]):
-        return 0, value.end("secret"), None, REDACTED
+        return take(value)
     if place.sign != ":" or place.close[-1] != '"':
         return None
     quoted = f"{place.close}{REDACTED}{place.close}"
     number = _NUMBER.match(ahead)
     if strength is Strength.FULL and number and number.end() > 2:
         return 0, number.end(), None, quoted
-    if (
-        strength >= Strength.MANY
-        and ahead[0] in "[{"
-        and not _EMPTY.match(ahead)
-        and not _SCHEMA.match(ahead)
-        and not _complains(ahead)
-    ):
-        return 0, 0, BracketTail(len(place.close) - 1), quoted
-    return None
+    if strength < Strength.MANY or ahead[0] not in "[{" or _EMPTY.match(ahead) or _SCHEMA.match(ahead):
+        return None
+    return None if _complains(ahead) else (0, 0, BracketTail(len(place.close) - 1), quoted)
+
+
+def _read_string(ahead: str, opening: re.Match[str]) -> tuple[str, Decision]:
+    """What stands in the quotes, as far as it is seen, and that all of it is secret."""
+    start, quote, level = opening.end(), opening["quote"], len(opening["slashes"])
+    end = find_close(ahead, start, quote, level)
+    if end < 0:
+        return ahead[start:], (start, len(ahead), StringTail(quote, level), REDACTED)
+    return ahead[start:end], (start, end, None, REDACTED)
 
 
 def _complains(ahead: str) -> bool:
     """Whether a list holds what is wrong with the field: `["is too short"]`."""
-    texts = re.match(r"\[\s*(?:\\*\"[^\"\\]*\\*\"[\s,]*)+", ahead)
-    return texts is not None and all(
-        is_complaint(text) for text in re.findall(r"\"([^\"\\]*)\\*\"[\s,\]]", ahead[: texts.end() + 1])
-    )
+    texts = _TEXTS.match(ahead)
+    return texts is not None and all(map(is_complaint, _TEXT.findall(ahead[: texts.end() + 1])))
 
 
-def _is_harmless(place: Place, content: str) -> bool:
+_TEXTS = Pattern(r"\[\s*(?:\\*\"[^\"\\]*\\*\"[\s,]*)+")
+_TEXT = Pattern(r"\"([^\"\\]*)\\*\"[\s,\]]")
+
+
+def _is_harmless(place: _Place, content: str) -> bool:
     """Whether the text of a field is a reference, a type, a label, a version, a path or mere punctuation."""
     if not _ALNUM.search(content) or is_reference(content) or is_type(content) or _OPTION.fullmatch(content):
         return True
@@ -187,56 +230,53 @@ def _is_harmless(place: Place, content: str) -> bool:
     return name == "cookie" and _VERSION.match(content) is not None
 
 
-def _states_alone(place: Place, value: str) -> bool:
+def _states_alone(place: _Place, value: str) -> bool:
     """Whether the rest of a line after a quoted name is a secret and no expression."""
     if is_code(value) or is_snake(value) or repeats_name(place.name, value) or is_placeholder(value):
         return False
     return looks_chosen(value)
 
 
-_ALNUM = re.compile(r"[^\W_]")
-_ANY_DIGIT = re.compile(r"\d")
-_DIGITS = re.compile(r"\d\D+\d|\d{3}")
-_OPTION = re.compile(r"--?[a-z][a-z-]*")
-_LOGIN = re.compile(r"[\"'](?:user|username|login|email)\\*[\"']\s*:")
-_LOGIN_LINE = re.compile(
+_ALNUM = Pattern(r"[^\W_]")
+_DIGITS = Pattern(r"\d\D+\d|\d{3}")
+_OPTION = Pattern(r"--?[a-z][a-z-]*")
+_LOGIN = Pattern(r"[\"'](?:user|username|login|email)\\*[\"']\s*:")
+_LOGIN_LINE = Pattern(
     r"(?i)(?:^|\n)[ \t-]*(?:smtp_?)?(?:user|username|login|email)[ \t]*[:=][^\n]*\n[ \t]*\Z"
 )
-_SCHEME = re.compile(r"(?i)^(?:bearer|basic|token)\s*(?=\W|\Z)")
-_VERSION = re.compile(r"[\^~<>=v]*\d+\.\d+|\*|latest\b|workspace:")
-_LINE_VALUE = re.compile(r"(?P<secret>[A-Za-z0-9][^\s\"'`\\<>&;,|(){}\[\]]+)[ \t]*(?:\n|\Z)")
+_SCHEME = Pattern(r"(?i)^(?:bearer|basic|token)\s*(?=\W|\Z)")
+_VERSION = Pattern(r"[\^~<>=v]*\d+\.\d+|\*|latest\b|workspace:")
+_LINE_VALUE = Pattern(r"(?P<secret>[A-Za-z0-9][^\s\"'`\\<>&;,|(){}\[\]]+)[ \t]*(?:\n|\Z)")
 
 
-def _decide_element(lead: str, ahead: str, *, ends: bool) -> Decision | None:
+def _decide_element(lead: str, ahead: str, ends: bool) -> Decision | None:
     """`<password>value</password>`"""
-    if not re.search(r"<[\w.:-]*\Z", lead):
+    found = _ELEMENT.match(ahead) if _TAG.search(lead) else None
+    if found is None or is_stand_in(content := found["secret"].strip()) or is_path(content):
         return None
-    found = re.match(r"[^<\n]+", ahead)
-    if (
-        found is None
-        or is_placeholder(found.group().strip())
-        or is_path(found.group().strip())
-        or REDACTED in found.group()
-    ):
+    if not ahead.startswith("</", found.end()) and (ends or found.end() < len(ahead)):
         return None
-    if ahead[found.end() : found.end() + 2] != "</" and (ends or found.end() < len(ahead)):
-        return None
-    return 0, found.end(), _ELEMENT_TAIL, REDACTED
+    return take(found, _ELEMENT_TAIL)
 
 
-def _decide_default(place: Place, ahead: str) -> Decision | None:
+_TAG = Pattern(r"<[\w.:-]*\Z")
+_ELEMENT = Pattern(r"(?P<secret>[^<\n]+)")
+_ELEMENT_TAIL = RunTail(r"[^<\n]")
+
+
+def _decide_default(place: _Place, ahead: str) -> Decision | None:
     """`${DB_PASSWORD:-value}` of a shell, `${db.password:value}` of Spring."""
     found = _DEFAULT.match(ahead)
-    if found is None or is_placeholder(found["secret"]) or REDACTED in found["secret"]:
+    if found is None or is_stand_in(found["secret"]):
         return None
     stated = looks_issued if place.strength is Strength.WEAK else looks_chosen
-    return (found.start("secret"), found.end("secret"), None, REDACTED) if stated(found["secret"]) else None
+    return take(found) if stated(found["secret"]) else None
 
 
-_DEFAULT = re.compile(r"[-=]?(?P<secret>[^\s\"'`\\<>{}?$][^\s\"'`\\<>{}$]*)\}")
+_DEFAULT = Pattern(r"[-=]?(?P<secret>[^\s\"'`\\<>{}?$][^\s\"'`\\<>{}$]*)\}")
 
 
-def _decide_variable(place: Place, ahead: str) -> Decision | None:
+def _decide_variable(place: _Place, ahead: str, ends: bool) -> Decision | None:
     if place.lead.endswith("${"):
         return _decide_default(place, ahead)
     if found := (_LONG_STRING.match(ahead) if place.sign == "=" else None) or _STRING.match(ahead):
@@ -244,92 +284,78 @@ def _decide_variable(place: Place, ahead: str) -> Decision | None:
     found = (_PARAMETER if place.is_parameter else _VALUE).match(ahead)
     if found is None:
         return None
-    value = _strip_stop(place, found)
-    rest = ahead[found.start() + len(value) :]
-    if (
-        not value
-        or value[0] in "!&"
-        or is_placeholder(value)
-        or is_placeholder(found.group())
-        or REDACTED in value
-    ):
+    whole, value = found.group(), _strip_stop(place, found)
+    if not value or value[0] in "!&" or is_stand_in(value) or (value != whole and is_placeholder(whole)):
         return None
     if place.is_parameter:
-        if (place.strength is Strength.WEAK and len(value) < 6) or value[0] in "{<$":
-            return None
-        if _MATRIX.search(place.lead) and "/" in value:
-            return 0, value.index("/"), None, REDACTED
-        return 0, found.end(), _PARAMETER_TAIL, REDACTED
+        return _decide_parameter(place, value, len(whole))
+    rest = ahead[len(value) :]
     if not _states_secret(place, value, rest):
         return None
-    whole = len(found.group()) == len(ahead) and not (place.ends and len(value) < len(ahead))
     if place.lead.endswith(";") and (more := _SPACED_VALUE.match(rest)):
         return 0, len(value) + more.end(), None, REDACTED
-    return 0, len(ahead) if whole else len(value), _VALUE_TAIL if whole else None, REDACTED
+    if whole == ahead and not (ends and value != whole):
+        return 0, len(ahead), _VALUE_TAIL, REDACTED
+    return 0, len(value), None, REDACTED
 
 
-def _strip_stop(place: Place, found: re.Match[str]) -> str:
+def _decide_parameter(place: _Place, value: str, length: int) -> Decision | None:
+    """`?name=value` of a URL"""
+    if (place.strength is Strength.WEAK and len(value) < 6) or value[0] in "{<$":
+        return None
+    if _MATRIX.search(place.lead) and "/" in value:
+        return 0, value.index("/"), None, REDACTED
+    return 0, length, _PARAMETER_TAIL, REDACTED
+
+
+def _strip_stop(place: _Place, found: re.Match[str]) -> str:
     """The value without the sentence's punctuation; a `!` at the end of a line of a file is part of it."""
     value = found.group()
     kept = place.tight and place.sign == "=" and value[-1] == "!" and _REST.match(found.string, found.end())
     return value if kept else value.rstrip(".,:!?)")
 
 
-_SPACED_VALUE = re.compile(r"(?: [^\s;=\"'\\]+){1,6}(?=;[A-Za-z])")
+_SPACED_VALUE = Pattern(r"(?: [^\s;=\"'\\]+){1,6}(?=;[A-Za-z])")
 """The other words of a value in a connection string."""
 
 
-def _decide_literal(place: Place, ahead: str, found: re.Match[str]) -> Decision | None:
+def _decide_literal(place: _Place, ahead: str, found: re.Match[str]) -> Decision | None:
     """`name = "value"`"""
-    end = find_close(ahead, found.end(), found["quote"], len(found["slashes"]))
-    content = ahead[found.end() : end if end >= 0 else len(ahead)]
-    if (found["quote"] == "`" and place.is_constant) or _closes_before(
-        place, found["quote"], len(found["slashes"]), content
-    ):
+    content, decision = _read_string(ahead, found)
+    if found["quote"] == "`" and place.is_constant:
         return None
-    if is_placeholder(content) or is_type(content) or REDACTED in content:
+    if _closes_before(place, found["quote"], len(found["slashes"]), content):
         return None
-    if (
-        (is_prose(content) and not (place.is_constant and place.tight))
-        or is_path(content)
-        or is_name(content)
-    ):
+    if is_stand_in(content) or is_type(content) or is_path(content) or is_name(content):
         return None
-    if is_dotted(content) and not _DIGITS.search(content) and not (place.is_constant and place.tight):
+    if not place.is_shell and (is_prose(content) or (is_dotted(content) and not _DIGITS.search(content))):
         return None
-    if place.is_constant and not place.tight and name_strength(place.name.lower()) is Strength.NONE:
-        return _literal(found, end, content) if looks_issued(content) and _ANY_DIGIT.search(content) else None
-    if place.strength is Strength.WEAK:
+    if place.is_constant and not place.tight and not name_strength(place.name.lower()):
+        secret = looks_issued(content) and has_digit(content)
+    elif place.strength is Strength.WEAK:
         secret = looks_issued(content)
     elif repeats_name(place.name, content):
         secret = False
-    elif place.strength is Strength.TEXT and not (place.is_constant and place.tight):
-        secret = _PLAIN.fullmatch(content) is None
     else:
-        secret = True
-    return _literal(found, end, content) if secret else None
+        secret = place.strength is not Strength.TEXT or place.is_shell or not _PLAIN.fullmatch(content)
+    return decision if secret else None
 
 
-def _literal(found: re.Match[str], end: int, content: str) -> Decision:
-    tail = StringTail(found["quote"], len(found["slashes"])) if end < 0 else None
-    return found.end(), found.end() + len(content), tail, REDACTED
-
-
-def _closes_before(place: Place, quote: str, slashes: int, content: str) -> bool:
+def _closes_before(place: _Place, quote: str, slashes: int, content: str) -> bool:
     """Whether the quote after the sign ends a string in which the name stands (`'--key=' + value`)."""
     lead = place.lead.rstrip("-")
     inner = len(lead) - len(lead[:-1].rstrip("\\")) - 1  # backslashes before that quote
     return (lead[-1:] == quote and slashes <= inner) or _GOES_ON.match(content) is not None
 
 
-_GOES_ON = re.compile(r"\s*[+%] |[)\],;}](?:[\s;,).:]|\Z)|\s*\+\s*\w|\.(?:format|join)\(")
+_GOES_ON = Pattern(r"\s*[+%] |[)\],;}](?:[\s;,).:]|\Z)|\s*\+\s*\w|\.(?:format|join)\(")
 
 
-def _states_secret(place: Place, value: str, rest: str) -> bool:
+def _states_secret(place: _Place, value: str, rest: str) -> bool:
     """Whether a bare word after a name is the secret itself and not a word, a type or an expression."""
     if rest[:1] in ("(", "[", "{"):
         return False
-    shell = place.is_constant and place.tight and place.starts_line
+    shell = place.is_shell and place.starts_line
     if is_path(value) or (is_code(value) and not (shell and value.isascii() and not _CALL.search(value))):
         return False
     if is_number(value):
@@ -344,7 +370,7 @@ def _states_secret(place: Place, value: str, rest: str) -> bool:
     return _states_loosely(place, value, rest, line_ends=line_ends)
 
 
-def _states_loosely(place: Place, value: str, rest: str, *, line_ends: bool) -> bool:
+def _states_loosely(place: _Place, value: str, rest: str, *, line_ends: bool) -> bool:
     """`name: value`, `name = value`, `name is value`: YAML, an INI file, a program or a sentence."""
     if repeats_name(place.name, value) or is_snake(value) or _TYPE_NAME.fullmatch(value):
         return False
@@ -352,21 +378,21 @@ def _states_loosely(place: Place, value: str, rest: str, *, line_ends: bool) -> 
         return looks_issued(value)
     if looks_chosen(value):
         return True
-    if line_ends and "-" in place.name and place.sign == ":" and _CAMEL.search(value):
+    if line_ends and "-" in place.name and place.sign == ":" and is_camel(value):
         return True
     if not _PASSWORD.search(place.name) or place.sign != ":" or not line_ends:
         return False
     return is_dashed(value) or (value.isalpha() and value.islower() and _YAML_NEXT.match(rest) is not None)
 
 
-def _states_tightly(place: Place, value: str, rest: str, *, line_ends: bool) -> bool:
+def _states_tightly(place: _Place, value: str, rest: str, *, line_ends: bool) -> bool:
     """`NAME=value` without blanks: a shell, a file, a connection string, or the argument of a call."""
     if place.is_constant and place.strength >= Strength.TEXT:
-        return not repeats_name(place.name, value) or bool(re.search(r"\d", value))
+        return not repeats_name(place.name, value) or has_digit(value)
     if repeats_name(place.name, value) or is_snake(value):
         return False
     if rest[:1] in (",", ")"):
         return looks_chosen(value)
-    if place.is_option or (line_ends and place.starts_line) or looks_chosen(value):
+    if place.name.startswith("-") or (line_ends and place.starts_line) or looks_chosen(value):
         return True
     return place.in_row or _PAIR_AFTER.match(rest) is not None

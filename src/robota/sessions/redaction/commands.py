@@ -1,117 +1,131 @@
-"""Secrets in URLs and on command lines: user information, signatures, options, .netrc and .pgpass lines."""
+"""Secrets that only their place betrays: options, words of commands, arguments of calls, lines of files.
+
+Little or nothing names these values, so every rule here begins with what makes the place unmistakable.
+"""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable
 
-from robota.sessions.redaction.headers import decide_cookie
-from robota.sessions.redaction.names import Strength, name_strength
-from robota.sessions.redaction.scan import REDACTED, Decision, Rule, RunTail
+from robota.sessions.redaction.http import decide_cookie
+from robota.sessions.redaction.names import STEMS, Strength, name_strength
+from robota.sessions.redaction.rules import Decide, Decision, Pattern, Rule, RunTail, move, take
 from robota.sessions.redaction.values import (
+    is_camel,
     is_code,
     is_dashed,
     is_path,
-    is_placeholder,
     is_snake,
+    is_stand_in,
     looks_chosen,
     looks_issued,
 )
 
-_URL_PASSWORD = re.compile(
-    r"(?P<user>[^\s/:@\"'`<>?#]{0,80}):(?P<secret>[^\s/\"'`<>\\?#]{1,120})@(?=[\w\[(${.*-])"
+# --- the next word ---
+
+
+def _word(_before: str, ahead: str, _ends: bool) -> Decision | None:
+    """The next word, or all that is quoted, unless it only stands for a secret."""
+    return _take(ahead, _BARE, _BARE_TAIL)
+
+
+def _argument(_before: str, ahead: str, _ends: bool) -> Decision | None:
+    """The same where the signs of a shell or a call end a word."""
+    return _take(ahead, _BARE_ARGUMENT, _ARGUMENT_TAIL)
+
+
+def _take(ahead: str, bare: Pattern, tail: RunTail) -> Decision | None:
+    quoted = _QUOTED.match(ahead)
+    found = quoted or bare.match(ahead)
+    if found is None or found["secret"].startswith(("-", "(")) or is_stand_in(found["secret"]):
+        return None
+    return take(found, None if quoted else tail)
+
+
+_QUOTED = Pattern(r"(?P<open>\\{0,7}[\"'])(?P<secret>[^\"'\\\n]{1,120})(?=(?P=open))")
+_BARE = Pattern(r"[\"']?(?P<secret>[^\s\"'`\\]+)")
+_BARE_TAIL = RunTail(r"[^\s\"'`\\]")
+_BARE_ARGUMENT = Pattern(r"(?P<secret>[^\s\"'`\\|;&<>()]+)")
+_ARGUMENT_TAIL = RunTail(r"[^\s\"'`\\|;&<>()]")
+
+
+def _only_if(looks: Callable[[str], bool], decide: Decide) -> Decide:
+    def judge(before: str, ahead: str, ends: bool) -> Decision | None:
+        decision = decide(before, ahead, ends)
+        return decision if decision and looks(ahead[decision[0] : decision[1]]) else None
+
+    return judge
+
+
+_chosen_word = _only_if(lambda secret: looks_chosen(secret) and not is_code(secret), _word)
+chosen_argument = _only_if(
+    lambda secret: looks_chosen(secret) and not is_code(secret) and not is_path(secret), _argument
 )
-_URL_USER = re.compile(r"[A-Za-z0-9_-]{20,}")
-_URL_TOKEN = re.compile(r"(?P<secret>[A-Za-z0-9_-]{20,140})@(?![\w.-]*sentry\.io)(?=[\w.-]+)")
-_WORD_TAIL = RunTail(r"[^\s\"'`\\]")
+"""The next word if it could be a password, a key or a token."""
+issued_argument = _only_if(looks_issued, _argument)
+"""The next word if it looks like an issued token."""
 
 
-def _url(_before: str, ahead: str, _ends: bool) -> Decision | None:
-    found = _URL_PASSWORD.match(ahead)
+def _after(context: Pattern, decide: Decide) -> Decide:
+    return lambda before, ahead, ends: decide(before, ahead, ends) if context.search(before) else None
+
+
+def _login(_before: str, ahead: str, _ends: bool) -> Decision | None:
+    """`curl -u user:password`, `smbclient -U user%password`"""
+    found = _PHRASE_LOGIN.match(ahead)
+    tail = None if found else _BARE_TAIL
+    found = found or _BARE_LOGIN.match(ahead)
     if found is None:
-        found = _URL_TOKEN.match(ahead)
-        return (0, found.end("secret"), None, REDACTED) if found and looks_issued(found["secret"]) else None
+        return None
     secret = found["secret"]
-    if _is_template(secret) or REDACTED in secret:
+    if is_stand_in(secret) or is_code(secret) or secret.startswith("//"):
         return None
-    start = (
-        found.start("user")
-        if _URL_USER.fullmatch(found["user"]) and looks_issued(found["user"])
-        else found.start("secret")
-    )
-    return start, found.end("secret"), None, REDACTED
+    return take(found, tail)
 
 
-def _is_template(value: str) -> bool:
-    return (bool(re.match(r"[$<{%*\[]|\.\.|x{3,}\Z|…|•", value)) and is_placeholder(value)) or "{" in value
+_PHRASE_LOGIN = Pattern(r"([\"'])[\w.@+%/-]+[:%,](?P<secret>[^\"'`\\\n]{1,100})(?=\1)")
+_BARE_LOGIN = Pattern(r"[\"']?[\w.@+%/-]+[:%,](?P<secret>[^\s\"'`\\]+)")
 
-
-def _signature(_before: str, ahead: str, _ends: bool) -> Decision | None:
-    found = re.match(r"[A-Za-z0-9%+/=_.-]{12,}", ahead)
-    if found is None or not (re.search(r"\d", found.group()) or "%" in found.group()):
-        return None
-    return 0, found.end(), RunTail(r"[A-Za-z0-9%+/=_.-]"), REDACTED
+# --- options ---
 
 
 def _option(before: str, ahead: str, _ends: bool) -> Decision | None:
     """`--password value`"""
-    if quoted := re.match(r"([\"'])(?=[^\"'\n]* )(?P<secret>[^\"'\n]+)\1", ahead):
-        return (
-            (quoted.start("secret"), quoted.end("secret"), None, REDACTED) if _names_secret(before) else None
-        )
-    name = re.search(r"--?([A-Za-z][A-Za-z0-9_-]*)[\"',\]\s]*(?:- )?\Z", before[-80:])
-    strength = name_strength(name.group(1)) if name else Strength.NONE
-    found = re.match(r"[\"']?(?P<secret>[^\s\"'`\\]+)", ahead)
-    if strength is Strength.NONE or found is None:
+    if phrase := _PHRASE.match(ahead):
+        name = _OPTION_BEFORE_PHRASE.search(before[-80:])
+        return take(phrase) if name and name_strength(name[1]) >= Strength.TEXT else None
+    name = _OPTION.search(before[-80:])
+    found = _BARE.match(ahead)
+    if name is None or found is None or name_strength(name[1]) is Strength.NONE:
         return None
     secret = found["secret"]
-    if secret.startswith(("-", "=")) or REDACTED in secret or is_placeholder(secret) or is_code(secret):
+    if secret.startswith(("-", "=")) or is_stand_in(secret) or is_code(secret):
         return None
-    ends = _AFTER.match(ahead, found.end()) is not None
-    stated = looks_chosen(secret) or (ends and (is_dashed(secret) or _CAMEL.search(secret) is not None))
     if is_path(secret) or is_snake(secret) or _PAIRS.match(secret):
         return None
-    return (found.start("secret"), found.end(), _WORD_TAIL, REDACTED) if stated else None
+    ends = _AFTER.match(ahead, found.end()) is not None
+    stated = looks_chosen(secret) or (ends and (is_dashed(secret) or is_camel(secret)))
+    return take(found, _BARE_TAIL) if stated else None
 
 
-_PAIRS = re.compile(r"[a-z]+=\S*(?:,|\Z)")  # --secret id=npmrc,src=.npmrc
-_CAMEL = re.compile(r"[a-z][A-Z][a-z]")
-_AFTER = re.compile(r"[\"']?[ \t]*(?:\Z|\r?\n|\\|-|[|;&])")
-
-
-def _names_secret(before: str) -> bool:
-    name = re.search(r"--?([A-Za-z][A-Za-z0-9_-]*)[\s=]*\Z", before[-80:])
-    return name is not None and name_strength(name.group(1)) >= Strength.TEXT
-
-
-_PROGRAMS = {
-    "p": re.compile(
-        r"\b(?:mongo(?:sh|dump|restore|import|export)?|sshpass|mysql(?:dump|admin)?|mariadb(?:-dump)?|7za?|rar|unrar)\s"
-        r"|\b(?:docker|podman|helm|oras|crane|nerdctl|registry|az|ecr|acr|oc|argocd)\b.* login\s"
-    ),
-    "P": re.compile(r"\b(?:sqlcmd|bcp|isql|(?:un)?zip)\s"),
-    "k": re.compile(r"\bopenssl enc\s"),
-    "a": re.compile(r"\bredis-cli\s"),
-    "w": re.compile(r"\bldap(?:search|modify|add|delete|whoami|passwd)\s"),
-    "N": re.compile(r"\bssh-keygen\s"),
-    "b": re.compile(r"\b(?:curl|gh secret set)\s"),
-}
-_GLUES = re.compile(r"mysql|mariadb|sshpass|\b(?:7za?|rar|unrar)\s")
-_CLIENT = re.compile(r"\b(?:curl|https?|xh|wget)\s")
-_LOGIN = re.compile(
-    r"([\"'])[\w.@+%/-]+[:%,](?P<phrase>[^\"'`\\\n]{1,100})(?=\1)|[\"']?[\w.@+%/-]+[:%,](?P<secret>[^\s\"'`\\]+)"
+_PHRASE = Pattern(r"([\"'])(?=[^\"'\n]* )(?P<secret>[^\"'\n]+)\1")
+_OPTION_BEFORE_PHRASE = Pattern(r"--?([A-Za-z][A-Za-z0-9_-]*)[\s=]*\Z")
+_OPTION = Pattern(r"--?([A-Za-z][A-Za-z0-9_-]*)[\"',\]\s]*(?:- )?\Z")
+_PAIRS = Pattern(r"[a-z]+=\S*(?:,|\Z)")  # --secret id=npmrc,src=.npmrc
+_AFTER = Pattern(r"[\"']?[ \t]*(?:\Z|\r?\n|\\|-|[|;&])")
+_FLAG = (
+    r"(?:password|passwd|passphrase|pass|pwd|secret|secret-string|token|key|credentials|bearer)"
+    r"(?:[ \t]{1,4}|[\"'],[ \t\n]{0,20}[\"']|[ \t]{0,2}\n[ \t]{0,12}- )(?=[^\s=-])"
 )
 
 
 def _letter(before: str, ahead: str, ends: bool) -> Decision | None:
     """The options of one letter, which mean a password in some programs only."""
     line = before[max(before.rfind("\n"), before.rfind("\\n"), before.rfind("|"), before.rfind(";")) + 1 :]
-    if line.endswith("-auth "):
-        return _login(ahead)
     letter = line.rstrip(" ")[-1:]
-    if letter == "u" and "lftp " in line:
-        return _login(ahead)
-    if letter in "uUa" and (_CLIENT.search(line) or (letter == "U" and "smbclient" in line)):
-        return _login(ahead)
+    client = letter in "uUa" and (_CLIENT.search(line) or (letter == "U" and "smbclient" in line))
+    if client or line.endswith("-auth ") or (letter == "u" and "lftp " in line):
+        return _login(before, ahead, ends)
     program = _PROGRAMS.get(letter)
     if program is None or not program.search(line):
         return None
@@ -122,72 +136,116 @@ def _letter(before: str, ahead: str, ends: bool) -> Decision | None:
         return None
     if not glued and letter == "p" and ("mysql" in line or "mariadb" in line):  # asks for the password
         return None
-    return _chosen_word(before, ahead, ends) if "login" in line else _word(before, ahead, ends)
+    return (_chosen_word if "login" in line else _word)(before, ahead, ends)
 
 
-def _login(ahead: str) -> Decision | None:
-    """`curl -u user:password`, `smbclient -U user%password`"""
-    found = _LOGIN.match(ahead)
-    if found is None:
-        return None
-    kind = "phrase" if found["phrase"] else "secret"
-    secret = found[kind]
-    if is_placeholder(secret) or is_code(secret) or secret.startswith("//") or REDACTED in secret:
-        return None
-    return found.start(kind), found.end(), None if found["phrase"] else _WORD_TAIL, REDACTED
+_PROGRAMS = {
+    "p": Pattern(
+        r"\b(?:mongo(?:sh|dump|restore|import|export)?|sshpass|mysql(?:dump|admin)?|mariadb(?:-dump)?|7za?|rar|unrar)\s"
+        r"|\b(?:docker|podman|helm|oras|crane|nerdctl|registry|az|ecr|acr|oc|argocd)\b.* login\s"
+    ),
+    "P": Pattern(r"\b(?:sqlcmd|bcp|isql|(?:un)?zip)\s"),
+    "k": Pattern(r"\bopenssl enc\s"),
+    "a": Pattern(r"\bredis-cli\s"),
+    "w": Pattern(r"\bldap(?:search|modify|add|delete|whoami|passwd)\s"),
+    "N": Pattern(r"\bssh-keygen\s"),
+    "b": Pattern(r"\b(?:curl|gh secret set)\s"),
+}
+_GLUES = Pattern(r"mysql|mariadb|sshpass|\b(?:7za?|rar|unrar)\s")
+_CLIENT = Pattern(r"\b(?:curl|https?|xh|wget)\s")
 
 
 def _user(before: str, ahead: str, ends: bool) -> Decision | None:
+    """`curl --user jane:password`, `gh secret set NAME --body value`"""
     line = before[before.rfind("\n") + 1 :]
     if line[:-1].endswith(("--body", "--value")):
         stores = _STORES.search(line) or ("put-parameter " in line and "SecureString" in line + ahead)
         return _word(before, ahead, ends) if stores else None
-    return _login(ahead) if _CLIENT.search(line) else None
+    return _login(before, ahead, ends) if _CLIENT.search(line) else None
 
 
-_STORES = re.compile(r"\b(?:gh secret set|keyvault secret set)\s")
+_STORES = Pattern(r"\b(?:gh secret set|keyvault secret set)\s")
+
+# --- other words of a command ---
 
 
-def _credentials(_before: str, ahead: str, _ends: bool) -> Decision | None:
-    return _login(ahead)
+def _directive(before: str, ahead: str, ends: bool) -> Decision | None:
+    """`ENV DB_PASSWORD value`, `setx NAME value`, `#define NAME "value"`"""
+    name = _DIRECTIVE_NAME.search(before[-64:])
+    if name is None or name_strength(name[1]) < Strength.TEXT:
+        return None
+    decision = _word(before, ahead, ends)
+    if decision is None or is_code(secret := ahead[decision[0] : decision[1]]):
+        return None
+    return decision if looks_chosen(secret) or (name[1].isupper() and not secret.isalpha()) else None
 
 
-def _line_of_file(before: str, ahead: str, ends: bool) -> Decision | None:
-    """`login jane password …` of .netrc, `password …` alone on a line of .msmtprc"""
-    if _LINE_OF_PROGRAM.search(before[-120:]):
-        return _word(before, ahead, ends)
-    return _chosen_word(before, ahead, ends) if _FILE_LINE.search(before[-120:]) else None
-
-
-_LINE_OF_PROGRAM = re.compile(r"\b(?:nmcli|rclone) [^\n]* pass(?:word)? \Z|\bwpa_passphrase \S+ \Z")
-
-
-_FILE_LINE = re.compile(
-    r"(?:(?:\n|\A)[ \t]*(?:user \S+ )?[\w-]*|\b(?:login|machine)\s+\S+\s+)(?:password|requirepass)\s+\Z"
+_DIRECTIVE_NAME = Pattern(r"([\w.-]+)[ \t]+\Z")
+_DIRECTIVE = (
+    r"[ \t]{1,8}[\"']?[\w.-]{0,40}?(?:password|passwd|passphrase|secret|token|key|credentials|authorization)"
+    r"[ \t]{1,8}(?=[^\s=:|&])"
 )
 
 
-def _word(_before: str, ahead: str, _ends: bool) -> Decision | None:
-    """The next word, or all that is quoted, whatever it is."""
-    found = _PHRASE.match(ahead) or re.match(r"[\"']?(?P<secret>[^\s\"'`\\]+)", ahead)
-    if (
-        found is None
-        or is_placeholder(found["secret"])
-        or found["secret"].startswith(("-", "("))
-        or REDACTED in found["secret"]
-    ):
-        return None
-    return found.start("secret"), found.end(), None if found.re is _PHRASE else _WORD_TAIL, REDACTED
+def _piped(before: str, ahead: str, ends: bool) -> Decision | None:
+    """`echo password | docker login`, `echo user:password | chpasswd`"""
+    if "chpasswd" not in ahead:
+        return _argument(before, ahead, ends)
+    user = _USER.match(ahead)
+    return move(_argument(before, ahead[user.end() :], ends), user.end()) if user else None
 
 
-_PHRASE = re.compile(r"([\"'])(?P<secret>[^\s\"'`\\][^\"'`\\\n]{0,100})(?=\1)")
+_USER = Pattern(r"[\"']?[\w.@-]{1,40}[:,]")
+_READERS = (
+    r"(?:sudo -S|docker login|podman login|helm registry login|cryptsetup|vercel env add|gh auth login"
+    r"|passwd --stdin|gh secret set|wrangler secret put|heroku auth|glab auth login|pass insert"
+    r"|(?:sudo )?chpasswd)"
+)
 
 
-def _chosen_word(before: str, ahead: str, ends: bool) -> Decision | None:
-    decision = _word(before, ahead, ends)
-    if decision and looks_chosen(secret := ahead[decision[0] : decision[1]]) and not is_code(secret):
+def _logged_in(before: str, ahead: str, ends: bool) -> Decision | None:
+    """`wandb login …`; `machine h login u password …` of .netrc; `smtp.login("user", "…")`"""
+    if "(" in before[-90:].rpartition("login")[2]:
+        return _argument(before, ahead, ends)
+    if before.endswith("login "):
+        return issued_argument(before, ahead, ends) if _TOKEN_LOGIN.search(before) else None
+    return _argument(before, ahead, ends) if _MACHINE.search(before) else None
+
+
+_LOGIN = (
+    r"(?: (?:\S{1,60}\s{1,8}password )?(?=[^\s-])"
+    r"|(?<=\.login)\((?=\\{0,7}[\"'])[^,()\n]{3,80},\s{0,4}(?=\\{0,7}[\"']))"
+)
+_TOKEN_LOGIN = Pattern(r"\b(?:wandb|cargo|vault) login \Z")
+_MACHINE = Pattern(r"\bmachine \S+\s+login \S+\s+password \Z")
+
+
+def _until_at(before: str, ahead: str, ends: bool) -> Decision | None:
+    """`system/password@host`"""
+    return _argument(before, ahead.partition("@")[0], ends)
+
+
+# --- calls and SQL ---
+
+
+_CONNECTS = Pattern(
+    r"(?:getConnection|(?:mysqli|mysql|pg|odbc)_connect|DBI->connect|(?:MySQLdb|pymysql|cx_Oracle|pymssql)\.connect)"
+    r"\([^()\n]*\Z"
+)
+_ARGUMENTS = r"(?:[^,()\n]{1,100},\s{0,20}){%s}(?=\\{0,7}[\"'])"
+
+
+def _identified(before: str, ahead: str, ends: bool) -> Decision | None:
+    """`IDENTIFIED BY password` at the end of a line or a statement"""
+    decision = _argument(before, ahead, ends)
+    if decision is None or ahead[0] in "'\"\\":
         return decision
-    return None
+    bare = before.endswith("BY ") and not _NO_PASSWORD.match(ahead) and _END.match(ahead, decision[1])
+    return decision if bare else None
+
+
+_NO_PASSWORD = Pattern(r"VALUES|PASSWORD|RANDOM|EXTERNAL")
+_END = Pattern(r"[\"'\\]?[ \t]*(?:;|\r?\n|\\n|[\"'`]|\Z)")
 
 
 def _upper_pass(before: str, ahead: str, ends: bool) -> Decision | None:
@@ -197,89 +255,90 @@ def _upper_pass(before: str, ahead: str, ends: bool) -> Decision | None:
     return _chosen_word(before, ahead, ends) if _PASS_LINE.search(before[-12:]) else None
 
 
-_PASS_LINE = re.compile(r"(?:> |(?:\n|\A)[ \t]*|[\"'])PASS \Z")
+_PASS_LINE = Pattern(r"(?:> |(?:\n|\A)[ \t]*|[\"'])PASS \Z")
+
+# --- lines of files ---
 
 
-_FLAG = (
-    r"(?:password|passwd|passphrase|pass|pwd|secret|secret-string|token|key|credentials|bearer)"
-    r"(?:[ \t]{1,4}|[\"'],[ \t\n]{0,20}[\"']|[ \t]{0,2}\n[ \t]{0,12}- )(?=[^\s=-])"
+def _line_of_file(before: str, ahead: str, ends: bool) -> Decision | None:
+    """`login jane password …` of .netrc, `password …` alone on a line of .msmtprc"""
+    if _LINE_OF_PROGRAM.search(before[-120:]):
+        return _word(before, ahead, ends)
+    return _chosen_word(before, ahead, ends) if _FILE_LINE.search(before[-120:]) else None
+
+
+_LINE_OF_PROGRAM = Pattern(r"\b(?:nmcli|rclone) [^\n]* pass(?:word)? \Z|\bwpa_passphrase \S+ \Z")
+_FILE_LINE = Pattern(
+    r"(?:(?:\n|\A)[ \t]*(?:user \S+ )?[\w-]*|\b(?:login|machine)\s+\S+\s+)(?:password|requirepass)\s+\Z"
 )
-_DIRECTIVE = (
-    r"[ \t]{1,8}[\"']?[\w.-]{0,40}?(?:password|passwd|passphrase|secret|token|key|credentials|authorization)"
-    r"[ \t]{1,8}(?=[^\s=:|&])"
+_SECRET_DATA = Pattern(
+    r"(?s)kind: Secret.*\n[ \t]*(?:data|stringData):\n(?:[ \t]+[^\n]*\n)*[ \t]+[\w.-]+: ?\Z"
 )
 
 
-def _directive(before: str, ahead: str, ends: bool) -> Decision | None:
-    """`ENV DB_PASSWORD value`, `setx NAME value`, `#define NAME "value"`"""
-    name = re.search(r"([\w.-]+)[ \t]+\Z", before[-64:])
-    strength = name_strength(name.group(1)) if name else Strength.NONE
-    decision = _word(before, ahead, ends) if name and strength >= Strength.TEXT else None
-    if name is None or decision is None:
+def _pgpass(before: str, ahead: str, ends: bool) -> Decision | None:
+    """`host:port:database:user:password`"""
+    decision = _argument(before, ahead, ends)
+    if decision is None or not (line := _PGPASS.search(before)) or decision[0]:
         return None
-    secret = ahead[decision[0] : decision[1]]
-    if is_code(secret) or not (looks_chosen(secret) or (name.group(1).isupper() and not secret.isalpha())):
-        return None
-    return decision
+    secret = ahead[: decision[1]]
+    certain = ":543" in line[1] and len(secret) > 3 and not secret.isdigit()
+    return decision if ":" not in secret and (certain or looks_chosen(secret)) else None
 
 
-def _curl_cookie(_before: str, ahead: str, _ends: bool) -> Decision | None:
-    return decide_cookie(ahead)
-
-
-def _until_at(_before: str, ahead: str, _ends: bool) -> Decision | None:
-    end = ahead.find("@")
-    return (0, end, None, REDACTED) if end > 0 and REDACTED not in ahead[:end] else None
-
+_PGPASS = Pattern(r"(?:\A|[\s\"'`>+|→]|\\n)([\w.*-]{1,80}:(?:\*|\d{4,5}):[\w*-]+:[\w*-]+:)\Z")
+_HASH = (
+    r"(?:2[abxy]\$\d\d\$[./A-Za-z0-9]{53}|(?:apr1|1)\$[./A-Za-z0-9]{1,8}\$[./A-Za-z0-9]{22}"
+    r"|[56]\$(?:rounds=\d{1,9}\$)?[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{43}|y\$j[./A-Za-z0-9]{1,8}\$[./A-Za-z0-9]{1,30}"
+    r"\$[./A-Za-z0-9]{43}|argon2id?\$v=\d{1,3}\$m=\d{1,9},t=\d{1,3},p=\d{1,3}\$[A-Za-z0-9+/]{8,40}\$[A-Za-z0-9+/]{20})"
+)
 
 COMMANDS: tuple[Rule, ...] = (
-    Rule(("@",), r":(?://|\\/\\/)(?=[^\s/@]{1,200}@)", decide=_url),
-    Rule(
-        ("sig=", "signature="),
-        r"sig(?:nature)?=(?:(?<=[?&;]sig=)|(?<=[?&;-]signature=))(?=\S)",
-        decide=_signature,
-        folded=True,
-    ),
-    Rule(("--", " -"), rf"--(?=[a-z])(?<![\w-]--)[a-z0-9_-]{{0,40}}?{_FLAG}", decide=_option, folded=True),
-    Rule((" -",), rf" -(?=[a-z])[a-z0-9_-]{{0,40}}?{_FLAG}", decide=_option, folded=True),
-    Rule(
-        (" -",),
-        r" -(?:auth(?= )|[uUabkpPwN])(?= ?[^\s-])(?![a-z]+-)(?: |(?<=-p)|(?<=-u)|(?<=-b))",
-        decide=_letter,
-    ),
-    Rule(("--", " -"), r"--(?:user|proxy-user|auth|cookie|body|value)[ =]", decide=_user),
+    # Options
+    Rule("--", rf"(?=[a-z])(?<![\w-]--)[a-z0-9_-]{{0,40}}?{_FLAG}", _option, needs=STEMS, folded=True),
+    Rule(" -", rf"(?=[a-z])[a-z0-9_-]{{0,40}}?{_FLAG}", _option, needs=STEMS, folded=True),
+    Rule(" -", r"(?:auth(?= )|[uUabkpPwN])(?= ?[^\s-])(?![a-z]+-)(?: |(?<=-p)|(?<=-u)|(?<=-b))", _letter),
+    Rule("--", r"(?:user|proxy-user|auth|cookie|body|value)[ =]", _user),
+    # Other words of a command
     *(
-        Rule((needle,), f"{word}{_DIRECTIVE}", decide=_directive, folded=True)
-        for needle, word in (
-            ("env", r"env(?<![\w.-]env)"),
-            ("arg", r"arg(?<![\w.-]arg)"),
-            ("set", r"set(?<![\w.-]set)(?:x|env| -[a-z]{1,3})?"),
-            ("#define", "#define"),
-            ("header", r"header(?:_up)?(?: set)?"),
+        Rule(literal, rest + _DIRECTIVE, _directive, needs=STEMS, folded=True)
+        for literal, rest in (
+            ("env", r"(?<![\w.-]env)"),
+            ("arg", r"(?<![\w.-]arg)"),
+            ("set", r"(?<![\w.-]set)(?:x|env| -[a-z]{1,3})?"),
+            ("#define", ""),
+            ("header", r"(?:_up)?(?: set)?"),
         )
     ),
+    Rule("echo ", rf"(?:-n )?(?=\\{{0,7}}[\"']?[^\s|$]{{4,80}} \| {_READERS})", _piped, needs=("|",)),
+    Rule("login", _LOGIN, _logged_in),
+    Rule("htpasswd -", r"\w{0,4}b\w{0,4} \S{1,80} \S{1,40} ", _word, needs=("pass",)),
+    Rule("pass:", r"(?:(?<=-pass pass:)|(?<=-passin pass:)|(?<=-passout pass:))", _word, needs=("pass",)),
+    Rule("ConvertTo-SecureString ", r"(?:-String )?(?=\\{0,7}[\"'])", _word, needs=("securestring",)),
+    Rule("sqlplus ", r"(?:-\w{1,8} )?\w{1,40}/(?=[^\s/@$]{1,80}@)", _until_at, needs=("@",)),
+    Rule("::add-mask::", r"(?=\S)", _argument),
+    # Calls and SQL
+    Rule("auth", r"=?\(\\{0,7}[\"'][^\"'\n]{1,60}[\"'],\s{0,4}(?=\\{0,7}[\"'])", _word, folded=True),
+    Rule("userpwd,", r"\s{0,4}(?=\\{0,7}[\"'])", _login, needs=("pwd",), folded=True),
+    Rule("onnect", rf"(?:ion)?\({_ARGUMENTS % 2}", _after(_CONNECTS, _argument), needs=("(",)),
+    Rule("new ", rf"(?:PDO|mysqli)\({_ARGUMENTS % 2}", _argument, needs=("(",)),
+    Rule("jwt.", rf"(?:sign|verify|encode|decode)\({_ARGUMENTS % 1}", chosen_argument, needs=("(",)),
+    Rule("AUTH", r"(?:(?<=\"AUTH)\" (?=\")| (?:PLAIN|LOGIN) (?=[A-Za-z0-9+/]{8}))", _word),
+    Rule("PASS", r"(?:WORD (?:FOR \S{1,80} = )?(?=\\{0,7}['\"])| (?=\S))", _upper_pass),
+    Rule("identified ", r"(?:with \w{1,40} )?by (?=\S)", _identified, folded=True),
+    # Lines of files
+    Rule("pass", r"(?:word|phrase \S{1,40})?[ \t\n]{1,4}(?=\S{0,80}?[0-9!@#$%^&*])", _line_of_file),
+    # … under `data:` of a Kubernetes secret
     Rule(
-        ("auth",),
-        r"auth=?\(\\{0,7}[\"'][^\"'\n]{1,60}[\"'],\s{0,4}(?=\\{0,7}[\"'])",
-        decide=_word,
-        folded=True,
+        ": ",
+        r"(?=[A-Za-z0-9+/]{12})",
+        _after(_SECRET_DATA, issued_argument),
+        needs=("secret",),
+        holds="kind: Secret",
     ),
-    Rule(("pwd",), r"userpwd,\s{0,4}(?=\\{0,7}[\"'])", decide=_credentials, folded=True),
-    Rule(("pass",), r"htpasswd -\w{0,4}b\w{0,4} \S{1,80} \S{1,40} ", decide=_word),
-    Rule(("pass",), r"pass:(?:(?<=-pass pass:)|(?<=-passin pass:)|(?<=-passout pass:))", decide=_word),
-    Rule(("securestring",), r"ConvertTo-SecureString (?:-String )?(?=\\{0,7}[\"'])", decide=_word),
-    Rule(("auth",), r"AUTH(?:(?<=\"AUTH)\" (?=\")| (?:PLAIN|LOGIN) (?=[A-Za-z0-9+/]{8}))", decide=_word),
-    Rule(
-        ("pass",),
-        r"PASS(?:WORD (?:FOR \S{1,80} = )?(?=\\{0,7}['\"])"
-        r"| (?=\S))",
-        decide=_upper_pass,
-    ),
-    Rule(
-        ("pass",),
-        r"pass(?:word|phrase \S{1,40})?[ \t\n]{1,4}(?=\S{0,80}?[0-9!@#$%^&*])",
-        decide=_line_of_file,
-    ),
-    Rule(("@",), r"thin:(?<=oracle:thin:)\w{1,40}/(?=[^\s@]{1,60}@)", decide=_until_at),
-    Rule(("@tcp(",), r"[\w.-]{1,40}:(?=[^\s:@/]{1,80}@tcp\()", decide=_until_at),
+    Rule(":543", r"[23]:[\w*-]{1,60}:[\w*-]{1,60}:(?=\S)", _pgpass),
+    Rule(":*:", r"[\w*-]{1,60}:[\w*-]{1,60}:(?=\S)", _pgpass, needs=("*",)),
+    # Hashes of passwords
+    Rule("$", _HASH, RunTail(r"[A-Za-z0-9./$=,+]")),
+    Rule("{", r"S?SHA\}[A-Za-z0-9+/]{27,}={0,2}", RunTail("="), needs=("sha}",)),
 )

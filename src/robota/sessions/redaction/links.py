@@ -1,22 +1,22 @@
-"""Names and values tied by something other than `=` or `:`: calls, tables, tags, declarations, directives.
+"""Secrets that stand beside their name: the rules that begin with a name, and every tie but a plain sign.
 
 `define('DB_PASSWORD', '…')`, `| API_KEY | … |`, `<key>API_KEY</key><string>…`, `API_KEY: &str = "…"`,
-`{"name": "x-api-key", "value": "…"}`, `ENV DB_PASSWORD …`. The value must look like one.
+`{"name": "x-api-key", "value": "…"}`, `using API key …`. A value after such a tie must look like one.
 """
 
 from __future__ import annotations
 
-import re
-
-from robota.sessions.redaction.names import Strength, name_strength
-from robota.sessions.redaction.places import decide_column
-from robota.sessions.redaction.scan import REDACTED, Decision, Rule, RunTail
+from robota.sessions.redaction.assignments import decide_assignment, decide_object
+from robota.sessions.redaction.commands import chosen_argument, issued_argument
+from robota.sessions.redaction.names import STEMS, TRAILERS, Strength, clean_name, name_strength
+from robota.sessions.redaction.rules import REDACTED, Decision, Pattern, Rule, RunTail, move, take
 from robota.sessions.redaction.values import (
     is_code,
     is_dashed,
     is_name,
     is_placeholder,
     is_snake,
+    is_stand_in,
     looks_chosen,
     looks_issued,
     repeats_name,
@@ -57,23 +57,28 @@ _LINKS = (
     r"[ \t]{0,2}:[ \t]{1,4}(?:[|>][+-]?\r?\n[+>-]?[ \t]{1,20}|&\w{1,20}[ \t]|!!?\w{1,20}[ \t])",
     r"[\"']?\]?=>\s{0,20}string\(\d{1,6}\) (?=\")|><!\[cdata\[|>\n[ \t]{0,20}",
 )
-_LINK = re.compile(rf"(?is)(?:{'|'.join(_LINKS)})(?=\S)")
-_VALUE = re.compile(r"(?P<open>\\{0,15}[\"'`]?)(?P<secret>[^\s\"'`\\<>|&\x00\x1b]+)")
-_QUOTED = re.compile(r"(?P<open>)(?P<secret>[^\"'`\\<>|&\x00\x1b\n]+)")
-_DEFINED = re.compile(r"(?P<open>)(?P<secret>[^\"'\\\n]+)(?=[\"'])")
+_LINK = Pattern(rf"(?is)(?:{'|'.join(_LINKS)})(?=\S)")
+_VALUE = Pattern(r"\\{0,15}[\"'`]?(?P<secret>[^\s\"'`\\<>|&\x00\x1b]+)")
+_QUOTED = Pattern(r"(?P<secret>[^\"'`\\<>|&\x00\x1b\n]+)")
+_DEFINED = Pattern(r"(?P<secret>[^\"'\\\n]+)(?=[\"'])")
 _TAIL = RunTail(r"[^\s\"'`\\<>|&\x00\x1b]")
-_LISTED = re.compile(rf"(?:\[|[\])],)\s*[\[(]\s*b?{_QUOTE}\Z")
+_LISTED = Pattern(rf"(?:\[|[\])],)\s*[\[(]\s*b?{_QUOTE}\Z")
 """Before the first of two strings: a list of pairs, as headers are kept."""
-_PASSWORD = re.compile(r"(?i)password\Z")
-_REFUSED = re.compile(r"(?i)\b(?:invalid|expired|unknown|revoked|using|with) \Z")
-_FORM = re.compile(r"(?i)form-data; name=\\*[\"']\Z")
-_ATTRIBUTE = re.compile(r"<(?:[\w:.-]*|[^<>\n]*\b(?:name|key|id|n)=\\*[\"'](?:[\w.-]+[:/])*)\Z")
-_DIGIT_PART = re.compile(r"-\d{2,}")
-_BLOCK = re.compile(r"[|>][+-]?\r?\n")
-_SETTER = re.compile(r"^(?:[\w.]*\.)?(?:set|with|use|add)_?(?=[A-Z])|^[\w.]*\.")
+_PASSWORD = Pattern(r"(?i)password\Z")
+_REFUSED = Pattern(r"(?i)\b(?:invalid|expired|unknown|revoked|using|with) \Z")
+_FORM = Pattern(r"(?i)form-data; name=\\*[\"']\Z")
+_ATTRIBUTE = Pattern(r"<(?:[\w:.-]*|[^<>\n]*\b(?:name|key|id|n)=\\*[\"'](?:[\w.-]+[:/])*)\Z")
+_DIGIT_PART = Pattern(r"-\d{2,}")
+_BLOCK = Pattern(r"[|>][+-]?\r?\n")
+_PAIR = Pattern(rf"{_QUOTE}[ \t]*,")
+_PAIR_BEFORE = Pattern(rf"(?:[(\[]\s*b?|\bString\", ?){_QUOTE}\Z")
+_PAIR_AFTER = Pattern(r"\\*[\"'`]{1,2}(?:, ?\d)?\s*(?:[)\]]|\Z)")
+_CELL_BEFORE = Pattern(r"[|│][ \t]*`?\Z")
+_CELL_AFTER = Pattern(r"[`']?[ \t]*[|│]")
+_SETTER = Pattern(r"^(?:[\w.]*\.)?(?:set|with|use|add)_?(?=[A-Z])|^[\w.]*\.")
 
 
-def decide_link(name: str, lead: str, ahead: str) -> Decision | None:
+def _decide_link(name: str, lead: str, ahead: str) -> Decision | None:
     """Whether the name (found after `lead`) is tied to a secret by one of the links."""
     head = _LINK.match(ahead)
     found = _value_pattern(head.group(), lead).match(ahead, head.end()) if head else None
@@ -99,7 +104,7 @@ def decide_link(name: str, lead: str, ahead: str) -> Decision | None:
     return found.start("secret"), end, _TAIL if whole else None, REDACTED
 
 
-def _value_pattern(link: str, lead: str) -> re.Pattern[str]:
+def _value_pattern(link: str, lead: str) -> Pattern:
     if link[-1:] not in ("'", '"'):
         return _VALUE
     return _DEFINED if "," in link and "define(" in lead[-12:] else _QUOTED
@@ -128,41 +133,56 @@ def _links(link: str, name: str, lead: str, rest: str) -> bool:
             or lead.rstrip(" \t")[-1:] in ("", "\n", "{", ";", ",", "(")
             or _PASSWORD.search(name) is not None
         )
-    if re.match(rf"{_QUOTE}[ \t]*,", link):
-        return (
-            re.search(rf"(?:[(\[]\s*b?|\bString\", ?){_QUOTE}\Z", lead) is not None
-            and re.match(r"\\*[\"'`]{1,2}(?:, ?\d)?\s*(?:[)\]]|\Z)", rest) is not None
-        )
+    if _PAIR.match(link):
+        return _PAIR_BEFORE.search(lead) is not None and _PAIR_AFTER.match(rest) is not None
     if "||" in link:
         return True
     if link[:1] in ("'", '"') and link[1:].isspace():  # the body of a form's field
         return _FORM.search(lead) is not None
     if ("|" in link or "│" in link) and "\n" not in link and "->" not in link:
-        return (
-            re.search(r"[|│][ \t]*`?\Z", lead) is not None and re.match(r"[`']?[ \t]*[|│]", rest) is not None
-        )
+        return _CELL_BEFORE.search(lead) is not None and _CELL_AFTER.match(rest) is not None
     if link.endswith(">") and "</" not in link:
         return _ATTRIBUTE.search(lead) is not None
     return True
 
 
-def _value_first(before: str, ahead: str, ends: bool) -> Decision | None:
+def _value_first(before: str, ahead: str, _ends: bool) -> Decision | None:
     """`value="…" name="password"`: the name comes after its value; `(id, password) VALUES (1, '…')`."""
     if before.endswith("("):
-        return decide_column(before, ahead, ends)
+        return _decide_column(before, ahead)
     found = _REVERSED.match(ahead)
     if found is None or name_strength(found["name"]) < Strength.TEXT:
         return None
     secret = found["secret"]
-    if is_placeholder(secret) or repeats_name(found["name"], secret) or REDACTED in secret:
-        return None
-    return found.start("secret"), found.end("secret"), None, REDACTED
+    return None if is_stand_in(secret) or repeats_name(found["name"], secret) else take(found)
 
 
-_REVERSED = re.compile(
+_REVERSED = Pattern(
     rf"(?P<secret>[^\"'\\\n]{{1,80}}){_QUOTE}[ \t,]\s{{0,8}}{_QUOTE}?(?:name|key){_QUOTE}?"
     rf"\s{{0,4}}[=:]\s{{0,4}}{_QUOTE}(?P<name>[\w.-]{{1,40}}){_QUOTE}"
 )
+
+
+def _decide_column(before: str, ahead: str) -> Decision | None:
+    """`INSERT INTO users (id, password) VALUES (1, '…')`"""
+    columns = _COLUMNS.search(before)
+    values = _CELLS.match(ahead)
+    if columns is None or values is None:
+        return None
+    for column, value in zip(columns[1].split(","), _CELL.finditer(values.group()), strict=False):
+        quoted = _TEXT_CELL.fullmatch(value.group())
+        if quoted is None or name_strength(column.strip(' \t\n`"[]')) < Strength.TEXT:
+            continue
+        if not is_stand_in(quoted["secret"]):
+            return move(take(quoted), value.start())
+    return None
+
+
+_CELL_SOURCE = r"(?:'[^'\n]*'|[^',\n)])+"
+_COLUMNS = Pattern(r"(?i)\(([^()]{1,160})\)\s*values\s*\(\Z")
+_CELL = Pattern(_CELL_SOURCE)
+_CELLS = Pattern(rf"{_CELL_SOURCE}(?:,{_CELL_SOURCE})*")
+_TEXT_CELL = Pattern(r"\s*[NE]?'(?P<secret>[^'\n]+)'\s*")
 
 
 def _change(before: str, ahead: str, _ends: bool) -> Decision | None:
@@ -172,18 +192,110 @@ def _change(before: str, ahead: str, _ends: bool) -> Decision | None:
     if found is None or name is None or name_strength(name["name"]) < Strength.TEXT:
         return None
     secret = found["secret"].rstrip(";,)]}:")
-    if REDACTED in secret or is_placeholder(secret) or is_code(secret) or not looks_chosen(secret):
+    if is_stand_in(secret) or is_code(secret) or not looks_chosen(secret):
         return None
     return found.start("secret"), found.start("secret") + len(secret), None, REDACTED
 
 
-_CHANGED = re.compile(
+_CHANGED = Pattern(
     r"(?P<name>[\w.-]+)[ \t]{0,4}[:=][ \t]{0,4}[\"']?[^\s\"'()]{1,80}[\"']?[ \t]{1,4}->[ \t]{1,4}\Z"
 )
-CHANGES = Rule((" -",), r"->(?<=[\w\"'] ->)[ \t]{1,4}(?=\S)", decide=_change)
-VALUE_FIRST = Rule(
-    ("value",),
-    rf"value(?:s\s{{0,8}}\(|{_QUOTE}?\s{{0,4}}[=:]\s{{0,4}}{_QUOTE}(?=[^\"'\s]))",
-    decide=_value_first,
-    folded=True,
+
+
+def _decide_spoken(name: str, lead: str, ahead: str) -> Decision | None:
+    """A secret after its name with nothing but words between them: `using API key …`."""
+    found = _SPOKEN.match(ahead)
+    if found is None:
+        return None
+    if found["bare"] and not (" " in name or name.lower().endswith("authtoken") or lead.endswith("snyk ")):
+        return None
+    judge = issued_argument if found["bare"] else chosen_argument
+    return move(judge(lead, ahead[found.end() :], False), found.end())
+
+
+_SPOKEN = Pattern(
+    r"(?P<bare>[ \t](?=[A-Za-z0-9+/=_-]{20}))|[ \t]\d{1,2}: (?=\S{20})|: [\w.@-]{1,40} / (?=\S)"
+    r"|[ \t]is generated for \S{1,60}: |[ \t]to proceed[^\n:]{0,30}:\s{1,40}(?=\S{16})"
+)
+
+# --- the rules: one for each stem, so that every search begins with a literal ---
+
+
+def _decide_named(before: str, ahead: str, ends: bool) -> Decision | None:
+    backwards = _NAME.match(before[:-82:-1])
+    if backwards is None:
+        return None
+    lead = before[: len(before) - backwards.end()]
+    name = clean_name(before[len(lead) :], lead)
+    if lead.endswith(" ") and (words := _SPACED.search(lead[-40:])):  # `API key: …`
+        name = f"{words.group()}{name}"
+        lead = lead[: -len(words.group())]
+    return (
+        decide_assignment(name, lead, ahead, ends)
+        or decide_object(name, lead, ahead)
+        or _decide_link(name, lead, ahead)
+        or _decide_spoken(name, lead, ahead)
+    )
+
+
+_NAME = Pattern(r"[A-Za-z0-9_.$@-]{1,80}")
+_SPACED = Pattern(
+    r"(?i)\b(?:(?:api|access|secret|private|auth|client|bearer|refresh|signing|encryption|master|unseal"
+    r"|session) ){1,2}\Z"
+)
+
+
+def _escaped(before: str, ahead: str, ends: bool) -> Decision | None:
+    """A name of JSON with letters written as `\\u0077`."""
+    found = _ESCAPED.search(before[-120:])
+    if found is None:
+        return None
+    name = _LETTER.sub(lambda letter: chr(int(letter[1], 16)), found.group())
+    return decide_assignment(name, before[: len(before) - len(found.group())], ahead, ends)
+
+
+_LETTER = Pattern(r"\\u00([2-7][0-9a-fA-F])")
+_ESCAPED = Pattern(r"(?:[\w.-]|\\u00[2-7][0-9a-fA-F])+\Z")
+# What may come between a name and its value, seen from the name's end; most words of a sentence fail here.
+_NEXT = (
+    r"(?=[\\\"'`\]=:>(*&<|│\x1b{\[%% \t\r\n])(?=[\"'`\]=:>(*&<|│\x1b]"
+    r"|[ \t]{1,20}+(?:[\"'=:|│{>]|\\{1,7}[\"']|\?[=?:]|is[ :]|or \\{0,7}[\"']|as \w%s"
+    r"|[a-z:]{2,20}+=\\{0,7}[\"'])"
+    r"|\\{1,15}[\"'`]|\{\\{0,7}[\"']|\[\d{0,4}\][ \t]{0,4}=|%%(?:3d|5d|22)|\\{1,8}u00"
+    r"|[ \t]{0,4}(?:\r?\n|\\{1,7}n)(?:[+>\s0-9→|:-]|\\{1,7}t){0,48}+(?:value|default|type))"
+)
+_ISSUED = "|[a-z0-9+/=_-]{20}"
+_ALSO_NEXT = {"token": _ISSUED, "auth": _ISSUED, "key": rf"{_ISSUED}|\d{{1,2}}: ", "pass": "|to proceed"}
+"""What else may follow these in a sentence."""
+_ENDINGS = {
+    "pass": "(?:words?|wd|phrases?|code)?+",
+    "secret": "(?:s(?<=client.secrets)|s(?<=clientsecrets))?+",
+    "token": "(?:s(?:(?<=accesstokens)|(?<=access.tokens)|(?<=refreshtokens)|(?<=refresh.tokens)))?+",
+    # `key` alone names nothing secret
+    "key": "(?:(?<=[a-z0-9_.-]key)|(?<=(?:api|uth) key)|(?<=(?:cess|ster|cret|vate|ning|tion|seal) key))s?+",
+    "cred": "entials?+",
+    "cookie": "s?+",
+    "auth": "(?:orization)?+",
+}
+
+NAMED: tuple[Rule, ...] = (
+    *(
+        Rule(
+            stem,
+            rf"{_ENDINGS.get(stem, '')}[0-9_]{{0,3}}+(?:(?=[_a-z-])[_-]?(?:{'|'.join(TRAILERS)})[0-9]?)?+"
+            + _NEXT % _ALSO_NEXT.get(stem, ""),
+            _decide_named,
+            folded=True,
+        )
+        for stem in STEMS
+    ),
+    Rule("\\u00", r"[2-7][0-9a-fA-F](?:[\w.-]|\\u00[2-7][0-9a-fA-F]){0,60}(?=\")", _escaped, needs=("\\",)),
+    Rule(
+        "value",
+        rf"(?:s\s{{0,8}}\(|{_QUOTE}?\s{{0,4}}[=:]\s{{0,4}}{_QUOTE}(?=[^\"'\s]))",
+        _value_first,
+        needs=STEMS,
+        folded=True,
+    ),
+    Rule("->", r"(?<=[\w\"'] ->)[ \t]{1,4}(?=\S)", _change, needs=STEMS),
 )

@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-import re
 from enum import IntEnum
 from functools import lru_cache
 
-from robota.sessions.redaction.words import word_set
+from robota.sessions.redaction.rules import Pattern, word_set
 
 
 class Strength(IntEnum):
@@ -26,9 +25,9 @@ class Strength(IntEnum):
     """Whatever stands there is a secret."""
 
 
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_WORDS = Pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
-_SENTENCE = re.compile(r"[?!,;\"'<>{}=]|\.\s|\n")
+_SENTENCE = Pattern(r"[?!,;\"'<>{}=]|\.\s|\n")
 _BLANKS = 4
 """More blanks than that make a sentence, not a name."""
 _QUESTIONS = word_set(
@@ -82,11 +81,6 @@ _LOGIN_TOKENS = word_set(
     federated mapbox figma asana trello airtable doppler supabase neon turso planetscale
     """
 )
-_FULL_KEYS = word_set(
-    """
-    api private secret
-    """
-)
 _SECRET_KEYS = word_set(
     """
     access signing sign encryption encrypt decryption decrypt master auth authentication account shared
@@ -114,27 +108,22 @@ _OTHER_KEYS = word_set(
     """
 )
 _FIXED_SUFFIXES = (
-    "password",
-    "passwd",
-    "passphrase",
-    "passcode",
-    "secret",
-    "authorization",
-    "credentials",
-    "credential",
-)
+    "password", "passwd", "passphrase", "passcode", "secret", "authorization", "credentials", "credential",
+)  # fmt: skip
 _GLUED = ("password", "apikey", "accesstoken", "refreshtoken", "privatekey", "secretkey")
 TRAILERS = (
-    "confirmation|confirm|again|repeat|base|prod|production|staging|dev|live|plaintext|old|new|current|value|b64|base64"
-    "|primary|secondary|backup|bedrock|string"
-)
-"""What may follow a secret's name without changing what it names."""
-_TRAILERS = frozenset(TRAILERS.split("|"))
+    "confirmation", "production", "plaintext", "secondary", "confirm", "current", "staging", "primary",
+    "bedrock", "repeat", "base64", "backup", "string", "again", "value", "base", "prod", "live", "dev", "old",
+    "new", "b64",
+)  # fmt: skip
+"""What may follow a secret's name without changing what it names; the longest come first."""
 _PLURALS = word_set(
-    """
-    passwords passphrases apikeys accesstokens refreshtokens privatekeys secretkeys clientsecrets cookies
-    """
+    "passwords passphrases apikeys accesstokens refreshtokens privatekeys secretkeys clientsecrets cookies"
 )
+
+
+STEMS = ("pass", "pwd", "psk", "secret", "token", "key", "cred", "cookie", "auth", "bearer")
+"""Every name of a secret has one of them in it."""
 
 
 @lru_cache(maxsize=4096)
@@ -155,7 +144,7 @@ def name_strength(name: str) -> Strength:
         return Strength.NONE
     if (
         len(words) > 1
-        and words[-1] in _TRAILERS
+        and words[-1] in TRAILERS
         and (whole := name_strength("_".join(words[:-1]))) > Strength.WEAK
     ):
         return whole
@@ -195,7 +184,7 @@ def clean_name(name: str, lead: str) -> str:
     return _COLOUR.sub("", name) if lead.endswith("\x1b[") else name
 
 
-_COLOUR = re.compile(r"^[0-9;]*m")
+_COLOUR = Pattern(r"^[0-9;]*m")
 
 
 def _fixed_strength(owner: str, first: str) -> Strength:
@@ -218,7 +207,7 @@ def _key_strength(glued: str, words: list[str], *, upper: bool) -> Strength:
     owner = glued or (words[-2] if len(words) > 1 else "")
     if _DOERS.intersection(words[:-1]):
         return Strength.WEAK
-    if owner in _FULL_KEYS:
+    if owner in ("api", "private", "secret"):
         return Strength.FULL
     if owner == "access" and len(words) > 2 and words[-3] == "secret":
         return Strength.FULL

@@ -1,42 +1,34 @@
 """Redaction: the one door through which everything goes that is written or sent elsewhere.
 
 `redact` and `Redactor` are pure: they return the value itself when nothing in it is secret, otherwise a copy.
-Redacting twice changes nothing more. `Redactor.text` decides about a place from a bounded stretch of text
-around it, so `StreamRedactor` gives the same text however it was cut into pieces.
+Redacting twice changes nothing more. In values, fields are known by their names, and so are header lists,
+arguments and JSON inside strings; in texts, rules decide about a place from a bounded stretch around it, so
+that `StreamRedactor` gives the same text however it was cut into pieces.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
 
 import msgspec
 
 from robota.core.messages import Json
-from robota.sessions.redaction.commands import COMMANDS
-from robota.sessions.redaction.gate import is_plain_record, may_hold_secret
-from robota.sessions.redaction.headers import SCHEMES
-from robota.sessions.redaction.named import NAMED
 from robota.sessions.redaction.names import Strength, name_strength
-from robota.sessions.redaction.pem import PRIVATE_KEYS
-from robota.sessions.redaction.places import PLACES
-from robota.sessions.redaction.scan import (
-    REDACTED,
-    Rule,
-    RuleSet,
-    Scanner,
-    apply_spans,
+from robota.sessions.redaction.rules import REDACTED, Pattern, Rule, word_set
+from robota.sessions.redaction.scanner import may_match, redact_text
+from robota.sessions.redaction.values import (
+    is_complaint,
+    is_placeholder,
+    looks_chosen,
+    looks_issued,
+    repeats_name,
 )
-from robota.sessions.redaction.shapes import SHAPES
-from robota.sessions.redaction.stream import TextStream
-from robota.sessions.redaction.structure import Walk
 
-__all__ = ["REDACTED", "Redactor", "StreamRedactor", "redact"]
-
-RULES = RuleSet((*SHAPES, *PRIVATE_KEYS, *SCHEMES, *NAMED, *COMMANDS, *PLACES))
 _SHORTEST = 8
 """Own secrets shorter than this would hit ordinary words."""
-_PREFIX = 128
+_LEAST = 7
+"""No rule finds anything in a shorter text."""
 
 
 def redact(value: Json, *, secrets: Sequence[str] = ()) -> Json:
@@ -47,42 +39,42 @@ def redact(value: Json, *, secrets: Sequence[str] = ()) -> Json:
 class Redactor:
     """Redaction that also knows the secrets the process itself holds."""
 
-    __slots__ = ("_literals", "_rules")
+    __slots__ = ("_bare", "own")
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        self._literals: tuple[str, ...] = ()
-        self._rules = RULES
+        self.own: tuple[Rule, ...] = ()
+        self._bare: dict[str, str] = {}
+        """The forms of own secrets, and how they look without any backslash."""
         for secret in secrets:
             self.add_secret(secret)
 
     def add_secret(self, value: str) -> None:
         """Replace this text from now on, also in its JSON-escaped and percent-encoded forms."""
         value = value.strip()
-        if len(value) < _SHORTEST or value in self._literals:
+        if len(value) < _SHORTEST or value in self._bare:
             return
-        for form in _forms(value):
-            self._literals += (form,)
-            self._rules = RuleSet((_literal_rule(form), *self._rules.rules))
+        from urllib.parse import quote  # noqa: PLC0415 - only where a secret is registered
+
+        escaped = msgspec.json.encode(value).decode()[1:-1]
+        for form in dict.fromkeys((value, escaped, quote(value, safe=""))):
+            self._bare[form] = form.replace("\\", "")
+            self.own += (_own_rule(form),)
 
     def value(self, value: Json) -> Json:
         """Any value of Python or JSON, redacted."""
-        return Walk(self.text).run(value)
+        return _Walk(self.text).run(value)
 
     def text(self, text: str) -> str:
         """One text, redacted."""
-        if not may_hold_secret(text, self._rules):
-            return text
-        spans = Scanner(self._rules).scan(text)
-        return apply_spans(text, spans) if spans else text
+        return redact_text(text, self.own) if len(text) >= _LEAST else text
 
     def are_plain(self, texts: Sequence[str]) -> bool:
         """Whether certainly none of these texts holds a secret; much cheaper than redacting them."""
-        return not may_hold_secret("\n".join(texts), self._rules)
+        return not may_match("\n".join(texts), self.own)
 
     def json(self, encoded: bytes, key: str = "") -> bytes:
         """Encoded JSON, redacted; the same object when nothing in it is secret."""
-        named = name_strength(key) is not Strength.NONE
-        if not named and is_plain_record(encoded, self._rules) and not self._holds_literal(encoded):
+        if not (key and name_strength(key)) and self._is_plain(encoded):
             return encoded
         try:
             value = msgspec.json.decode(encoded)
@@ -90,48 +82,24 @@ class Redactor:
             plain = encoded.decode("utf-8", "replace")
             text = self.text(plain)
             return encoded if text is plain else text.encode()
-        redacted = Walk(self.text).run(value, key)
+        redacted = _Walk(self.text).run(value, key)
         return encoded if redacted is value else msgspec.json.encode(redacted)
 
-    def _holds_literal(self, encoded: bytes) -> bool:
-        if not self._literals:
-            return False
-        bare = encoded.decode("utf-8", "replace").replace(
-            "\\", ""
-        )  # a secret may be escaped, and more than once
-        return any(literal.replace("\\", "") in bare for literal in self._literals)
-
-    def stream(self) -> TextStream:
-        """A text that arrives in pieces."""
-        return TextStream(self._rules)
-
-
-class StreamRedactor:
-    """One text stream (a reply, or the arguments of one tool call) that arrives in pieces.
-
-    For any way of cutting a text into pieces, what is taken joins to `redactor.text(whole)`.
-    """
-
-    __slots__ = ("_stream",)
-
-    def __init__(self, redactor: Redactor) -> None:
-        self._stream = redactor.stream()
-
-    def push(self, piece: str) -> None:
-        """Add the next piece."""
-        self._stream.push(piece)
-
-    def take(self, *, final: bool = False) -> list[str]:
-        """The redacted pieces that are safe to write now, in order; all of them if the stream ended."""
-        return self._stream.take(final=final)
-
-    @property
-    def held(self) -> int:
-        """Pieces held back now."""
-        return self._stream.held
+    def _is_plain(self, encoded: bytes) -> bool:
+        """Whether encoded JSON cannot hold a secret, seen without decoding it."""
+        plain = encoded.decode("utf-8", "replace")
+        if self._bare:
+            bare = plain.replace("\\", "")  # a secret may be escaped, and more than once
+            if any(form in bare for form in self._bare.values()):
+                return False
+        if "\\" in plain:
+            if "\\u" in plain or "BEGIN" in plain:  # what looks different when it is decoded
+                return False
+            plain = plain.replace("\\n", "\n").replace("\\t", "\t").replace("\\", "")
+        return not may_match(plain)
 
 
-class LiteralTail:
+class _OwnTail:
     """The rest of a long secret of our own, as far as the text follows it."""
 
     __slots__ = ("_rest", "_seen")
@@ -140,7 +108,7 @@ class LiteralTail:
         self._rest = rest
         self._seen = 0
 
-    def inside(self, level: int) -> LiteralTail:
+    def inside(self, level: int) -> _OwnTail:
         return self
 
     def consume(self, text: str, position: int, *, final: bool) -> tuple[int, bool]:
@@ -152,23 +120,282 @@ class LiteralTail:
         return position, not final and position == len(text) and self._seen < len(self._rest)
 
 
-def _literal_rule(form: str) -> Rule:
+def _own_rule(form: str) -> Rule:
     """Only the beginning decides, so that a stream can be written before a long secret has ended."""
     prefix, rest = form[:_PREFIX], form[_PREFIX:]
     length = len(prefix)
     return Rule(
-        (),
-        f"(?={re.escape(prefix)})",
-        decide=lambda _before, _ahead, _ends: (0, length, LiteralTail(rest) if rest else None, REDACTED),
+        prefix,
+        "",
+        lambda _before, _ahead, _ends: (0, length, _OwnTail(rest) if rest else None, REDACTED),
         at_start=True,
     )
 
 
-def _forms(value: str) -> list[str]:
-    from urllib.parse import quote  # noqa: PLC0415 - only where a secret is registered
+_PREFIX = 128
 
-    escaped = msgspec.json.encode(value).decode()[1:-1]
-    return list(dict.fromkeys((value, escaped, quote(value, safe=""))))
+_NAME_FIELDS = ("ParameterKey", "name", "key", "header", "field", "variable", "Name", "Key", "k")
+_VALUE_FIELDS = ("ParameterValue", "value", "values", "val", "Value", "v", "defaultValue")
+_SCHEMA_TYPES = frozenset(("string", "number", "integer", "object", "array", "boolean", "null"))
+_SCHEMA_WORDS = word_set(
+    """
+    type description title $ref anyOf oneOf allOf not enum const format pattern minLength maxLength minimum
+    maximum items properties required default examples example nullable deprecated writeOnly readOnly
+    additionalProperties minItems maxItems uniqueItems x-order order
+    """
+)
+_PROPERTY_FIELDS = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"))
+_Slot: TypeAlias = Any
+
+
+def is_schema(value: Json) -> bool:
+    """Whether an object describes a value (JSON schema) instead of being one."""
+    if not isinstance(value, dict) or not value:
+        return False
+    if "shape" in value:  # a service description
+        return True
+    if "value" in value:
+        return False
+    kind = value.get("type")
+    if isinstance(kind, str):
+        return kind in _SCHEMA_TYPES
+    if isinstance(kind, list):
+        return bool(kind) and all(isinstance(item, str) and item in _SCHEMA_TYPES for item in kind)
+    return all(isinstance(key, str) and key in _SCHEMA_WORDS for key in value)
+
+
+def hides(strength: Strength, value: Json) -> bool:
+    """Whether the value under a name of this strength is to be replaced."""
+    if strength is Strength.NONE or value is None or isinstance(value, bool) or value == REDACTED:
+        return False
+    if isinstance(value, (str, bytes)):
+        if strength is Strength.WEAK:
+            return isinstance(value, str) and looks_issued(value)
+        return len(value) > 0
+    if isinstance(value, (dict, list, tuple, set, frozenset)):
+        return strength >= Strength.MANY and len(value) > 0 and not is_schema(value)
+    return strength is Strength.FULL
+
+
+class _Walk:
+    """One pass over one value.
+
+    It is iterative and remembers what it has seen, so depth and cycles do not matter. What is not a secret
+    keeps its type, its place and its identity.
+    """
+
+    __slots__ = ("_changed", "_later", "_pending", "_seen", "_text", "_words")
+
+    def __init__(self, text: Callable[[str], str]) -> None:
+        self._text = text
+        self._changed = False
+        self._words: dict[str, str] = {}
+        self._seen: dict[tuple[int, str], Json] = {}
+        self._pending: list[tuple[Json, Json, str]] = []
+        self._later: list[tuple[_Slot, Json, list[Json]]] = []
+
+    def run(self, root: Json, key: str = "") -> Json:
+        """The redacted value; the same object if nothing was secret."""
+        top: list[Json] = [None]
+        top[0] = self._field(key, root, top, 0, "") if key else self._copy(root, top, 0, "")
+        while self._pending:
+            source, target, context = self._pending.pop()
+            if isinstance(source, dict):
+                self._fill_dict(source, target, context)
+            else:
+                self._fill_list(source, target, context)
+        for parent, slot, items in reversed(self._later):
+            parent[slot] = tuple(items)
+        return top[0] if self._changed else root
+
+    def _copy(self, value: Json, parent: _Slot, slot: Json, context: str) -> Json:
+        """The redacted copy of a value; containers are filled later."""
+        if isinstance(value, str):
+            text = self._words.get(value) or self._redact(value)
+            if text == value:
+                return value
+            self._changed = True
+            return text
+        if isinstance(value, (dict, list, tuple)):
+            return self._container(value, parent, slot, context)
+        if isinstance(value, (bytes, bytearray)):
+            return self._bytes(value)
+        if isinstance(value, (set, frozenset)):
+            return self._set(value)
+        return value
+
+    def _container(self, value: Json, parent: _Slot, slot: Json, context: str) -> Json:
+        seen = (id(value), context)
+        if seen in self._seen and not isinstance(value, tuple):
+            return self._seen[seen]
+        copy: Json = {} if isinstance(value, dict) else [None] * len(value)
+        if isinstance(value, tuple):
+            if seen in self._seen:  # a tuple that holds itself through a list
+                return value
+            self._later.append((parent, slot, copy))
+        self._seen[seen] = copy
+        self._pending.append((value, copy, context))
+        return copy
+
+    def _bytes(self, value: bytes | bytearray) -> bytes | bytearray:
+        try:
+            plain = value.decode()
+        except UnicodeDecodeError:
+            return value
+        text = self._text(plain)
+        if text is plain:
+            return value
+        self._changed = True
+        return type(value)(text.encode())
+
+    def _set(self, value: Iterable[Json]) -> Json:
+        items = [_Walk(self._text).run(item) for item in value]
+        if all(new is old for new, old in zip(items, value, strict=True)):
+            return value
+        self._changed = True
+        return type(value)(items)  # type: ignore[call-arg]  # a set or a frozenset
+
+    def _replace(self) -> str:
+        self._changed = True
+        return REDACTED
+
+    def _field(self, name: str, value: Json, parent: _Slot, slot: Json, context: str) -> Json:
+        """A value that stands under a name."""
+        strength = name_strength(name)
+        if strength is not Strength.NONE and hides(strength, value) and not _is_exempt(name, value, context):
+            return self._replace()
+        inner = name if name in _CONTEXTS else ""
+        if strength >= Strength.TEXT and context not in _PROPERTY_FIELDS and not is_schema(value):
+            inner = _HOLDER
+        return self._copy(value, parent, slot, inner)
+
+    def _fill_dict(self, source: dict[Json, Json], target: dict[Json, Json], context: str) -> None:
+        hidden = {} if source.keys().isdisjoint(_TELLING_FIELDS) else _named_value(source)
+        if context == _HOLDER:
+            hidden |= {field: Strength.TEXT for field in ("value", "default") if field in source}
+        for key, value in source.items():
+            if not isinstance(key, str):
+                target[key] = self._copy(value, target, key, "")
+                continue
+            text = self._words.get(key) or self._redact(key)
+            name = key if text == key else self._unused(text, target)
+            if key in hidden and hides(hidden[key], value):
+                target[name] = self._replace()
+            elif key in _CONTEXTS or name_strength(key):
+                target[name] = self._field(key, value, target, name, context)
+            else:
+                target[name] = self._copy(value, target, name, "")
+
+    def _redact(self, text: str) -> str:
+        """A text, remembered if it is short: names and kinds come back all the time."""
+        redacted = self._text(text)
+        if len(text) <= _WORD and len(self._words) < _WORDS:
+            self._words[text] = redacted
+        return redacted
+
+    def _unused(self, text: str, target: dict[Json, Json]) -> str:
+        """A name for a field whose own name holds a secret."""
+        self._changed = True
+        name, number = text, 1
+        while name in target:
+            number += 1
+            name = f"{text} ({number})"
+        return name
+
+    def _fill_list(self, source: Json, target: list[Json], context: str) -> None:
+        pairs = bool(source) and all(_is_pair(item) for item in source)
+        previous: Json = None
+        flat = context in _FLAT
+        for index, item in enumerate(source):
+            if pairs and hides(name_strength(item[0]), item[1]):
+                self._changed = True
+                target[index] = type(item)((item[0], REDACTED))
+            elif self._is_argument(previous, item) or (
+                flat and index % 2 and isinstance(previous, str) and hides(name_strength(previous), item)
+            ):
+                target[index] = self._replace()
+            else:
+                target[index] = self._copy(item, target, index, "")
+            previous = item
+
+    @staticmethod
+    def _is_argument(option: Json, value: Json) -> bool:
+        """`["--password", "hunter2"]`"""
+        if not isinstance(option, str) or not isinstance(value, str) or not option.startswith("-"):
+            return False
+        if "=" in option or value.startswith("-") or is_placeholder(value):
+            return False
+        strength = name_strength(option)
+        return hides(strength, value) or (strength is Strength.WEAK and looks_chosen(value))
+
+
+_VERSION = Pattern(r"[\^~<>=v]*\d+(?:\.\w+)+\S*")
+_FLAT = frozenset(("rawHeaders", "raw_headers"))
+_TELLING_FIELDS = frozenset((*_NAME_FIELDS, "id", "label", "kty", "pass", "kind"))
+_CONTEXTS = _FLAT | _PROPERTY_FIELDS
+_WORD = 64
+_WORDS = 4096
+_HOLDER = "="
+"""The context of an object that stands under a secret's name and was not replaced as a whole."""
+
+
+def _is_pair(item: Json) -> bool:
+    return isinstance(item, (list, tuple)) and len(item) == 2 and isinstance(item[0], str)
+
+
+def _is_exempt(name: str, value: Json, context: str) -> bool:
+    """Names of fields in a schema, and the working directory that shares a name with passwords."""
+    if context in _PROPERTY_FIELDS and isinstance(value, dict):
+        return True
+    lowered = name.lower()
+    if lowered.endswith("pwd"):
+        return isinstance(value, str) and (value[:1] in "/~." or value[1:3] in (":\\", ":/"))
+    if lowered.endswith("string"):  # what is in that JSON is looked at
+        return isinstance(value, str) and value.startswith("{")
+    if lowered == "id-token":  # a permission of a workflow
+        return value in ("read", "write", "none")
+    if isinstance(value, list):
+        return bool(value) and all(isinstance(item, str) and is_complaint(item) for item in value)
+    if lowered == "cookie":
+        return isinstance(value, str) and _VERSION.fullmatch(value) is not None
+    return lowered.endswith("credentials") and value in ("include", "omit", "same-origin")
+
+
+def _is_label(name: str, value: Json) -> bool:
+    """`{"name": "Password", "value": "password"}`: the options of a menu."""
+    return isinstance(value, str) and repeats_name(name, value) and value.isascii()
+
+
+def _named_value(source: dict[Json, Json]) -> dict[str, Strength]:
+    """The field that holds the value of a `{name: …, value: …}` object, if its name is a secret's."""
+    hidden: dict[str, Strength] = {}
+    for field in _NAME_FIELDS:
+        name = source.get(field)
+        if (
+            isinstance(name, str)
+            and len(name) <= 96
+            and (strength := name_strength(name)) is not Strength.NONE
+        ):
+            for held in _VALUE_FIELDS:
+                if held in source and held != field and not _is_label(name, source[held]):
+                    hidden[held] = strength
+    for field in ("id", "label"):
+        name = source.get(field)
+        if (
+            isinstance(name, str)
+            and name_strength(name[-96:]) >= Strength.TEXT
+            and looks_chosen(str(source.get("value")))
+        ):
+            hidden["value"] = Strength.TEXT
+    if "kty" in source:
+        hidden |= {
+            field: Strength.TEXT for field in ("d", "p", "q", "dp", "dq", "qi", "k") if field in source
+        }
+    if "pass" in source and any(field in source for field in ("user", "username", "login", "email")):
+        hidden["pass"] = Strength.TEXT
+    if source.get("kind") == "Secret" and "apiVersion" in source:
+        hidden |= {field: Strength.FULL for field in ("data", "stringData") if field in source}
+    return hidden
 
 
 _PLAIN = Redactor()

@@ -5,9 +5,7 @@ Everything here is pure and looks at one short text (the callers cut it to a bou
 
 from __future__ import annotations
 
-import re
-
-from robota.sessions.redaction.words import word_set
+from robota.sessions.redaction.rules import REDACTED, Pattern, word_set
 
 _ORDINARY = word_set(
     """
@@ -32,7 +30,7 @@ _KNOWN_PASSWORDS = word_set(
     adminpassword secretpass
     """
 )
-_PLACEHOLDER = re.compile(
+_PLACEHOLDER = Pattern(
     r"""(?xi)
       \$ (?: [a-z_] \w* (?! \w* [@\#!%^*~] ) | \{ | \( | \$ )  | %\( | %[a-z_]\w*% | %[sdvr]\b
     | \{\{ | \{ [\w.\ ]* \}? $ | \# \{
@@ -46,34 +44,45 @@ _PLACEHOLDER = re.compile(
     | enc\[ | !vault | @@ | todo | fixme | dummy | placeholder | example[-_ ]
     """
 )
-_BLANKED = re.compile(
+_BLANKED = Pattern(
     r"(?i)(?:[a-z0-9]{1,10}[-_]){0,4}(?:x{4,}|\*{3,}|\.{3}|…)|[A-Za-z0-9_-]{0,40}(?:\.{3}|…)\Z"
 )
-_ALL_SAME = re.compile(r"(.)\1*")
-_CODE = re.compile(r"[()\[\]{}]|->|=>|::|\|\||&&|\?\.")
+_ALL_SAME = Pattern(r"(.)\1*")
+_CODE = Pattern(r"[()\[\]{}]|->|=>|::|\|\||&&|\?\.")
 _WORD = r"#?[A-Za-z_$]+[0-9]{0,2}[A-Za-z_$]*[0-9]{0,2}"
-_DOTTED = re.compile(rf"{_WORD}(?:\??\.{_WORD})+[!;,]?")
-_CHAIN = re.compile(r"[A-Za-z_]\w{0,30}(?:\.[A-Za-z_]\w{0,40}){1,5}")
-_PATH = re.compile(
+_DOTTED = Pattern(rf"{_WORD}(?:\??\.{_WORD})+[!;,]?")
+_CHAIN = Pattern(r"[A-Za-z_]\w{0,30}(?:\.[A-Za-z_]\w{0,40}){1,5}")
+_PATH = Pattern(
     r"(?:~|\.{1,2})?/[\w.@~-]*(?:/|$)|[A-Za-z]:[\\/]|\.{1,2}/|[\w.-]+/[\w./-]+\.\w{1,5}$|https?://"
 )
-_STEM = re.compile(r"(?i)pass|secret|token|key|pwd|cred|auth|cookie")
-_STEM_WORD = re.compile(r"(?i)\b(?:pass\w*|secrets?|tokens?|keys?|pwd|cred\w*|auth\w*|cookies?)\b")
-_VERSION = re.compile(r"(?i)v?\d+(?:\.\d+)+\S*|\d{4}-\d\d-\d\d\S*|v\d+(?:alpha|beta)?\d*")
-_IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*")
-_LETTER = re.compile(r"[A-Za-z]")
-_DIGIT = re.compile(r"[0-9]")
-_SYMBOL = re.compile(r"[!@#$%^&*+=~?]")
-_INNER_CAPITAL = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]")
+_STEM = Pattern(r"(?i)pass|secret|token|key|pwd|cred|auth|cookie")
+_STEM_WORD = Pattern(r"(?i)\b(?:pass\w*|secrets?|tokens?|keys?|pwd|cred\w*|auth\w*|cookies?)\b")
+_VERSION = Pattern(r"(?i)v?\d+(?:\.\d+)+\S*|\d{4}-\d\d-\d\d\S*|v\d+(?:alpha|beta)?\d*")
+_IDENTIFIER = Pattern(r"[A-Za-z_$][\w$]*")
+_LETTER = Pattern(r"[A-Za-z]")
+_NO_LETTER = Pattern(r"[^a-z]+")
+_DIGIT = Pattern(r"[0-9]")
+_SYMBOL = Pattern(r"[!@#$%^&*+=~?]")
+_INNER_CAPITAL = Pattern(r"[a-z][A-Z]|[A-Z]{2}[a-z]")
+
+
+def has_digit(value: str) -> bool:
+    return _DIGIT.search(value) is not None
 
 
 def is_placeholder(value: str) -> bool:
     """Whether the text only shows where a secret would stand."""
-    if value.lower() in _KNOWN_PASSWORDS:
+    lowered = value.lower()
+    if lowered in _KNOWN_PASSWORDS:
         return False
-    if not value or value.lower() in _ORDINARY or _PLACEHOLDER.match(value):
+    if not value or lowered in _ORDINARY or _PLACEHOLDER.match(value):
         return True
     return _ALL_SAME.fullmatch(value) is not None or _BLANKED.match(value) is not None
+
+
+def is_stand_in(value: str) -> bool:
+    """Whether a secret would stand where the text stands, or stood there and was redacted."""
+    return REDACTED in value or is_placeholder(value)
 
 
 def is_reference(value: str) -> bool:
@@ -92,8 +101,8 @@ _TYPES = word_set(
     String SecretStr True False None Boolean Integer
     """
 )
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[_.-][A-Za-z0-9]+)+|[A-Z][a-z]+(?:[A-Z][a-z]+)*")
-_SNAKE = re.compile(r"_*[A-Za-z]+[0-9]{0,2}(?:_+[A-Za-z]*[0-9]{0,2})+")
+_NAME = Pattern(r"[A-Za-z][A-Za-z0-9]*(?:[_.-][A-Za-z0-9]+)+|[A-Z][a-z]+(?:[A-Z][a-z]+)*")
+_SNAKE = Pattern(r"_*[A-Za-z]+[0-9]{0,2}(?:_+[A-Za-z]*[0-9]{0,2})+")
 
 
 def is_name(value: str) -> bool:
@@ -103,11 +112,11 @@ def is_name(value: str) -> bool:
     return _NAME.fullmatch(value) is not None and _ENDING.search(value) is not None
 
 
-_LEET = re.compile(r"(?<![a-z])(?!k8s|i18n|l10n|e2e|x509|n8n|a11y|p2p|b2b|v\d|s3|h2|oauth)[a-z]+[0-9][a-z]")
+_LEET = Pattern(r"(?<![a-z])(?!k8s|i18n|l10n|e2e|x509|n8n|a11y|p2p|b2b|v\d|s3|h2|oauth)[a-z]+[0-9][a-z]")
 """A digit in the middle of a word: made up, not named."""
 
 
-_ENDING = re.compile(
+_ENDING = Pattern(
     r"(?i)(?:password|passwd|passphrase|secret|token|api[-_]?key|_key|-key|authorization|cookies?|credentials?)\Z"
 )
 
@@ -122,7 +131,7 @@ def is_path(value: str) -> bool:
     return _FILE.fullmatch(value) is not None
 
 
-_FILE = re.compile(
+_FILE = Pattern(
     r"(?:~|\.{1,2})?/[\w.@~+ -]+(?:/[\w.@~+ -]*)+|(?:~|\.{1,2})/[\w.-]+|/[\w-]+\.[a-z]{2,5}|[A-Za-z]:[\\/].*"
     r"|[a-z0-9._-]+(?:/[a-z0-9._-]+){2,}|[a-z][a-z0-9.-]*\.[a-z]{2,4}/[a-z0-9/._-]+"
 )
@@ -157,30 +166,21 @@ def looks_chosen(value: str) -> bool:
     return bool(_DIGIT.search(value) or _SYMBOL.search(value[:-1]) or len(value) >= 24)
 
 
+def is_camel(value: str) -> bool:
+    """Whether words are glued together by capital letters."""
+    return _CAMEL.search(value) is not None
+
+
+_CAMEL = Pattern(r"[a-z][A-Z][a-z]")
+
+
 def is_dashed(value: str) -> bool:
     """Whether a text is lower-case words tied by dashes, as made-up passwords are, and some settings too."""
-    return (
-        _DASHED.fullmatch(value) is not None
-        and _STEM.search(value) is None
-        and not value.startswith(_SETTINGS)
-    )
+    return _DASHED.fullmatch(value) is not None and _STEM.search(value) is None
 
 
-_DASHED = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+){2,}")
-_SETTINGS = (
-    "auto-",
-    "write-",
-    "read-",
-    "not-",
-    "non-",
-    "self-",
-    "min-",
-    "max-",
-    "one-",
-    "two-",
-    "at-",
-    "in-",
-    "see-",
+_DASHED = Pattern(
+    r"(?!(?:auto|write|read|not|non|self|min|max|one|two|at|in|see)-)[a-z0-9]+(?:-[a-z0-9]+){2,}"
 )
 
 
@@ -197,19 +197,19 @@ def looks_issued(value: str) -> bool:
     return len(value) >= 20 and bool(_INNER_CAPITAL.search(value)) and not _IDENTIFIER_WORDS.fullmatch(value)
 
 
-_DENSE = re.compile(
+_DENSE = Pattern(
     r"(?:(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9][A-Za-z])|(?=.*[0-9][A-Za-z]+[0-9]+[A-Za-z]))[A-Za-z0-9]{8,11}"
 )
-_SEPARATED_WORDS = re.compile(r"[A-Za-z]{3,}(?:[-_.:/ ]?[A-Za-z]{2,})*[-_.:]?\d{1,4}")
-_IDENTIFIER_WORDS = re.compile(r"[A-Za-z]?[a-z]+(?:[A-Z][a-z]+){1,8}")
+_SEPARATED_WORDS = Pattern(r"[A-Za-z]{3,}(?:[-_.:/ ]?[A-Za-z]{2,})*[-_.:]?\d{1,4}")
+_IDENTIFIER_WORDS = Pattern(r"[A-Za-z]?[a-z]+(?:[A-Z][a-z]+){1,8}")
 
 
 def repeats_name(name: str, value: str) -> bool:
     """Whether a text speaks of its own name: labels, enum members, other variables of the same kind."""
     if value.lower() in _KNOWN_PASSWORDS or (" " in value and _DIGIT.search(value)):
         return False
-    plain = re.sub(r"[^a-z]", "", value.lower())
-    return plain in re.sub(r"[^a-z]", "", name.lower()) or (
+    plain = _NO_LETTER.sub("", value.lower())
+    return plain in _NO_LETTER.sub("", name.lower()) or (
         _IDENTIFIER.fullmatch(value) is not None
         and _STEM.search(value) is not None
         and not _DIGIT.search(value)
@@ -221,7 +221,7 @@ def is_complaint(value: str) -> bool:
     return " " in value and _COMPLAINT.search(value) is not None
 
 
-_COMPLAINT = re.compile(
+_COMPLAINT = Pattern(
     r"(?i)\b(?:is|are|was|must|should|may|cannot|can't|can|does|do|has|have|field|too|required|please)\b"
 )
 
@@ -235,4 +235,4 @@ def is_prose(value: str) -> bool:
     return _STEM_WORD.search(value) is not None or value.rstrip()[-1:] in ".?!:…" or value[:1].isupper()
 
 
-_PHRASE = re.compile(r"(?=.*[0-9])[a-z0-9]{2,12}(?: [a-z0-9]{1,12}){1,2}")
+_PHRASE = Pattern(r"(?=.*[0-9])[a-z0-9]{2,12}(?: [a-z0-9]{1,12}){1,2}")

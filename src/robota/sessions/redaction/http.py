@@ -1,0 +1,198 @@
+"""Credentials in HTTP and in addresses: the schemes of a header, cookies, user information, signatures."""
+
+from __future__ import annotations
+
+from robota.sessions.redaction.rules import REDACTED, Decision, Pattern, Rule, RunTail, take
+from robota.sessions.redaction.values import (
+    has_digit,
+    is_code,
+    is_placeholder,
+    is_snake,
+    is_stand_in,
+    looks_chosen,
+    looks_issued,
+)
+
+_CREDENTIAL = r"[^\s\"'`\\<>,;&]"
+_SCHEME = Pattern(
+    r"(?i)[\"'`]?(?P<scheme>bearer|basic|token|apikey|api-key|negotiate|ntlm|oauth|key|bot|splunk|jwt|ssws|genie-key)"
+    rf"(?::? +|=|%20|\+)(?P<secret>{_CREDENTIAL}+)"
+)
+_LIST_SCHEME = Pattern(r"(?i)[\"'`]?(?:digest|aws4-hmac-sha256|signature|hawk|oauth|hmac) +(?=[A-Za-z_-]+=)")
+_LIST_NAME = Pattern(r"(?i)[\"'`]?(?:digest|aws4-hmac-sha256|signature|hawk|oauth|hmac\S{0,8})[ ]+\[")
+_LIST = Pattern(r"[^\n\r\\'`]*")
+_LIST_TAIL = RunTail(r"[^\n\r\\'`]")
+_OTHER_SCHEME = Pattern(rf"(?P<scheme>[A-Z][A-Za-z0-9-]{{1,24}}) +(?P<secret>{_CREDENTIAL}+)")
+_SINGLE = Pattern(rf"\\*[\"'`]?(?P<secret>{_CREDENTIAL}+)")
+_LINE_END = Pattern(r"[ \t]*(?:\r?\n|\\+[nr]|\Z|\\*[\"'`]|[,;)}\]>|])")
+_LEVEL = Pattern(r"[\w-]+=(\\{1,7})\"")
+_CREDENTIAL_TAIL = RunTail(_CREDENTIAL)
+
+
+def decide_authorization(ahead: str) -> Decision | None:
+    """The value of an Authorization header; the scheme's name stays."""
+    if (found := _LIST_SCHEME.match(ahead)) and (fields := _LIST.match(ahead, found.end())):
+        if level := _LEVEL.match(ahead, found.end()):  # the header stands in a string
+            quoted = RunTail(rf"[^\n\r\\'`\"]|(?<!\\)\\{{{len(level[1])}}}\"", look=len(level[1]) + 1)
+            return found.end(), found.end(), quoted, REDACTED
+        return found.end(), fields.end(), _LIST_TAIL, REDACTED
+    found = _SCHEME.match(ahead)
+    if found is None and (other := _OTHER_SCHEME.match(ahead)) and looks_issued(other["secret"]):
+        found = other
+    found = found or _SINGLE.match(ahead)
+    if found is None or _LIST_NAME.match(ahead):
+        return None
+    secret = found["secret"]
+    if is_stand_in(secret) or is_code(secret) or is_snake(secret):
+        return None
+    alone = _LINE_END.match(ahead, found.end()) is not None
+    stated = looks_chosen(secret) or (alone and "scheme" in found.groupdict())
+    return take(found, _CREDENTIAL_TAIL) if stated else None
+
+
+def decide_cookie(ahead: str) -> Decision | None:
+    """The value of a Cookie or Set-Cookie header."""
+    found = _COOKIE.match(ahead)
+    if found is None or is_placeholder(found["secret"].partition("=")[2]):
+        return None
+    return take(found, _COOKIE_TAIL)
+
+
+_COOKIE = Pattern(
+    r"\\*[\"'`]?(?P<secret>[^\s=;,\"'\\<>(){}\[\]]{1,80}=[^\s;,\"'\\<>]*"
+    r"(?:; ?[^\s=;\"'\\<>]+(?:=[^\s;\"'\\<>]*)?)*)"
+)
+_COOKIE_TAIL = RunTail(r"[^\s;,\"'\\<>]|; ?(?=[^\s;\"'\\<>])", look=3)
+
+
+def _bearer(before: str, ahead: str, _ends: bool) -> Decision | None:
+    found = _BEARER.match(ahead)
+    if found is None or is_placeholder(secret := found["secret"]):
+        return None
+    rest = ahead[found.end() : found.end() + 2]
+    if "://" in secret or (is_code(secret) and not has_digit(secret)) or rest.startswith(tuple("{([<$%")):
+        return None
+    quoted = _QUOTED_BEARER.search(before) and rest[:1] in ("'", '"', "`", "\\")
+    whole = before.strip().lower() == "bearer" and not ahead[found.end() :].strip()
+    known = (has_digit(secret) and len(secret) >= 6) or looks_issued(secret) or len(secret) >= 24
+    if known or ((quoted or whole) and not _SCHEME_WORD.fullmatch(secret)):
+        return take(found, _BEARER_TAIL)
+    return None
+
+
+_BEARER = Pattern(r"(?P<secret>[A-Za-z0-9._~+/=:-]+)")
+_BEARER_TAIL = RunTail(r"[A-Za-z0-9._~+/=:-]")
+_QUOTED_BEARER = Pattern(r"(?i)[\"'`]bearer\s+\Z")
+_SCHEME_WORD = Pattern(
+    r"(?i)tokens?|auth\w*|schemes?|realm.*|headers?|credentials?|format|only|error.*|not|is|and|or|\.+"
+)
+
+
+def _basic(before: str, ahead: str, _ends: bool) -> Decision | None:
+    """`Basic dXNlcjpw…`, and `http-basic.host user password` of a package tool's settings"""
+    if before[-1] == " " and before.rstrip()[-5:].lower() != "basic":
+        found = _BASIC_WORD.match(ahead)
+        stated = found and looks_chosen(found["secret"]) and not is_placeholder(found["secret"])
+        return take(found) if found and stated else None
+    found = _BASIC.match(ahead)
+    return take(found, _BASIC_TAIL) if found and _is_login(found["secret"]) else None
+
+
+_BASIC = Pattern(r"(?P<secret>[A-Za-z0-9+/=_-]{6,})")
+_BASIC_WORD = Pattern(r"(?P<secret>[^\s\"'`\\]+)")
+_BASIC_TAIL = RunTail(r"[A-Za-z0-9+/=_-]")
+
+
+def _is_login(encoded: str) -> bool:
+    """Whether Base64 text holds `user:password`."""
+    import binascii  # noqa: PLC0415 - only for a text that says "Basic"
+
+    whole = encoded.rstrip("=").replace("-", "+").replace("_", "/")
+    whole = whole[: len(whole) // 4 * 4] if len(whole) % 4 == 1 else whole + "=" * (-len(whole) % 4)
+    try:
+        plain = binascii.a2b_base64(whole)
+    except binascii.Error:
+        return False
+    return b":" in plain and all(32 <= byte < 127 for byte in plain)
+
+
+def _user_information(_before: str, ahead: str, _ends: bool) -> Decision | None:
+    """`https://user:password@host`, `https://token@host`"""
+    found = _URL_PASSWORD.match(ahead)
+    if found is None:
+        found = _URL_TOKEN.match(ahead)
+        return take(found) if found and looks_issued(found["secret"]) else None
+    secret = found["secret"]
+    if (_TEMPLATE.match(secret) and is_placeholder(secret)) or "{" in secret or REDACTED in secret:
+        return None
+    if _URL_USER.fullmatch(found["user"]) and looks_issued(found["user"]):
+        return found.start("user"), found.end("secret"), None, REDACTED
+    return take(found)
+
+
+_URL_PASSWORD = Pattern(
+    r"(?P<user>[^\s/:@\"'`<>?#]{0,80}):(?P<secret>[^\s/\"'`<>\\?#]{1,120})@(?=[\w\[(${.*-])"
+)
+_URL_USER = Pattern(r"[A-Za-z0-9_-]{20,}")
+_URL_TOKEN = Pattern(r"(?P<secret>[A-Za-z0-9_-]{20,140})@(?![\w.-]*sentry\.io)(?=[\w.-]+)")
+_TEMPLATE = Pattern(r"[$<{%*\[]|\.\.|x{3,}\Z|…|•")
+
+
+def _until_at(_before: str, ahead: str, _ends: bool) -> Decision | None:
+    """`jdbc:oracle:thin:user/password@host`, `user:password@tcp(host)`"""
+    end = ahead.find("@")
+    return (0, end, None, REDACTED) if end > 0 and REDACTED not in ahead[:end] else None
+
+
+def _escaped_login(_before: str, ahead: str, _ends: bool) -> Decision | None:
+    """`https%3A%2F%2Fuser%3Apassword%40host`"""
+    secret = ahead[: ahead.find("%40")]
+    return None if is_stand_in(secret) else (0, len(secret), None, REDACTED)
+
+
+def _signature(_before: str, ahead: str, _ends: bool) -> Decision | None:
+    found = _SIGNATURE.match(ahead)
+    if found is None or not (has_digit(found["secret"]) or "%" in found["secret"]):
+        return None
+    return take(found, _SIGNATURE_TAIL)
+
+
+def _parameter(_before: str, ahead: str, _ends: bool) -> Decision | None:
+    found = _PARAMETER.match(ahead)
+    return take(found, _PARAMETER_TAIL) if found and looks_issued(found["secret"]) else None
+
+
+_SIGNATURE = Pattern(r"(?P<secret>[A-Za-z0-9%+/=_.-]{12,})")
+_SIGNATURE_TAIL = RunTail(r"[A-Za-z0-9%+/=_.-]")
+_PARAMETER = Pattern(r"(?P<secret>[A-Za-z0-9%/_.=-]+)")
+_PARAMETER_TAIL = RunTail(r"[A-Za-z0-9%/_.=-]")
+
+HTTP: tuple[Rule, ...] = (
+    Rule(
+        "bearer",
+        r"(?<![a-z0-9_]bearer)(?:[ \t]{1,4}|\r?\n[ \t]{1,4}|%20|\+|\\{0,7}\", ?\\{0,7}\")"
+        r"(?=[a-z._~+/=:-]{0,100}[0-9]|[a-z._~+/=:-]{20}|[a-z._~+/=:-]{1,19}(?:\\{0,15}[\"'`]|\s{0,4}(?:\Z|\n)))",
+        _bearer,
+        folded=True,
+    ),
+    Rule(
+        "basic",
+        r"(?<![a-z0-9_]basic)(?:(?:\s{1,4}|%20)(?=[a-z0-9+/]{6})"
+        r"|(?<=http-basic)\.[\w.-]{1,60} \S{1,40} (?=\S))",
+        _basic,
+        folded=True,
+    ),
+    Rule(":", r"(?://|\\/\\/)(?=[^\s/@]{1,200}@)", _user_information, needs=("@",)),
+    Rule(":", r"(?<=[\w.-]:)(?=[^\s:@/]{1,80}@tcp\()", _until_at, needs=("@",)),
+    Rule("thin:", r"(?<=oracle:thin:)\w{1,40}/(?=[^\s@]{1,60}@)", _until_at, needs=("@",)),
+    Rule("%3a%2f%2f", r"[^\s/@%]{1,60}%3a(?=[^\s/@]{1,100}?%40)", _escaped_login, needs=("%",), folded=True),
+    Rule(
+        "sig",
+        r"(?:nature)?=(?:(?<=[?&;]sig=)|(?<=[?&;-]signature=))(?=\S)",
+        _signature,
+        needs=("=",),
+        folded=True,
+    ),
+    Rule("appid=", r"(?<=[?&]appid=)(?=[0-9a-f]{32})", _parameter, needs=("=",)),
+    Rule("code=", r"(?<=[?&]code=)(?=[A-Za-z0-9%/_.=-]{24})", _parameter, needs=("=",)),
+)
