@@ -6,7 +6,7 @@ import functools
 from typing import TYPE_CHECKING
 
 from robota._version import __version__
-from robota.core.net import Url
+from robota.http.url import Url
 from robota.tools.web.failure import bad_protocol, incomplete
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import anyio
 from msgspec import Struct
 
-from robota.core.net import Url
+from robota.http.url import Url
 from robota.tools.web.body import USER_AGENT, BodyReader, trusting_context
 from robota.tools.web.failure import DO_NOT_RETRY, FetchError, describe_failure, too_slow
 

@@ -10,7 +10,7 @@ import socket
 from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
-from robota.core.net import Url
+from robota.http.url import Url
 
 FailureCode: TypeAlias = Literal[
     "invalid_url", "forbidden_address", "dns", "refused", "reset", "timeout", "certificate", "protocol",

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import anyio
 from msgspec import Struct
 
-from robota.core.errors import NetworkError, ValidationError
-from robota.core.net import MAX_REDIRECTS, PUBLIC_ONLY, AddressPolicy, Resolve, Url, judge_redirect, parse_url
-from robota.core.net import resolve_checked as resolve_address
 from robota.core.plain_text import clip
+from robota.http.address import PUBLIC_ONLY, AddressPolicy, Resolve, resolve_checked
+from robota.http.errors import HttpError, UrlError
+from robota.http.url import MAX_REDIRECTS, Url, judge_redirect, parse_url
 from robota.tools.web.body import USER_AGENT, BodyReader, trusting_context
 from robota.tools.web.failure import (
     DO_NOT_RETRY,
@@ -78,7 +78,7 @@ class Fetcher(Struct, frozen=True, kw_only=True):
         """The page at an address. `headers` replace those of ours of the same name."""
         try:
             url = parse_url(address)
-        except ValidationError as error:
+        except UrlError as error:
             raise FetchError("invalid_url", f"{clip(str(error), 300)} Correct its format.") from error
         try:
             with anyio.fail_after(self.timeout):
@@ -98,7 +98,7 @@ class Fetcher(Struct, frozen=True, kw_only=True):
                 )
             try:
                 redirect = judge_redirect(url, answer.location, followed=followed)
-            except (ValidationError, ValueError) as error:
+            except ValueError as error:
                 raise FetchError(
                     "redirects", f"{url.host} redirects to nowhere. {clip(str(error), 300)}"
                 ) from error
@@ -111,13 +111,12 @@ class Fetcher(Struct, frozen=True, kw_only=True):
 
     async def _ask(self, url: Url, headers: Mapping[str, str]) -> Page | _Redirection:
         try:
-            addresses = await resolve_address(url, self.policy, resolve=self.resolve)
-        except ValidationError as error:
+            addresses = await resolve_checked(url, self.policy, resolve=self.resolve)
+        except UrlError as error:
             raise FetchError("forbidden_address", str(error)) from error
-        except NetworkError as error:
-            raise (
-                describe_failure(error, url) if error.__cause__ else FetchError("dns", str(error))
-            ) from error
+        except HttpError as error:
+            unknown = FetchError("dns", f"The host {url.host!r} has no address.")
+            raise (describe_failure(error, url) if error.__cause__ else unknown) from error
         import httpx2  # noqa: PLC0415 - 74 ms, paid by the first page
 
         for address in addresses[:-1]:
