@@ -347,7 +347,7 @@ async def test_what_came_before_a_failure_is_not_lost() -> None:
         HEAD + b"Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nTrailer: ",
     ],
 )
-async def test_heads_hints_and_trailers_without_end_are_cut_off(start: bytes) -> None:
+async def test_heads_and_trailers_without_end_are_cut_off(start: bytes) -> None:
     filler = b"a: b\r\n" * 500 if start.endswith(b"OK\r\n") else b"a" * 3000
 
     async def flood(line: Line) -> None:
@@ -362,15 +362,17 @@ async def test_heads_hints_and_trailers_without_end_are_cut_off(start: bytes) ->
         await peer.gone.acquire()
 
 
-async def test_hints_without_end_are_cut_off() -> None:
+async def test_hints_may_come_as_long_as_the_caller_has_patience() -> None:
     async def flood(line: Line) -> None:
         await line.request()
         while True:
             await line.send(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     async with Peer(flood) as peer, HttpClient() as client:
-        with pytest.raises(HttpError, match="headers have no end"):
-            await fetch(client, get(peer.url()))
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await fetch(client, get(peer.url()))
+        await peer.gone.acquire()
 
 
 async def test_many_small_chunks_are_no_endless_head() -> None:

@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 HIGH_WATER = 1024 * 1024
 """Bytes that wait for their reader before the server is made to wait."""
 MAX_BARREN_BYTES = 64 * 1024
-"""In a row that bring no piece of a body: heads, hints, trailers and the framing of chunks."""
+"""In a row that bring no piece of a body: heads, trailers and the framing of chunks."""
 
 
 class Connection(asyncio.Protocol):
     """Ask with `begin` and the transport's `write`, then `wait` until the status or a part is there."""
 
     __slots__ = (
-        "_barren", "_bodiless", "_error", "_expecting", "_keep", "_loop", "_open_end", "_parser", "_paused",
-        "_pool", "_unread", "_waiter", "closed", "complete", "headers", "heard", "idle_since", "on_body",
-        "origin", "parts", "reason", "status", "transport",
+        "_barren", "_bodiless", "_error", "_expecting", "_hinted", "_keep", "_loop", "_open_end", "_parser",
+        "_paused", "_pool", "_unread", "_waiter", "closed", "complete", "headers", "heard", "idle_since",
+        "on_body", "origin", "parts", "reason", "status", "transport",
     )  # fmt: skip
 
     transport: asyncio.Transport
@@ -78,6 +78,8 @@ class Connection(asyncio.Protocol):
         self._open_end = False
         self._unread = 0
         self._barren = 0
+        self._hinted = False
+        """An answer was announced since somebody looked."""
 
     async def wait(self, seconds: float | None = None) -> None:
         """Until something has come; raises when nothing more will, or nothing has for so many seconds."""
@@ -143,8 +145,9 @@ class Connection(asyncio.Protocol):
         self._unread += len(data)
         if self.complete:
             pass
-        elif len(self.parts) != known:
+        elif len(self.parts) != known or self._hinted:
             self._barren = 0
+            self._hinted = False
             if self._unread > HIGH_WATER and not self._paused:
                 self._paused = True
                 self.transport.pause_reading()
@@ -188,6 +191,7 @@ class Connection(asyncio.Protocol):
             if status == 101:
                 raise ValueError("a protocol that nobody asked for")
             self.headers, self.reason = {}, b""  # of a hint: the answer is still to come
+            self._hinted = True
             return
         coding = headers.get("transfer-encoding")
         if coding is not None and coding.lower() != "chunked":

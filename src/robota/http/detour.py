@@ -9,6 +9,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Iterator
+from typing import TypeAlias
 from urllib.request import getproxies
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -22,6 +23,8 @@ from robota.http.tls import trusting_context
 KEEP_ALIVE_SECONDS = 60.0
 CLOSE_SECONDS = 2.0
 """How long another thread's loop may take to close its connections."""
+_Clients: TypeAlias = dict[tuple[str, tuple[tuple[str, str], ...]], httpx2.AsyncClient]
+"""By scheme, and by the proxies of the environment when they were made: they never look again."""
 _UNTRUSTING = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """For plain HTTP, where httpx2 wants a context too; it trusts nobody and costs nothing."""
 
@@ -43,9 +46,7 @@ class Detour:
         self._tls = tls
         self._transport = transport
         self._given = client
-        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx2.AsyncClient] = WeakKeyDictionary()
-        self._proxies: dict[str, str] = {}
-        """Those of the environment when the clients were made, which never look again."""
+        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, _Clients] = WeakKeyDictionary()
         self._known: WeakSet[httpx2.AsyncClient] = WeakSet()
         """Clients that have had an answer, and so may have a connection that is used again."""
 
@@ -66,7 +67,7 @@ class Detour:
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise explain(error) from error
         self._known.add(client)
-        return Reply(ResponseBody(response), silence)
+        return reply_of(response)
 
     async def _ask(
         self, client: httpx2.AsyncClient, request: Request, body: bytes, timeouts: dict[str, float | None]
@@ -86,24 +87,22 @@ class Detour:
         loop = asyncio.get_running_loop()
         for other in [other for other in self._clients if other.is_closed()]:
             del self._clients[other]  # its connections hold it, so it would never go by itself
-        proxies = getproxies()
-        if proxies != self._proxies and self._transport is None:
-            self._clients.pop(loop, None)  # a reply that is under way keeps its connection
-        self._proxies = proxies
-        client = self._clients.get(loop)
+        clients = self._clients.setdefault(loop, {})
+        proxies = () if self._transport is not None else tuple(sorted(getproxies().items()))
+        client = clients.get((scheme, proxies))
         if client is None:
             limits = httpx2.Limits(
                 max_connections=None, max_keepalive_connections=None, keepalive_expiry=KEEP_ALIVE_SECONDS
             )
             tls = (self._tls or trusting_context()) if scheme == "https" else _UNTRUSTING
             client = httpx2.AsyncClient(transport=self._transport, verify=tls, limits=limits)
-            self._clients[loop] = client
+            clients[scheme, proxies] = client
         return client
 
     async def aclose(self) -> None:
         """Close the clients that were made here."""
         here = asyncio.get_running_loop()
-        clients = list(self._clients.items())
+        clients = [(loop, client) for loop, made in self._clients.items() for client in made.values()]
         self._clients.clear()
         for loop, client in clients:
             if loop is here:
@@ -111,6 +110,11 @@ class Detour:
             elif loop.is_running():  # in another thread
                 closing = asyncio.run_coroutine_threadsafe(client.aclose(), loop)
                 await asyncio.wait([asyncio.wrap_future(closing)], timeout=CLOSE_SECONDS)
+
+
+def reply_of(response: httpx2.Response) -> Reply:
+    """A response that was not read yet, as a reply of ours."""
+    return Reply(ResponseBody(response), None)
 
 
 class ResponseBody:
