@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import ssl
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
-import trustme
-
-from robota.http import tls
 
 
 class Authority:
     def __init__(self, directory: Path) -> None:
+        import trustme  # with `cryptography` a tenth of a second, for few tests
+
         self._ca = trustme.CA()
         self.file = directory / "authority.pem"
         self._ca.cert_pem.write_to_path(str(self.file))
@@ -34,18 +30,3 @@ class Authority:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         self._ca.configure_trust(context)
         return context
-
-
-@pytest.fixture(scope="session")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("authority"))
-
-
-@pytest.fixture
-def fresh_trust(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """No variable names certificates, and none are remembered."""
-    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
-    monkeypatch.delenv("SSL_CERT_DIR", raising=False)
-    tls._load.cache_clear()
-    yield monkeypatch
-    tls._load.cache_clear()
