@@ -181,25 +181,29 @@ class Connection(asyncio.Protocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         if self.status:
             return  # a trailer: nobody asked for any
-        key, text = name.decode("latin-1").lower(), value.decode("latin-1").strip(" \t")
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1").rstrip(" \t")
         known = self.headers.get(key)
+        if key == "transfer-encoding" and (known or value.rstrip(b" ").lower() != b"chunked"):
+            raise ValueError(
+                "a transfer coding that is not known"
+            )  # the parser would take chunks for content
         self.headers[key] = text if known is None else f"{known}, {text}"
 
     def on_headers_complete(self) -> None:
-        status, headers = self._parser.get_status_code(), self.headers
+        parser, headers = self._parser, self.headers
+        status = parser.get_status_code()
         if status < 200:
             if status == 101:
                 raise ValueError("a protocol that nobody asked for")
             self.headers, self.reason = {}, b""  # of a hint: the answer is still to come
             self._hinted = True
             return
-        coding = headers.get("transfer-encoding")
-        if coding is not None and coding.lower() != "chunked":
-            raise ValueError("a transfer coding that is not known")
         self.status = status
-        # Two ways to say where the body ends: the first counts, but what follows is anybody's guess.
-        self._keep = self._parser.should_keep_alive() and not (coding and "content-length" in headers)
-        self._open_end = coding is None and "content-length" not in headers
+        chunked, sized = "transfer-encoding" in headers, "content-length" in headers
+        # Where the body ends may be said twice: chunks count, but what follows them is anybody's guess.
+        sound = parser.get_http_version() == "1.1" and not (chunked and sized)
+        self._keep = sound and parser.should_keep_alive()
+        self._open_end = not chunked and not sized
         if self._bodiless:
             self.on_message_complete()
             raise ValueError("no body")  # the parser, which cannot be told so, has to stop here
