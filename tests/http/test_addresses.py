@@ -162,6 +162,17 @@ async def test_a_host_without_an_address_is_an_error() -> None:
             await ask(peer, Names([]))
 
 
+async def test_looking_a_host_up_takes_part_of_the_time_to_connect() -> None:
+    async def never(host: str, port: int) -> list[str]:
+        await asyncio.Event().wait()
+        return []
+
+    async with HttpClient(policy=ANYWHERE, resolve=never, connect_seconds=0.02) as client:
+        with pytest.raises(HttpError) as caught:
+            await fetch(client, get(parse_url("http://name.example/")))
+    assert caught.value.kind == "connect_timeout"
+
+
 # --- several addresses ----------------------------------------------------------------------------------
 
 

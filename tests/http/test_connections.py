@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 import uvloop
+from tests.http.certificates import Authority
 from tests.http.peer import HEAD, OK, Line, Peer, fetch, get, in_thread, post
 
 from robota.http.client import HttpClient
@@ -232,24 +233,27 @@ async def test_bytes_that_come_later_close_it_too(closed_before: bool) -> None:
 # --- back-pressure --------------------------------------------------------------------------------------
 
 
-async def test_a_reader_that_pauses_makes_the_server_wait() -> None:
+@pytest.mark.parametrize("secure", [False, True])
+async def test_a_reader_that_pauses_makes_the_server_wait(authority: Authority, secure: bool) -> None:
+    tls = authority.server("localhost") if secure else None
     size = 50_000_000
-    lines: list[Line] = []
 
     async def flood(line: Line) -> None:
-        lines.append(line)
         await line.request()
         await line.send(HEAD + b"Content-Length: %d\r\n\r\n" % size + b"x" * size)
         await line.until_left()
 
-    async with Peer(flood) as peer, HttpClient() as client, await client.send(get(peer.url())) as reply:
+    async with (
+        Peer(flood, tls=tls) as peer,
+        HttpClient(tls=authority.client()) as client,
+        await client.send(get(peer.url(host="localhost"))) as reply,
+    ):
         connection = reply._incoming
         assert isinstance(connection, Connection)
         for _ in range(1000):
             await asyncio.sleep(0)
         assert connection._paused
         assert sum(map(len, connection.parts)) <= HIGH_WATER + 256 * 1024
-        assert lines[0].writer.transport.get_write_buffer_size() > 0
         assert sum([len(part) async for part in reply.parts()]) == size
 
 
@@ -318,6 +322,37 @@ async def test_cancelling_while_connecting_closes_the_socket() -> None:
         asking.cancel()
         await asyncio.wait([asking])
         await peer.gone.acquire()
+
+
+async def test_a_reply_that_was_closed_reads_nothing_of_the_next_one() -> None:
+    async with Peer() as peer, HttpClient() as client:
+        first = await client.send(get(peer.url()))
+        late = first.parts()
+        assert await anext(late) == b"ok"
+        await first.aclose()
+        second = await client.send(get(peer.url()))
+        with pytest.raises(RuntimeError, match="closed"):
+            await anext(late)
+        assert await second.read(10) == b"ok"
+
+    assert peer.connections == 1
+
+
+async def test_closing_a_reply_wakes_whoever_waits_for_more_of_it() -> None:
+    async def half(line: Line) -> None:
+        await line.request()
+        await line.send(HEAD + b"Content-Length: 9\r\n\r\nhalf")
+        await line.until_left()
+
+    async with Peer(half) as peer, HttpClient() as client:
+        reply = await client.send(get(peer.url()))
+        parts = reply.parts()
+        assert await anext(parts) == b"half"
+        waiting = asyncio.ensure_future(anext(parts))
+        await asyncio.sleep(0)
+        await reply.aclose()
+        with pytest.raises(RuntimeError, match="closed"):
+            await waiting
 
 
 async def test_closing_the_client_closes_what_is_kept_and_what_is_in_use() -> None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from robota.http.address import AddressPolicy, Resolve
     from robota.http.detour import Detour
+    from robota.http.url import Url
 
 CONNECT_SECONDS = 10.0
 KEEP_ALIVE_SECONDS = 60.0
@@ -105,15 +106,19 @@ class HttpClient:
 
     async def _connect(self, pool: Pool, request: Request) -> Connection:
         url = request.url
-        addresses: Sequence[str] = (url.host,)
+        make = partial(Connection, pool, url.origin)
+        try:
+            async with asyncio.timeout(self._connect_seconds):
+                return await dial(url, await self._find_addresses(url), make, tls=self._tls)
+        except TimeoutError as error:
+            raise HttpError("connect_timeout", "no connection came about in time") from error
+
+    async def _find_addresses(self, url: Url) -> Sequence[str]:
         if self._policy is not None:
             from robota.http.address import resolve_checked  # noqa: PLC0415 - few want their addresses checked
 
-            addresses = await resolve_checked(url, self._policy, resolve=self._resolve)
-        elif not url.is_address:
-            addresses = await look_up(url.host, url.port)
-        make = partial(Connection, pool, url.origin)
-        return await dial(url, addresses, make, tls=self._tls, seconds=self._connect_seconds)
+            return await resolve_checked(url, self._policy, resolve=self._resolve)
+        return (url.host,) if url.is_address else await look_up(url.host, url.port)
 
     def _pool(self) -> Pool:
         loop = asyncio.get_running_loop()

@@ -112,6 +112,7 @@ class Connection(asyncio.Protocol):
     def rest(self, now: float) -> bool:
         """Whether another request may follow the one that is over."""
         self._expecting = False
+        self._wake()
         self.idle_since = now
         if self.closed or not self.complete or not self._keep:
             return False
@@ -156,9 +157,7 @@ class Connection(asyncio.Protocol):
             if self._barren > MAX_BARREN_BYTES:
                 self._fail("protocol", "its headers have no end")
                 return
-        waiter = self._waiter
-        if waiter is not None and not waiter.done():
-            waiter.set_result(None)
+        self._wake()
 
     def eof_received(self) -> None:
         self.connection_lost(None)  # at once: the transport would first send what nobody reads any more
@@ -228,6 +227,9 @@ class Connection(asyncio.Protocol):
         if self._expecting:
             self._expecting = False
             self._error = error
+        self._wake()
+
+    def _wake(self) -> None:
         waiter = self._waiter
         if waiter is not None and not waiter.done():
             waiter.set_result(None)

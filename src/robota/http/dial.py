@@ -26,7 +26,7 @@ async def look_up(host: str, port: int) -> list[str]:
     try:
         found = await asyncio.get_running_loop().getaddrinfo(name, port, type=socket.SOCK_STREAM)
     except OSError as error:
-        raise explain(error) from error
+        raise _explain(error) from error
     kinds = list(dict.fromkeys(entry[0] for entry in found))
     queues = [[str(entry[4][0]) for entry in found if entry[0] == kind] for kind in kinds]
     longest = max(map(len, queues))
@@ -34,12 +34,7 @@ async def look_up(host: str, port: int) -> list[str]:
 
 
 async def dial(
-    url: Url,
-    addresses: Sequence[str],
-    make: Callable[[], Connection],
-    *,
-    tls: ssl.SSLContext | None,
-    seconds: float,
+    url: Url, addresses: Sequence[str], make: Callable[[], Connection], *, tls: ssl.SSLContext | None
 ) -> Connection:
     """A connection to one of the addresses, whose certificate is checked for the host of the URL."""
     options: dict[str, Any] = {}
@@ -51,16 +46,10 @@ async def dial(
         try:
             _, connection = await loop.create_connection(make, address, url.port, **options)
         except OSError as error:
-            raise explain(error) from error
+            raise _explain(error) from error
         return connection
 
-    try:
-        async with asyncio.timeout(seconds):
-            if len(addresses) == 1:
-                return await connect(addresses[0])
-            return await _race(connect, addresses)
-    except TimeoutError as error:
-        raise explain(error) from error
+    return await (connect(addresses[0]) if len(addresses) == 1 else _race(connect, addresses))
 
 
 async def _race(connect: Connect, addresses: Sequence[str]) -> Connection:
@@ -102,11 +91,11 @@ def _hang_up(task: asyncio.Task[Connection]) -> None:
         task.result().close()
 
 
-def explain(error: OSError) -> HttpError:
+def _explain(error: OSError) -> HttpError:
     """Why there is no connection."""
     match error:
         case TimeoutError():
-            return HttpError("connect_timeout", "no connection came about in time")
+            return HttpError("connect_timeout", "the host did not answer in time")
         case socket.gaierror():
             return HttpError("dns", f"the host was not found: {error.strerror or error}")
         case ssl.SSLCertVerificationError():

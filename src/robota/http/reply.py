@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
@@ -47,11 +48,8 @@ class Reply:
 
     async def parts(self) -> AsyncGenerator[bytes, None]:
         """The body, unpacked, in the pieces in which it arrives; raises `HttpError` when it is cut."""
-        incoming = self._incoming
-        if incoming is None:
-            raise RuntimeError("The reply was closed before it was read.")
         decoder = find_decoder(self.headers.get("content-encoding", ""))
-        while True:
+        while (incoming := self._incoming) is not None:
             if incoming.parts:
                 part = incoming.take()
                 if decoder is None:
@@ -60,23 +58,22 @@ class Reply:
                     for piece in decoder.feed(part):
                         yield piece
             elif incoming.complete:
-                break
+                if decoder is not None:
+                    decoder.finish()
+                self.whole = True
+                return
             else:
                 await incoming.wait(self._silence)
-        if decoder is not None:
-            decoder.finish()
-        self.whole = True
+        raise RuntimeError("The reply was closed before it was read to its end.")
 
     async def read(self, limit: int) -> bytes:
         """The body, and the end of the reply; of a body beyond the limit the beginning, and not `whole`."""
         body = bytearray()
-        try:
-            async for part in self.parts():
+        async with self, aclosing(self.parts()) as parts:
+            async for part in parts:
                 body += part
                 if len(body) > limit:
                     break
-        finally:
-            await self.aclose()
         return bytes(body[:limit])
 
     async def aclose(self) -> None:
