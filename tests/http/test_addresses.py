@@ -208,6 +208,22 @@ async def test_an_address_that_does_not_answer_does_not_hold_up_the_next(
         await mute.gone.acquire()  # the one that lost was hung up
 
 
+async def test_one_that_succeeds_wins_over_one_that_fails_at_the_same_moment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(dial, "HEAD_START_SECONDS", 0)
+
+    async def connect(address: str) -> str:
+        await both.wait()
+        if address == "dead":
+            raise HttpError("refused", "no")
+        return address
+
+    for addresses in (["dead", "alive"], ["alive", "dead"]) * 10:
+        both = asyncio.Barrier(2)
+        assert await dial._race(connect, addresses) == "alive"  # type: ignore[arg-type, comparison-overlap]
+
+
 async def test_a_race_cancelled_at_any_moment_leaves_no_connection_behind() -> None:
     async with Peer() as peer:
         for turns in range(30):

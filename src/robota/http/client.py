@@ -84,14 +84,13 @@ class HttpClient:
             return await self._send_around(request, body, repeatable)
         pool = self._pool()
         kept = pool.take(request.url.origin) if repeatable else None
-        data = request.encode(body)
         while True:
             connection = kept or await self._connect(pool, request)
             pool.busy.add(connection)
             reply = None
             try:
                 connection.begin(bodiless=request.method == "HEAD")
-                connection.transport.write(data)
+                connection.transport.write(request.encode(body))
                 while not connection.status:
                     await connection.wait(self._silence)
                 reply = Reply(connection, self._silence)

@@ -143,21 +143,20 @@ class Connection(asyncio.Protocol):
             # After a whole reply it is a stray byte, and the reply is still good.
             self._fail("protocol", f"its answer is malformed ({error.__context__ or error})")
             return
-        self._unread += len(data)
-        if self.complete:
-            pass
-        elif len(self.parts) != known or self._hinted:
-            self._barren = 0
-            self._hinted = False
-            if self._unread > HIGH_WATER and not self._paused:
-                self._paused = True
-                self.transport.pause_reading()
-        else:
-            self._barren += len(data)
-            if self._barren > MAX_BARREN_BYTES:
-                self._fail("protocol", "its headers have no end")
-                return
+        if not self.complete:
+            self._weigh(len(data), fruitful=len(self.parts) != known or self._hinted)
         self._wake()
+
+    def _weigh(self, size: int, *, fruitful: bool) -> None:
+        """Make the server wait for a slow reader, and end what brings nothing."""
+        self._unread += size
+        self._barren = 0 if fruitful else self._barren + size
+        self._hinted = False
+        if self._barren > MAX_BARREN_BYTES:
+            self._fail("protocol", "its headers have no end")
+        elif self._unread > HIGH_WATER and not self._paused:
+            self._paused = True
+            self.transport.pause_reading()
 
     def eof_received(self) -> None:
         self.connection_lost(None)  # at once: the transport would first send what nobody reads any more
@@ -182,10 +181,9 @@ class Connection(asyncio.Protocol):
             return  # a trailer: nobody asked for any
         key, text = name.decode("latin-1").lower(), value.decode("latin-1").rstrip(" \t")
         known = self.headers.get(key)
+        # The parser would take chunks for content that it does not know as such, a tab behind them is enough.
         if key == "transfer-encoding" and (known or value.rstrip(b" ").lower() != b"chunked"):
-            raise ValueError(
-                "a transfer coding that is not known"
-            )  # the parser would take chunks for content
+            raise ValueError("a transfer coding that is not known")
         self.headers[key] = text if known is None else f"{known}, {text}"
 
     def on_headers_complete(self) -> None:
