@@ -34,8 +34,8 @@ class ModelService:
     """`server.py` as a process of its own; `authority` is the file of who vouches for its certificate."""
 
     def __enter__(self) -> Self:
-        self.authority, certificate = _make_certificate(Path(_disk.name))
-        command = [sys.executable, str(HERE / "server.py"), certificate]
+        self.authority = str(Path(_disk.name) / "authority.pem")
+        command = [sys.executable, str(HERE / "server.py"), self.authority]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT
         )
@@ -54,16 +54,6 @@ class ModelService:
         with urllib.request.urlopen(f"{self.url}/seen/{key}") as response:
             told = json.load(response)
         return told["requests"], json.loads(told["last"] or "{}")
-
-
-def _make_certificate(directory: Path) -> tuple[str, str]:
-    import trustme
-
-    authority, certificate = directory / "authority.pem", directory / "certificate.pem"
-    made = trustme.CA()
-    made.cert_pem.write_to_path(str(authority))
-    made.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(str(certificate))
-    return str(authority), str(certificate)
 
 
 def run_worker(side: str, action: str, options: dict[str, Any], authority: str = "") -> dict[str, Any]:

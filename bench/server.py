@@ -6,8 +6,8 @@ the address says which wire is spoken (`replies.py`). The round a request is in 
 it carries, so nothing is remembered about conversations.
 `GET /seen/KEY` tells how many requests came and what the last one said.
 
-It is called with the file of a certificate and its key, with which it speaks TLS on a second port. It prints
-both ports, and ends when its standard input closes.
+On a second port it speaks TLS, with a certificate of an authority that it writes into the file it is called
+with. It prints both ports, and ends when its standard input closes.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import ssl
 import sys
 from functools import lru_cache
 
+import trustme
 from replies import Scenario, Wire, chat_body, find_wire, read_scenario
 
 HEAD = (
@@ -115,10 +116,12 @@ class Connection(asyncio.Protocol):
             asyncio.get_running_loop().call_later(pause, self.trickle, pieces, at + 1, pause)
 
 
-async def serve(certificate: str) -> None:
+async def serve(authority: str) -> None:
     loop = asyncio.get_running_loop()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
+    made = trustme.CA()
+    made.cert_pem.write_to_path(authority)
+    made.issue_cert("127.0.0.1").configure_cert(context)
     ports = []
     for tls in (None, context):
         listener = await loop.create_server(Connection, "127.0.0.1", 0, backlog=1024, ssl=tls)
