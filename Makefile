@@ -15,7 +15,7 @@ FAST ?= tests/core tests/permissions tests/sdk tests/test_public_api.py \
 	$(patsubst %,tests/sessions/test_%.py,approval compaction permission_enforcer session_abort session_run) \
 	$(patsubst %,tests/providers/test_%.py,anthropic_wire gemini_wire openai_responses_wire)
 
-.PHONY: help run test test-fast test-system check format static fuzz kills soak bench bench-search bench-sessions stubs pins clean
+.PHONY: help run test test-fast test-system check format static fuzz fuzz-http kills soak bench bench-search bench-sessions stubs pins clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -59,6 +59,9 @@ check: static test ## Everything a change must pass
 
 fuzz: $(VENV)/.dev ## CASES generated inputs to the permission evaluator
 	$(BIN)/python fuzz/permissions.py --cases $(CASES) --seed $(SEED)
+
+fuzz-http: $(VENV)/.dev ## CASES generated replies to the HTTP client, which h11 has to read alike
+	$(BIN)/python fuzz/http_replies.py --cases $(CASES) --seed $(SEED)
 
 kills: $(VENV)/.dev ## Kill RUNS writing processes with -9 and look for what is missing
 	$(BIN)/python fuzz/kills.py --program journal --runs $(RUNS) --seed $(SEED)

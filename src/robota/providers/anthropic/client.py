@@ -67,11 +67,15 @@ class OfficialReply:
         self._channel = channel
 
     async def parts(self) -> AsyncGenerator[bytes, None]:
+        import httpx2  # noqa: PLC0415 - the client has loaded it, and lets its errors through
+
         try:
             async for event in self._stream:
                 yield b"data: %b\n\n" % event.to_json(indent=None).encode()
         except self._channel.errors as error:
             raise self._channel.explain(error, "") from error
+        except httpx2.HTTPError as error:
+            raise self._channel.translate(error) from error
         except ValueError as error:  # the client's JSON decoder
             raise self._channel.refuse(error) from error
 
