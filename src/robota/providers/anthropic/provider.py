@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from robota.core.errors import ConfigurationError
 from robota.core.provider import Capabilities, NativeWebTool
+from robota.providers.anthropic import API_URL, API_VERSION, KEY_VARIABLE
 from robota.providers.anthropic.blocks import BlockDialect
 from robota.providers.anthropic.client import OfficialChannel, OfficialClient
 from robota.providers.anthropic.content import BlockContent
@@ -18,10 +19,6 @@ from robota.providers.wire.provider import WireProvider
 if TYPE_CHECKING:
     import httpx2
 
-API_URL = "https://api.anthropic.com"
-API_VERSION = "2026-10-21"
-"""The first version that refuses sampling parameters."""
-KEY_VARIABLE = "ANTHROPIC_API_KEY"
 CAPABILITIES = Capabilities(
     vision=True,
     files=True,

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from robota.core.errors import RobotaError
 from robota.core.messages import Json
 from robota.core.provider import Capabilities, NativeWebTool
+from robota.providers.gemini import API_VERSION, BASE_URL
 from robota.providers.gemini.client import OfficialChannel, OfficialClient
 from robota.providers.gemini.content import GeminiContent
 from robota.providers.gemini.errors import describe_google_refusal
@@ -21,9 +22,6 @@ from robota.providers.wire.provider import WireProvider
 if TYPE_CHECKING:
     import httpx2
 
-BASE_URL = "https://generativelanguage.googleapis.com"
-API_VERSION = "v1beta"
-"""It serves every model; `v1` has no previews and no aliases such as `gemini-flash-latest`."""
 CAPABILITIES = Capabilities(
     vision=True,
     files=True,

@@ -23,8 +23,9 @@ from robota.core.errors import (
     StructuredOutputError,
     ValidationError,
 )
+from robota.core.jsontext import decode
 from robota.core.messages import Json, JsonObject
-from robota.providers.wire.errors import hide_secrets, tame
+from robota.providers.wire.errors import Refusal, describe_refusal, hide_secrets, tame
 
 _MAX_MESSAGE = 2000
 _MAX_MODELS = 100
@@ -44,7 +45,7 @@ _PLAIN_ERRORS: dict[str, type[RobotaError]] = {
         AbortError,
     )
 }
-KNOWN_CODES = frozenset({*_SERVICE_ERRORS, *_PLAIN_ERRORS, ModelNotAvailableError.code})
+_KNOWN_CODES = frozenset({*_SERVICE_ERRORS, *_PLAIN_ERRORS, ModelNotAvailableError.code})
 _FACTS = {
     "provider": "provider",
     "status": "status",
@@ -110,6 +111,17 @@ def read_error(told: Json, secrets: Sequence[str] = ()) -> RobotaError:
         request_id=_text(told.get("requestId")) or None,
         retry_after=_number(told.get("retryAfter")),
     )
+
+
+def describe_host_refusal(refusal: Refusal, provider: str, secrets: Sequence[str]) -> RobotaError:
+    """The error for an answer that is not 200: the host's own, or that of a proxy or of something else."""
+    try:
+        answer = decode(refusal.body)
+        if answer["error"]["code"] in _KNOWN_CODES:
+            return read_error(answer["error"], secrets)
+    except (ValueError, LookupError, TypeError):
+        pass
+    return describe_refusal(refusal, provider, secrets)
 
 
 def _with_facts(error: RobotaError, told: JsonObject) -> RobotaError:

@@ -10,11 +10,11 @@ from robota.core.errors import ConfigurationError, ProviderError, RobotaError
 from robota.core.jsontext import decode
 from robota.core.messages import AssistantMessage
 from robota.core.provider import Capabilities, ChatRequest, Chunk, assert_native_web_tools_available
-from robota.providers.remote.failures import KNOWN_CODES, read_error
+from robota.providers.remote.failures import describe_host_refusal, read_error
 from robota.providers.remote.reply import RemoteReader
 from robota.providers.remote.wire import RequestEncoder, check_request, decode_message
 from robota.providers.wire.channel import HttpChannel, endpoint, iterate_body, read_body
-from robota.providers.wire.errors import Refusal, describe_refusal
+from robota.providers.wire.errors import Refusal
 from robota.providers.wire.reply import MAX_BODY_BYTES
 
 if TYPE_CHECKING:
@@ -30,14 +30,7 @@ class RemoteChannel(HttpChannel):
     """The way to a host, whose errors cross as they are."""
 
     def describe(self, refusal: Refusal) -> RobotaError:
-        try:
-            answer = decode(refusal.body)
-            if answer["error"]["code"] in KNOWN_CODES:
-                return read_error(answer["error"], self.secrets)
-        except (ValueError, LookupError, TypeError):
-            pass
-        # of a proxy, or of something that is no host
-        return describe_refusal(refusal, self.provider, self.secrets)
+        return describe_host_refusal(refusal, self.provider, self.secrets)
 
 
 class RemoteProvider:

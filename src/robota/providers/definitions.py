@@ -1,15 +1,19 @@
 """Every provider introduces itself here, as data: `all_definitions()` has ours and those of other packages.
 
 Other packages come through entry points of the group `robota.providers`, each naming a `ProviderDefinition`
-or a function that gives one. Ours are named in the same form, in a table: reading entry points means
-looking through every installed package (tens of milliseconds), which a start with a known provider need not
-pay, and the table also works where robota is not installed but on the path. Loading a definition loads no
-adapter and no HTTP.
+or a function that gives one. Ours are in a table: reading entry points means looking through every installed
+package (tens of milliseconds), which a start with a known provider need not pay, and the table also works
+where robota is not installed but on the path.
+
+A vendor is one module or package, with its facts, its provider and `define`. Loading all of them loads no
+dialect, which encodes requests and reads replies, and no HTTP; and making a provider loads no definition.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from robota.core.errors import describe_exception
@@ -19,30 +23,16 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUP = "robota.providers"
-OURS: dict[str, str] = {
-    type: f"robota.providers.definitions.{module}:DEFINITION"
-    for type, module in (
-        ("anthropic", "anthropic"),
-        ("openai", "openai"),
-        ("gemini", "gemini"),
-        ("openai-compatible", "openai_compatible"),
-        ("deepseek", "deepseek"),
-        ("qwen", "qwen"),
-        ("openrouter", "openrouter"),
-        ("gemma", "gemma"),
-        ("lmstudio", "lmstudio"),
-        ("ollama", "ollama"),
-        ("vllm", "vllm"),
-        ("local", "local"),
-        ("remote", "remote"),
-        ("scripted", "scripted"),
-    )
-}
+OURS = (
+    "anthropic", "openai", "gemini", "openai-compatible", "deepseek", "qwen", "openrouter", "gemma",
+    "lmstudio", "ollama", "vllm", "local", "remote", "scripted",
+)  # fmt: skip
+"""The types that come with the package; each is called like its module."""
 
 
 def our_definitions() -> tuple[ProviderDefinition, ...]:
     """The providers that come with the package."""
-    return tuple(_load(place) for place in OURS.values())
+    return tuple(map(_define, OURS))
 
 
 def all_definitions(on_problem: Callable[[str], None] | None = None) -> tuple[ProviderDefinition, ...]:
@@ -71,17 +61,16 @@ def find_definition(
 ) -> ProviderDefinition | None:
     """The definition of that name; other packages are looked through only for names that are not ours."""
     if type_or_alias in OURS:
-        return _load(OURS[type_or_alias])
+        return _define(type_or_alias)
     return find_provider_definition(our_definitions(), type_or_alias) or find_provider_definition(
         all_definitions(on_problem), type_or_alias
     )
 
 
-def _load(place: str) -> ProviderDefinition:
-    from importlib import import_module  # noqa: PLC0415 - asked for by name
-
-    module, _, attribute = place.partition(":")
-    definition: ProviderDefinition = getattr(import_module(module), attribute)
+@cache
+def _define(type: str) -> ProviderDefinition:
+    vendor = import_module(f"robota.providers.{type.replace('-', '_')}")
+    definition: ProviderDefinition = vendor.define()
     return definition
 
 

@@ -16,7 +16,7 @@ from robota.core.errors import ConfigurationError
 from robota.core.messages import Json
 from robota.core.provider import Provider, get_provider_capabilities
 from robota.core.provider_definition import ProviderConfig
-from robota.providers.definitions.model_name import suggest
+from robota.providers.catalog import suggest
 
 USUAL_OPTIONS: dict[str, type] = {"headers": dict, "vision": bool, "files": bool, "output_schema": bool}
 """What most adapters take: more headers, and what the user knows of a model and nobody else can."""

@@ -1,15 +1,16 @@
-"""What members of the Chat Completions family have in common: an address, a key, a model, habits as data."""
+"""What vendors and servers of Chat Completions have in common: an address, a key, a model, habits as data."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypedDict, Unpack
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 from robota.core.provider import Capabilities
+from robota.providers.chat import ChatHabits
 from robota.providers.openai_compatible import OpenAICompatibleProvider
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 class Vendor(Struct, frozen=True, kw_only=True):
     name: str
+    title: str
     base_url: str
     model: str | None = None
     """The default; without one the user has to choose."""
@@ -28,12 +30,7 @@ class Vendor(Struct, frozen=True, kw_only=True):
     spare_key: str = ""
     """Said to a server that wants to hear some key and does not look at it."""
     capabilities: Capabilities = Capabilities()
-    reasoning_field: str | None = None
-    """Where past thinking is sent back, if the vendor wants it."""
-    reasoning_placeholder: str | None = None
-    """What stands there for answers that came without thinking."""
-    reasoning_details: bool = False
-    """Whether thinking is sent back with all that came with it."""
+    habits: ChatHabits = {}
 
     def find_address(self, base_url: str | None) -> str:
         """The address to use: the vendor's own if none is given, and its path if only a host is given."""
@@ -51,6 +48,16 @@ class Vendor(Struct, frozen=True, kw_only=True):
         return self.spare_key or None
 
 
+class VendorOptions(TypedDict, total=False):
+    """What the provider of every vendor takes besides key, address and model."""
+
+    name: str | None
+    headers: Mapping[str, str] | None
+    transport: httpx2.AsyncBaseTransport | None
+    client: httpx2.AsyncClient | None
+    capabilities: Capabilities | None
+
+
 class VendorProvider(OpenAICompatibleProvider):
     """A model of one vendor, or behind one kind of server. All that differs is in `vendor`.
 
@@ -65,27 +72,21 @@ class VendorProvider(OpenAICompatibleProvider):
         api_key: str | None = None,
         base_url: str | None = None,
         model: str | None = None,
-        *,
-        name: str | None = None,
-        headers: Mapping[str, str] | None = None,
-        transport: httpx2.AsyncBaseTransport | None = None,
-        client: httpx2.AsyncClient | None = None,
-        capabilities: Capabilities | None = None,
+        **options: Unpack[VendorOptions],
     ) -> None:
         vendor = self.vendor
         address = vendor.find_address(base_url)
+        able = options.get("capabilities")
         super().__init__(
             vendor.find_key(api_key, address),
             address,
             model or vendor.model,
-            name=name or vendor.name,
-            headers=headers,
-            transport=transport,
-            client=client,
-            capabilities=vendor.capabilities if capabilities is None else capabilities,
-            reasoning_field=vendor.reasoning_field,
-            reasoning_placeholder=vendor.reasoning_placeholder,
-            reasoning_details=vendor.reasoning_details,
+            name=options.get("name") or vendor.name,
+            headers=options.get("headers"),
+            transport=options.get("transport"),
+            client=options.get("client"),
+            capabilities=vendor.capabilities if able is None else able,
+            **vendor.habits,
         )
 
 

@@ -12,11 +12,11 @@ from msgspec import Struct
 
 from robota.core.messages import ToolCall
 from robota.core.provider import Chunk, StopChunk, TextChunk, ToolInputChunk, ToolSchema
-from robota.providers.families.gemma_notation import read_gemma_calls
-from robota.providers.families.projection import count_overlap, keep_raw
-from robota.providers.families.written_call import (
+from robota.providers.local_server import count_overlap, keep_raw
+from robota.providers.written_call import (
     ReadCalls,
     may_be_json_call,
+    read_gemma_calls,
     read_json_calls,
     read_python_calls,
 )
