@@ -43,7 +43,7 @@ BEGIN_NOTE = text_block("[The beginning of this conversation is not shown.]")
 GO_ON_NOTE = text_block("Go on.")
 _ANY = BlockDialect()
 _LOOK_UPS = 4
-_MARK = b',"cache_control":{"type":"ephemeral"}}'
+CLOSING_MARK = b',"cache_control":{"type":"ephemeral"}}'
 
 
 class TurnFolder:
@@ -178,7 +178,7 @@ def mark_turns(fragments: Sequence[bytes], count: int) -> list[bytes]:
         if fragment.startswith(b","):
             continue
         if fragment.startswith(OPENING["user"]):
-            marked[last] = marked[last][:-1] + _MARK
+            marked[last] = marked[last][:-1] + CLOSING_MARK
             count -= 1
             if count == 0:
                 break

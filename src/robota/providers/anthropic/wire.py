@@ -21,12 +21,13 @@ from robota.providers.anthropic.blocks import BlockDialect
 from robota.providers.anthropic.turns import (
     BEGIN_NOTE,
     CLOSING,
+    CLOSING_MARK,
     OPENING,
     SYSTEM,
     TurnFolder,
     mark_turns,
 )
-from robota.providers.wire.conversation import ToolSets, encode_groups
+from robota.providers.encoding import EncodedTools, encode_groups
 
 WEB_SEARCH: JsonObject = {"type": "web_search_20250305", "name": "web_search"}
 CACHE_MARK = {"type": "ephemeral"}
@@ -48,13 +49,12 @@ class WireOptions(Struct, frozen=True):
 
 
 class MessagesEncoder:
-    """Turns requests into bodies. The JSON of a tool set is kept as long as the same tuple is used."""
+    """Turns requests into bodies."""
 
-    __slots__ = ("_options", "_tool_sets")
+    __slots__ = ("_options",)
 
     def __init__(self, options: WireOptions) -> None:
         self._options = options
-        self._tool_sets = ToolSets()
 
     def encode(self, request: ChatRequest, model: str) -> bytes:
         dialect = self._options.blocks
@@ -137,25 +137,22 @@ class MessagesEncoder:
         return {"thinking": thinking, "output_config": config or None}
 
     def _encode_tools(self, request: ChatRequest) -> bytes:
-        search = _wants_search(request)
-        hosted = [WEB_SEARCH] if search else []
-        more = request.settings.extra.get("tools")
-        if more:
-            return self._encode_tool_set(request.tools, [*hosted, *more])
-        return self._tool_sets.find(
-            request.tools, lambda tools: self._encode_tool_set(tools, hosted), variant=search
-        )
+        more: list[JsonObject] = [WEB_SEARCH] if _wants_search(request) else []
+        more += request.settings.extra.get("tools") or ()
+        wire = TOOLS.find(request.tools)
+        if self._options.prompt_caching and more:
+            more[-1] = {**more[-1], "cache_control": CACHE_MARK}
+        elif self._options.prompt_caching and wire:
+            wire[-1] = wire[-1][:-1] + CLOSING_MARK
+        return b",".join((*wire, *map(encode, more)))
 
-    def _encode_tool_set(self, tools: tuple[ToolSchema, ...], more: list[JsonObject]) -> bytes:
-        """The tools under the names they have here: the API gets no aliases."""
-        wire: list[JsonObject] = [
-            {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
-            for tool in tools
-        ]
-        wire += more
-        if wire and self._options.prompt_caching:
-            wire[-1] = {**wire[-1], "cache_control": CACHE_MARK}
-        return encode(wire)[1:-1]
+
+def _encode_tool(tool: ToolSchema) -> bytes:
+    """The tool under the name it has here: the API gets no aliases."""
+    return encode({"name": tool.name, "description": tool.description, "input_schema": tool.parameters})
+
+
+TOOLS = EncodedTools(_encode_tool)
 
 
 def model_generation(model: str) -> Literal["adaptive", "effort", "budget"]:

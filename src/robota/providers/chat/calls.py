@@ -9,7 +9,7 @@ from __future__ import annotations
 from robota.core.jsontext import encode
 from robota.core.messages import Json, JsonObject, ToolCall
 from robota.core.provider import ToolInputChunk
-from robota.providers.wire.conversation import read_arguments
+from robota.providers.encoding import read_arguments
 
 
 class _PartialCall:

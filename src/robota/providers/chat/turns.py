@@ -27,7 +27,7 @@ from robota.core.messages import (
     UserMessage,
 )
 from robota.providers.chat.thoughts import details_of, thinking_of
-from robota.providers.wire.conversation import read_arguments
+from robota.providers.encoding import read_arguments
 
 MAX_ID_LENGTH = 40
 UNANSWERED = "No result is known for this call."

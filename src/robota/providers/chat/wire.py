@@ -9,17 +9,16 @@ from robota.core.jsontext import encode
 from robota.core.messages import Json, JsonObject
 from robota.core.provider import ChatRequest, ModelSettings, ToolSchema
 from robota.providers.chat.turns import ChatDialect, TurnEncoder
-from robota.providers.wire.conversation import ToolSets, encode_groups
+from robota.providers.encoding import EncodedTools, encode_groups
 
 
 class ChatEncoder:
-    """Turns requests into bodies. The JSON of a tool set is kept as long as the same tuple is used."""
+    """Turns requests into bodies."""
 
-    __slots__ = ("_dialect", "_tool_sets")
+    __slots__ = ("_dialect",)
 
     def __init__(self, dialect: ChatDialect) -> None:
         self._dialect = dialect
-        self._tool_sets = ToolSets()
 
     def encode(self, request: ChatRequest, model: str) -> bytes:
         turns = TurnEncoder(request.messages, self._dialect)
@@ -28,7 +27,8 @@ class ChatEncoder:
         if missing:
             fragments = [*fragments, missing]
         head = encode(self._fields(request, model))[:-1] + b',"messages":['
-        tools = self._encode_tools(request)
+        more = request.settings.extra.get("tools") or ()
+        tools = b",".join((*TOOLS.find(request.tools), *map(encode, more)))
         tail = b'],"tools":[%s]}' % tools if tools else b"]}"
         if len(fragments) < 2:
             return b"%s%s%s" % (head, b"".join(fragments), tail)
@@ -57,19 +57,13 @@ class ChatEncoder:
             fields.update(_checked_extra(settings))
         return {name: value for name, value in fields.items() if value is not None}
 
-    def _encode_tools(self, request: ChatRequest) -> bytes:
-        wire = self._tool_sets.find(request.tools, _encode_tools)
-        more = request.settings.extra.get("tools") or ()
-        return b",".join(filter(None, (wire, *map(encode, more)))) if more else wire
-
-
-def _encode_tools(tools: tuple[ToolSchema, ...]) -> bytes:
-    return b",".join(map(_encode_tool, tools))
-
 
 def _encode_tool(tool: ToolSchema) -> bytes:
     function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
     return encode({"type": "function", "function": function})
+
+
+TOOLS = EncodedTools(_encode_tool)
 
 
 def _encode_tool_choice(choice: str) -> Json:

@@ -23,8 +23,8 @@ from robota.core.messages import (
     UserMessage,
 )
 from robota.core.provider import ChatRequest
+from robota.providers.encoding import encode_groups
 from robota.providers.gemini.parts import encode_assistant, encode_media, encode_results, encode_user
-from robota.providers.wire.conversation import encode_groups
 
 BEGINNING_LOST = "[The beginning of this conversation was left out.]"
 GO_ON = "[Please go on.]"

@@ -10,8 +10,8 @@ from robota.core.errors import ConfigurationError
 from robota.core.jsontext import encode
 from robota.core.messages import Json, JsonObject
 from robota.core.provider import ChatRequest, ModelSettings, NativeWebTools, ToolSchema
+from robota.providers.encoding import EncodedTools
 from robota.providers.gemini.turns import TurnDialect, TurnWriter
-from robota.providers.wire.conversation import ToolSets
 
 _GENERATION = re.compile(r"gemini-(\d+)")
 _MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
@@ -44,15 +44,14 @@ class GeminiModel(Struct, frozen=True):
 
 
 class GeminiEncoder:
-    """Turns requests into bodies. The JSON of a tool set is kept as long as the same tuple is used."""
+    """Turns requests into bodies."""
 
-    __slots__ = ("_files", "_images", "_output_schema", "_tool_sets")
+    __slots__ = ("_files", "_images", "_output_schema")
 
     def __init__(self, *, images: bool = True, files: bool = True, output_schema: bool = True) -> None:
         self._images = images
         self._files = files
         self._output_schema = output_schema
-        self._tool_sets = ToolSets()
 
     def encode(self, request: ChatRequest, model: str) -> bytes:
         known = GeminiModel(model)
@@ -98,20 +97,22 @@ class GeminiEncoder:
         return {name: value for name, value in config.items() if value is not None}
 
     def _encode_tools(self, request: ChatRequest) -> bytes:
-        functions = self._tool_sets.find(request.tools, _encode_functions)
+        functions = b",".join(FUNCTIONS.find(request.tools))
         web = request.native_web_tools or NativeWebTools()
         more: list[Json] = [{"googleSearch": {}}] if web.web_search else []
         more += [{"urlContext": {}}] if web.web_fetch else []
         more += request.settings.extra.get("tools") or ()
-        return b",".join(filter(None, (*map(encode, more), functions)))
+        declared = (b'{"functionDeclarations":[%b]}' % functions,) if functions else ()
+        return b",".join((*map(encode, more), *declared))
 
 
-def _encode_functions(tools: tuple[ToolSchema, ...]) -> bytes:
-    functions = [
+def _encode_function(tool: ToolSchema) -> bytes:
+    return encode(
         {"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.parameters}
-        for tool in tools
-    ]
-    return encode({"functionDeclarations": functions}) if functions else b""
+    )
+
+
+FUNCTIONS = EncodedTools(_encode_function)
 
 
 def _encode_tool_config(request: ChatRequest, model: GeminiModel) -> JsonObject | None:

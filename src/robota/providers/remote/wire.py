@@ -41,6 +41,7 @@ from robota.core.provider import (
     ToolInputChunk,
     ToolSchema,
 )
+from robota.providers.encoding import EncodedTools, encode_groups
 from robota.providers.remote.failures import read_error
 
 VERSION = 1
@@ -65,6 +66,7 @@ Told: TypeAlias = Chunk | AssistantMessage | RobotaError
 """What an event can be: a chunk, or one of the two ends."""
 
 _DIALECT = ("robota-remote", VERSION)
+TOOLS = EncodedTools(encode)
 _STOP_REASONS = frozenset(get_args(StopReason))
 
 
@@ -98,14 +100,12 @@ class RemoteRequest(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class RequestEncoder:
-    """Writes requests for one provider of a host; settled messages and the set of tools are encoded once."""
+    """Writes requests for one provider of a host; settled messages and tools are encoded once."""
 
-    __slots__ = ("_provider", "_tools", "_tools_json")
+    __slots__ = ("_provider",)
 
     def __init__(self, provider: str) -> None:
         self._provider = provider
-        self._tools: tuple[ToolSchema, ...] = ()
-        self._tools_json = b"[]"
 
     def encode(self, request: ChatRequest, model: str) -> bytes:
         rest = encode(
@@ -119,15 +119,9 @@ class RequestEncoder:
                 "wantRaw": request.want_raw,
             }
         )
-        if request.tools is not self._tools:
-            self._tools, self._tools_json = request.tools, encode(request.tools)
-        messages = b",".join(self._fragments(request))
-        return b'%s,"tools":%s,"messages":[%s]}' % (rest[:-1], self._tools_json, messages)
-
-    def _fragments(self, request: ChatRequest) -> Sequence[bytes]:
-        if request.history is None:
-            return [encode(message) for message in request.messages]
-        return request.history.fragments(_DIALECT, len(request.messages), _encode_group)
+        tools = b",".join(TOOLS.find(request.tools))
+        messages = b",".join(encode_groups(request, _DIALECT, _encode_group))
+        return b'%s,"tools":[%s],"messages":[%s]}' % (rest[:-1], tools, messages)
 
 
 def _encode_group(group: Sequence[Message]) -> bytes:

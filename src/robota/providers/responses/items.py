@@ -24,7 +24,7 @@ from robota.core.messages import (
     ToolMessage,
     UserMessage,
 )
-from robota.providers.wire.conversation import read_arguments
+from robota.providers.encoding import read_arguments
 
 MAX_ID_LENGTH = 64
 SURELY_UNIQUE_LENGTH = 20

@@ -9,9 +9,9 @@ from robota.core.errors import ConfigurationError
 from robota.core.jsontext import encode
 from robota.core.messages import Json, JsonObject
 from robota.core.provider import ChatRequest, NativeWebTools, ToolSchema
+from robota.providers.encoding import EncodedTools, encode_groups
 from robota.providers.responses.items import ItemDialect, ItemEncoder
 from robota.providers.responses.schema import is_strict, make_strict
-from robota.providers.wire.conversation import ToolSets, encode_groups
 
 _MODEST = ("o1", "o3", "o4", "gpt-5-", "gpt-5.1")
 """Reasoning models whose highest effort is `high`."""
@@ -21,9 +21,9 @@ _OWN_FIELDS = ("input", "messages")
 
 
 class ResponsesEncoder:
-    """Turns requests into bodies. The JSON of a tool set is kept as long as the same tuple is used."""
+    """Turns requests into bodies."""
 
-    __slots__ = ("_dialect", "_strict_tools", "_summary", "_tool_sets", "_web_fetch_tool")
+    __slots__ = ("_dialect", "_summary", "_tools", "_web_fetch_tool")
 
     def __init__(
         self,
@@ -35,9 +35,8 @@ class ResponsesEncoder:
     ) -> None:
         self._dialect = dialect
         self._web_fetch_tool = web_fetch_tool
-        self._strict_tools = strict_tools
+        self._tools = STRICT_TOOLS if strict_tools else TOOLS
         self._summary = reasoning_summary
-        self._tool_sets = ToolSets()
 
     def encode(self, request: ChatRequest, model: str) -> bytes:
         items = ItemEncoder(request.messages, self._dialect)
@@ -83,27 +82,27 @@ class ResponsesEncoder:
         return {name: value for name, value in wanted.items() if value} or None
 
     def _encode_all_tools(self, request: ChatRequest) -> bytes:
-        wire = self._tool_sets.find(request.tools, self._encode_tools)
         hosted: list[Json] = list(request.settings.extra.get("tools") or ())
         web = request.native_web_tools or NativeWebTools()
         hosted += [{"type": "web_search"}] if web.web_search else []
         hosted += [{"type": self._web_fetch_tool}] if web.web_fetch and self._web_fetch_tool else []
-        return b",".join(filter(None, (wire, *map(encode, hosted))))
+        return b",".join((*self._tools.find(request.tools), *map(encode, hosted)))
 
-    def _encode_tools(self, tools: tuple[ToolSchema, ...]) -> bytes:
-        return b",".join(map(self._encode_tool, tools))
 
-    def _encode_tool(self, tool: ToolSchema) -> bytes:
-        strict = make_strict(tool.parameters) if self._strict_tools else None
-        return encode(
-            {
-                "type": "function",
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": tool.parameters if strict is None else strict,
-                "strict": strict is not None,
-            }
-        )
+def _encode_tool(tool: ToolSchema, strict: JsonObject | None = None) -> bytes:
+    return encode(
+        {
+            "type": "function",
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": tool.parameters if strict is None else strict,
+            "strict": strict is not None,
+        }
+    )
+
+
+TOOLS = EncodedTools(_encode_tool)
+STRICT_TOOLS = EncodedTools(lambda tool: _encode_tool(tool, make_strict(tool.parameters)))
 
 
 def _family(model: str) -> str:
