@@ -18,7 +18,7 @@ from robota.core.provider import (
     TextChunk,
     ToolInputChunk,
 )
-from robota.providers.anthropic.content import BlockContent
+from robota.providers.anthropic.reply import BlockContent
 from robota.providers.wire.content import Peer
 from robota.providers.wire.reply import ReplyReader
 

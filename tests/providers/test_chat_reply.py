@@ -18,7 +18,7 @@ from robota.core.provider import (
     TextChunk,
     ToolInputChunk,
 )
-from robota.providers.chat.content import ChatContent
+from robota.providers.chat.reply import ChatContent
 from robota.providers.wire import reply as wire_reply
 from robota.providers.wire.content import Peer
 from robota.providers.wire.reply import ReplyReader

@@ -18,8 +18,8 @@ from robota.core.provider import (
     TextChunk,
     ToolInputChunk,
 )
-from robota.providers.gemini.content import GeminiContent
 from robota.providers.gemini.parts import foreign_part_block, text_signature_block, thought_block
+from robota.providers.gemini.reply import GeminiContent
 from robota.providers.wire.content import Peer
 from robota.providers.wire.reply import ReplyReader
 

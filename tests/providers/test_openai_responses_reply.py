@@ -18,7 +18,7 @@ from robota.core.provider import (
     TextChunk,
     ToolInputChunk,
 )
-from robota.providers.responses.content import ResponseContent
+from robota.providers.responses.reply import ResponseContent
 from robota.providers.wire.content import Peer
 from robota.providers.wire.reply import ReplyReader
 

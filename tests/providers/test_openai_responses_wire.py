@@ -22,8 +22,7 @@ from robota.core.messages import (
     UserMessage,
 )
 from robota.core.provider import ChatRequest, ModelSettings, NativeWebTools, ToolSchema
-from robota.providers.responses.items import UNANSWERED, ItemDialect
-from robota.providers.responses.wire import ResponsesEncoder
+from robota.providers.responses.request import UNANSWERED, ItemDialect, ResponsesEncoder
 from robota.testing.wire_responses_check import check_request
 
 ADD = ToolSchema("add", "Adds.", {"type": "object", "properties": {"a": {"type": "integer"}}})

@@ -12,18 +12,18 @@ import pytest
 from robota.core.messages import ToolCall
 from robota.core.provider import Chunk, TextChunk
 from robota.providers.anthropic import AnthropicProvider
-from robota.providers.anthropic import wire as messages
-from robota.providers.anthropic.content import BlockContent
-from robota.providers.chat import wire as chat
-from robota.providers.chat.content import ChatContent
+from robota.providers.anthropic import request as messages
+from robota.providers.anthropic.reply import BlockContent
+from robota.providers.chat import request as chat
+from robota.providers.chat.reply import ChatContent
 from robota.providers.encoding import EncodedTools
 from robota.providers.gemini import GeminiProvider
-from robota.providers.gemini import wire as gemini
-from robota.providers.gemini.content import GeminiContent
+from robota.providers.gemini import request as gemini
+from robota.providers.gemini.reply import GeminiContent
 from robota.providers.openai import OpenAIProvider
 from robota.providers.openai_compatible import OpenAICompatibleProvider
-from robota.providers.responses import wire as responses
-from robota.providers.responses.content import ResponseContent
+from robota.providers.responses import request as responses
+from robota.providers.responses.reply import ResponseContent
 from robota.providers.wire.content import Peer, ReplyContent
 from robota.providers.wire.reply import ReplyReader
 

@@ -1,14 +1,25 @@
-"""What every dialect does alike with a request: groups of messages, tools, the arguments of calls."""
+"""What every dialect does alike with a request: groups of messages, tools, calls and results, own fields."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from weakref import ref
 
 from robota.core.encoded import EncodeGroup
+from robota.core.errors import ConfigurationError
 from robota.core.jsontext import decode
-from robota.core.messages import JsonObject, Message, ToolMessage
-from robota.core.provider import ChatRequest, ToolSchema
+from robota.core.messages import (
+    AssistantMessage,
+    FilePart,
+    ImagePart,
+    ImageUriPart,
+    JsonObject,
+    Message,
+    ToolMessage,
+)
+from robota.core.provider import ChatRequest, ModelSettings, ToolSchema
+
+# --- messages ----------------------------------------------------------------------------------------
 
 
 def encode_groups(request: ChatRequest, dialect: Hashable, encode_group: EncodeGroup) -> list[bytes]:
@@ -27,6 +38,80 @@ def split_groups(messages: Sequence[Message]) -> list[list[Message]]:
         else:
             groups.append([message])
     return groups
+
+
+class GroupEncoder:
+    """Where the groups of one request stand, and which calls wait for results there.
+
+    Services want every call answered and every result behind its call, under ids of their own. What a history
+    lacks there (a call that was compacted away, a result that never came) is filled in on the wire only.
+    """
+
+    __slots__ = ("_next", "messages")
+
+    def __init__(self, request: ChatRequest) -> None:
+        self.messages = request.messages
+        self._next = None if request.history is not None else 0
+
+    def enter(self, group: Sequence[Message]) -> int:
+        """The place of the group. Groups come in order; those in front may have been encoded before, so the
+        first of them is looked for from the end.
+        """
+        at, messages = self._next, self.messages
+        if at is None:
+            at = next(at for at in range(len(messages) - 1, -1, -1) if messages[at] is group[0])
+        self._next = at + len(group)
+        return at
+
+    def before(self, at: int) -> int:
+        """The place of the message that one at this place follows on the wire; -1 if there is none."""
+        return at - 1
+
+    def wire_ids(self, message: AssistantMessage, at: int) -> Sequence[str]:
+        """The ids on the wire of the calls at this place."""
+        raise NotImplementedError
+
+    def waiting(self, at: int) -> list[tuple[str, str]]:
+        """The calls that wait for results at this place: their ids in the history and on the wire."""
+        place = self.before(at)
+        message = self.messages[place] if place >= 0 else None
+        if not isinstance(message, AssistantMessage) or not message.tool_calls:
+            return []
+        known = (call.id for call in message.tool_calls)
+        return list(zip(known, self.wire_ids(message, place), strict=True))
+
+
+def match_results(
+    group: Sequence[Message], waiting: list[tuple[str, str]]
+) -> Iterator[tuple[int, ToolMessage, str | None]]:
+    """Each result with its number and the wire id of its call, if that is known; `waiting` keeps the rest."""
+    for number, message in enumerate(group):
+        if isinstance(message, ToolMessage):
+            known = next((pair for pair in waiting if pair[0] == message.tool_call_id), None)
+            if known is not None:
+                waiting.remove(known)
+            yield number, message, None if known is None else known[1]
+
+
+def read_arguments(text: str) -> JsonObject | None:
+    """The arguments of a call, if they are a JSON object; anything else services refuse or fail on."""
+    try:
+        value = decode(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def safe_arguments(text: str) -> str:
+    """The arguments as the model wrote them; `{}` if they are no object."""
+    return "{}" if read_arguments(text) is None else text
+
+
+def url_of(part: ImagePart | ImageUriPart | FilePart) -> str:
+    return part.uri if isinstance(part, ImageUriPart) else f"data:{part.mime_type};base64,{part.data}"
+
+
+# --- tools -------------------------------------------------------------------------------------------
 
 
 class EncodedTools:
@@ -68,10 +153,18 @@ class EncodedTools:
         return ref(tool, forget), self._encode(tool)
 
 
-def read_arguments(text: str) -> JsonObject | None:
-    """The arguments of a call, if they are a JSON object; anything else services refuse or fail on."""
-    try:
-        value = decode(text)
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
+# --- fields ------------------------------------------------------------------------------------------
+
+
+def own_fields(settings: ModelSettings, *ours: str) -> JsonObject:
+    """The caller's own fields but `tools`, which are added to ours; what holds the messages is refused."""
+    taken = next((name for name in ours if name in settings.extra), None)
+    if taken is not None:
+        raise ConfigurationError(
+            f"ModelSettings.extra cannot hold {taken!r}; pass messages in ChatRequest.messages."
+        )
+    return {name: value for name, value in settings.extra.items() if name != "tools"}
+
+
+def without_none(fields: JsonObject) -> JsonObject:
+    return {name: value for name, value in fields.items() if value is not None}

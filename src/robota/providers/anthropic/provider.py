@@ -11,8 +11,8 @@ from robota.core.provider import Capabilities, NativeWebTool
 from robota.providers.anthropic import API_URL, API_VERSION, KEY_VARIABLE
 from robota.providers.anthropic.blocks import BlockDialect
 from robota.providers.anthropic.client import OfficialChannel, OfficialClient
-from robota.providers.anthropic.content import BlockContent
-from robota.providers.anthropic.wire import MessagesEncoder, WireOptions
+from robota.providers.anthropic.reply import BlockContent
+from robota.providers.anthropic.request import MessagesEncoder, RequestOptions
 from robota.providers.wire.channel import HttpChannel, endpoint
 from robota.providers.wire.provider import WireProvider
 
@@ -56,7 +56,7 @@ class AnthropicProvider(WireProvider):
             if client is None
             else _wrap_client(client, name, others=(api_key, own, transport))
         )
-        options = WireOptions(
+        options = RequestOptions(
             sampling=own.get("anthropic-version", API_VERSION) < API_VERSION,
             output_schema=capabilities.output_schema,
             prompt_caching=prompt_caching,

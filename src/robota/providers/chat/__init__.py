@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 from robota.core.provider import Capabilities, ChatRequest
 
 if TYPE_CHECKING:
-    from robota.providers.chat.wire import ChatEncoder
+    from robota.providers.chat.request import ChatEncoder
     from robota.providers.wire.content import ReplyContent
 
 API_SURFACE = "openai-chat-completions"
 """The API's name in native payloads."""
+PLAIN, DETAILS = "reasoning_content", "reasoning_details"
+"""Types of this wire's thinking: plain text, or details that some gateways want back whole."""
 
 
 class ChatHabits(TypedDict, total=False):
@@ -31,9 +33,8 @@ def chat_codec(
     able: Capabilities, **habits: Unpack[ChatHabits]
 ) -> tuple[ChatEncoder, Callable[[ChatRequest], ReplyContent]]:
     """What encodes requests for such an endpoint, and what opens the reading of a reply."""
-    from robota.providers.chat.content import ChatContent  # noqa: PLC0415 - definitions load neither
-    from robota.providers.chat.turns import ChatDialect  # noqa: PLC0415
-    from robota.providers.chat.wire import ChatEncoder  # noqa: PLC0415
+    from robota.providers.chat.reply import ChatContent  # noqa: PLC0415 - definitions load neither
+    from robota.providers.chat.request import ChatDialect, ChatEncoder  # noqa: PLC0415
 
     dialect = ChatDialect(images=able.vision, files=able.files, output_schema=able.output_schema, **habits)
     return ChatEncoder(dialect), lambda _: ChatContent()

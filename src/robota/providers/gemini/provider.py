@@ -12,9 +12,9 @@ from robota.core.messages import Json
 from robota.core.provider import Capabilities, NativeWebTool
 from robota.providers.gemini import API_VERSION, BASE_URL
 from robota.providers.gemini.client import OfficialChannel, OfficialClient
-from robota.providers.gemini.content import GeminiContent
 from robota.providers.gemini.errors import describe_google_refusal
-from robota.providers.gemini.wire import GeminiEncoder
+from robota.providers.gemini.reply import GeminiContent
+from robota.providers.gemini.request import GeminiEncoder
 from robota.providers.wire.channel import HttpChannel
 from robota.providers.wire.errors import Refusal
 from robota.providers.wire.provider import WireProvider

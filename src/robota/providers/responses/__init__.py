@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from robota.core.provider import Capabilities, ChatRequest
 
 if TYPE_CHECKING:
-    from robota.providers.responses.wire import ResponsesEncoder
+    from robota.providers.responses.request import ResponsesEncoder
     from robota.providers.wire.content import ReplyContent
 
 
@@ -25,9 +25,8 @@ def responses_codec(
     Without `instructions` the system prompt is an item like the others, for services that overlook the field;
     `web_fetch_tool` is the type of the hosted tool that reads pages, where there is one.
     """
-    from robota.providers.responses.content import ResponseContent  # noqa: PLC0415 - definitions load neither
-    from robota.providers.responses.items import ItemDialect  # noqa: PLC0415
-    from robota.providers.responses.wire import ResponsesEncoder  # noqa: PLC0415
+    from robota.providers.responses.reply import ResponseContent  # noqa: PLC0415 - definitions load neither
+    from robota.providers.responses.request import ItemDialect, ResponsesEncoder  # noqa: PLC0415
 
     def open_reply(request: ChatRequest) -> ResponseContent:
         schemas = {tool.name: tool.parameters for tool in request.tools} if strict_tools else None
