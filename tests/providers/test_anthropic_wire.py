@@ -184,6 +184,19 @@ def test_cache_marks_stand_behind_tools_system_and_the_last_two_user_turns() -> 
     ]
 
 
+def test_a_turn_that_answers_calls_for_the_history_is_marked_and_not_the_answer_behind_it() -> None:
+    sent = turns(
+        UserMessage("Add."),
+        AssistantMessage("", (ToolCall("c1", "add"),)),
+        AssistantMessage("Never mind."),
+        UserMessage("Thanks."),
+        options=CACHING,
+    )
+    assert [["cache_control" in block for block in blocks] for _, blocks in sent] == [
+        [False], [False], [True], [False], [True],
+    ]  # fmt: skip
+
+
 def test_short_conversations_have_fewer_marks() -> None:
     assert turns(UserMessage("one"), options=CACHING) == [("user", [{**text("one"), **MARK}])]
     assert turns(AssistantMessage("one"), options=CACHING)[-1] == ("user", [{**text("Go on."), **MARK}])

@@ -183,7 +183,10 @@ def _mark_turns(fragments: Sequence[bytes], count: int) -> list[bytes]:
         if fragment.startswith(b","):
             continue
         if fragment.startswith(_OPENING["user"]):
-            marked[last] = marked[last][:-1] + CLOSING_MARK
+            # a fragment that answers calls for the history has the user's turn in front of an answer
+            turn, answer, rest = fragment.partition(_OPENING["assistant"])
+            last = place if answer else last
+            marked[last] = b"".join(((turn if answer else marked[last])[:-1], CLOSING_MARK, answer, rest))
             count -= 1
             if count == 0:
                 break
