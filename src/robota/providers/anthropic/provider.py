@@ -12,7 +12,7 @@ from robota.providers.anthropic import API_URL, API_VERSION, KEY_VARIABLE
 from robota.providers.anthropic.blocks import BlockDialect
 from robota.providers.anthropic.client import OfficialChannel, OfficialClient
 from robota.providers.anthropic.reply import BlockContent
-from robota.providers.anthropic.request import MessagesEncoder, RequestOptions
+from robota.providers.anthropic.request import MessagesBuilder, MessagesEncoder, RequestOptions
 from robota.providers.wire.channel import HttpChannel, endpoint
 from robota.providers.wire.provider import WireProvider
 
@@ -67,7 +67,7 @@ class AnthropicProvider(WireProvider):
             model,
             capabilities,
             channel=channel,
-            encoder=MessagesEncoder(options),
+            encoder=MessagesEncoder(options) if client is None else MessagesBuilder(options),
             content=lambda _: BlockContent(),
         )
 

@@ -16,11 +16,10 @@ from robota.core.messages import JsonObject, SystemMessage
 from robota.core.models import get_model_max_output
 from robota.core.provider import ChatRequest, ToolSchema
 from robota.providers.anthropic.blocks import BlockDialect, text_block
-from robota.providers.anthropic.turns import CLOSING_MARK, SYSTEM, TurnEncoder
+from robota.providers.anthropic.turns import CLOSING_MARK, SYSTEM, TurnEncoder, mark_last
 from robota.providers.encoding import EncodedTools, encode_groups, own_fields, without_none
 
 WEB_SEARCH: JsonObject = {"type": "web_search_20250305", "name": "web_search"}
-CACHE_MARK = {"type": "ephemeral"}
 MARKED_TURNS = 2
 """The API allows four marks; tools and system prompt have the other two."""
 _LEAST_BUDGET = 1024
@@ -92,14 +91,14 @@ class MessagesEncoder:
             pieces += (b',"tools":[', tools, b"]")
         system = _system_blocks(request, fragments.count(SYSTEM))
         if system:
-            pieces += (b',"system":', encode(_marked(system) if caching else system))
+            pieces += (b',"system":', encode(mark_last(system) if caching else system))
         pieces += (b',"messages":', *turns.join(fragments, marked=MARKED_TURNS if caching else 0), b"}")
         return b"".join(pieces)
 
     def _encode_tools(self, request: ChatRequest) -> bytes:
         wire, more = TOOLS.find(request.tools), _more_tools(request)
         if self._options.prompt_caching and more:
-            more = _marked(more)
+            more = mark_last(more)
         elif self._options.prompt_caching and wire:
             wire[-1] = wire[-1][:-1] + CLOSING_MARK
         return b",".join((*wire, *map(encode, more)))
@@ -114,13 +113,12 @@ class MessagesBuilder:
         self._options = options
 
     def encode(self, request: ChatRequest, model: str) -> JsonObject:
+        caching, dialect = self._options.prompt_caching, self._options.blocks
         tools = [*map(_tool, request.tools), *_more_tools(request)]
         system = _system_blocks(request, len(request.messages))
-        turns = TurnEncoder(request, self._options.blocks).build()
-        if self._options.prompt_caching:
-            tools, system = _marked(tools), _marked(system)
-            for turn in [turn for turn in turns if turn["role"] == "user"][-MARKED_TURNS:]:
-                turn["content"] = _marked(turn["content"])
+        if caching:
+            tools, system = mark_last(tools), mark_last(system)
+        turns = TurnEncoder(request, dialect).build(marked=MARKED_TURNS if caching else 0)
         body = {**self._options.fields(request, model), "tools": tools, "system": system, "messages": turns}
         return {name: value for name, value in body.items() if value != []}
 
@@ -140,10 +138,6 @@ def _more_tools(request: ChatRequest) -> list[JsonObject]:
     """The hosted tools, and those that the caller adds."""
     hosted = [WEB_SEARCH] if _wants_search(request) else []
     return [*hosted, *(request.settings.extra.get("tools") or ())]
-
-
-def _marked(blocks: list[JsonObject]) -> list[JsonObject]:
-    return [*blocks[:-1], {**blocks[-1], "cache_control": CACHE_MARK}] if blocks else blocks
 
 
 def _tool(tool: ToolSchema) -> JsonObject:

@@ -36,6 +36,7 @@ from robota.providers.encoding import GroupEncoder, match_results, split_groups
 Role: TypeAlias = Literal["user", "assistant"]
 SYSTEM = b" "
 """The fragment of a system message, whose place is elsewhere: harmless between JSON tokens, countable."""
+CACHE_MARK = {"type": "ephemeral"}
 CLOSING_MARK = b',"cache_control":{"type":"ephemeral"}}'
 _OPENING: dict[Role, bytes] = {
     "user": b']},{"role":"user","content":[',
@@ -82,8 +83,8 @@ class TurnEncoder(GroupEncoder):
             turns[first] = turns[first][len(_CLOSING) + 1 :]  # there is no turn before it to be closed
         return [b"[", *turns, _CLOSING, b"]"]
 
-    def build(self) -> list[JsonObject]:
-        """All turns as objects."""
+    def build(self, *, marked: int) -> list[JsonObject]:
+        """The same array as objects."""
         turns: list[JsonObject] = []
         for group in split_groups(self.messages):
             for role, blocks in self._pieces(group, self.enter(group)):
@@ -91,23 +92,26 @@ class TurnEncoder(GroupEncoder):
                     turns[-1]["content"] += blocks
                 else:
                     turns.append({"role": role, "content": blocks})
-        if turns and turns[0]["role"] == "assistant":
-            turns.insert(0, {"role": "user", "content": [_BEGIN_NOTE]})
         end = self._ending()
-        return [*turns, {"role": "user", "content": end}] if end else turns
+        if end:
+            turns.append({"role": "user", "content": end})
+        for turn in [turn for turn in turns if turn["role"] == "user"][-marked:] if marked else ():
+            turn["content"] = mark_last(turn["content"])
+        begin = {"role": "user", "content": [_BEGIN_NOTE]}
+        return [begin, *turns] if turns[0]["role"] == "assistant" else turns
 
     def _pieces(self, group: Sequence[Message], at: int) -> list[tuple[Role, list[JsonObject]]]:
         """What a group adds to the turns."""
         first = group[0]
-        pieces: list[tuple[Role, list[JsonObject]]]
+        pieces: list[tuple[Role, list[JsonObject]]] = []
         if isinstance(first, AssistantMessage):
             blocks = assistant_blocks(first, self.wire_ids(first, at) if first.tool_calls else ())
-            pieces = [("user", self._unanswered(at)), ("assistant", blocks)] if blocks else []
+            pieces += [("user", self._unanswered(at)), ("assistant", blocks)] if blocks else []
         elif isinstance(first, UserMessage):
             blocks = user_blocks(first, self._dialect)
-            pieces = [("user", self._unanswered(at) + blocks)] if blocks else []
-        else:
-            pieces = [("user", self._result_blocks(group, at))]
+            pieces += [("user", self._unanswered(at) + blocks)] if blocks else []
+        elif isinstance(first, ToolMessage):
+            pieces.append(("user", self._result_blocks(group, at)))
         return [(role, blocks) for role, blocks in pieces if blocks]
 
     def _ending(self) -> list[JsonObject]:
@@ -169,6 +173,11 @@ class TurnEncoder(GroupEncoder):
         at = self.before(len(self.messages))
         metadata = self.messages[at].metadata if at >= 0 else {}
         return metadata.get("stopReason") == "pause" and CONTENT_KEY in metadata
+
+
+def mark_last(blocks: list[JsonObject]) -> list[JsonObject]:
+    """The blocks with a cache mark at their end."""
+    return [*blocks[:-1], {**blocks[-1], "cache_control": CACHE_MARK}] if blocks else blocks
 
 
 def _mark_turns(fragments: Sequence[bytes], count: int) -> list[bytes]:

@@ -29,9 +29,9 @@ DRAIN_SECONDS = 0.5
 
 
 class Encoder(Protocol):
-    """Turns requests into bodies."""
+    """Turns requests into bodies: bytes, or the objects that a client takes."""
 
-    def encode(self, request: ChatRequest, model: str) -> bytes: ...
+    def encode(self, request: ChatRequest, model: str) -> Json: ...
 
 
 class Incoming(Protocol):
@@ -40,7 +40,9 @@ class Incoming(Protocol):
     @property
     def headers(self) -> Mapping[str, str]: ...
 
-    def parts(self) -> AsyncGenerator[bytes, None]: ...
+    def parts(self) -> AsyncGenerator[Json, None]:
+        """Its bytes as they arrive, or its events, decoded by a client."""
+        ...
 
     async def aclose(self) -> None: ...
 
@@ -51,7 +53,7 @@ class Channel(Protocol):
     @property
     def secrets(self) -> Sequence[str]: ...
 
-    async def open(self, body: bytes, *, model: str) -> Incoming: ...
+    async def open(self, body: Json, *, model: str) -> Incoming: ...
 
     def translate(self, error: Exception) -> NetworkError: ...
 
@@ -150,7 +152,7 @@ class WireProvider:
         await self.aclose()
 
 
-async def _drain(parts: AsyncGenerator[bytes, None]) -> None:
+async def _drain(parts: AsyncGenerator[Json, None]) -> None:
     import anyio  # noqa: PLC0415 - httpx2 has loaded it
 
     with anyio.move_on_after(DRAIN_SECONDS):
