@@ -22,8 +22,8 @@ from robota.core.provider import ChatRequest
 from robota.core.robota import AgentConfig, Robota
 from robota.providers.chat.request import ChatDialect, ChatEncoder
 from robota.providers.remote import RemoteProvider
-from robota.providers.remote.reply import RemoteReader
-from robota.providers.remote.wire import encode_message
+from robota.providers.remote.protocol import encode_message
+from robota.providers.remote.provider import RemoteReader
 from robota.providers.wire import reply as wire_reply
 
 pytestmark = pytest.mark.anyio
@@ -210,7 +210,7 @@ def text_event(name: str) -> bytes:
 @by_every_client
 async def test_a_reply_without_end_has_one(client: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wire_reply, "MAX_REPLY_BYTES", 1 << 20)
-    monkeypatch.setattr("robota.providers.remote.reply.MAX_REPLY_BYTES", 1 << 20)
+    monkeypatch.setattr("robota.providers.remote.provider.MAX_REPLY_BYTES", 1 << 20)
     assert "more than 1 MiB in one reply" in await turn(client, HEAD, endless=text_event(client))
 
 

@@ -21,8 +21,14 @@ from robota.core.jsontext import encode
 from robota.core.messages import JsonObject
 from robota.core.provider import Provider
 from robota.providers.remote.failures import describe_error, http_status
-from robota.providers.remote.serving import stream_reply, whole_reply
-from robota.providers.remote.wire import KEEP_ALIVE, RemoteRequest, encode_failure, read_request
+from robota.providers.remote.protocol import (
+    KEEP_ALIVE,
+    RemoteRequest,
+    encode_failure,
+    read_request,
+    stream_reply,
+    whole_reply,
+)
 from robota.testing.http_request import BadRequest, ReceivedRequest, RequestReader, response
 from robota.testing.in_thread import running_in_thread
 

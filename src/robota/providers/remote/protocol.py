@@ -1,6 +1,6 @@
 """What a robota host and its clients say to each other about one model call: values to bytes and back.
 
-Pure functions for both ends. A request is one JSON object. A reply is a stream of Server-Sent Events, one per
+For both ends, without HTTP. A request is one JSON object. A reply is a stream of Server-Sent Events, one per
 chunk and named after its kind, ended by `message`, the whole answer, or by `error`. Decoders raise ValueError
 for what they cannot use; events and fields they do not know are passed over, so that either end may be newer.
 The format is written down in docs/adr/0006-remote-wire.md.
@@ -8,7 +8,8 @@ The format is written down in docs/adr/0006-remote-wire.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
 from typing import Any, TypeAlias, get_args
 
 import msgspec
@@ -33,6 +34,7 @@ from robota.core.provider import (
     ModelSettings,
     NativePayload,
     NativeWebTools,
+    Provider,
     ReasoningChunk,
     RetryNotice,
     ServerToolChunk,
@@ -41,6 +43,7 @@ from robota.core.provider import (
     ToolInputChunk,
     ToolSchema,
 )
+from robota.core.reply import MessageAssembly, chat, open_stream
 from robota.providers.encoding import EncodedTools, encode_groups
 from robota.providers.remote.failures import read_error
 
@@ -272,3 +275,23 @@ _READERS: dict[str, Callable[[bytes], Told]] = {
     "stop": _decode_stop,
     MESSAGE: msgspec.json.Decoder(AssistantMessage).decode,
 }
+
+
+# --- the host's side ---------------------------------------------------------------------------------
+# A host decides who may ask, finds the provider, and passes these bytes on. A failure is raised: as long as
+# nothing was sent it is an answer with a status (`failures.http_status`), afterwards an `error` event.
+
+
+async def stream_reply(provider: Provider, request: RemoteRequest) -> AsyncGenerator[bytes, None]:
+    """The events of a reply, the whole message last. Closing it closes the provider's stream."""
+    assembly = MessageAssembly(provider.name)
+    async with aclosing(open_stream(provider, request.to_chat_request())) as chunks:
+        async for chunk in chunks:
+            assembly.take(chunk)
+            yield encode_chunk(chunk)
+    yield encode_message(assembly.message())
+
+
+async def whole_reply(provider: Provider, request: RemoteRequest) -> bytes:
+    """The body that answers a request which is not streamed."""
+    return encode({"message": await chat(provider, request.to_chat_request())})

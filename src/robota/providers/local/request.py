@@ -2,12 +2,16 @@
 
 Templates differ in what they do with tools, and some refuse unusual histories; so tools are described in the
 system message, calls and results are text in the form the model is asked for, and turns are put in order.
+
+With tools the model decodes under a JSON schema: one of the tools with its arguments, or an answer. llama.cpp
+holds a model to a schema every time, but not to a `tool_choice`; so the schema is where the choice goes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from robota.core.errors import ConfigurationError
 from robota.core.jsontext import decode, encode
 from robota.core.messages import (
     AssistantMessage,
@@ -21,7 +25,7 @@ from robota.core.messages import (
     ToolMessage,
     UserMessage,
 )
-from robota.core.provider import ChatRequest, ToolSchema
+from robota.core.provider import ChatRequest, ToolChoice, ToolSchema
 from robota.providers.local.examples import answer_text, call_text, example_turns, result_text
 
 _CALL_FORM = 'To use a tool: {"name": "TOOL", "arguments": {...}}'
@@ -30,6 +34,13 @@ _MANNERS = "Use one tool at a time, and look at its result before you answer."
 _GO_ON = "Go on."
 _LONGEST_PURPOSE = 240
 _LONGEST_NOTE = 80
+_PLAIN = frozenset({"type", "required", "enum", "const", "minItems", "maxItems"})
+_SCHEMAS = frozenset({"items", "additionalProperties"})
+_LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
+_MAPS = frozenset({"properties", "$defs", "definitions"})
+"""The keywords of a schema that are kept: those that take a value, a schema, a list and a mapping of schemas.
+Those that only narrow values are left out: the tool checks its arguments itself, and some of them make the
+grammar slow or llama.cpp print warnings."""
 
 
 def wire_messages(
@@ -147,3 +158,61 @@ def _shorten(text: str, longest: int) -> str:
     kept = line[:longest]
     end = kept.rfind(". ")
     return kept[: end + 1] if end > 0 else f"{kept.rpartition(' ')[0] or kept}…"
+
+
+# --- what it decodes under -------------------------------------------------------------------------------
+
+
+def choice_schema(
+    tools: Sequence[ToolSchema],
+    choice: ToolChoice | None,
+    answer: JsonObject | None = None,
+    *,
+    loose: bool = False,
+) -> JsonObject:
+    """The schema for these tools. `answer` is the shape an answer must have; `loose` takes any arguments."""
+    offered = tools
+    if choice not in (None, "auto", "required"):
+        offered = [tool for tool in tools if tool.name == choice]
+        if not offered:
+            known = ", ".join(tool.name for tool in tools)
+            raise ConfigurationError(f"The tool choice {choice!r} names no tool; there are {known}.")
+    branches = []
+    for at, tool in enumerate(offered):
+        place = f"#/anyOf/{at}/properties/arguments"
+        arguments = {"type": "object"} if loose else _trim(tool.parameters, place)
+        branches.append(_record(name={"const": tool.name}, arguments=arguments))
+    if choice in (None, "auto"):
+        place = f"#/anyOf/{len(branches)}/properties/answer"
+        branches.append(_record(answer={"type": "string"} if answer is None else _trim(answer, place)))
+    return {"anyOf": branches}
+
+
+def _record(**properties: Json) -> JsonObject:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _trim(schema: Json, place: str) -> JsonObject:
+    """What of a schema shapes a value; its references are made to start at `place`, where it will stand."""
+    if not isinstance(schema, dict):
+        return {}
+    kept: JsonObject = {}
+    for keyword, value in schema.items():
+        if keyword in _PLAIN:
+            kept[keyword] = value
+        elif keyword == "$ref" and isinstance(value, str):
+            kept[keyword] = place + value.removeprefix("#")
+        elif keyword in _SCHEMAS:
+            kept[keyword] = value if isinstance(value, bool) else _trim(value, place)
+        elif keyword in _LISTS and isinstance(value, list):
+            kept[keyword] = [_trim(item, place) for item in value]
+        elif keyword in _MAPS and isinstance(value, dict):
+            kept[keyword] = {name: _trim(item, place) for name, item in value.items()}
+    if kept.get("properties") and "additionalProperties" not in kept:
+        kept["additionalProperties"] = False  # a small model would go on inventing fields
+    return kept
