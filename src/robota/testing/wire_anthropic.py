@@ -7,32 +7,26 @@ thinking that streams, and the `ReasoningBlock` after them signs it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from robota.core.messages import Json, JsonObject, ReasoningBlock, StopReason, TokenUsage, ToolCall
-from robota.core.provider import (
-    MetadataChunk,
-    ReasoningChunk,
-    ServerToolChunk,
-    StopChunk,
-    TextChunk,
-    ToolInputChunk,
-)
+from robota.core.provider import MetadataChunk, ServerToolChunk, StopChunk, ToolInputChunk
 from robota.testing.dialect import (
     DEFAULT_USAGE,
     Conversation,
+    Dialect,
+    Events,
+    ReplyEncoder,
     Said,
     ServerSentEvent,
     Turn,
+    pieces_of,
     read_arguments,
-    refuse,
 )
 from robota.testing.wire_anthropic_check import check_request
 
-INPUT_FRAGMENT = 12
-"""Characters of a call's input per delta."""
 SIGNATURE = "c2NyaXB0ZWQ="
 """What thinking is signed with whose script does not say."""
 STOP_WORDS: dict[StopReason, str] = {
@@ -51,18 +45,18 @@ ERROR_TYPES = {
 _encode = msgspec.json.encode
 
 
-class MessagesReply:
-    """Says one reply. Blocks open when something is said that needs them and close when something else is."""
+class MessagesReply(ReplyEncoder):
+    """Blocks open when something is said that needs them and close when something else is."""
 
-    end_mark: ServerSentEvent = ("message_stop", b'{"type":"message_stop"}')
+    protocol = "the Messages API"
+    end_mark = ("message_stop", b'{"type":"message_stop"}')
 
     def __init__(self, model: str) -> None:
+        super().__init__()
         self._message: JsonObject = {
             "id": "msg_scripted", "type": "message", "role": "assistant", "model": model, "content": [],
             "stop_reason": None, "stop_sequence": None,
         }  # fmt: skip
-        self._usage = DEFAULT_USAGE
-        self._stop: StopChunk | None = None
         self._count = 0
         self._open: dict[str, int] = {}
         """Open blocks by what they are: `text`, `thinking`, or the number of a call."""
@@ -70,43 +64,26 @@ class MessagesReply:
 
     def begin(self, first: Said | None) -> Iterator[ServerSentEvent]:
         if isinstance(first, MetadataChunk):
-            self._note(first)
+            self.note(dict(first.values))
         usage = {**_usage(DEFAULT_USAGE), "output_tokens": 1}
         yield _event("message_start", message={**self._message, "usage": usage})
         yield _event("ping")
 
-    def say(self, said: Said) -> Iterable[ServerSentEvent]:
-        if isinstance(said, (str, TextChunk)):
-            text = said if isinstance(said, str) else said.text
-            return self._delta("text", {"type": "text", "text": ""}, {"type": "text_delta", "text": text})
-        if isinstance(said, ReasoningChunk):
-            return self._think(said.text)
-        if isinstance(said, ReasoningBlock):
-            return self._sign(said)
-        if isinstance(said, ToolInputChunk):
-            return self._fragment(said)
-        if isinstance(said, ToolCall):
-            return self._call(said)
-        if isinstance(said, ServerToolChunk):
-            return self._serve(said)
-        return self._note(said)
+    def text(self, text: str) -> Events:
+        return self._delta("text", {"type": "text", "text": ""}, {"type": "text_delta", "text": text})
 
     def end(self) -> Iterator[ServerSentEvent]:
         yield from self._close()
-        stop = self._stop or StopChunk("tool_use" if self._calls else "end_turn")
+        stop = self.stop or StopChunk("tool_use" if self._calls else "end_turn")
         delta: JsonObject = {"stop_reason": STOP_WORDS.get(stop.reason, stop.reason), "stop_sequence": None}
         if stop.detail:
             delta["stop_details"] = {"type": stop.reason, "category": None, "explanation": stop.detail}
-        yield _event("message_delta", delta=delta, usage=_usage(self._usage))
+        yield _event("message_delta", delta=delta, usage=_usage(self.usage))
 
     def whole(self, said: Sequence[Said]) -> JsonObject:
-        events = [*self.begin(said[0] if said else None)]
-        for step in said:
-            events += self.say(step)
-        events += self.end()
         message: JsonObject = {}
-        for _, data in events:
-            message = _merge(message, msgspec.json.decode(data))
+        for event in self.decoded(said):
+            message = _merge(message, event)
         return message
 
     # --- blocks ------------------------------------------------------------------------------------------
@@ -129,55 +106,44 @@ class MessagesReply:
             yield from self._start(key, block)
         yield _event("content_block_delta", index=self._open[key], delta=delta)
 
-    def _think(self, text: str) -> Iterator[ServerSentEvent]:
+    def think(self, text: str) -> Iterator[ServerSentEvent]:
         block = {"type": "thinking", "thinking": "", "signature": ""}
         return self._delta("thinking", block, {"type": "thinking_delta", "thinking": text})
 
-    def _sign(self, thought: ReasoningBlock) -> Iterator[ServerSentEvent]:
-        if isinstance(thought.data, dict):
-            yield from self._start("redacted", thought.data)
+    def thought(self, block: ReasoningBlock) -> Iterator[ServerSentEvent]:
+        if isinstance(block.data, dict):
+            yield from self._start("redacted", block.data)
         else:
             if "thinking" not in self._open:
-                yield from self._think(thought.text)
-            delta = {"type": "signature_delta", "signature": thought.signature or SIGNATURE}
+                yield from self.think(block.text)
+            delta = {"type": "signature_delta", "signature": block.signature or SIGNATURE}
             yield _event("content_block_delta", index=self._open["thinking"], delta=delta)
         yield from self._close()
 
-    def _fragment(self, chunk: ToolInputChunk) -> Iterator[ServerSentEvent]:
+    def fragment(self, chunk: ToolInputChunk) -> Iterator[ServerSentEvent]:
         self._calls = max(self._calls, chunk.index + 1)
         id = {"id": chunk.id} if chunk.id else {}
         block = {"type": "tool_use", **id, "name": chunk.name, "input": {}}
         return self._delta(str(chunk.index), block, {"type": "input_json_delta", "partial_json": chunk.delta})
 
-    def _call(self, call: ToolCall) -> Iterator[ServerSentEvent]:
+    def call(self, call: ToolCall) -> Iterator[ServerSentEvent]:
         index = self._calls
-        yield from self._fragment(ToolInputChunk(index, "", call.id, call.name))
-        for at in range(0, len(call.arguments), INPUT_FRAGMENT):
-            yield from self._fragment(ToolInputChunk(index, call.arguments[at : at + INPUT_FRAGMENT]))
+        for piece in pieces_of(call, index):
+            yield from self.fragment(piece)
         yield _event("content_block_stop", index=self._open.pop(str(index)))
 
-    def _serve(self, chunk: ServerToolChunk) -> Iterator[ServerSentEvent]:
+    def hosted(self, tool: ServerToolChunk) -> Iterator[ServerSentEvent]:
         """A hosted tool with its result, which has nothing in it."""
         id = f"srvtoolu_{self._count}"
-        block = {"type": "server_tool_use", "id": id, "name": chunk.name, "input": {}}
-        delta = {"type": "input_json_delta", "partial_json": _encode(chunk.input or {}).decode()}
+        block = {"type": "server_tool_use", "id": id, "name": tool.name, "input": {}}
+        delta = {"type": "input_json_delta", "partial_json": _encode(tool.input or {}).decode()}
         yield from self._delta("hosted", block, delta)
-        result = {"type": f"{chunk.name}_tool_result", "tool_use_id": id, "content": []}
+        result = {"type": f"{tool.name}_tool_result", "tool_use_id": id, "content": []}
         yield from self._start("result", result)
         yield from self._close()
 
-    def _note(self, said: Said) -> Iterable[ServerSentEvent]:
-        """Facts that colour what follows instead of being events themselves."""
-        if isinstance(said, TokenUsage):
-            self._usage = said
-        elif isinstance(said, StopChunk):
-            self._stop = said
-        elif isinstance(said, MetadataChunk):
-            facts = dict(said.values)
-            self._message.update({"id": facts.pop("responseId", self._message["id"]), **facts})
-        else:
-            raise refuse(said, "the Messages API")
-        return ()
+    def note(self, facts: JsonObject) -> None:
+        self._message.update({"id": facts.pop("responseId", self._message["id"]), **facts})
 
 
 def _event(name: str, **fields: Json) -> ServerSentEvent:
@@ -215,18 +181,10 @@ def _merge(message: JsonObject, event: JsonObject) -> JsonObject:
     return message
 
 
-class Messages:
-    """The dialect: `…/v1/messages` under any prefix."""
-
+class Messages(Dialect):
     name = "messages"
-    base_path = ""
+    path = "/v1/messages"
     delta_name = "content_block_delta"
-
-    def serves(self, path: str) -> bool:
-        return path.endswith("/v1/messages")
-
-    def wants_stream(self, path: str, body: JsonObject) -> bool:
-        return body.get("stream") is True
 
     def check(self, body: JsonObject) -> str | None:
         return check_request(body)
@@ -237,11 +195,8 @@ class Messages:
             turns += _turns(message)
         return Conversation(tuple(turns), tuple(tool["name"] for tool in body.get("tools") or ()))
 
-    def variant(self, path: str, body: JsonObject) -> str:
-        return str(body.get("model", ""))
-
     def encoder(self, path: str, body: JsonObject) -> MessagesReply:
-        return MessagesReply(self.variant(path, body))
+        return MessagesReply(str(body.get("model", "")))
 
     def error_event(self, message: str, kind: str) -> ServerSentEvent:
         return _event("error", error={"type": kind, "message": message})

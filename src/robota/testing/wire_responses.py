@@ -7,22 +7,23 @@ in `robota.testing.wire_responses_check`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias, cast
 
 import msgspec
 
 from robota.core.messages import Json, JsonObject, ReasoningBlock, TokenUsage, ToolCall
-from robota.core.provider import (
-    MetadataChunk,
-    ReasoningChunk,
-    ServerToolChunk,
-    StopChunk,
-    TextChunk,
-    ToolInputChunk,
+from robota.core.provider import ServerToolChunk, StopChunk, ToolInputChunk
+from robota.testing.dialect import (
+    Conversation,
+    Dialect,
+    ReplyEncoder,
+    Said,
+    ServerSentEvent,
+    Turn,
+    pieces_of,
 )
-from robota.testing.dialect import DEFAULT_USAGE, Conversation, Said, ServerSentEvent, Turn, refuse
-from robota.testing.wire_chat import ARGUMENT_FRAGMENT, ERROR_TYPES
+from robota.testing.wire_chat import openai_error
 from robota.testing.wire_responses_check import check_request
 
 Role: TypeAlias = Literal["system", "user", "assistant"]
@@ -30,19 +31,16 @@ INCOMPLETE_WORDS = {"max_tokens": "max_output_tokens", "content_filter": "conten
 _encode = msgspec.json.encode
 
 
-class ResponsesReply:
-    """Says one reply in the Responses API."""
-
-    end_mark: ServerSentEvent | None = None
+class ResponsesReply(ReplyEncoder):
+    protocol = "the Responses API"
 
     def __init__(self, model: str) -> None:
+        super().__init__()
         self._response: JsonObject = {
             "id": "resp_scripted", "object": "response", "created_at": 1_700_000_000, "status": "in_progress",
             "error": None, "incomplete_details": None, "model": model, "output": [], "usage": None,
         }  # fmt: skip
         self._sequence = 0
-        self._usage = DEFAULT_USAGE
-        self._stop: StopChunk | None = None
         self._items: list[JsonObject] = []
         self._speaking: int | None = None
         """The place of the message or reasoning item that is being said."""
@@ -54,26 +52,8 @@ class ResponsesReply:
         yield self._event("response.created", response=self._response)
         yield self._event("response.in_progress", response=self._response)
 
-    def say(self, said: Said) -> Iterable[ServerSentEvent]:
-        match said:
-            case str():
-                return self._text(said)
-            case TextChunk():
-                return self._text(said.text)
-            case ReasoningChunk():
-                return self._thinking(said.text)
-            case ReasoningBlock():
-                return self._thought(said)
-            case ToolInputChunk():
-                return self._fragment(said)
-            case ToolCall():
-                return self._call(said)
-            case ServerToolChunk():
-                return self._hosted(said)
-        return self._note(said)
-
     def end(self) -> Iterator[ServerSentEvent]:
-        stop = self._stop or StopChunk("end_turn")
+        stop = self.stop or StopChunk("end_turn")
         if stop.reason == "refusal":
             yield from self._refusal(stop.detail or "I cannot help with that.")
         whole = stop.reason in ("end_turn", "tool_use", "refusal")
@@ -81,7 +61,7 @@ class ResponsesReply:
         for place in self._calls.values():
             yield from self._close_call(place, "completed" if whole else "incomplete")
         self._response["output"] = self._items
-        self._response["usage"] = _usage(self._usage)
+        self._response["usage"] = _usage(self.usage)
         self._response["status"] = "completed" if whole else "incomplete"
         if not whole:
             word = stop.detail or INCOMPLETE_WORDS.get(stop.reason, stop.reason)
@@ -89,16 +69,13 @@ class ResponsesReply:
         yield self._event(f"response.{self._response['status']}", response=self._response)
 
     def whole(self, said: Sequence[Said]) -> JsonObject:
-        for step in said:
-            for _ in self.say(step):
-                pass
-        *_, (_, last) = self.end()
-        response: JsonObject = msgspec.json.decode(last)["response"]
+        *_, last = self.decoded(said)
+        response: JsonObject = last["response"]
         return response
 
     # --- texts -----------------------------------------------------------------------------------------
 
-    def _text(self, text: str) -> Iterator[ServerSentEvent]:
+    def text(self, text: str) -> Iterator[ServerSentEvent]:
         yield from self._speak({"type": "message", "role": "assistant", "content": []})
         item = self._items[-1]
         if not item["content"]:
@@ -121,7 +98,7 @@ class ResponsesReply:
         yield self._part("response.content_part.added", {"type": "refusal", "refusal": ""})
         yield self._piece("response.refusal.delta", content_index=0, delta=text)
 
-    def _thinking(self, text: str) -> Iterator[ServerSentEvent]:
+    def think(self, text: str) -> Iterator[ServerSentEvent]:
         yield from self._speak({"type": "reasoning", "summary": [], "encrypted_content": "scripted"})
         summary = self._items[-1]["summary"]
         if not summary:
@@ -130,7 +107,7 @@ class ResponsesReply:
         summary[0]["text"] += text
         yield self._piece("response.reasoning_summary_text.delta", summary_index=0, delta=text)
 
-    def _thought(self, block: ReasoningBlock) -> Iterator[ServerSentEvent]:
+    def thought(self, block: ReasoningBlock) -> Iterator[ServerSentEvent]:
         """Thinking as a whole; its `data` are fields of the item."""
         yield from self._close_speech()
         summary = [{"type": "summary_text", "text": block.text}] if block.text else []
@@ -162,15 +139,16 @@ class ResponsesReply:
 
     # --- tools -----------------------------------------------------------------------------------------
 
-    def _call(self, call: ToolCall) -> Iterator[ServerSentEvent]:
+    def call(self, call: ToolCall) -> Iterator[ServerSentEvent]:
         yield from self._close_speech()
         yield self._open_call(call.id, call.name)
         place = len(self._items) - 1
-        for at in range(0, len(call.arguments), ARGUMENT_FRAGMENT):
-            yield self._arguments(place, call.arguments[at : at + ARGUMENT_FRAGMENT])
+        for piece in pieces_of(call, 0):
+            if piece.delta:
+                yield self._arguments(place, piece.delta)
         yield from self._close_call(place, "completed")
 
-    def _fragment(self, chunk: ToolInputChunk) -> Iterator[ServerSentEvent]:
+    def fragment(self, chunk: ToolInputChunk) -> Iterator[ServerSentEvent]:
         if chunk.index not in self._calls:
             yield from self._close_speech()
             yield self._open_call(chunk.id, chunk.name)
@@ -195,7 +173,7 @@ class ResponsesReply:
         yield self._event("response.function_call_arguments.done", **facts)
         yield self._done(place, status)
 
-    def _hosted(self, tool: ServerToolChunk) -> Iterator[ServerSentEvent]:
+    def hosted(self, tool: ServerToolChunk) -> Iterator[ServerSentEvent]:
         yield from self._close_speech()
         yield self._open({"type": f"{tool.name}_call"})
         place = len(self._items) - 1
@@ -205,17 +183,8 @@ class ResponsesReply:
 
     # --- events ----------------------------------------------------------------------------------------
 
-    def _note(self, said: Said) -> Iterable[ServerSentEvent]:
-        """Facts that colour what follows instead of being events themselves."""
-        if isinstance(said, TokenUsage):
-            self._usage = said
-        elif isinstance(said, StopChunk):
-            self._stop = said
-        elif isinstance(said, MetadataChunk):
-            self._response.update(said.values)
-        else:
-            raise refuse(said, "the Responses API")
-        return ()
+    def note(self, facts: JsonObject) -> None:
+        self._response.update(facts)
 
     def _open(self, item: JsonObject) -> ServerSentEvent:
         self._items.append({"id": f"item_{len(self._items)}", "status": "in_progress", **item})
@@ -253,18 +222,11 @@ def _usage(usage: TokenUsage) -> JsonObject:
     }
 
 
-class Responses:
-    """The dialect: `…/responses` under any prefix."""
-
+class Responses(Dialect):
     name = "responses"
+    path = "/responses"
     base_path = "/v1"
     delta_name = "response.output_text.delta"
-
-    def serves(self, path: str) -> bool:
-        return path.endswith("/responses")
-
-    def wants_stream(self, path: str, body: JsonObject) -> bool:
-        return body.get("stream") is True
 
     def check(self, body: JsonObject) -> str | None:
         return check_request(body)
@@ -277,11 +239,8 @@ class Responses:
         names = (tool.get("name", tool["type"]) for tool in body.get("tools") or ())
         return Conversation(tuple(turns), tuple(names))
 
-    def variant(self, path: str, body: JsonObject) -> str:
-        return str(body.get("model", ""))
-
     def encoder(self, path: str, body: JsonObject) -> ResponsesReply:
-        return ResponsesReply(self.variant(path, body))
+        return ResponsesReply(str(body.get("model", "")))
 
     def error_event(self, message: str, kind: str) -> ServerSentEvent:
         return "error", _encode({"type": "error", "code": kind, "message": message, "param": None})
@@ -290,8 +249,7 @@ class Responses:
         return kind, _encode({"type": kind, **fields})
 
     def error_body(self, status: int, message: str) -> JsonObject:
-        kind = ERROR_TYPES.get(status, "server_error" if status >= 500 else "invalid_request_error")
-        return {"error": {"message": message, "type": kind, "param": None, "code": kind}}
+        return openai_error(status, message)
 
 
 def _add_turn(turns: list[Turn], item: JsonObject) -> None:

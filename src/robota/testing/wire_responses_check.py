@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 
-import msgspec
-
 from robota.core.messages import Json, JsonObject
+from robota.testing.dialect import read_arguments
 
 FOREIGN_FIELDS = ("messages", "max_tokens", "stop", "response_format", "stream_options", "reasoning_effort")
 """Fields of Chat Completions, which this API does not know."""
@@ -100,10 +99,7 @@ def _check_call(item: JsonObject, called: set[str]) -> str | None:
     call_id, arguments = item.get("call_id"), item.get("arguments")
     if not isinstance(call_id, str) or not 0 < len(call_id) <= MAX_CALL_ID or call_id in called:
         return f"needs a call_id of its own with at most {MAX_CALL_ID} characters, not {call_id!r}"
-    try:
-        readable = isinstance(msgspec.json.decode(arguments or ""), dict)
-    except (msgspec.DecodeError, TypeError):
-        readable = False
+    readable = bool(arguments) and isinstance(read_arguments(arguments), dict)
     return None if readable else f"has arguments that are not the text of a JSON object: {arguments!r}"
 
 
