@@ -23,7 +23,7 @@ from robota.core.messages import (
 )
 from robota.core.provider import ChatRequest, ModelSettings, NativeWebTools, ToolSchema
 from robota.providers.responses.request import UNANSWERED, ItemDialect, ResponsesEncoder
-from robota.testing.wire_responses_check import check_request
+from robota.testing.wire_responses import Responses
 
 ADD = ToolSchema("add", "Adds.", {"type": "object", "properties": {"a": {"type": "integer"}}})
 QUESTION = {"role": "user", "content": "hi"}
@@ -35,7 +35,7 @@ def encode(encoder: ResponsesEncoder | None = None, model: str = "m", **fields: 
     """The body, which the vendor would accept."""
     request = ChatRequest(**{"model": "", "messages": [UserMessage("hi")], **fields})
     body: dict[str, Any] = json.loads((encoder or ResponsesEncoder(SEES)).encode(request, model))
-    assert check_request(body) is None
+    assert Responses().check(body) is None
     return body
 
 

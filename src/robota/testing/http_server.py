@@ -1,14 +1,18 @@
-"""HTTP/1.1 as the model server reads and writes it; request bodies may be sized or chunked."""
+"""HTTP/1.1 on the loopback interface: what the servers for tests read, write and have in common."""
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import AbstractContextManager
 from http import HTTPStatus
+from types import TracebackType
+from typing import Self, cast
 
 import msgspec
 
 from robota.core.messages import Json, JsonObject
 from robota.testing.dialect import Conversation, Dialect
-from robota.testing.latch import Latch
+from robota.testing.latch import Latch, running_in_thread
 
 HEAD_LIMIT = 64 * 1024
 
@@ -70,7 +74,7 @@ def _decode(raw: bytes) -> Json:
 
 
 class RequestReader:
-    """Takes bytes as they come and gives whole requests; what belongs to the next one waits."""
+    """Takes bytes as they come and gives whole requests, with bodies sized or chunked; the next one waits."""
 
     __slots__ = ("_buffer", "_head", "_searched")
 
@@ -176,3 +180,101 @@ def response(status: int, headers: dict[str, str], body: bytes | None) -> bytes:
         *(f"{name}: {value}" for name, value in {**headers, **sizing}.items()),
     ]
     return "\r\n".join([*lines, "", ""]).encode("latin-1") + (body or b"")
+
+
+class LoopbackServer:
+    """A server of a test, in its own loop (`async with`) or in a thread (`with server.in_thread()`)."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        """The port asked for, then the port bound; it stays known after the server is gone."""
+        self._listener: asyncio.Server | None = None
+        self._connections: set[ServerConnection] = set()
+        self._quiet = asyncio.Event()
+
+    @property
+    def url(self) -> str:
+        """Where the server is, without a path."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def connect(self) -> ServerConnection:
+        """What serves one more client."""
+        raise NotImplementedError
+
+    async def start(self) -> None:
+        """Listen, until `stop()`; an address that cannot be used raises `OSError`."""
+        loop = asyncio.get_running_loop()
+        self._listener = await loop.create_server(self.connect, "127.0.0.1", self.port)
+        self.port = self._listener.sockets[0].getsockname()[1]
+
+    async def stop(self) -> None:
+        """End every connection, whatever is under way."""
+        assert self._listener is not None
+        self._listener.close()
+        for connection in tuple(self._connections):
+            connection.drop()
+        await self.wait_until_quiet()
+        await self._listener.wait_closed()
+
+    async def wait_until_quiet(self) -> None:
+        """Wait until every client has left and what it asked for is over."""
+        if self._connections:
+            await self._quiet.wait()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    def in_thread(self) -> AbstractContextManager[Self]:
+        """Run in a thread with a loop of its own, for synchronous tests and for clients that change loops."""
+        return running_in_thread(self)
+
+    def opened(self, connection: ServerConnection) -> None:
+        self._connections.add(connection)
+        self._quiet.clear()
+
+    def closed(self, connection: ServerConnection) -> None:
+        self._connections.discard(connection)
+        if not self._connections:
+            self._quiet.set()
+
+
+class ServerConnection(asyncio.Protocol):
+    """One client of a server: its requests are answered one after the other."""
+
+    def __init__(self, server: LoopbackServer) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.reader = RequestReader()
+        self.transport: asyncio.Transport | None = None
+        self._server = server
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self._server.opened(self)
+
+    def data_received(self, data: bytes) -> None:
+        self.reader.feed(data)
+        self.serve()
+
+    def serve(self) -> None:
+        """Answer what has arrived, if nothing else is being answered."""
+        raise NotImplementedError
+
+    def let_go(self) -> None:
+        """The connection is lost, and nothing that hangs on it is left."""
+        self._server.closed(self)
+
+    def drop(self) -> None:
+        """End the connection now, whatever is under way."""
+        if self.transport is not None:
+            self.transport.abort()
+
+    def refuse(self, error: BadRequest) -> None:
+        if self.transport is not None:
+            self.transport.write(response(400, {"connection": "close"}, str(error).encode()))
+            self.transport.close()
