@@ -164,8 +164,6 @@ class Dialect:
     """What clients of the protocol expect at the end of their base URL."""
     delta_name: ClassVar[str] = ""
     """The name of the events that carry text; empty where events have none."""
-    error_types: ClassVar[dict[int, str]] = {}
-    """The protocol's own words for a status."""
 
     def serves(self, path: str) -> bool:
         return path.endswith(self.path)
