@@ -10,7 +10,6 @@ from robota.core.errors import ConfigurationError
 from robota.core.provider import Capabilities, NativeWebTool
 from robota.providers.anthropic import API_URL, API_VERSION, KEY_VARIABLE
 from robota.providers.anthropic.blocks import BlockDialect
-from robota.providers.anthropic.client import OfficialChannel, OfficialClient
 from robota.providers.anthropic.reply import BlockContent
 from robota.providers.anthropic.request import MessagesBuilder, MessagesEncoder, RequestOptions
 from robota.providers.wire.channel import HttpChannel, endpoint
@@ -18,6 +17,8 @@ from robota.providers.wire.provider import WireProvider
 
 if TYPE_CHECKING:
     import httpx2
+
+    from robota.providers.anthropic.client import OfficialChannel, OfficialClient
 
 CAPABILITIES = Capabilities(
     vision=True,
@@ -78,7 +79,7 @@ def _open_channel(
     own: Mapping[str, str],
     name: str,
     transport: httpx2.AsyncBaseTransport | None,
-) -> HttpChannel | OfficialChannel:
+) -> HttpChannel:
     key = (api_key or "").strip()
     if not key and address == API_URL:
         key = os.environ.get(KEY_VARIABLE, "").strip()
@@ -93,6 +94,8 @@ def _open_channel(
 
 
 def _wrap_client(client: OfficialClient, name: str, *, others: Sequence[object]) -> OfficialChannel:
+    from robota.providers.anthropic.client import OfficialChannel  # noqa: PLC0415 - most have no client
+
     if any(others):
         raise ConfigurationError(
             f"Provider {name!r} got a client and api_key, headers or transport; give these to the client."
