@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from robota.core.messages import ToolCall
-from robota.core.provider import Chunk, TextChunk
 from robota.providers.anthropic import AnthropicProvider
 from robota.providers.anthropic import request as messages
 from robota.providers.anthropic.reply import BlockContent
@@ -79,11 +77,3 @@ WIRES = {
     )
 }
 on_every_wire = pytest.mark.parametrize("wire", WIRES.values(), ids=list(WIRES))
-
-
-def text_in(chunks: list[Chunk]) -> str:
-    return "".join(chunk.text for chunk in chunks if isinstance(chunk, TextChunk))
-
-
-def calls_in(chunks: list[Chunk]) -> list[ToolCall]:
-    return [chunk for chunk in chunks if isinstance(chunk, ToolCall)]
