@@ -19,7 +19,7 @@ from robota.core.provider import (
     ToolInputChunk,
 )
 from robota.providers.anthropic.blocks import CONTENT_KEY
-from robota.providers.wire.content import ReplyContent, count_of
+from robota.providers.wire.content import ReplyContent, count_of, text_of
 
 _STOP_REASONS: dict[str, StopReason] = {
     "end_turn": "end_turn",
@@ -46,7 +46,7 @@ class _Block:
         self.number = number
         """Place among the calls of the reply."""
         self.pieces: list[str] = []
-        self.signature = _text(data.get("signature"))
+        self.signature = text_of(data, "signature")
         cited = data.get("citations")
         self.citations: list[Json] = [*cited] if isinstance(cited, list) else []
         self.whole = False
@@ -163,25 +163,25 @@ class BlockContent(ReplyContent):
         """What a block says at once: all of it in a message that was not streamed."""
         data = block.data
         if block.kind == "tool_use":
-            chunks.append(ToolInputChunk(block.number, "", _text(data.get("id")), _text(data.get("name"))))
-        elif block.kind == "text" and _text(data.get("text")):
+            chunks.append(ToolInputChunk(block.number, "", text_of(data, "id"), text_of(data, "name")))
+        elif block.kind == "text" and text_of(data, "text"):
             block.pieces.append(data["text"])
             chunks.append(TextChunk(data["text"]))
-        elif block.kind == "thinking" and _text(data.get("thinking")):
+        elif block.kind == "thinking" and text_of(data, "thinking"):
             block.pieces.append(data["thinking"])
             chunks.append(ReasoningChunk(data["thinking"]))
 
     def _read_delta(self, block: _Block, delta: JsonObject, chunks: list[Chunk]) -> None:
         """All deltas except text."""
-        if _text(delta.get("thinking")):
+        if text_of(delta, "thinking"):
             block.pieces.append(delta["thinking"])
             chunks.append(ReasoningChunk(delta["thinking"]))
-        elif _text(delta.get("partial_json")):
+        elif text_of(delta, "partial_json"):
             block.pieces.append(delta["partial_json"])
             if block.kind == "tool_use":
-                id, name = _text(block.data.get("id")), _text(block.data.get("name"))
+                id, name = text_of(block.data, "id"), text_of(block.data, "name")
                 chunks.append(ToolInputChunk(block.number, delta["partial_json"], id, name))
-        elif _text(delta.get("signature")):
+        elif text_of(delta, "signature"):
             block.signature += delta["signature"]
         elif delta.get("citation"):
             block.citations.append(delta["citation"])
@@ -195,12 +195,12 @@ class BlockContent(ReplyContent):
         elif block.kind == "redacted_thinking":
             chunks.append(ReasoningBlock(data=block.data))
         elif block.kind == "server_tool_use":
-            chunks.append(ServerToolChunk(_text(block.data.get("name")), block.input))
+            chunks.append(ServerToolChunk(text_of(block.data, "name"), block.input))
 
     def _calls_of(self, *, trusted: bool) -> list[ToolCall]:
         """The calls. If the model did not end by itself, only those whose arguments are a whole object."""
         return [
-            ToolCall(_text(block.data.get("id")), _text(block.data.get("name")), _arguments(block))
+            ToolCall(text_of(block.data, "id"), text_of(block.data, "name"), _arguments(block))
             for block in self._blocks
             if block.kind == "tool_use" and (trusted or (block.pieces and isinstance(block.input, dict)))
         ]
@@ -220,10 +220,10 @@ class BlockContent(ReplyContent):
             if isinstance(block, dict):
                 self._begin(self._start(index, block), chunks)
                 self._finish(self._open.pop(index), chunks)
-        self.finish_reason = _text(message.get("stop_reason")) or self.finish_reason
+        self.finish_reason = text_of(message, "stop_reason") or self.finish_reason
         details = message.get("stop_details")
         if isinstance(details, dict):
-            self._explanation = _text(details.get("explanation"))
+            self._explanation = text_of(details, "explanation")
 
     def _facts(self, calls: int) -> JsonObject:
         """What has to be kept with the message besides text, thinking and calls."""
@@ -277,7 +277,3 @@ def _sources(block: _Block) -> list[JsonObject]:
         for result in results
         if isinstance(result, dict) and isinstance(result.get("url"), str)
     ]
-
-
-def _text(value: Json) -> str:
-    return value if isinstance(value, str) else ""

@@ -25,6 +25,7 @@ from robota.core.errors import (
 )
 from robota.core.jsontext import decode
 from robota.core.messages import Json, JsonObject
+from robota.providers.wire.content import text_of
 from robota.providers.wire.errors import Refusal, describe_refusal, hide_secrets, tame
 
 _MAX_MESSAGE = 2000
@@ -99,16 +100,16 @@ def read_error(told: Json, secrets: Sequence[str] = ()) -> RobotaError:
         models = told.get("availableModels")
         available = [str(name) for name in models] if isinstance(models, list) else []
         return ModelNotAvailableError(
-            _text(told.get("model")), _text(told.get("provider")), available_models=available
+            text_of(told, "model"), text_of(told, "provider"), available_models=available
         )
     plain = _PLAIN_ERRORS.get(code)
     if plain is not None:
         return _with_facts(plain(message), told)
     return _SERVICE_ERRORS.get(code, ProviderError)(
         message,
-        provider=_text(told.get("provider")),
+        provider=text_of(told, "provider"),
         status=_whole(told.get("status")),
-        request_id=_text(told.get("requestId")) or None,
+        request_id=text_of(told, "requestId") or None,
         retry_after=_number(told.get("retryAfter")),
     )
 
@@ -126,7 +127,7 @@ def describe_host_refusal(refusal: Refusal, provider: str, secrets: Sequence[str
 
 def _with_facts(error: RobotaError, told: JsonObject) -> RobotaError:
     if isinstance(error, ValidationError):
-        error.field = _text(told.get("field")) or None
+        error.field = text_of(told, "field") or None
     elif isinstance(error, CircuitBreakerOpenError):
         error.retry_after = _number(told.get("retryAfter"))
     return error
@@ -136,10 +137,6 @@ def _tamed(value: Json, secrets: Sequence[str]) -> Json:
     if isinstance(value, list):
         return [_tamed(item, secrets) for item in value[:_MAX_MODELS] if isinstance(item, str)]
     return tame(value, secrets, _MAX_MESSAGE) if isinstance(value, str) else value
-
-
-def _text(value: Json) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def _whole(value: Json) -> int | None:
