@@ -10,7 +10,7 @@ from workload import FUNCTIONS, MODEL, PROMPT, SYSTEM
 
 from robota.core import TextDelta
 from robota.providers.openai_compatible import OpenAICompatibleProvider
-from robota.sessions import PermissionRules, Session, SessionOptions, SessionStore
+from robota.sessions import JournalOptions, PermissionRules, Session, SessionOptions, SessionStore
 
 ALLOWED = PermissionRules(allow=tuple(FUNCTIONS))
 
@@ -21,7 +21,9 @@ class SessionSubject:
     def __init__(self, base_url: str, *, durable: bool) -> None:
         self.provider = OpenAICompatibleProvider("none", base_url, MODEL)
         self.store = SessionStore(tempfile.mkdtemp(dir=os.environ.get("BENCH_DISK")))
-        self.options = SessionOptions(rules=ALLOWED, context_window=100_000_000, durable=durable)
+        self.options = SessionOptions(
+            permissions=ALLOWED, context_window=100_000_000, journal=JournalOptions(durable=durable)
+        )
 
     def new_agent(self) -> Session:
         return Session(

@@ -20,7 +20,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import NamedTuple
 
-from robota import AgentConfig, Robota, RunResult, tool
+from robota import Robota, RunLimits, RunResult, tool
 from robota.core import TextDelta, ToolCall, ToolStarted
 from robota.providers.openai_compatible import OpenAICompatibleProvider
 from robota.testing import Cut, HttpError, Malformed, ModelServer, ReceivedRequest, Stall
@@ -165,9 +165,14 @@ class Crew:
         self.turns = 0
 
     def new_agent(self, idle_timeout: float | None = None) -> Robota:
-        config = AgentConfig(context_window=1_000_000, idle_timeout=idle_timeout)
-        tools = [double, double_slowly, fail, wait]
-        return Robota(self.provider, model="any", tools=tools, system_message="Be brief.", config=config)
+        return Robota(
+            self.provider,
+            model="any",
+            tools=[double, double_slowly, fail, wait],
+            system_message="Be brief.",
+            context_window=1_000_000,
+            limits=RunLimits(idle_timeout=idle_timeout),
+        )
 
     async def work(self, turns: int) -> None:
         kinds = list(KINDS)

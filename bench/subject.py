@@ -5,11 +5,11 @@ from __future__ import annotations
 from workload import FUNCTIONS, MODEL, PROMPT, SYSTEM
 
 from providers import open_provider
-from robota import AgentConfig, Robota, tool
+from robota import Robota, tool
 from robota.core import TextDelta
 
 TOOLS = [tool(function) for function in FUNCTIONS.values()]
-CONFIG = AgentConfig(context_window=100_000_000)
+WINDOW = 100_000_000
 """No model has such a window; a thousand rounds must fit."""
 
 
@@ -22,7 +22,12 @@ class Subject:
 
     def new_agent(self) -> Robota:
         return Robota(
-            self.provider, model=MODEL, tools=TOOLS, system_message=SYSTEM, max_rounds=0, config=CONFIG
+            self.provider,
+            model=MODEL,
+            tools=TOOLS,
+            system_message=SYSTEM,
+            max_rounds=0,
+            context_window=WINDOW,
         )
 
     async def run(self, agent: Robota) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from robota.core.provider import ChatRequest, Chunk, TextChunk
 from robota.sessions import PermissionRules, SessionStore
 from robota.sessions.session_resume import resume_session
 
-OPTIONS = SessionOptions(rules=PermissionRules(allow=("count",)), context_window=10**9)
+OPTIONS = SessionOptions(permissions=PermissionRules(allow=("count",)), context_window=10**9)
 
 
 @tool

@@ -9,6 +9,7 @@ PUBLIC = [
     "ModelSettings",
     "Plugin",
     "Robota",
+    "RunLimits",
     "RunResult",
     "Session",
     "SessionOptions",

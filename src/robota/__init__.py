@@ -13,12 +13,12 @@ _MODULES = {
     "robota.core.permissions": "evaluate_permission explain_permission",
     "robota.core.plugin": "Plugin",
     "robota.core.provider": "ModelSettings",
-    "robota.core.robota": "AgentConfig Robota",
+    "robota.core.robota": "AgentConfig Robota RunLimits",
     "robota.core.tool": "ToolContext ToolResult",
-    "robota.core.turn": "RunResult",
+    "robota.core.run": "RunResult",
     "robota.sdk.assembly": "create_project_session_store",
     "robota.sessions.session": "Session",
-    "robota.sessions.session_options": "SessionOptions",
+    "robota.sessions.options": "SessionOptions",
     "robota.tools.function_tool": "tool",
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}

@@ -7,10 +7,11 @@ from robota.core.plugin import Plugin as Plugin
 from robota.core.provider import ModelSettings as ModelSettings
 from robota.core.robota import AgentConfig as AgentConfig
 from robota.core.robota import Robota as Robota
+from robota.core.robota import RunLimits as RunLimits
+from robota.core.run import RunResult as RunResult
 from robota.core.tool import ToolContext as ToolContext
 from robota.core.tool import ToolResult as ToolResult
-from robota.core.turn import RunResult as RunResult
 from robota.sdk.assembly import create_project_session_store as create_project_session_store
+from robota.sessions.options import SessionOptions as SessionOptions
 from robota.sessions.session import Session as Session
-from robota.sessions.session_options import SessionOptions as SessionOptions
 from robota.tools.function_tool import tool as tool

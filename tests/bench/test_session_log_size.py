@@ -7,12 +7,16 @@ from pathlib import Path
 from robota import Session, SessionOptions, create_project_session_store, tool
 from robota.core.jsontext import encode
 from robota.core.messages import TokenUsage
-from robota.sessions import PermissionRules
+from robota.sessions import JournalOptions, PermissionRules
 from robota.testing import ScriptedProvider, call
 
 ROUNDS = 1_000
 DELTA = "twenty characters ok"
-OPTIONS = SessionOptions(rules=PermissionRules(allow=("add",)), context_window=1_000_000_000, durable=False)
+OPTIONS = SessionOptions(
+    permissions=PermissionRules(allow=("add",)),
+    context_window=1_000_000_000,
+    journal=JournalOptions(durable=False),
+)
 
 
 @tool

@@ -16,7 +16,7 @@ from robota.core.events import (
     ToolStarted,
 )
 from robota.core.messages import AssistantMessage, ToolMessage
-from robota.core.robota import AgentConfig, Robota
+from robota.core.robota import Robota, RunLimits
 from robota.testing import ScriptedProvider, Stall, call
 from robota.tools.function_tool import tool
 
@@ -66,7 +66,7 @@ async def test_finished_tools_keep_their_results_and_the_others_are_marked(
     agent, provider = agent_for(
         [call("add", "c0", a=1, b=2), call("wait", "c1"), call("wait", "c2")],
         "Fine.",
-        config=AgentConfig(max_parallel_tools=limit),
+        limits=RunLimits(max_parallel_tools=limit),
     )
     ended: list[ToolEnded] = []
 
@@ -84,7 +84,7 @@ async def test_finished_tools_keep_their_results_and_the_others_are_marked(
         interrupted,
         interrupted,
     ]
-    assert {event.error_code for event in ended[1:]} <= {"interrupted"}
+    assert {event.error_code for event in ended[1:]} <= {"interrupted", "not_started"}
     assert (await agent.run("again")).text == "Fine."
     assert_valid_for_a_request(provider.requests[1].messages)
 
@@ -148,10 +148,11 @@ async def test_an_abort_and_a_cancellation_from_outside_while_tools_run(count: i
     agent, _ = agent_for([call("wait", f"c{n}") for n in range(count)], "Fine.")
 
     def stop_both(event: ToolStarted) -> None:
+        stop()
         agent.abort()
         task.cancel()
 
-    agent.events.on(ToolStarted, stop_both)
+    stop = agent.events.on(ToolStarted, stop_both)
     task = asyncio.ensure_future(agent.run("hi"))
     await asyncio.wait([task])
     assert task.cancelled()
@@ -208,7 +209,14 @@ async def test_a_tool_that_fails_while_it_is_stopped_does_not_hide_the_abort() -
 
 
 @pytest.mark.parametrize("limit", [None, 1])
-async def test_no_tool_starts_after_a_cancellation_from_outside(limit: int | None) -> None:
+async def test_no_tool_runs_after_a_cancellation_from_outside(limit: int | None) -> None:
+    ran: list[str] = []
+
+    @tool
+    async def note() -> None:
+        """Note that it ran."""
+        ran.append("note")
+
     @tool
     async def stubborn() -> None:
         """Turn a cancellation into a failure."""
@@ -219,16 +227,17 @@ async def test_no_tool_starts_after_a_cancellation_from_outside(limit: int | Non
             raise RuntimeError("stopped") from None
 
     agent = Robota(
-        ScriptedProvider([call("stubborn", "a"), call("add", "b", a=1, b=2)]),
-        tools=[stubborn, add],
-        config=AgentConfig(max_parallel_tools=limit),
+        ScriptedProvider([call("stubborn", "a"), call("note", "b")]),
+        tools=[stubborn, note],
+        limits=RunLimits(max_parallel_tools=limit),
     )
-    started: list[str] = []
-    agent.events.on(ToolStarted, lambda event: started.append(event.tool_name))
+    ended: list[tuple[str, str | None]] = []
+    agent.events.on(ToolEnded, lambda event: ended.append((event.tool_name, event.error_code)))
     task = asyncio.ensure_future(agent.run("hi"))
     await asyncio.wait([task])
     assert task.cancelled()
-    assert started == (["stubborn", "add"] if limit is None else ["stubborn"])
+    assert ran == (["note"] if limit is None else [])
+    assert sorted(ended) == [("note", None if limit is None else "not_started"), ("stubborn", None)]
     assert_valid_for_a_request(agent.conversation.messages_for_api())
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
@@ -42,6 +43,7 @@ from robota.core.events import (
     SessionInit,
     SessionShutdown,
     SubagentEvent,
+    SummaryCalled,
     TextDelta,
     ThinkingChanged,
     ToolBatchStarted,
@@ -116,6 +118,7 @@ ONE_OF_EACH: list[Event] = [
     PermissionDecided(data={"decision": "auto"}, **IN),
     UserAnswered(data={"answer": True}, **IN),
     ContextLoaded(data={"files": []}, **IN),
+    SummaryCalled(model="m", message_id="q", asked_at=datetime(2026, 1, 2, tzinfo=UTC), **IN),
     CompactionMarked(message=AssistantMessage("s"), epoch=1, **IN),
 ]
 

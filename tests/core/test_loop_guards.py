@@ -16,7 +16,7 @@ from robota.core.messages import (
     ToolMessage,
     UserMessage,
 )
-from robota.core.robota import AgentConfig, Robota
+from robota.core.robota import Robota, RunLimits
 from robota.core.tool import ToolContext, ToolResult
 from robota.testing import Fail, ScriptedProvider, call
 from robota.tools.function_tool import tool
@@ -225,9 +225,7 @@ async def test_identical_calls_that_succeed_are_no_failure() -> None:
 
 
 async def test_the_watch_for_identical_failures_can_be_turned_off() -> None:
-    agent, _ = agent_for(
-        *[[call("fail", why="x")]] * 7, "Done.", config=AgentConfig(max_identical_failures=0)
-    )
+    agent, _ = agent_for(*[[call("fail", why="x")]] * 7, "Done.", limits=RunLimits(max_identical_failures=0))
     assert (await agent.run("go")).text == "Done."
 
 
@@ -235,7 +233,7 @@ async def test_the_watch_for_identical_failures_can_be_turned_off() -> None:
 
 
 async def test_nothing_is_sent_above_95_percent_and_the_figures_say_why() -> None:  # §20.72
-    agent, provider = agent_for(["Hi", TokenUsage(9_500, 1)], config=AgentConfig(context_window=10_000))
+    agent, provider = agent_for(["Hi", TokenUsage(9_500, 1)], context_window=10_000)
     await agent.run("go")
     result = await agent.run("more")
     assert len(provider.requests) == 1
@@ -258,13 +256,13 @@ async def test_nothing_is_sent_above_95_percent_and_the_figures_say_why() -> Non
     assert 0 < serialized < 1_000
     for figure in ("9,501", "10,000", "95%"):
         assert figure in answer.content
-    assert AgentConfig().capacity_hint in answer.content
+    assert RunLimits().capacity_hint in answer.content
 
 
 async def test_exactly_95_percent_is_still_sent() -> None:  # §20.72
     for window in (200_000, 10_000, 1_000_000, 128_000):
         agent, provider = agent_for(
-            ["Hi", TokenUsage(window * 95 // 100 - 1, 1)], "Fine.", config=AgentConfig(context_window=window)
+            ["Hi", TokenUsage(window * 95 // 100 - 1, 1)], "Fine.", context_window=window
         )
         await agent.run("go")
         assert (await agent.run("more")).text == "Fine."
@@ -272,7 +270,7 @@ async def test_exactly_95_percent_is_still_sent() -> None:  # §20.72
 
 
 async def test_a_prompt_too_long_for_the_window_is_not_sent_but_kept() -> None:
-    agent, provider = agent_for("Hi", config=AgentConfig(context_window=1_000, capacity_hint="Use less."))
+    agent, provider = agent_for("Hi", context_window=1_000, limits=RunLimits(capacity_hint="Use less."))
     result = await agent.run("x" * 5_000)
     assert provider.requests == []
     assert result.text.endswith("Use less.")
@@ -280,11 +278,9 @@ async def test_a_prompt_too_long_for_the_window_is_not_sent_but_kept() -> None:
 
 
 async def test_the_guard_also_watches_between_rounds() -> None:
-    agent, provider = agent_for(
-        [call("dump", size=4_000)], "never asked", config=AgentConfig(context_window=1_000)
-    )
+    agent, provider = agent_for([call("dump", size=4_000)], "never asked", context_window=1_000)
     result = await agent.run("go")
-    assert (len(provider.requests), result.stop_reason, result.rounds) == (1, "context_overflow", 2)
+    assert (len(provider.requests), result.stop_reason, result.rounds) == (1, "context_overflow", 1)
     assert_valid_for_a_request(agent.conversation.messages_for_api())
 
 
@@ -293,7 +289,7 @@ SKIPPED = "Error: Context window near capacity. Tool execution result skipped."
 
 async def test_results_after_the_80_percent_line_are_replaced_and_the_loop_goes_on() -> None:  # §20.75
     calls = [call("dump", f"c{n}", size=size) for n, size in enumerate((100, 33_000, 10, 10))]
-    agent, provider = agent_for(calls, "I have enough.", config=AgentConfig(context_window=10_000))
+    agent, provider = agent_for(calls, "I have enough.", context_window=10_000)
     result = await agent.run("go")
     messages = tool_messages(agent)
     assert [len(m.content) for m in messages[:2]] == [100, 33_000]  # the one that crosses the line is kept
@@ -306,7 +302,7 @@ async def test_results_after_the_80_percent_line_are_replaced_and_the_loop_goes_
 
 async def test_the_rounds_own_usage_is_the_floor_of_the_result_budget() -> None:
     calls = [call("add", "c0", a=1, b=2), call("add", "c1", a=3, b=4), TokenUsage(8_100, 10)]
-    agent, _ = agent_for(calls, "Ok.", config=AgentConfig(context_window=10_000))
+    agent, _ = agent_for(calls, "Ok.", context_window=10_000)
     await agent.run("go")
     assert [m.content for m in tool_messages(agent)] == ["3", SKIPPED]
 
@@ -321,5 +317,5 @@ async def test_figures_a_tool_reports_about_itself_are_not_the_conversations() -
             return ToolResult(content="done", metadata={"inputTokens": 999_999, "outputTokens": 1})
 
     provider = ScriptedProvider([ToolCall("c", "helper", "{}"), TokenUsage(100, 10)], "Fine.")
-    agent = Robota(provider, tools=[Helper()], config=AgentConfig(context_window=10_000))
+    agent = Robota(provider, tools=[Helper()], context_window=10_000)
     assert (await agent.run("go")).text == "Fine."

@@ -22,8 +22,8 @@ from robota.core.messages import (
 from robota.core.plugin import HOOKS, Plugin, PluginPriority, Refusal
 from robota.core.provider import ChatRequest
 from robota.core.robota import AgentConfig, Robota
+from robota.core.run import RunResult
 from robota.core.tool import ToolResult
-from robota.core.turn import RunResult
 from robota.testing import Fail, ScriptedProvider, Stall, call
 from robota.tools.function_tool import tool
 

@@ -21,8 +21,8 @@ from robota.core.provider import (
     ToolInputChunk,
 )
 from robota.core.reply import chat
-from robota.core.robota import AgentConfig, Robota
-from robota.core.turn import RunResult
+from robota.core.robota import Robota, RunLimits
+from robota.core.run import RunResult
 from robota.testing import Delay, Fail, ScriptedProvider, Stall, call
 from robota.tools.function_tool import tool
 
@@ -104,7 +104,7 @@ def run_in_jumping_time(agent: Robota, prompt: str) -> RunResult:
 
 
 def test_a_silent_provider_is_given_up_and_its_words_are_kept() -> None:
-    agent, provider = agent_for(["Hel", "lo", Stall()], "Back.", config=AgentConfig(idle_timeout=30))
+    agent, provider = agent_for(["Hel", "lo", Stall()], "Back.", limits=RunLimits(idle_timeout=30))
     result = run_in_jumping_time(agent, "go")
     assert isinstance(result.error, ProviderError)
     assert "idle timeout after 30s" in str(result.error)
@@ -115,14 +115,14 @@ def test_a_silent_provider_is_given_up_and_its_words_are_kept() -> None:
 
 def test_the_idle_timeout_restarts_at_every_delta() -> None:  # §20.57
     words = [step for word in "abcdefgh" for step in (Delay(20), word)]
-    agent, _ = agent_for(words, config=AgentConfig(idle_timeout=30))
+    agent, _ = agent_for(words, limits=RunLimits(idle_timeout=30))
     result = run_in_jumping_time(agent, "go")
     assert (result.text, result.error) == ("abcdefgh", None)
 
 
 def test_a_provider_that_talks_for_ever_is_given_up_and_its_words_are_kept() -> None:
     words = [step for word in "abcdefgh" for step in (Delay(20), word)]
-    agent, provider = agent_for(words, "Back.", config=AgentConfig(idle_timeout=30, total_timeout=50))
+    agent, provider = agent_for(words, "Back.", limits=RunLimits(idle_timeout=30, total_timeout=50))
     result = run_in_jumping_time(agent, "go")
     assert isinstance(result.error, ProviderError)
     assert "total timeout after 50s: scripted was still answering" in str(result.error)
@@ -132,7 +132,7 @@ def test_a_provider_that_talks_for_ever_is_given_up_and_its_words_are_kept() -> 
 
 
 def test_two_timeouts_at_once_are_one_failure() -> None:
-    agent, _ = agent_for([Stall()], "Back.", config=AgentConfig(idle_timeout=30, total_timeout=30))
+    agent, _ = agent_for([Stall()], "Back.", limits=RunLimits(idle_timeout=30, total_timeout=30))
     assert "idle timeout" in str(run_in_jumping_time(agent, "go").error)
     assert run_in_jumping_time(agent, "and now?").text == "Back."
 
@@ -145,13 +145,13 @@ def test_a_tool_may_take_longer_than_a_silent_provider_may() -> None:
         return "rested"
 
     provider = ScriptedProvider([call("sleep")], "Good morning.")
-    agent = Robota(provider, tools=[sleep], config=AgentConfig(idle_timeout=30))
+    agent = Robota(provider, tools=[sleep], limits=RunLimits(idle_timeout=30))
     assert run_in_jumping_time(agent, "go").text == "Good morning."
 
 
 @pytest.mark.parametrize("seconds", [None, 0, -1, float("inf"), float("nan")])
 async def test_a_timeout_that_is_no_positive_number_waits_for_ever(seconds: float | None) -> None:
-    agent, _ = agent_for("Hi", config=AgentConfig(idle_timeout=seconds, total_timeout=seconds))
+    agent, _ = agent_for("Hi", limits=RunLimits(idle_timeout=seconds, total_timeout=seconds))
     assert (await agent.run("go")).text == "Hi"
 
 

@@ -25,7 +25,7 @@ from robota.core.events import (
 from robota.core.messages import ReasoningBlock, TokenUsage, ToolCall
 from robota.core.plugin import Plugin
 from robota.core.provider import ReasoningChunk, StopChunk, ToolInputChunk
-from robota.core.robota import AgentConfig, Robota
+from robota.core.robota import AgentConfig, Robota, RunLimits
 from robota.testing import Delay, Fail, ScriptedProvider, Stall, call, fixed_ports
 from robota.tools.function_tool import tool
 
@@ -137,8 +137,15 @@ async def play(
     replies: list[list[Any]], stop_at: int, how: str, plugins: list[Plugin], limit: int | None
 ) -> None:
     provider = ScriptedProvider(*replies, repeat=True)
-    config = AgentConfig(context_window=2_000, ports=fixed_ports(), max_parallel_tools=limit)
-    agent = Robota(provider, tools=[add, pause, fail, wait], plugins=plugins, config=config, max_rounds=4)
+    agent = Robota(
+        provider,
+        tools=[add, pause, fail, wait],
+        plugins=plugins,
+        max_rounds=4,
+        context_window=2_000,
+        limits=RunLimits(max_parallel_tools=limit),
+        config=AgentConfig(ports=fixed_ports()),
+    )
     for _ in range(2):
         await run_and_stop(agent, provider, stop_at, how)
 
@@ -162,7 +169,7 @@ def test_a_run_that_waits_for_ever_can_be_stopped(
             provider,
             tools=[wait],
             plugins=[Slow()] if watched else [],
-            config=AgentConfig(context_window=9_999),
+            context_window=9_999,
         )
         events: list[Event] = []
         agent.events.on(Event, events.append)

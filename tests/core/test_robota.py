@@ -258,9 +258,7 @@ async def test_a_failure_of_the_engine_itself_is_a_result_and_loses_nothing(
 
 
 async def test_web_tools_the_provider_lacks_are_refused_before_anything_is_recorded() -> None:
-    agent = Robota(
-        ScriptedProvider("Hi"), config=AgentConfig(native_web_tools=NativeWebTools(web_search=True))
-    )
+    agent = Robota(ScriptedProvider("Hi"), native_web_tools=NativeWebTools(web_search=True))
     with pytest.raises(ConfigurationError, match="scripted does not support native web search"):
         await agent.run("go")
     assert (agent.messages, agent.is_running) == ([], False)

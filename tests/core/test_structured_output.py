@@ -11,7 +11,7 @@ from robota.core.errors import ConfigurationError, ProviderError, StructuredOutp
 from robota.core.events import RunCompleted, RunFailed
 from robota.core.messages import TextPart, UserMessage
 from robota.core.provider import Capabilities, StopChunk
-from robota.core.robota import AgentConfig, Robota
+from robota.core.robota import Robota
 from robota.testing import Fail, ScriptedProvider, Stall, call
 from robota.tools.function_tool import tool
 
@@ -191,7 +191,7 @@ async def test_an_abort_while_a_value_is_wanted_is_an_abort() -> None:
 
 
 async def test_a_full_window_is_not_filled_with_retries() -> None:
-    agent = Robota(ScriptedProvider("never asked"), config=AgentConfig(context_window=1_000))
+    agent = Robota(ScriptedProvider("never asked"), context_window=1_000)
     result = await agent.run("x" * 5_000, output=Point)
     assert [m.role for m in agent.messages] == ["user", "assistant"]
     assert result.output is None

@@ -19,7 +19,7 @@ from tests.support.history import assert_valid_for_a_request
 from robota.core.errors import RateLimitError, RobotaError
 from robota.core.messages import AssistantMessage, ToolCall, UserMessage
 from robota.core.provider import ChatRequest
-from robota.core.robota import AgentConfig, Robota
+from robota.core.robota import Robota, RunLimits
 from robota.providers.chat.request import ChatDialect, ChatEncoder
 from robota.providers.remote import RemoteProvider
 from robota.providers.remote.protocol import encode_message
@@ -50,7 +50,7 @@ async def turn(client: str, *answers: bytes, idle: float = PATIENT, endless: byt
     """What the user reads after a first turn with this server; a second turn has to work."""
     good = () if endless else (HEAD + FINE[client],)
     async with RawServer(*answers, *good, endless=endless) as server, CLIENTS[client](server.url) as provider:
-        agent = Robota(provider, model="m", config=AgentConfig(idle_timeout=idle))
+        agent = Robota(provider, model="m", limits=RunLimits(idle_timeout=idle))
         result = await agent.run("Hi.")
         if result.error is not None:
             assert_harmless(result.error)

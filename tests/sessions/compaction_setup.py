@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any
 
-from robota.core.events import Event, ReplayEvent, TurnEvent
+from robota.core.events import Event, ReplayEvent, SummaryCalled, TurnEvent
 from robota.core.hooks import HookOutcome, parse_hooks, run_hooks
 from robota.core.messages import AssistantMessage, Json, Message, UserMessage
-from robota.core.provider import ChatRequest, ModelSettings
-from robota.core.robota import AgentConfig, Robota
+from robota.core.ports import REAL_WORLD, Ports
+from robota.core.provider import ChatRequest, Chunk, ModelSettings, Provider
+from robota.core.robota import AgentConfig, Robota, RunLimits
+from robota.core.wrapper import ProviderWrapper
 from robota.sessions.compaction.compaction_orchestrator import CompactionOrchestrator
 from robota.sessions.compaction.sections import CompactionSection
-from robota.sessions.compaction.summarizer import SummaryModel
 from robota.sessions.context_window_tracker import ContextWindowTracker
+from robota.sessions.options import CompactionOptions
 from robota.testing import ScriptedProvider
 
 SYSTEM = "You are a careful shipwright."
@@ -38,6 +41,18 @@ class CommandHooks:
         return await run_hooks(self.config, event, hook_input)
 
 
+class Watched(ProviderWrapper):
+    def __init__(self, inner: Provider, requests: list[ChatRequest]) -> None:
+        super().__init__(inner)
+        self._requests = requests
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk, None]:
+        self._requests.append(request)
+        async with aclosing(self.inner.stream(request)) as chunks:
+            async for chunk in chunks:
+                yield chunk
+
+
 class Workshop:
     def __init__(
         self,
@@ -49,34 +64,39 @@ class Workshop:
         repeat: bool = False,
         idle_timeout: float | None = None,
         settings: ModelSettings | None = None,
+        instructions: str = "",
+        ports: Ports = REAL_WORLD,
         **options: Any,
     ) -> None:
         self.provider = provider or ScriptedProvider(*replies, repeat=repeat)
         self.agent = Robota(
-            self.provider, model="m", system_message=SYSTEM, config=AgentConfig(context_window=window)
+            self.provider,
+            model="m",
+            system_message=SYSTEM,
+            context_window=window,
+            settings=settings or ModelSettings(),
+            limits=RunLimits(idle_timeout=idle_timeout),
+            config=AgentConfig(ports=ports),
         )
         self.store = self.agent.conversation
         self.tracker = ContextWindowTracker(self.store, window, threshold)
         self.sections = list(sections)
-        self.calls: list[tuple[ChatRequest, Any]] = []
-        model = SummaryModel(
-            provider=self.provider,
-            model="m",
-            settings=settings or ModelSettings(),
-            idle_timeout=idle_timeout,
-        )
+        self.requests: list[ChatRequest] = []
+        """For summaries."""
+        self.calls: list[SummaryCalled] = []
+        self.agent.events.on(SummaryCalled, self.calls.append)
         self.compaction = CompactionOrchestrator(
-            conversation=self.store,
-            tracker=self.tracker,
-            model=lambda: model,
-            events=self.agent.events,
-            sections=lambda: self.sections,
-            on_call=lambda request, outcome: self.calls.append((request, outcome)),
+            self.agent,
+            self.tracker,
+            CompactionOptions(instructions=instructions, sections=lambda: self.sections),
+            admit=lambda provider: Watched(provider, self.requests),
             **options,
         )
         self.events: list[Event] = []
         self.agent.events.on(TurnEvent, self.events.append)
-        self.agent.events.on(ReplayEvent, self.events.append)
+        self.agent.events.on(
+            ReplayEvent, lambda event: None if event in self.calls else self.events.append(event)
+        )
 
     def say(self, *texts: str) -> None:
         """A conversation that took place: user and assistant in turn."""
@@ -91,7 +111,7 @@ class Workshop:
     @property
     def prompts(self) -> list[str]:
         """The text of each request for a summary."""
-        return [request.messages[0].content for request, _ in self.calls]
+        return [request.messages[0].content for request in self.requests]
 
     def told(self, kind: type[Event]) -> list[Any]:
         return [event for event in self.events if isinstance(event, kind)]

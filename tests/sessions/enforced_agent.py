@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from tests.support.session_options import enforcer_ports
+
 from robota.core.events import ToolEnded
 from robota.core.hooks import HookOutcome, parse_hooks, run_hooks
 from robota.core.messages import Json, JsonObject, ToolCall, ToolMessage
@@ -89,7 +91,9 @@ class EnforcedAgent:
         self.notices: list[str] = []
         self.ended: list[ToolEnded] = []
         ports = {"record": self.records.append, "notice": self.notices.append, **ports}
-        self.enforcer = PermissionEnforcer(rules, cwd=str(cwd), **ports)
+        self.enforcer = PermissionEnforcer(
+            cwd=str(cwd), **enforcer_ports(rules=rules or PermissionRules(), **ports)
+        )
         self.tools = (read_tool(), write_tool(), edit_tool(), bash_tool(), *tools)
         self.agent: Robota | None = None
 

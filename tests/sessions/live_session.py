@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tests.support.history import assert_valid_for_a_request
+from tests.support.session_options import session_options
 
 from robota.core.events import Event, Noticed, ReplayEvent, TurnEvent
 from robota.core.messages import JsonObject
@@ -17,7 +18,6 @@ from robota.sessions.journal.session_logger import FileSessionLogger
 from robota.sessions.log.conversation_restore import RestoredConversation, restore_conversation
 from robota.sessions.log.session_log import SessionLogEntries, load_session_log_entries
 from robota.sessions.session import Session
-from robota.sessions.session_options import SessionOptions
 from robota.sessions.store.session_store import SessionStore
 from robota.testing import ScriptedProvider
 from robota.tools.function_tool import tool
@@ -67,7 +67,7 @@ class Studio:
             permission_handler=handler,
             session_id=session_id,
             conversation=conversation,
-            options=SessionOptions(**options),
+            options=session_options(**options),
         )
         self.events: list[Event] = []
         self.session.events.on(TurnEvent, self.events.append)

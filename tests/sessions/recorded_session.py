@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
+from tests.support.session_options import session_options
 
 from robota.core.errors import RobotaError
 from robota.core.events import EVENT_TYPES, Event, ToolProgressed, TurnEvent, event_to_wire
@@ -19,7 +20,6 @@ from robota.sessions.log.session_log import SessionLogEntries, load_session_log_
 from robota.sessions.permissions.rule_book import PermissionRules
 from robota.sessions.replay.session_replay import ReplayReport, replay_session
 from robota.sessions.session import Session
-from robota.sessions.session_options import SessionOptions
 from robota.sessions.store.session_store import SessionStore
 from robota.testing import ModelServer, ScriptedProvider
 from robota.tools.function_tool import tool
@@ -63,7 +63,7 @@ class RecordedSession:
             permission_handler=handler,
             session_id=session_id,
             conversation=before,
-            options=SessionOptions(**options),
+            options=session_options(**options),
         )
         self.events: list[Event] = []
         for kind in EVENT_TYPES.values():

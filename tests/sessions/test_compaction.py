@@ -5,7 +5,7 @@ import msgspec
 import pytest
 from tests.sessions.compaction_setup import SYSTEM, CommandHooks, Workshop
 
-from robota.core.context import read_token_usage
+from robota.core.context import normalize_usage
 from robota.core.errors import AuthenticationError, ProviderError
 from robota.core.events import Compacted, CompactionMarked, Noticed, TextDelta, TurnEvent
 from robota.core.messages import AssistantMessage, SystemMessage, TokenUsage, ToolCall, UserMessage
@@ -195,9 +195,9 @@ async def test_the_summary_never_streams_into_the_answer() -> None:  # §20.87
 async def test_each_call_is_told_with_its_usage() -> None:
     shop = talk([TokenUsage(900, 50), "Short."])
     await shop.compaction.compact()
-    ((request, reply),) = shop.calls
-    assert request is shop.provider.requests[0]
-    assert read_token_usage(reply) == TokenUsage(900, 50)
+    [told] = shop.calls
+    assert told.message_id == shop.provider.requests[0].messages[0].id
+    assert normalize_usage(told.metadata) == TokenUsage(900, 50)
 
 
 # --- hooks -------------------------------------------------------------------------------------------------

@@ -119,7 +119,7 @@ def test_rules_todos_and_the_plan_survive_any_number_of_compactions_word_for_wor
             assert shop.store.messages[: before[1]] == shop.store.messages[:-1]
             assert len(shop.told(Compacted)) == sum("compaction" in m.metadata for m in shop.store.messages)
             assert await shop.compaction.compact() is None
-        for request, _ in shop.calls:
+        for request in shop.requests:
             assert estimate_serialized_context_tokens(request.messages) <= WINDOW * 0.8
             assert SYSTEM not in request.messages[0].content
 

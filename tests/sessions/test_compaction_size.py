@@ -37,7 +37,7 @@ async def prompt(shop: Workshop, text: str) -> str:
 
 
 def sizes(shop: Workshop) -> list[int]:
-    return [estimate_serialized_context_tokens(request.messages) for request, _ in shop.calls]
+    return [estimate_serialized_context_tokens(request.messages) for request in shop.requests]
 
 
 # --- when it happens -------------------------------------------------------------------------------------

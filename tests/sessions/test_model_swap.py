@@ -246,7 +246,7 @@ async def test_a_budget_holds_for_every_provider_there_is(tmp_path: Path) -> Non
         await studio.session.compact()
     assert (await studio.session.agent.run("fourth")).error is not None
     assert third.requests == []
-    assert studio.session.life.usage.total.requests == 2
+    assert studio.session.usage.total.requests == 2
 
 
 async def test_a_swap_in_the_middle_of_a_run_stays_behind_the_budget(tmp_path: Path) -> None:
@@ -275,7 +275,7 @@ async def test_each_model_is_counted_at_its_own_price(tmp_path: Path) -> None:
     studio.session.set_model("gpt-4o-mini")
     await studio.session.run("second")
     prices = [find_model_price(name) for name in ("gpt-4o", "gpt-4o-mini")]
-    report = studio.session.life.usage.snapshot()
+    report = studio.session.usage.snapshot()
     assert [used.model for used in report.models] == ["gpt-4o", "gpt-4o-mini"]
     assert [used.cost_usd for used in report.models] == [price.input for price in prices if price]
 

@@ -29,7 +29,7 @@ def swap_anywhere(recorded: RecordedSession, chance: Chance) -> None:
     ]
 
     def swap() -> None:
-        if session.life.scribe.closed:
+        if session.log.closed:
             return
         if chance(0.15):
             chosen = chance.random.choice(providers)

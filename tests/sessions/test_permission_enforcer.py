@@ -13,13 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.sessions.enforced_agent import EnforcedAgent, Person, Strict
+from tests.support.session_options import enforcer_ports
 
 from robota.core.errors import ConfigurationError
 from robota.core.events import ToolEnded
 from robota.core.hooks import HookOutcome
 from robota.core.messages import Json, JsonObject, ToolCall
 from robota.core.tool import ToolContext, ToolResult
-from robota.core.tool_batch import PreparedCall, invoke_tool
+from robota.core.tool_call import PreparedCall, invoke_tool
 from robota.sessions.permissions.approval import ApprovalRequest, PermissionAnswer
 from robota.sessions.permissions.judgement import Judgement
 from robota.sessions.permissions.permission_enforcer import PermissionEnforcer, PermissionRules
@@ -622,7 +623,7 @@ async def test_whatever_breaks_a_call_gets_a_result(  # §20.89
 ) -> None:
     ports: dict[str, Any] = {name: Broken(error) for name in broken}
     ports.setdefault("handler", Person("allow-project"))
-    enforcer = PermissionEnforcer(PermissionRules(mode=mode), cwd="/", **ports)
+    enforcer = PermissionEnforcer(cwd="/", **enforcer_ports(rules=PermissionRules(mode=mode), **ports))
     for name in ("Bash", "refresh"):
         prepared = PreparedCall(
             index=0, call_id="c", request=call(name, command="x"), tool=refresh, arguments={"command": "x"}
@@ -646,7 +647,9 @@ async def test_whatever_a_port_answers_a_call_gets_a_result(value: object, port:
         async def __call__(self, *args: object) -> Any:
             return value
 
-    enforcer = PermissionEnforcer(cwd="/", **{"handler": Person(True), port: Odd(ValueError())})
+    enforcer = PermissionEnforcer(
+        cwd="/", **enforcer_ports(**{"handler": Person(True), port: Odd(ValueError())})
+    )
     prepared = PreparedCall(index=0, call_id="c", request=call("refresh"), tool=refresh)
     result = await enforcer.run_tool(prepared, ToolContext())
     assert isinstance(result, ToolResult)

@@ -11,7 +11,7 @@ from tests.support.processes import mark
 
 from robota.core.messages import ImagePart, Json, JsonObject
 from robota.core.tool import ToolContext, ToolResult
-from robota.core.tool_batch import PreparedCall
+from robota.core.tool_call import PreparedCall
 from robota.sessions.permissions.approval import ApprovalRequest
 from robota.sessions.permissions.permission_enforcer import PermissionRules
 from robota.testing import call

@@ -9,10 +9,11 @@ import anyio
 import msgspec
 import pytest
 from tests.sessions.enforced_agent import EnforcedAgent, Person
+from tests.support.session_options import enforcer_ports
 
 from robota.core.messages import JsonObject
 from robota.core.tool import ToolContext, ToolResult
-from robota.core.tool_batch import PreparedCall
+from robota.core.tool_call import PreparedCall
 from robota.sessions.permissions.approval import ApprovalRequest, PermissionAnswer, answer_from_record
 from robota.sessions.permissions.consultation import Fault
 from robota.sessions.permissions.judgement import Judgement, Terms
@@ -75,7 +76,9 @@ async def decide(
     """All calls at once, as the calls of one answer are."""
     results: dict[str, ToolResult] = {}
     records: list[JsonObject] = []
-    enforcer = PermissionEnforcer(RULES, cwd=str(cwd), run_tool=run_nothing, record=records.append, **ports)
+    enforcer = PermissionEnforcer(
+        cwd=str(cwd), **enforcer_ports(rules=RULES, run_tool=run_nothing, record=records.append, **ports)
+    )
     tools = {tool.name: tool for tool in EnforcedAgent(cwd).tools}
 
     async def run_one(name: str) -> None:

@@ -22,7 +22,6 @@ from robota.core.events import (
     Event,
     HookExecuted,
     ProviderRequest,
-    RunCompleted,
     RunStarted,
     TextDelta,
     ToolBatchStarted,
@@ -125,7 +124,7 @@ async def test_errors_of_the_service(tmp_path: Path) -> None:
 
 
 async def test_a_limit_of_rounds_with_its_forced_summary(tmp_path: Path) -> None:
-    recorded = scripted(tmp_path, [call("add", a=1, b=2)], "so far", max_turns=1)
+    recorded = scripted(tmp_path, [call("add", a=1, b=2)], "so far", max_rounds=1)
     await recorded.run("go")
 
     await assert_replays(recorded)
@@ -402,10 +401,10 @@ async def test_an_abort_between_two_things(tmp_path: Path, kind: type[Event], ca
     await assert_replays(recorded)
 
 
-async def test_an_abort_in_the_last_moment(tmp_path: Path) -> None:
+async def test_an_abort_before_stop_hooks(tmp_path: Path) -> None:
     hooks = {"Stop": [run_command("exit 0")]}
     recorded = scripted(tmp_path, "one", "two", "three", hooks=hooks)
-    abort_on(recorded, RunCompleted, 2)
+    abort_on(recorded, AssistantMessageCommitted, 2)
     await recorded.run("first", "second", "third")
 
     assert len(recorded.told(HookExecuted)) == 2

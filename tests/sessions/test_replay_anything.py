@@ -40,7 +40,7 @@ from robota.tools.function_tool import tool
 
 pytestmark = pytest.mark.anyio
 
-SEEDS = 40
+SEEDS = 60
 INTERRUPTING: list[type[Event]] = [
     *(RunStarted, ProviderRequest, ProviderRetried, TextDelta, ReasoningDelta, ToolBatchStarted),
     *(ToolExecutionRequest, ToolStarted, PermissionDecided, ToolExecutionResult, ToolEnded),
@@ -106,7 +106,7 @@ class RandomHooks:
             await asyncio.sleep(0)
         outcome = HookOutcome(event=event, **self.say(event))
         assert self.session is not None
-        self.session.life.scribe.report_hooks(outcome, call_id)
+        self.session.log.record_hooks(outcome, call_id)
         return outcome
 
     def say(self, event: str) -> dict[str, Any]:
@@ -151,7 +151,7 @@ def make_session(home: Path, chance: Chance) -> RecordedSession:
         handler=person if asking else None,
         rules=PermissionRules(ask=("wait",)) if asking else PermissionRules(mode="bypassPermissions"),
         max_parallel_tools=chance.random.choice([None, None, 1, 2]),
-        max_turns=chance.random.choice([0, 2]),
+        max_rounds=chance.random.choice([0, 2]),
         context_window=chance.random.choice([3_000, 100_000]),
         hook_port=hooks,
     )

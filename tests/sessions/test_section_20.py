@@ -61,7 +61,7 @@ async def test_without_max_turns_a_run_has_no_limit_of_rounds(tmp_path: Path) ->
     assert await studio.session.run("go") == "done"
     assert len(studio.provider.requests) == 26
 
-    limited = Studio(tmp_path, *replies[:2], "out of rounds", session_id="s-2", rules=ALLOWED, max_turns=2)
+    limited = Studio(tmp_path, *replies[:2], "out of rounds", session_id="s-2", rules=ALLOWED, max_rounds=2)
     assert await limited.session.run("go") == "out of rounds"
 
 

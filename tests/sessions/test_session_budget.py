@@ -63,7 +63,7 @@ async def test_a_larger_budget_lets_the_session_go_on(tmp_path: Path) -> None:
     with pytest.raises(BudgetExceededError):
         await studio.session.run("again")
 
-    studio.session.life.limit(Budget(max_requests=5))
+    studio.session.limit(Budget(max_requests=5))
 
     assert await studio.session.run("again") == "two"
 
@@ -73,5 +73,5 @@ async def test_usage_is_kept_without_a_budget_as_well(tmp_path: Path) -> None:
     await studio.session.run("hi")
     await studio.session.run("again")
 
-    total = studio.session.life.usage.total
+    total = studio.session.usage.total
     assert (total.input_tokens, total.output_tokens, total.requests) == (1_200, 600, 2)

@@ -29,15 +29,18 @@ pytestmark = pytest.mark.anyio
 class SlowHooks:
     """Hooks for everything that suspend once; the first Stop wants the model to go on."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, silent: bool = False) -> None:
         self.stops = 0
+        self.silent = silent
 
     def has(self, event: str) -> bool:
-        return True
+        return not self.silent
 
     async def fire(
         self, event: str, hook_input: Mapping[str, Json], *, call_id: str = "", matches_rule: Any = None
     ) -> HookOutcome:
+        if self.silent:
+            return HookOutcome(event=event)
         await asyncio.sleep(0)
         self.stops += event == "Stop"
         if event == "Stop" and self.stops == 1:
@@ -61,6 +64,7 @@ async def slow_yes(request: object) -> bool:
 async def make_session(home: Path) -> Studio:
     """One whose next prompt needs a compaction, hooks, questions, tools and a second go."""
     home.mkdir()
+    hooks = SlowHooks(silent=True)
     studio = Studio(
         home,
         "x" * 13_000,
@@ -72,21 +76,12 @@ async def make_session(home: Path) -> Studio:
         tools=[wait, write_tool(), bash_tool()],
         handler=slow_yes,
         context_window=4_000,
-        hook_port=SlowHooks(),
+        hook_port=hooks,
     )
-    hooks, studio.session.life.hooks = studio.session.life.hooks, _Silent()
     await studio.session.run("tell me")
-    studio.session.life.hooks = hooks
+    hooks.silent = False
     studio.events.clear()
     return studio
-
-
-class _Silent(SlowHooks):
-    def has(self, event: str) -> bool:
-        return False
-
-    async def fire(self, event: str, hook_input: Mapping[str, Json], **more: Any) -> HookOutcome:
-        return HookOutcome(event=event)
 
 
 async def cut(home: Path, at: int, how: Callable[[Studio, AwaitCounter], None]) -> AwaitCounter:
@@ -192,7 +187,7 @@ async def test_a_cancellation_outside_the_agents_run_is_on_record_and_can_be_rep
                 reached.set()
                 await asyncio.Event().wait()
             outcome = HookOutcome(event=name)
-            studio.session.life.scribe.report_hooks(outcome, str(more.get("call_id", "")))
+            studio.session.log.record_hooks(outcome, str(more.get("call_id", "")))
             return outcome
 
     studio = Studio(tmp_path, "one", "never", hook_port=HangingHooks())
@@ -206,6 +201,6 @@ async def test_a_cancellation_outside_the_agents_run_is_on_record_and_can_be_rep
     await asyncio.wait([task])
 
     assert task.cancelled()
-    assert studio.record_names[-1] == "interrupted"
+    assert studio.log()[-1]["event"] == "interrupted"
     await studio.session.shutdown()
     assert (await replay_session(studio.path)).divergence is None

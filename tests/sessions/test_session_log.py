@@ -56,7 +56,7 @@ RENAMED = {ContextUpdated: "context", RunCompleted: "assistant"}
 TOLD_OTHERWISE = (ToolStarted, ToolEnded, ToolProgressed, RunStarted, ProviderStreamRawDelta)
 """Events for front ends whose facts other entries carry."""
 WITHOUT_EVENT = {
-    *("user", "compact", "summary_call", "tool_original", "history_cleared", "history_entry"),
+    *("user", "compact", "tool_original", "history_cleared", "history_entry"),
     *("session_change", "error", "interrupted"),
 }
 """What a session writes without telling anybody else."""
@@ -194,7 +194,7 @@ async def test_what_happened_comes_back_as_it_happened(tmp_path: Path, name: str
 
 async def test_a_forced_summary_is_a_request_with_a_last_word(tmp_path: Path) -> None:
     recorded = scripted(
-        tmp_path, [call("add", a=1, b=2)], [call("add", a=2, b=2)], "that is all", max_turns=2
+        tmp_path, [call("add", a=1, b=2)], [call("add", a=2, b=2)], "that is all", max_rounds=2
     )
     await recorded.run("go")
 

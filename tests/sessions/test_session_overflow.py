@@ -93,7 +93,7 @@ async def test_what_is_not_sent_because_it_cannot_fit_leads_to_a_compaction_too(
     assert await studio.session.run("y" * 6_500) == "here you are"
 
     assert len(studio.told(Compacted)) == 1
-    assert len(studio.told(RunStarted)) == 3
+    assert len(studio.told(RunStarted)) == 2
     assert len(studio.provider.requests) < 7
     studio.assert_journal_is_good()
 

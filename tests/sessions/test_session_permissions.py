@@ -13,7 +13,7 @@ from robota.core.errors import ConfigurationError, ValidationError
 from robota.core.events import ToolEnded
 from robota.core.messages import ToolMessage
 from robota.core.tool import ToolContext, ToolResult
-from robota.core.tool_batch import PreparedCall, invoke_tool
+from robota.core.tool_call import PreparedCall, invoke_tool
 from robota.sessions.files import Files
 from robota.sessions.permissions.approval import PermissionAnswer
 from robota.sessions.permissions.rule_book import PermissionRules

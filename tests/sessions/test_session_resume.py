@@ -11,8 +11,8 @@ from tests.support.history import assert_valid_for_a_request
 from robota.core.errors import StorageError, ValidationError
 from robota.core.history import HistoryEntry
 from robota.sessions.log.conversation_restore import restore_conversation
+from robota.sessions.options import SessionOptions
 from robota.sessions.replay.session_replay import replay_session
-from robota.sessions.session_options import SessionOptions
 from robota.sessions.session_resume import LEFT_OUT, fork_session, resume_session
 from robota.sessions.store.session_record import SessionRecord
 from robota.sessions.store.session_store import SessionStore
@@ -20,7 +20,7 @@ from robota.testing import ScriptedProvider, call
 
 pytestmark = pytest.mark.anyio
 
-OPTIONS = SessionOptions(rules=FREE, context_window=100_000)
+OPTIONS = SessionOptions(permissions=FREE, context_window=100_000)
 CALLS = [call("add", id="x", a=1, b=2), call("add", id="y", a=3, b=4)]
 
 

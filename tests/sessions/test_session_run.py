@@ -21,7 +21,7 @@ from robota.core.errors import (
 from robota.core.events import Compacted, ContextUpdated, HistoryMutation, RunFailed
 from robota.core.hooks import HookOutcome
 from robota.core.messages import ImagePart, TextPart, UserMessage
-from robota.sessions.session_turn import PromptBlockedError
+from robota.sessions.turn_steps import PromptBlockedError
 from robota.testing import Fail, ScriptedProvider, call
 from robota.tools.function_tool import tool
 
@@ -334,12 +334,12 @@ async def test_an_error_before_the_model_is_logged_and_told_to_hooks_too(tmp_pat
 
     studio = Studio(tmp_path, "fine", hook_port=BrokenHooks())
 
-    with pytest.raises(RuntimeError, match="no room"):
+    with pytest.raises(RobotaError, match="no room"):
         await studio.session.run("hello")
 
     sentence = "RuntimeError: no room for a process"
     assert BrokenHooks.fired[1:] == [("UserPromptSubmit", None), ("StopFailure", sentence)]
-    [error] = [record for record in studio.records if record["event"] == "error"]
+    [error] = [entry for entry in studio.log() if entry["event"] == "error"]
     assert error["message"] == sentence
     assert await studio.session.run("again") == "fine"
 

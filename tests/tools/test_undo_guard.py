@@ -9,7 +9,7 @@ import pytest
 
 from robota.core.messages import ToolCall
 from robota.core.tool import ToolContext, ToolResult
-from robota.core.tool_batch import PreparedCall, RunTool, invoke_tool, prepare_call
+from robota.core.tool_call import PreparedCall, RunTool, invoke_tool, prepare_call
 from robota.tools.builtins.bash import bash_tool
 from robota.tools.builtins.edit import edit_tool
 from robota.tools.builtins.read import read_tool

@@ -22,9 +22,9 @@ _MODULES = {
         "PromptQueued ProviderNativeRawPayload ProviderRequest ProviderResponseNormalized "
         "ProviderResponseRaw ProviderRetried ProviderStreamRawDelta ReasoningDelta ReplayEvent "
         "RunCompleted RunFailed RunInterrupted RunStarted ServerToolUsed SessionInit SessionShutdown "
-        "SubagentEvent TextDelta ThinkingChanged ToolBatchStarted ToolEnded ToolExecutionRequest "
-        "ToolExecutionResult ToolInputDelta ToolMessageCommitted ToolProgressed ToolStarted TurnEvent "
-        "UserAnswered event_from_wire event_to_wire"
+        "SubagentEvent SummaryCalled TextDelta ThinkingChanged ToolBatchStarted ToolEnded "
+        "ToolExecutionRequest ToolExecutionResult ToolInputDelta ToolMessageCommitted ToolProgressed "
+        "ToolStarted TurnEvent UserAnswered event_from_wire event_to_wire"
     ),
     "robota.core.errors": (
         "AbortError AgentBusyError AuthenticationError CacheIntegrityError CircuitBreakerOpenError "
@@ -38,10 +38,11 @@ _MODULES = {
         "ToolInputChunk ToolSchema assert_native_web_tools_available get_provider_capabilities"
     ),
     "robota.core.reply": "chat",
-    "robota.core.tool": "FileVersions Tool ToolClass ToolContext ToolResult",
-    "robota.core.tool_batch": "PreparedCall RunTool invoke_tool",
-    "robota.core.robota": "AgentConfig Robota",
-    "robota.core.turn": "RunResult",
+    "robota.core.tool": "FileVersions Tool ToolClass ToolContext ToolResult Toolset",
+    "robota.core.tool_call": "PreparedCall RunTool invoke_tool",
+    "robota.core.robota": "AgentConfig ModelChoice Robota RunLimits",
+    "robota.core.run": "RunResult RunState",
+    "robota.core.steps": "RunSteps",
     "robota.core.plugin": "Plugin PluginCategory PluginPriority Refusal",
     "robota.core.ports": "Ports",
     "robota.core.permissions": (

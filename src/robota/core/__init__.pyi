@@ -66,6 +66,7 @@ from robota.core.events import ServerToolUsed as ServerToolUsed
 from robota.core.events import SessionInit as SessionInit
 from robota.core.events import SessionShutdown as SessionShutdown
 from robota.core.events import SubagentEvent as SubagentEvent
+from robota.core.events import SummaryCalled as SummaryCalled
 from robota.core.events import TextDelta as TextDelta
 from robota.core.events import ThinkingChanged as ThinkingChanged
 from robota.core.events import ToolBatchStarted as ToolBatchStarted
@@ -169,7 +170,12 @@ from robota.core.reply import chat as chat
 from robota.core.retry import RetryPolicy as RetryPolicy
 from robota.core.retry import RetryingProvider as RetryingProvider
 from robota.core.robota import AgentConfig as AgentConfig
+from robota.core.robota import ModelChoice as ModelChoice
 from robota.core.robota import Robota as Robota
+from robota.core.robota import RunLimits as RunLimits
+from robota.core.run import RunResult as RunResult
+from robota.core.run import RunState as RunState
+from robota.core.steps import RunSteps as RunSteps
 from robota.core.templates import AgentTemplate as AgentTemplate
 from robota.core.templates import AgentTemplates as AgentTemplates
 from robota.core.tool import FileVersions as FileVersions
@@ -177,9 +183,9 @@ from robota.core.tool import Tool as Tool
 from robota.core.tool import ToolClass as ToolClass
 from robota.core.tool import ToolContext as ToolContext
 from robota.core.tool import ToolResult as ToolResult
-from robota.core.tool_batch import PreparedCall as PreparedCall
-from robota.core.tool_batch import RunTool as RunTool
-from robota.core.tool_batch import invoke_tool as invoke_tool
+from robota.core.tool import Toolset as Toolset
+from robota.core.tool_call import PreparedCall as PreparedCall
+from robota.core.tool_call import RunTool as RunTool
+from robota.core.tool_call import invoke_tool as invoke_tool
 from robota.core.transport import SessionLike as SessionLike
 from robota.core.transport import TransportAdapter as TransportAdapter
-from robota.core.turn import RunResult as RunResult

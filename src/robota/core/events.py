@@ -19,6 +19,7 @@ bytes, when wanted, travel in it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import ClassVar, Literal, TypeAlias, get_args
 
 import msgspec
@@ -329,6 +330,19 @@ class ContextLoaded(ReplayEvent, frozen=True, kw_only=True, tag="context_loaded"
     data: Mapping[str, Json]
 
 
+class SummaryCalled(ReplayEvent, frozen=True, kw_only=True, tag="summary_call"):
+    """The model was asked for a summary of the conversation."""
+
+    model: str
+    message_id: str
+    """Of the request's one message."""
+    asked_at: datetime
+    content: str = ""
+    metadata: Mapping[str, Json] = msgspec.field(default_factory=dict)
+    error: Mapping[str, Json] | None = None
+    """Code and message, in the place of an answer."""
+
+
 class CompactionMarked(ReplayEvent, frozen=True, kw_only=True, tag="compaction_marked"):
     """The model's view begins again with this message."""
 
@@ -345,7 +359,8 @@ AnyReplayEvent: TypeAlias = (
     SessionInit | PreRun | ProviderRequest | ProviderNativeRawPayload | ProviderStreamRawDelta
     | ProviderResponseRaw | ProviderResponseNormalized | AssistantMessageCommitted | ToolBatchStarted
     | ToolExecutionRequest | ToolExecutionResult | ToolMessageCommitted | HistoryMutation
-    | SessionShutdown | HookExecuted | PermissionDecided | UserAnswered | ContextLoaded | CompactionMarked
+    | SessionShutdown | HookExecuted | PermissionDecided | UserAnswered | ContextLoaded | SummaryCalled
+    | CompactionMarked
 )  # fmt: skip
 AnyEvent: TypeAlias = AnyTurnEvent | AnyReplayEvent
 

@@ -7,208 +7,314 @@ conversation that the next request can carry on with: what was streamed is commi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from robota.core.context import CONTEXT_HARD_BLOCK_THRESHOLD, TOOL_RESULT_BUDGET_THRESHOLD
-from robota.core.engine import Engine, RunControl
-from robota.core.errors import PluginError, RobotaError, wrap_provider_error
-from robota.core.events import ProviderNativeRawPayload, ProviderRequest, TextDelta
-from robota.core.messages import Json, Message, MessageState, StopReason, TokenUsage, UserMessage
+from robota.core.context import (
+    CONTEXT_HARD_BLOCK_THRESHOLD,
+    TOOL_RESULT_BUDGET_THRESHOLD,
+    ContextEstimate,
+)
+from robota.core.errors import PluginError, RobotaError, StructuredOutputError, ValidationError, from_unknown
+from robota.core.event_names import owner_path, plugin_events
+from robota.core.events import (
+    Noticed,
+    ProviderNativeRawPayload,
+    RunCompleted,
+    RunFailed,
+    RunInterrupted,
+    RunStarted,
+    TurnEvent,
+)
+from robota.core.messages import (
+    Json,
+    Message,
+    Prompt,
+    SystemMessage,
+    UserMessage,
+    add_words,
+    prompt_text,
+    user_message,
+)
 from robota.core.model_call import ModelCall
-from robota.core.plugin import Refusal
-from robota.core.provider import ChatRequest, ModelSettings, ToolSchema
+from robota.core.plugin import PluginChain, Refusal
+from robota.core.provider import ChatRequest, ModelSettings, get_provider_capabilities
 from robota.core.recorder import Recorder
 from robota.core.reply import Reply
-from robota.core.tool_round import RoundGuard, ToolRound
+from robota.core.run import RunResult, RunState
+from robota.core.steps import StopRun
+from robota.core.tool import Toolset
+from robota.core.tool_round import ToolRound
+
+if TYPE_CHECKING:
+    from robota.core.bus import Unsubscribe
+    from robota.core.robota import ModelChoice, Robota
+    from robota.core.run_task import RunTask
+    from robota.core.structured import OutputType
 
 FALLBACK_ANSWER = "Maximum rounds reached. Partial results available in conversation history."
-ROUND_SEPARATOR = "\n\n"
-ORDINARY = ModelSettings()
-ROUND_LIMIT_INSTRUCTION = (
-    "You have used all rounds of this run, and no more tools can be called. Answer now from what you have so "
-    "far, say what remains to be done, and mention that the user can follow up."
-)
-
-EMPTY_REPLY_INSTRUCTION = (
-    "Your last two replies were empty. Answer now in words, without tools: say what you found, and what "
-    "keeps you from going on."
-)
+NO_TOOLS = Toolset()
 
 
 class Loop:
-    """One run of an agent; it may be continued by calling `run` again."""
+    """One run of an agent, from its prompt to its closing event."""
 
     __slots__ = (
-        "answer", "control", "engine", "error", "last_usage", "max_rounds", "output_schema", "recorder",
-        "rounds", "stop", "tools_executed", "usage",
+        "_unsubscribe", "agent", "control", "error", "finished", "output", "recorder", "settings", "state",
+        "tries_left", "wanted",
     )  # fmt: skip
 
-    def __init__(
-        self, recorder: Recorder, control: RunControl, *, max_rounds: int, output_schema: Json = None
-    ) -> None:
-        self.recorder = recorder
-        self.engine: Engine = recorder.engine
-        self.control = control
-        self.max_rounds = max_rounds
-        self.output_schema = output_schema
-        self.rounds = 0
-        self.usage = TokenUsage()
-        self.last_usage = TokenUsage()
-        self.answer = ""
-        self.stop: StopReason = "end_turn"
+    control: RunTask
+    """Set by whoever starts the task that `run` happens in."""
+
+    def __init__(self, agent: Robota, *, max_rounds: int, settings: ModelSettings | None = None) -> None:
+        self.agent = agent
+        self.settings = settings
+        """How the models of this run should answer, if not as the agent says."""
+        self.recorder = Recorder(agent)
+        self.state = RunState(
+            execution_id=self.recorder.execution_id,
+            max_rounds=max_rounds,
+            max_identical_failures=agent.limits.max_identical_failures,
+        )
         self.error: RobotaError | None = None
-        self.tools_executed: list[str] = []
+        self.finished = False
+        """False while a cancellation is on its way out: then the run counts as interrupted."""
+        self.wanted: OutputType | None = None
+        """The type that the answer must have."""
+        self.tries_left = 0
+        """How often the model may correct an answer that does not have it."""
+        self.output: Any = None
+        self._unsubscribe = watch_for_plugins(agent, self.recorder.plugins)
 
-    async def run(self) -> None:
-        """Rounds until an answer, an error or a guard; a run without an answer ends with a forced summary."""
-        guard = RoundGuard(self.engine.max_identical_failures)
-        verdict: str | None = None
-        was_empty = False
-        while not self.max_rounds or self.rounds < self.max_rounds:
-            await self.control.checkpoint()
-            self.rounds += 1
-            self.recorder.round = self.rounds
-            if self.is_over_capacity():
-                return
-            reply = await self.ask_model(self.engine.schemas)
-            if reply.error is not None:
-                self.error = reply.error
-                return
-            if reply.calls:
-                verdict = guard.watch(await self.run_tools(reply))
-                if verdict is not None:
-                    break
-            elif reply.message is not None and reply.stop != "pause":
-                return
-            elif reply.message is None and was_empty:
-                verdict = EMPTY_REPLY_INSTRUCTION
-                break
-            was_empty = reply.message is None
-        await self.force_summary(verdict or ROUND_LIMIT_INSTRUCTION)
+    async def run(self, prompt: Prompt) -> None:
+        """Rounds until an answer, an error or a guard; a run without an answer ends with a summary.
 
-    async def ask_model(self, tools: Sequence[ToolSchema], instruction: str | None = None) -> Reply:
-        """One model call. Whatever happens, what arrived is in the conversation when this returns or raises.
-
-        `instruction` is a last word of the user that belongs to this request alone; it is never stored.
+        Whatever happens, a valid conversation and exactly one closing event are left.
         """
-        engine, recorder = self.engine, self.recorder
-        call = ModelCall(recorder, self.control, self.build_request(tools, instruction))
-        if await self.is_refused(call):
-            return call.reply
-        if recorder.round > 1:
-            recorder.tell(TextDelta, text=ROUND_SEPARATOR, round=recorder.round)
-        state: MessageState = "interrupted"
-        engine.conversation.begin_assistant()
+        agent, state, steps = self.agent, self.state, self.agent.config.steps
         try:
-            call.settle_model()
-            self.log_request(call)
-            await call.read()
-            state = "complete"
-        except Exception as error:  # noqa: BLE001 - a provider is foreign code; its failure is the run's result
-            call.reply.error, state = wrap_provider_error(error, call.provider.name), "complete"
+            going = await self.start(prompt)
+            while going:
+                self.control.check()
+                instruction = state.instruction
+                self.recorder.round = state.rounds + 1
+                if steps is not None:
+                    self.add(await steps.before_round(state))
+                using, toolset = agent.using, agent.toolset if instruction is None else NO_TOOLS
+                if self.is_over_capacity(using):
+                    going = await self.goes_on()
+                    continue
+                call = ModelCall(self, using, self.build_request(using, toolset, instruction))
+                reply = await call.run(summing_up=instruction is not None)
+                if reply.calls:
+                    await ToolRound(self, reply, toolset).run(
+                        int(using.window * TOOL_RESULT_BUDGET_THRESHOLD)
+                    )
+                elif self.is_answered(reply, instruction):
+                    going = await self.goes_on()
+            self.finished = True
+        except StopRun as stop:
+            state.stop, self.finished = stop.reason, True
+        except Exception as error:  # noqa: BLE001 - nothing recorded is lost, and the caller gets one kind of answer
+            await self.fail(error)
+            self.finished = True
         finally:
-            call.commit(state, final=instruction is not None)
-            self.account(call.reply)
-        if call.reply.error is not None:
-            await engine.plugins.tell("on_error", call.reply.error)
-        if call.reply.message is not None:
-            await engine.plugins.tell("after_provider_call", call.reply.message)
-        await engine.plugins.flush()
-        return call.reply
+            self.settle()
 
-    async def run_tools(self, reply: Reply) -> ToolRound:
-        """Run the calls of an answer; their results are in the conversation, in order, however this ends."""
-        batch = ToolRound(self.recorder, self.control, reply)
-        try:
-            await batch.run()
-        finally:
-            budget = int(self.engine.context_window * TOOL_RESULT_BUDGET_THRESHOLD)
-            self.tools_executed += batch.commit(budget, self.last_usage.input_tokens)
-        await self.engine.plugins.flush()
-        return batch
+    # --- the beginning ------------------------------------------------------------------------------------
 
-    async def force_summary(self, instruction: str) -> None:
-        """One more call without tools, so that a run ends with words; a fixed sentence if even that fails."""
-        await self.control.checkpoint()
-        self.recorder.round = self.rounds + 1
-        if self.is_over_capacity():
-            return
-        reply = await self.ask_model((), instruction)
-        if reply.error is not None or reply.message is None or not reply.message.content.strip():
-            self.answer = FALLBACK_ANSWER
-            self.recorder.say(FALLBACK_ANSWER, {"fallback": True})
+    async def start(self, prompt: Prompt) -> bool:
+        """Tell that the run begins and record its prompt; false if a plugin refuses it."""
+        agent, recorder = self.agent, self.recorder
+        recorder.tell(
+            RunStarted,
+            conversation_id=recorder.conversation_id,
+            agent_name=agent.config.name,
+            prompt=prompt_text(prompt),
+        )
+        if news := agent.take_news():
+            recorder.tell(Noticed, message=news)
+        await recorder.plugins.initialize(agent.config.name)
+        verdict = await recorder.plugins.fold("before_run", prompt)
+        if isinstance(verdict, Refusal):
+            self.error = PluginError(f"The run was refused: {verdict.reason}")
+            return False
+        steps = agent.config.steps
+        prompt = verdict if steps is None else await steps.start(verdict)
+        known, system = recorder.conversation.system, agent.system_message
+        if system is not None and (known is None or known.content != system):
+            recorder.record(SystemMessage(system, **recorder.identity()))
+        if self.wanted is not None and not get_provider_capabilities(agent.provider).output_schema:
+            prompt = add_words(prompt, self.wanted.instruction)
+        recorder.record(user_message(prompt, **recorder.identity()))
+        return True
 
-    def is_over_capacity(self) -> bool:
+    # --- one round ----------------------------------------------------------------------------------------
+
+    def add(self, messages: Sequence[Message]) -> bool:
+        """Record what the model should know before it goes on; whether there was anything."""
+        for message in messages:
+            self.state.note_message(message)
+            self.recorder.record(message)
+        return bool(messages)
+
+    def is_over_capacity(self, using: ModelChoice) -> bool:
         """Refuse to send what cannot fit, with the figures that explain it."""
-        engine = self.engine
-        estimate = engine.conversation.tally.estimate(self.last_usage.input_tokens)
-        limit = engine.context_window
-        threshold = int(limit * CONTEXT_HARD_BLOCK_THRESHOLD)
-        if estimate.tokens <= threshold:
+        recorder, state = self.recorder, self.state
+        estimate = recorder.conversation.tally.estimate(state.last_usage.input_tokens)
+        if estimate.tokens <= int(using.window * CONTEXT_HARD_BLOCK_THRESHOLD):
             return False
-        percent = round(estimate.tokens / limit * 100, 1)
-        self.stop = "context_overflow"
-        self.answer = (
-            f"The conversation is too long for the model: about {estimate.tokens:,} of {limit:,} tokens "
-            f"({percent:g}%), and nothing is sent above {CONTEXT_HARD_BLOCK_THRESHOLD:.0%}. "
-            f"{engine.capacity_hint}"
-        )
-        figures: dict[str, Json] = {
-            "contextOverflow": True,
-            "estimatedTokens": estimate.tokens,
-            "contextLimit": limit,
-            "thresholdTokens": threshold,
-            "thresholdPercentage": CONTEXT_HARD_BLOCK_THRESHOLD * 100,
-            "serializedTokens": estimate.serialized_tokens,
-            "providerTokens": estimate.provider_tokens,
-            "usageFloorTokens": estimate.usage_floor_tokens,
-            "usedPercentage": percent,
-            "round": self.recorder.round,
-        }
-        self.recorder.say(self.answer, figures)
+        answer, figures = explain_overflow(estimate, using.window)
+        hint = self.agent.limits.capacity_hint
+        recorder.say(f"{answer} {hint}", {**figures, "round": recorder.round}, state)
         return True
 
-    def build_request(self, tools: Sequence[ToolSchema], instruction: str | None) -> ChatRequest:
-        engine = self.engine
-        messages: Sequence[Message] = engine.conversation.messages_for_api()
+    def build_request(self, using: ModelChoice, toolset: Toolset, instruction: str | None) -> ChatRequest:
+        """`instruction` is a last word of the user that belongs to this request alone; it is never stored."""
+        conversation, recorder = self.recorder.conversation, self.recorder
+        messages: Sequence[Message] = conversation.messages_for_api()
         if instruction is not None:
-            messages = [*messages, UserMessage(instruction, **self.recorder.identity())]
+            messages = [*messages, UserMessage(instruction, **recorder.identity())]
         return ChatRequest(
-            model=engine.model,
+            model=using.model,
             messages=messages,
-            tools=tuple(tools),
-            settings=engine.settings,
-            native_web_tools=engine.native_web_tools,
-            output_schema=self.output_schema,
-            history=engine.conversation.encoded if instruction is None else None,
-            want_raw=engine.events.wants(ProviderNativeRawPayload),
+            tools=toolset.schemas,
+            settings=self.settings or using.settings,
+            native_web_tools=using.native_web_tools,
+            output_schema=None if self.wanted is None else self.wanted.schema,
+            history=conversation.encoded if instruction is None else None,
+            want_raw=recorder.events.wants(ProviderNativeRawPayload),
         )
 
-    async def is_refused(self, call: ModelCall) -> bool:
-        """Whether a plugin forbids this model call; the reason then is the run's answer."""
-        plugins = self.engine.plugins
-        verdict = await plugins.fold("before_provider_call", call.request)
-        if not isinstance(verdict, Refusal):
+    # --- the end ------------------------------------------------------------------------------------------
+
+    def is_answered(self, reply: Reply, instruction: str | None) -> bool:
+        """Whether a reply without calls ends the run, if nobody sends it on."""
+        if instruction is not None:
+            if reply.error is not None or reply.message is None or not reply.message.content.strip():
+                self.recorder.say(FALLBACK_ANSWER, {"fallback": True}, self.state)
+            return True
+        self.error = reply.error
+        return reply.error is not None or (reply.message is not None and reply.stop != "pause")
+
+    async def goes_on(self) -> bool:
+        """Whether there is something the model has to answer: a correction, or what a session wants."""
+        if self.wanted is not None and await self.must_correct(self.wanted):
+            return True
+        steps, state = self.agent.config.steps, self.state
+        if steps is None:
             return False
-        call.reply.error = PluginError(f"The model was not called: {verdict.reason}")
-        self.answer = f"[{call.reply.error}]"
-        self.recorder.say(self.answer, {"providerError": call.reply.error.code})
-        await plugins.tell("on_error", call.reply.error)
-        return True
+        messages = await steps.before_end(state, self.error)
+        if not messages or state.is_exhausted:
+            return False
+        self.error = None
+        return self.add(messages)
 
-    def log_request(self, call: ModelCall) -> None:
-        request = call.request
-        self.recorder.log(
-            ProviderRequest,
-            provider=call.provider.name,
-            model=request.model,
-            messages=request.messages,
-            tools=request.tools,
-            options=None if request.settings == ORDINARY else request.settings,
+    async def must_correct(self, wanted: OutputType) -> bool:
+        """Check the answer against the wanted type; the model may correct itself a few times."""
+        state = self.state
+        if self.error is not None or state.stop == "context_overflow":
+            return False
+        try:
+            self.output = wanted.parse(state.answer)
+            return False
+        except ValidationError as problem:
+            if self.tries_left and not state.is_exhausted:
+                self.tries_left -= 1
+                words = wanted.ask_again(problem)
+                origin = {"origin": "engine"}
+                return self.add([user_message(words, **self.recorder.identity(), metadata=origin)])
+            self.error = StructuredOutputError(
+                "The answer does not fit the requested type after "
+                f"{wanted.retries - self.tries_left} retries: {problem}",
+                text=state.answer,
+            )
+        await self.recorder.plugins.tell("on_error", self.error)
+        return False
+
+    async def fail(self, error: Exception) -> None:
+        """Something broke that is no model and no tool."""
+        if not isinstance(error, RobotaError):
+            import logging  # noqa: PLC0415 - only when the engine itself failed
+
+            logging.getLogger("robota.engine").exception("The run failed inside the engine.")
+        self.error = from_unknown(error)
+        await self.recorder.plugins.tell("on_error", error)
+
+    def settle(self) -> None:
+        """A valid conversation and the closing event.
+
+        Synchronous, because it must happen also while a cancellation is on its way out.
+        """
+        state, recorder, error = self.state, self.recorder, self.error
+        recorder.conversation.discard_pending()
+        recorder.answer_open_calls()
+        if not self.finished:
+            state.stop = "aborted"
+            recorder.tell(RunInterrupted, text=state.answer)
+        elif error is not None:
+            if state.stop == "end_turn":
+                state.stop = "error"
+            recorder.tell(RunFailed, message=str(error), code=error.code, recoverable=error.recoverable)
+        else:
+            recorder.tell(
+                RunCompleted,
+                text=state.answer,
+                rounds=state.rounds,
+                stop_reason=state.stop,
+                usage=state.usage,
+            )
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+
+    async def tell_plugins(self) -> None:
+        """First what happened, then that it is over."""
+        plugins = self.recorder.plugins
+        await plugins.flush()
+        await plugins.tell("after_run", self.result())
+
+    def result(self) -> RunResult:
+        state = self.state
+        return RunResult(
+            text=state.answer,
+            execution_id=state.execution_id,
+            interrupted=not self.finished,
+            error=self.error,
+            stop_reason=state.stop,
+            rounds=state.rounds,
+            usage=state.usage,
+            tools_executed=tuple(state.tools_executed),
+            output=self.output,
         )
 
-    def account(self, reply: Reply) -> None:
-        if reply.usage is not None:
-            self.usage, self.last_usage = self.usage + reply.usage, reply.usage
-        if reply.message is not None:
-            self.answer = reply.message.content
-            self.stop = reply.stop or ("tool_use" if reply.calls else "end_turn")
+
+def explain_overflow(estimate: ContextEstimate, window: int) -> tuple[str, dict[str, Json]]:
+    """Why a conversation is not sent, in words and in figures."""
+    percent = round(estimate.tokens / window * 100, 1)
+    answer = (
+        f"The conversation is too long for the model: about {estimate.tokens:,} of {window:,} tokens "
+        f"({percent:g}%), and nothing is sent above {CONTEXT_HARD_BLOCK_THRESHOLD:.0%}."
+    )
+    return answer, {
+        "contextOverflow": True,
+        "estimatedTokens": estimate.tokens,
+        "contextLimit": window,
+        "thresholdTokens": int(window * CONTEXT_HARD_BLOCK_THRESHOLD),
+        "thresholdPercentage": CONTEXT_HARD_BLOCK_THRESHOLD * 100,
+        "serializedTokens": estimate.serialized_tokens,
+        "providerTokens": estimate.provider_tokens,
+        "usageFloorTokens": estimate.usage_floor_tokens,
+        "usedPercentage": percent,
+    }
+
+
+def watch_for_plugins(agent: Robota, plugins: PluginChain) -> Unsubscribe | None:
+    """Named events for plugins: noted as they happen, delivered where the run may wait."""
+    if not plugins.has("on_event"):
+        return None
+
+    def note(event: TurnEvent) -> None:
+        for name in plugin_events(event):
+            plugins.later("on_event", name, event, owner_path(event, agent.agent_id))
+
+    return agent.events.subscribe(note)

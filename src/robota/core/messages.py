@@ -21,8 +21,8 @@ JsonObject: TypeAlias = dict[str, Any]
 Metadata: TypeAlias = Mapping[str, Any]
 MessageState: TypeAlias = Literal["complete", "interrupted"]
 StopReason: TypeAlias = Literal[
-    "end_turn", "tool_use", "max_tokens", "refusal", "content_filter", "pause", "context_overflow",
-    "aborted", "error", "other",
+    "end_turn", "tool_use", "max_tokens", "max_rounds", "refusal", "content_filter", "pause",
+    "context_overflow", "hook", "aborted", "error", "other",
 ]  # fmt: skip
 
 
@@ -143,8 +143,19 @@ def user_message(
     extra = {} if metadata is None else metadata
     if isinstance(prompt, str):
         return UserMessage(prompt, id=id, timestamp=timestamp, metadata=extra)
-    parts = tuple(prompt)
-    text = "\n".join(part.text for part in parts if isinstance(part, TextPart))
+    parts, text = tuple(prompt), prompt_text(prompt)
     if all(isinstance(part, TextPart) for part in parts):
         parts = ()
     return UserMessage(text, parts, id=id, timestamp=timestamp, metadata=extra)
+
+
+def prompt_text(prompt: Prompt) -> str:
+    """The words of a prompt."""
+    if isinstance(prompt, str):
+        return prompt
+    return "\n".join(part.text for part in prompt if isinstance(part, TextPart))
+
+
+def add_words(prompt: Prompt, words: str) -> Prompt:
+    """The prompt with a paragraph behind it."""
+    return f"{prompt}\n\n{words}" if isinstance(prompt, str) else (*prompt, TextPart(words))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
-from msgspec.structs import astuple, replace
+from msgspec.structs import asdict, astuple, replace
 
-from robota.core.engine import Engine, RunControl
-from robota.core.errors import ProviderError
+from robota.core.errors import PluginError, ProviderError, RobotaError, wrap_provider_error
 from robota.core.events import (
     AssistantMessageCommitted,
     ProviderNativeRawPayload,
+    ProviderRequest,
     ProviderResponseNormalized,
     ProviderResponseRaw,
     ProviderRetried,
@@ -22,7 +22,7 @@ from robota.core.events import (
     TextDelta,
     ToolInputDelta,
 )
-from robota.core.idle import IdleTimer
+from robota.core.idle import LateError, deadline
 from robota.core.jsontext import encode
 from robota.core.messages import (
     AssistantMessage,
@@ -32,10 +32,13 @@ from robota.core.messages import (
     TokenUsage,
     ToolCall,
 )
+from robota.core.plugin import Refusal
 from robota.core.provider import (
     ChatRequest,
     MetadataChunk,
+    ModelSettings,
     NativePayload,
+    Provider,
     ReasoningChunk,
     RetryNotice,
     ServerToolChunk,
@@ -43,103 +46,142 @@ from robota.core.provider import (
     TextChunk,
     ToolInputChunk,
 )
-from robota.core.recorder import Recorder
 from robota.core.reply import Reply, open_stream, refuse_chunk
 
+if TYPE_CHECKING:
+    from robota.core.loop import Loop
+    from robota.core.recorder import Recorder
+    from robota.core.robota import ModelChoice, Robota
+    from robota.core.run import RunState
+    from robota.core.run_task import RunTask
+
+ORDINARY = ModelSettings()
+ROUND_SEPARATOR = "\n\n"
+"""Stands between the words of two rounds, for those who watch; it is not part of the answer."""
 STOP_REASONS = frozenset(get_args(StopReason))
 
 
 class ModelCall:
-    """Reads one reply into the conversation's pending answer; `commit` makes it a message."""
+    """Reads one reply into the conversation's pending answer and makes it a message."""
 
-    __slots__ = ("control", "engine", "provider", "recorder", "reply", "request")
+    __slots__ = ("agent", "control", "provider", "recorder", "reply", "request", "state", "using")
 
-    def __init__(self, recorder: Recorder, control: RunControl, request: ChatRequest) -> None:
-        self.recorder = recorder
-        self.engine: Engine = recorder.engine
-        self.control = control
-        self.provider = self.engine.provider
-        """Belongs to the request: the engine may get another one while this call is under way."""
+    def __init__(self, run: Loop, using: ModelChoice, request: ChatRequest) -> None:
+        self.agent: Robota = run.agent
+        self.recorder: Recorder = run.recorder
+        self.control: RunTask = run.control
+        self.state: RunState = run.state
+        self.using = using
+        self.provider = self.admit(using.provider)
+        """Belongs to the request: the agent may get another one while this call is under way."""
         self.request = request
         self.reply = Reply()
 
-    def settle_model(self) -> None:
-        """Ask whom the engine has now: a plugin or a listener may have exchanged the model for this call."""
-        engine, request = self.engine, self.request
-        self.provider = engine.provider
-        if request.model != engine.model or request.native_web_tools is not engine.native_web_tools:
-            self.request = replace(request, model=engine.model, native_web_tools=engine.native_web_tools)
+    async def run(self, *, summing_up: bool) -> Reply:
+        """Ask, and read the reply. Whatever happens, what arrived is in the conversation when this ends.
 
-    async def read(self) -> None:
-        """Take the whole stream in. The one place where a silent provider is noticed."""
+        `summing_up`: the last call of a run, whose calls never run and whose failure is not worth a message.
+        """
+        recorder, reply, control, limits = self.recorder, self.reply, self.control, self.agent.limits
+        plugins, run, number = recorder.plugins, recorder.execution_id, recorder.round
+        if plugins.plugins and await self.is_refused():
+            return reply
+        emit, next_seq = recorder.events.emit, recorder.events.next_seq
+        watched = plugins.has("on_stream_chunk") or recorder.events.wants(ProviderStreamRawDelta)
+        text = recorder.conversation.begin_assistant().text
+        outcome: MessageState = "interrupted"
         try:
-            await self.read_in_time(self.engine.idle_timeout, self.engine.total_timeout)
-        except asyncio.CancelledError as error:
-            if self.control.is_cancelled():
+            self.report_request(summing_up)
+            async with (
+                deadline(limits.idle_timeout, limits.total_timeout) as timer,
+                aclosing(open_stream(self.provider, self.request)) as chunks,
+            ):
+                async for chunk in chunks:
+                    # Written out, not delegated: this branch runs once per delta and is what a stream costs.
+                    if type(chunk) is TextChunk and type(chunk.text) is str:
+                        reply.deltas = count = reply.deltas + 1
+                        text.append(chunk.text)
+                        emit(
+                            TextDelta(chunk.text, number, count, chunk.raw, execution_id=run, seq=next_seq())
+                        )
+                        if watched:
+                            await self.tell_delta(chunk.text, count)
+                    else:
+                        self.accept(chunk)
+                    if timer is not None:
+                        timer.last = timer.now() + (chunk.delay if type(chunk) is RetryNotice else 0)
+                    if control.aborted:
+                        control.check()
+            outcome = "complete"
+        except (Exception, asyncio.CancelledError) as error:
+            if control.is_stopping and isinstance(error, asyncio.CancelledError):
                 raise
-            name = self.provider.name
-            raise ProviderError(f"Provider {name!r} was cancelled from within.", provider=name) from error
-
-    async def read_in_time(self, idle: float | None, total: float | None) -> None:
-        if idle is None and total is None:
-            await self.accept_all(None)
-            return
-        task = asyncio.current_task()
-        assert task is not None  # a run is under way
-        before = task.cancelling()
-        # The task itself is cancelled, not a scope around this: a scope is 0.6 KiB in every waiting session.
-        silence = None if idle is None else IdleTimer(idle, task.cancel)
-        whole = None if total is None else IdleTimer(total, task.cancel)  # nobody touches it
-        timers = [timer for timer in (silence, whole) if timer is not None]
-        try:
-            await self.accept_all(silence)
-        except asyncio.CancelledError:
-            if not any(timer.fired for timer in timers):
-                raise
+            reply.error, outcome = self.explain(error), "complete"
         finally:
-            for timer in timers:
-                timer.cancel()
-                if timer.fired:
-                    task.uncancel()
-        if any(timer.fired for timer in timers):
-            if task.cancelling() > before:
-                raise asyncio.CancelledError  # somebody else wants the same
-            if silence is not None and silence.fired:
-                raise self.late("idle", idle, "sent nothing")
-            raise self.late("total", total, "was still answering")
+            self.commit(outcome, summing_up)
+        if plugins.plugins:
+            await self.tell_plugins()
+        return reply
 
-    def late(self, kind: str, seconds: float | None, what: str) -> ProviderError:
-        name = self.provider.name
-        return ProviderError(
-            f"Provider call {kind} timeout after {seconds:g}s: {name} {what}. "
-            f"Try again, or raise the {kind} timeout.",
-            provider=name,
+    async def tell_delta(self, text: str, sequence: int) -> None:
+        """For the few who want a delta otherwise than as its event."""
+        self.recorder.log(ProviderStreamRawDelta, sequence=sequence, delta=text)
+        await self.recorder.plugins.tell("on_stream_chunk", text)
+
+    def settle_model(self) -> None:
+        """Ask whom the agent has now: a plugin may have chosen another model for this very call."""
+        using = self.agent.using
+        if using is not self.using:
+            self.using, self.provider = using, self.admit(using.provider)
+            web = using.native_web_tools
+            self.request = replace(self.request, model=using.model, native_web_tools=web)
+
+    def admit(self, provider: Provider) -> Provider:
+        admit = self.agent.config.admit
+        return provider if admit is None else admit(provider)
+
+    async def is_refused(self) -> bool:
+        """Whether a plugin forbids this model call; the reason then is the run's answer."""
+        recorder = self.recorder
+        verdict = await recorder.plugins.fold("before_provider_call", self.request)
+        if not isinstance(verdict, Refusal):
+            self.settle_model()
+            return False
+        error = self.reply.error = PluginError(f"The model was not called: {verdict.reason}")
+        recorder.say(f"[{error}]", {"providerError": error.code}, self.state)
+        await recorder.plugins.tell("on_error", error)
+        return True
+
+    def report_request(self, summing_up: bool) -> None:
+        recorder, request = self.recorder, self.request
+        if recorder.round > 1:
+            recorder.tell(TextDelta, text=ROUND_SEPARATOR, round=recorder.round)
+        self.state.note_request(summing_up=summing_up)
+        recorder.log(
+            ProviderRequest,
+            provider=self.provider.name,
+            model=request.model,
+            messages=request.messages,
+            tools=request.tools,
+            options=None if request.settings == ORDINARY else request.settings,
         )
 
-    async def accept_all(self, timer: IdleTimer | None) -> None:
-        engine, control, reply = self.engine, self.control, self.reply
-        emit, next_seq = engine.events.emit, engine.events.next_seq
-        text = engine.conversation.begin_assistant().text
-        watched = engine.plugins.has("on_stream_chunk")
-        raw_deltas = engine.events.wants(ProviderStreamRawDelta)
-        run, number = self.recorder.execution_id, self.recorder.round
-        async with aclosing(open_stream(self.provider, self.request)) as chunks:
-            async for chunk in chunks:
-                # Written out, not delegated: this branch runs once per delta and is what a stream costs.
-                if type(chunk) is TextChunk and type(chunk.text) is str:
-                    reply.deltas = count = reply.deltas + 1
-                    text.append(chunk.text)
-                    emit(TextDelta(chunk.text, number, count, chunk.raw, execution_id=run, seq=next_seq()))
-                    if raw_deltas:
-                        self.recorder.log(ProviderStreamRawDelta, sequence=count, delta=chunk.text)
-                    if watched:
-                        await engine.plugins.tell("on_stream_chunk", chunk.text)
-                else:
-                    self.accept(chunk)
-                if timer is not None:
-                    timer.last = timer.now() + (chunk.delay if type(chunk) is RetryNotice else 0)
-                if control.aborted:
-                    await control.checkpoint()
+    def explain(self, error: BaseException) -> RobotaError:
+        """A failure of the provider as the error that the run reports."""
+        name = self.provider.name
+        if isinstance(error, LateError):
+            return error.of(name)
+        if isinstance(error, asyncio.CancelledError):
+            return ProviderError(f"Provider {name!r} was cancelled from within.", provider=name)
+        return wrap_provider_error(error, name)
+
+    async def tell_plugins(self) -> None:
+        plugins, reply = self.recorder.plugins, self.reply
+        if reply.error is not None:
+            await plugins.tell("on_error", reply.error)
+        if reply.message is not None:
+            await plugins.tell("after_provider_call", reply.message)
+        await plugins.flush()
 
     def accept(self, chunk: Any) -> None:
         """Everything in a stream that is not text."""
@@ -151,12 +193,12 @@ class ModelCall:
     def take_call(self, call: ToolCall) -> None:
         taken = self.reply.add_call(call, self.provider.name, self.recorder.spare_call_id)
         if taken is not None:
-            self.engine.conversation.append_tool_call(taken)
+            self.recorder.conversation.append_tool_call(taken)
 
     def take_input(self, chunk: ToolInputChunk) -> None:
         if not isinstance(chunk.delta, str):
             raise refuse_chunk(chunk, self.provider.name)
-        events, recorder = self.engine.events, self.recorder
+        events, recorder = self.recorder.events, self.recorder
         seq = events.next_seq()
         if events.wants(ToolInputDelta):
             events.emit(
@@ -178,7 +220,7 @@ class ModelCall:
 
     def take_reasoning(self, block: ReasoningBlock) -> None:
         self.require_json(block, block.data)
-        self.engine.conversation.append_reasoning(block)
+        self.recorder.conversation.append_reasoning(block)
 
     def take_usage(self, usage: TokenUsage) -> None:
         if not all(isinstance(count, int) for count in astuple(usage)):
@@ -205,7 +247,7 @@ class ModelCall:
         reply = self.reply
         sequence = reply.native + 1 if chunk.sequence is None else chunk.sequence
         reply.native = max(reply.native, sequence)
-        events, recorder = self.engine.events, self.recorder
+        events, recorder = self.recorder.events, self.recorder
         if not events.wants(ProviderNativeRawPayload):
             return
         # Not through the recorder: it comes with every event of a stream.
@@ -219,7 +261,7 @@ class ModelCall:
                 sequence=sequence,
                 execution_id=recorder.execution_id,
                 seq=events.seq,
-                conversation_id=self.engine.conversation_id,
+                conversation_id=recorder.conversation_id,
                 round=recorder.round,
             )
         )
@@ -229,51 +271,41 @@ class ModelCall:
         self.recorder.tell(ServerToolUsed, tool_name=chunk.name, input=chunk.input, round=self.recorder.round)
 
     def take_retry(self, chunk: RetryNotice) -> None:
-        self.recorder.tell(
-            ProviderRetried,
-            attempt=chunk.attempt,
-            max_attempts=chunk.max_attempts,
-            delay=chunk.delay,
-            message=chunk.message,
-            round=self.recorder.round,
-        )
+        self.recorder.tell(ProviderRetried, **asdict(chunk), round=self.recorder.round)
 
-    def commit(self, state: MessageState, *, final: bool) -> None:
-        """Put the answer into the conversation: synchronous, so it cannot be left half-way.
-
-        `final`: the forced summary, whose calls never run and whose failure is not worth a message.
-        """
-        reply, store = self.reply, self.engine.conversation
+    def commit(self, outcome: MessageState, summing_up: bool) -> None:
+        """Put the answer into the conversation: synchronous, so it cannot be left half-way."""
+        reply, recorder, store = self.reply, self.recorder, self.recorder.conversation
         pending = store.begin_assistant()
-        if state == "interrupted":
+        if outcome == "interrupted":
             reply.stop = "aborted"
-        elif final or reply.error is not None:
+        elif summing_up or reply.error is not None:
             reply.calls.clear()  # the calls of an answer that was cut are never run
             pending.calls.clear()
         if reply.error is not None:
-            reply.explain_failure(pending.text, aloud=not final)
+            reply.explain_failure(pending.text, aloud=not summing_up)
         if reply.stop in ("refusal", "content_filter") and not any(pending.text):
             pending.text.append(f"The model declined to answer ({reply.stop_detail or reply.stop}).")
-        if state == "complete" and not any(pending.text) and not pending.calls and reply.stop != "pause":
+        if outcome == "complete" and not any(pending.text) and not pending.calls and reply.stop != "pause":
             store.discard_pending()
-            if self.engine.events.wants(ProviderResponseRaw):
-                nothing = AssistantMessage(
-                    "", metadata=reply.committed_metadata(), **self.recorder.identity()
-                )
-                self.log_response(nothing, kept=False)
+            nothing = AssistantMessage("", metadata=reply.committed_metadata(), **recorder.identity())
+            self.state.note_reply(nothing, kept=False)
+            self.log_response(nothing, kept=False)
             return
-        message = reply.message = store.commit_assistant(state, reply.committed_metadata())
+        message = reply.message = store.commit_assistant(outcome, reply.committed_metadata())
         if message is not None:
+            self.state.note_reply(message)
             self.log_response(message, kept=True)
-            self.recorder.log(AssistantMessageCommitted, message=message)
-            self.recorder.announce(message)
+            recorder.log(AssistantMessageCommitted, message=message)
+            recorder.announce(message)
 
     def log_response(self, message: AssistantMessage, *, kept: bool) -> None:
         error = self.reply.error
         failure = None if error is None else {"code": error.code, "message": str(error)}
         self.recorder.log(ProviderResponseRaw, response=message, kept=kept, error=failure)
-        calls = len(message.tool_calls)
-        self.recorder.log(ProviderResponseNormalized, response=message, tool_calls_count=calls)
+        self.recorder.log(
+            ProviderResponseNormalized, response=message, tool_calls_count=len(message.tool_calls)
+        )
 
 
 _TAKE: dict[type, Any] = {

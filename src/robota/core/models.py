@@ -179,3 +179,11 @@ def format_token_count(tokens: int) -> str:
     if thousands < 1000:
         return f"{thousands:g}K"
     return f"{round(tokens / 1_000_000, 1):g}M"
+
+
+def describe_unknown_model(model: str) -> str:
+    """What the user should be told about a model whose window is only assumed."""
+    return (
+        f"Nothing is known about the model {model!r}; a window of {DEFAULT_CONTEXT_WINDOW:,} tokens is "
+        "assumed. Set the context window if it has another."
+    )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from robota.core.events import OwnerPathSegment, TurnEvent
     from robota.core.messages import AssistantMessage, JsonObject, Message, Prompt, ToolCall
     from robota.core.provider import ChatRequest
-    from robota.core.turn import RunResult
+    from robota.core.run import RunResult
 
 PluginCategory: TypeAlias = Literal[
     "monitoring", "logging", "storage", "notification", "security", "performance", "error_handling",

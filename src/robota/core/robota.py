@@ -2,86 +2,112 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from robota.core.bus import EventBus
 from robota.core.conversation import ConversationStore
-from robota.core.engine import DEFAULT_CAPACITY_HINT, Engine, RunControl
 from robota.core.errors import AgentBusyError, ConfigurationError
 from robota.core.events import TurnEvent
 from robota.core.history import HistoryEntry
+from robota.core.loop import Loop
 from robota.core.messages import Message, Part, Prompt
-from robota.core.models import DEFAULT_CONTEXT_WINDOW, get_model_context_window, is_known_model
+from robota.core.models import describe_unknown_model, get_model_context_window, is_known_model
 from robota.core.plugin import Plugin, PluginChain
 from robota.core.ports import REAL_WORLD, Ports
 from robota.core.provider import (
     ModelSettings,
     NativeWebTools,
     Provider,
-    ToolSchema,
     assert_native_web_tools_available,
 )
-from robota.core.tool import Ask, FileVersions, Tool, tool_schema
-from robota.core.tool_batch import RunTool, invoke_tool
-from robota.core.turn import OutputRequest, RunResult, Turn
+from robota.core.run import RunResult
+from robota.core.run_task import RunTask, stream_run, wait_for_readers
+from robota.core.steps import RunSteps
+from robota.core.tool import Ask, FileVersions, Tool, Toolset, name_tools
+from robota.core.tool_call import RunTool, invoke_tool
 
 DEFAULT_MAX_ROUNDS = 10
 DEFAULT_MAX_IDENTICAL_FAILURES = 3
 DEFAULT_SETTINGS = ModelSettings()
+DEFAULT_CAPACITY_HINT = "Start a new conversation, compact this one, or choose a model with a larger window."
 NO_PLUGINS = PluginChain(())
 
 
+class ModelChoice(Struct, frozen=True):
+    """Who answers, and how. A value of its own, so that all of it changes at once, between two rounds."""
+
+    provider: Provider
+    model: str = ""
+    settings: ModelSettings = DEFAULT_SETTINGS
+    context_window: int | None = None
+    """Tokens; `None` takes the shipped facts about the model."""
+    native_web_tools: NativeWebTools | None = None
+    """Tools of the model's own service to ask for."""
+
+    @property
+    def window(self) -> int:
+        return self.context_window or get_model_context_window(self.model)
+
+
+class RunLimits(Struct, frozen=True, kw_only=True):
+    """How far a run may go before it gives up on something."""
+
+    idle_timeout: float | None = None
+    """Seconds a model call may be silent; `None` or a non-positive number waits for ever."""
+    total_timeout: float | None = None
+    """Seconds a model call may take in all, however much it says; likewise."""
+    max_parallel_tools: int | None = None
+    """`None` runs all tools of an answer at once; below 1 means one."""
+    max_identical_failures: int = DEFAULT_MAX_IDENTICAL_FAILURES
+    """How often the same call may fail in consecutive rounds; 0 for ever."""
+    capacity_hint: str = DEFAULT_CAPACITY_HINT
+    """What the user is advised to do when the conversation no longer fits."""
+
+
 class AgentConfig(Struct, frozen=True, kw_only=True):
-    """What few agents need to say."""
+    """What surrounds an agent: what its tools are told, and what a session puts between it and the world."""
 
     name: str = ""
     session_id: str = ""
     cwd: str = ""
     deps: Any = None
     """Handed to tools as `ctx.deps`."""
-    idle_timeout: float | None = None
-    """Seconds a model call may be silent; `None` or a non-positive number waits for ever."""
-    total_timeout: float | None = None
-    """Seconds a model call may take in all, however much it says; likewise."""
-    context_window: int | None = None
-    """Tokens; `None` takes the shipped facts about the model."""
-    capacity_hint: str = DEFAULT_CAPACITY_HINT
-    max_parallel_tools: int | None = None
-    """`None` runs all tools of an answer at once; below 1 means one."""
-    max_identical_failures: int = DEFAULT_MAX_IDENTICAL_FAILURES
-    """How often the same call may fail in consecutive rounds; 0 for ever."""
-    native_web_tools: NativeWebTools | None = None
+    ask: Ask | None = None
     run_tool: RunTool = invoke_tool
     """Carries a prepared call out; a session puts permissions and hooks here."""
     admit: Callable[[Provider], Provider] | None = None
     """What a provider becomes before a run may ask it; a session puts its budget here."""
-    ask: Ask | None = None
+    steps: RunSteps | None = None
+    """What a session does inside a run."""
     ports: Ports = REAL_WORLD
 
 
+DEFAULT_LIMITS = RunLimits()
 DEFAULT_CONFIG = AgentConfig()
-OPTION_NAMES = ("model", "system_message", "plugins", "settings", "conversation", "config")
-OPTION_TYPES: tuple[tuple[type, ...], ...] = (
-    (str,),
-    (str, type(None)),
-    (list, tuple),
-    (ModelSettings,),
-    (ConversationStore, type(None)),
-    (AgentConfig, type(None)),
-)
+_OPTION_TYPES: dict[str, tuple[type, ...]] = {
+    "model": (str,),
+    "system_message": (str, type(None)),
+    "plugins": (list, tuple),
+    "settings": (ModelSettings,),
+    "conversation": (ConversationStore, type(None)),
+    "limits": (RunLimits,),
+    "config": (AgentConfig,),
+}
 
 
 class Robota:
     """An agent. Construction does nothing but remember; the first run makes the rest."""
 
     __slots__ = (
-        "__weakref__", "_chain", "_config", "_control", "_conversation_id", "_files", "_max_rounds",
-        "_noticed", "_schemas", "_system_message", "_tools", "conversation", "engine", "events", "model",
-        "native_web_tools", "plugins", "provider", "settings", "streaming",
+        "__weakref__", "_chain", "_conversation_id", "_files", "_max_rounds", "_noticed", "_task", "_tools",
+        "_toolset", "config", "conversation", "events", "limits", "plugins", "streaming", "system_message",
+        "using",
     )  # fmt: skip
 
     def __init__(
@@ -94,39 +120,27 @@ class Robota:
         plugins: Sequence[Plugin] = (),
         max_rounds: int = DEFAULT_MAX_ROUNDS,
         settings: ModelSettings = DEFAULT_SETTINGS,
+        context_window: int | None = None,
+        native_web_tools: NativeWebTools | None = None,
         conversation: ConversationStore | None = None,
-        config: AgentConfig | None = None,
+        limits: RunLimits = DEFAULT_LIMITS,
+        config: AgentConfig = DEFAULT_CONFIG,
     ) -> None:
-        # Written out: this is a third of what constructing an agent costs.
-        if not (
-            isinstance(model, str)
-            and (system_message is None or isinstance(system_message, str))
-            and isinstance(plugins, (list, tuple))
-            and isinstance(settings, ModelSettings)
-            and (conversation is None or isinstance(conversation, ConversationStore))
-            and (config is None or isinstance(config, AgentConfig))
-        ):
-            raise wrong_option((model, system_message, plugins, settings, conversation, config))
-        self.provider = provider
-        self.model = model
-        self.settings = settings
+        check_options(model, system_message, plugins, settings, conversation, limits, config)
+        self.using = ModelChoice(provider, model, settings, context_window, native_web_tools)
+        """Read when a round begins: another one counts from the next round on."""
         self.plugins = plugins
-        self._config = config or DEFAULT_CONFIG
-        self.native_web_tools = self._config.native_web_tools
-        """Asked for from the next run on."""
+        self.limits = limits
+        self.config = config
+        self.system_message = system_message
         self._max_rounds = check_count("max_rounds", max_rounds)
-        self.conversation = ConversationStore(self._config.ports) if conversation is None else conversation
+        self.conversation = ConversationStore(config.ports) if conversation is None else conversation
         self.events = EventBus()
-        self._tools: dict[str, Tool] = {}
-        self._schemas: tuple[ToolSchema, ...] | None = None
-        self._system_message = system_message
         self._chain: PluginChain | None = None
-        self._control: RunControl | None = None
+        self._task: RunTask | None = None
         self._conversation_id = ""
         self._files: FileVersions | None = None
         self._noticed = ""
-        self.engine: Engine | None = None
-        """What the run under way works with."""
         self.streaming = False
         """Whether a run is followed through `stream`."""
         self.tools = tools
@@ -139,20 +153,43 @@ class Robota:
 
     @tools.setter
     def tools(self, tools: Iterable[Tool]) -> None:
-        named: dict[str, Tool] = {}
-        try:
-            given = iter(tools)
-        except TypeError:
-            raise ConfigurationError(f"tools must be a list of tools, not {tools!r}.") from None
-        for tool in given:
-            name = getattr(tool, "name", None)
-            if not isinstance(name, str) or not name or isinstance(tool, type) or not hasattr(tool, "run"):
-                raise ConfigurationError(f"{tool!r} is no tool: decorate the function with @tool.")
-            if name in named:
-                raise ConfigurationError(f"Two tools have the name {name!r}; rename one of them.")
-            named[name] = tool
-        self._tools = named
-        self._schemas = None
+        self._tools = name_tools(tools)
+        self._toolset: Toolset | None = None
+
+    @property
+    def toolset(self) -> Toolset:
+        """The tools as a round offers them: another set counts from the next round on."""
+        if self._toolset is None:
+            self._toolset = Toolset.of(self._tools.values())
+        return self._toolset
+
+    @toolset.setter
+    def toolset(self, toolset: Toolset) -> None:
+        self._tools, self._toolset = dict(toolset.tools), toolset
+
+    @property
+    def provider(self) -> Provider:
+        return self.using.provider
+
+    @provider.setter
+    def provider(self, provider: Provider) -> None:
+        self.using = replace(self.using, provider=provider)
+
+    @property
+    def model(self) -> str:
+        return self.using.model
+
+    @model.setter
+    def model(self, model: str) -> None:
+        self.using = replace(self.using, model=model)
+
+    @property
+    def settings(self) -> ModelSettings:
+        return self.using.settings
+
+    @settings.setter
+    def settings(self, settings: ModelSettings) -> None:
+        self.using = replace(self.using, settings=settings)
 
     @property
     def messages(self) -> list[Message]:
@@ -165,20 +202,22 @@ class Robota:
     @property
     def conversation_id(self) -> str:
         if not self._conversation_id:
-            self._conversation_id = self._config.ports.new_id()
+            self._conversation_id = self.config.ports.new_id()
         return self._conversation_id
 
     @property
-    def is_running(self) -> bool:
-        return self._control is not None
+    def agent_id(self) -> str:
+        """The name of the agent in the owner paths of events."""
+        return self.config.name or self.conversation_id
 
     @property
-    def system_message(self) -> str | None:
-        return self._system_message
+    def is_running(self) -> bool:
+        return self._task is not None
 
-    @system_message.setter
-    def system_message(self, text: str | None) -> None:
-        self._system_message = text
+    @property
+    def is_in_own_task(self) -> bool:
+        """Whether the caller is a part of the run under way."""
+        return self._task is not None and self._task.task is asyncio.current_task()
 
     # --- running ----------------------------------------------------------------------------------------
 
@@ -192,41 +231,46 @@ class Robota:
         settings: ModelSettings | None = None,
     ) -> RunResult:
         """Take one prompt to its end. An abort or a failing model is a result, not an exception."""
-        from anyio import CancelScope  # noqa: PLC0415 - 15 ms that an agent which never runs does not need
-
         limit = self._max_rounds if max_rounds is None else check_count("max_rounds", max_rounds)
         retries = check_count("output_retries", output_retries)
-        wanted = None if output is None else OutputRequest(output, retries)
         if self.streaming:
-            from robota.core.stream import let_go  # noqa: PLC0415 - loaded by the stream
-
-            await let_go(self)
+            await wait_for_readers(self)
         self.require_idle()
         check_provider(self.provider)
         check_prompt(prompt)
-        assert_native_web_tools_available(self.provider, self.native_web_tools)
-        scope = CancelScope()
-        control = RunControl(scope)
-        engine = self._engine(settings or self.settings)
-        turn = Turn(engine, control, limit, wanted)
-        self._control, self.engine = control, engine
+        assert_native_web_tools_available(self.provider, self.using.native_web_tools)
+        self.toolset  # noqa: B018 - a tool without a usable schema is refused before anything begins
+        run = Loop(self, max_rounds=limit, settings=settings)
+        if output is not None:
+            from robota.core.structured import OutputType  # noqa: PLC0415 - for the runs that ask for a type
+
+            run.wanted, run.tries_left = OutputType(output, retries), retries
+        self._task = run.control = RunTask(run.run(prompt), self._forget_task)
+        async with run.control as task:
+            await asyncio.wait((task,))
+            run.control.reraise()
+            await run.tell_plugins()
+        return run.result()
+
+    async def perform(self, work: Coroutine[Any, Any, None]) -> bool:
+        """Do something else in the place of a run; whether `abort` stopped it before its end."""
         try:
-            try:
-                with scope:
-                    await turn.take(prompt, self._system_message, self._news())
-                turn.interrupted = scope.cancelled_caught
-                turn.finished = True
-            finally:
-                turn.settle()
-            await turn.tell_plugins()
-        finally:
-            self._control = self.engine = None
-            control.end()
-        return turn.result()
+            self.require_idle()
+        except AgentBusyError:
+            work.close()
+            raise
+        self._task = control = RunTask(work, self._forget_task)
+        async with control as task:
+            await asyncio.wait((task,))
+            control.reraise()
+        return task.cancelled()
+
+    def _forget_task(self) -> None:
+        self._task = None
 
     def require_idle(self) -> None:
         """Raise if a run is under way."""
-        if self._control is not None:
+        if self._task is not None:
             raise AgentBusyError(
                 "This agent is running already: wait for that run, abort() it, or make another agent."
             )
@@ -239,21 +283,19 @@ class Robota:
 
     def stream(self, prompt: Prompt, **options: Any) -> AsyncGenerator[TurnEvent, None]:
         """The run's turn events as they happen; the last says how it ended. Leaving early stops the run."""
-        from robota.core.stream import stream_run  # noqa: PLC0415 - for those who stream
-
         return stream_run(self, prompt, options)
 
     def abort(self) -> None:
         """Stop the run under way, if there is one. Safe from any thread and from signal handlers."""
-        control = self._control
-        if control is not None:
-            control.abort()
+        task = self._task
+        if task is not None:
+            task.abort()
 
     async def wait_for_abort(self) -> None:
         """Wait until a run that was told to stop has ended."""
-        control = self._control
-        if control is not None and control.aborted:
-            await control.wait_until_ended()
+        task = self._task
+        if task is not None and task.aborted:
+            await task.wait()
 
     # --- the conversation ---------------------------------------------------------------------------------
 
@@ -263,7 +305,7 @@ class Robota:
 
     def clear(self) -> None:
         """Forget the conversation; the next run begins a new one."""
-        if self._control is not None:
+        if self._task is not None:
             raise AgentBusyError(
                 "The conversation cannot be cleared while a run is under way: abort() it first."
             )
@@ -289,54 +331,34 @@ class Robota:
 
     # --- what a run needs ----------------------------------------------------------------------------------
 
-    def _engine(self, settings: ModelSettings) -> Engine:
-        config = self._config
-        if self._schemas is None:
-            self._schemas = tuple(map(tool_schema, self._tools.values()))
+    @property
+    def chain(self) -> PluginChain:
         if self._chain is None or self._chain.source is not self.plugins:
             self._chain = PluginChain(self.plugins) if self.plugins else NO_PLUGINS
+        return self._chain
+
+    @property
+    def files(self) -> FileVersions:
         if self._files is None:
             self._files = FileVersions()
-        window = config.context_window or get_model_context_window(self.model)
-        return Engine(
-            provider=self.provider if config.admit is None else config.admit(self.provider),
-            model=self.model, tools=self._tools, schemas=self._schemas,
-            conversation=self.conversation, events=self.events, plugins=self._chain, ports=config.ports,
-            settings=settings, run_tool=config.run_tool, native_web_tools=self.native_web_tools,
-            context_window=window, capacity_hint=config.capacity_hint,
-            idle_timeout=_limit(config.idle_timeout), total_timeout=_limit(config.total_timeout),
-            max_parallel_tools=config.max_parallel_tools,
-            max_identical_failures=config.max_identical_failures,
-            agent_id=config.name or self.conversation_id, agent_name=config.name,
-            conversation_id=self.conversation_id, session_id=config.session_id, cwd=config.cwd,
-            files=self._files, deps=config.deps, ask=config.ask,
-        )  # fmt: skip
+        return self._files
 
-    def _news(self) -> str | None:
+    def take_news(self) -> str | None:
         """What the user should be told once: a window that is only assumed."""
         model = self.model
-        if not model or self._noticed == model or self._config.context_window or is_known_model(model):
+        if not model or self._noticed == model or self.using.context_window or is_known_model(model):
             return None
         self._noticed = model
-        return (
-            f"Nothing is known about the model {model!r}; a window of {DEFAULT_CONTEXT_WINDOW:,} tokens is "
-            "assumed. Set the context window if it has another."
-        )
+        return describe_unknown_model(model)
 
 
-def _limit(seconds: float | None) -> float | None:
-    return seconds if seconds is not None and 0 < seconds < float("inf") else None
-
-
-def wrong_option(given: tuple[object, ...]) -> ConfigurationError:
-    """What is wrong with the options of an agent, by the name of the first that is."""
-    name, value, kinds = next(
-        (name, value, kinds)
-        for name, value, kinds in zip(OPTION_NAMES, given, OPTION_TYPES, strict=True)
-        if not isinstance(value, kinds)
-    )
-    wanted = " or ".join(kind.__name__.replace("NoneType", "None") for kind in kinds)
-    return ConfigurationError(f"{name} must be {wanted}, not {value!r:.80}.")
+def check_options(*given: object) -> None:
+    """Refuse options of an agent that have the wrong type, by the name of the first that has."""
+    for value, kinds in zip(given, _OPTION_TYPES.values(), strict=True):
+        if not isinstance(value, kinds):
+            name = next(name for name, known in _OPTION_TYPES.items() if known is kinds)
+            wanted = " or ".join(kind.__name__.replace("NoneType", "None") for kind in kinds)
+            raise ConfigurationError(f"{name} must be {wanted}, not {value!r:.80}.")
 
 
 def check_provider(provider: object) -> None:

@@ -26,15 +26,21 @@ INSTRUCTION_TEMPLATE = (
 class OutputType:
     """What `run(output=…)` was given, as a schema and a parser."""
 
-    __slots__ = ("_kind", "schema")
+    __slots__ = ("_kind", "retries", "schema")
 
-    def __init__(self, kind: Any) -> None:
+    def __init__(self, kind: Any, retries: int) -> None:
         self._kind = kind
         self.schema: JsonObject = _schema_of(kind)
+        self.retries = retries
+        """How often the model may correct its answer."""
 
     @property
     def instruction(self) -> str:
         return INSTRUCTION_TEMPLATE.format(schema=msgspec.json.encode(self.schema).decode())
+
+    def ask_again(self, problem: ValidationError) -> str:
+        """What the model is told about an answer that is not of the type."""
+        return RETRY_TEMPLATE.format(problem=problem)
 
     def parse(self, text: str) -> Any:
         """The answer as a value of the type; a `ValidationError` says what is wrong with it."""

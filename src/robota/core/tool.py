@@ -6,7 +6,7 @@ or by returning `ToolResult(ok=False)`; either reaches the model as an error res
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 from weakref import WeakValueDictionary
 
@@ -131,6 +131,43 @@ def tool_schema(tool: Tool) -> ToolSchema:
     if known is None or not same or (known.name, known.description) != (tool.name, tool.description):
         known = _schemas[id(tool)] = ToolSchema(tool.name, tool.description, parameters)
     return known
+
+
+class Toolset(Struct, frozen=True):
+    """Tools by name and as the model sees them: one value, so that a round offers and runs the same."""
+
+    tools: Mapping[str, Tool] = field(default_factory=dict)
+    schemas: tuple[ToolSchema, ...] = ()
+
+    @classmethod
+    def of(cls, tools: Iterable[Tool]) -> Toolset:
+        """A set of these tools; each needs a name of its own."""
+        named = name_tools(tools)
+        return cls(named, tuple(map(tool_schema, named.values())))
+
+    def plus(self, *more: Tool) -> Toolset:
+        """With these behind the others: what services have cached of the earlier ones stays usable."""
+        new = name_tools(tool for tool in more if tool.name not in self.tools)
+        if not new:
+            return self
+        return Toolset({**self.tools, **new}, (*self.schemas, *map(tool_schema, new.values())))
+
+
+def name_tools(tools: Iterable[Tool]) -> dict[str, Tool]:
+    """The tools by their names; what is no tool, and a name that comes twice, is refused."""
+    named: dict[str, Tool] = {}
+    try:
+        given = iter(tools)
+    except TypeError:
+        raise ConfigurationError(f"tools must be a list of tools, not {tools!r}.") from None
+    for tool in given:
+        name = getattr(tool, "name", None)
+        if not isinstance(name, str) or not name or isinstance(tool, type) or not hasattr(tool, "run"):
+            raise ConfigurationError(f"{tool!r} is no tool: decorate the function with @tool.")
+        if name in named:
+            raise ConfigurationError(f"Two tools have the name {name!r}; rename one of them.")
+        named[name] = tool
+    return named
 
 
 _schemas: WeakValueDictionary[int, ToolSchema] = WeakValueDictionary()

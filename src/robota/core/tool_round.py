@@ -1,10 +1,18 @@
-"""The tools of one round: run, reported, answered in the conversation; and the guard that watches rounds."""
+"""The tools of one round: run at the same time, reported, answered in the order they were asked.
+
+A call always gets a result: of the tool, of a rule that stopped it, or the note that the run was interrupted.
+One tool's failure never touches its siblings.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from robota.core.engine import Engine, RunControl
+from msgspec.structs import replace
+
 from robota.core.errors import describe_exception
 from robota.core.events import (
     OwnerPathSegment,
@@ -19,29 +27,29 @@ from robota.core.events import (
 )
 from robota.core.messages import Json, ToolMessage
 from robota.core.plugin import Refusal
-from robota.core.recorder import Recorder
 from robota.core.reply import Reply
-from robota.core.tool import INTERRUPTED, ToolContext, ToolResult
-from robota.core.tool_batch import (
-    INVALID_ARGUMENTS,
-    UNKNOWN_TOOL,
+from robota.core.run import CallOutcome, RunState
+from robota.core.run_task import is_cancelled
+from robota.core.tool import INTERRUPTED, ToolContext, ToolResult, Toolset
+from robota.core.tool_call import (
+    INTERRUPTED_CALL,
+    NOT_STARTED,
     PreparedCall,
     checked_result,
     invoke_tool,
     prepare_call,
-    run_batch,
 )
 
-MAX_UNKNOWN_TOOL_ROUNDS = 2
-UNKNOWN_TOOL_INSTRUCTION = (
-    "The tools {names} are not registered, so the calls were not executed. Answer now without tools from "
-    "what you have, and say what could not be done."
-)
-REPEATED_FAILURE_INSTRUCTION = (
-    "The same call of {names} failed {times} times in a row, so no more tools are called. Answer now from "
-    "what you have, and say what went wrong."
-)
-INTERRUPTED_RESULT = ToolResult.failure(INTERRUPTED, "interrupted", errorCode="interrupted")
+if TYPE_CHECKING:
+    from robota.core.loop import Loop
+    from robota.core.recorder import Recorder
+    from robota.core.robota import Robota
+    from robota.core.run_task import RunTask
+
+PROGRESS_KEPT = 32 * 1024
+"""Characters of a call's progress that are numbered and journaled; what follows is only shown."""
+INTERRUPTED_RESULT = ToolResult.failure(INTERRUPTED, INTERRUPTED_CALL, errorCode=INTERRUPTED_CALL)
+NOT_STARTED_RESULT = ToolResult.failure(INTERRUPTED, NOT_STARTED, errorCode=NOT_STARTED)
 SKIPPED_RESULT = ToolResult.failure(
     "Context window near capacity. Tool execution result skipped.",
     "context_overflow",
@@ -50,26 +58,37 @@ SKIPPED_RESULT = ToolResult.failure(
 
 
 class ToolRound:
-    """The calls of one answer. `run` may be cancelled anywhere; `commit` then still answers every call."""
+    """The calls of one answer. `run` may be cancelled anywhere, and still answers every call."""
 
-    def __init__(self, recorder: Recorder, control: RunControl, reply: Reply) -> None:
-        self.recorder = recorder
-        self.engine: Engine = recorder.engine
-        self.control = control
-        self.batch_id = f"{recorder.execution_id}-r{recorder.round}"
+    __slots__ = (
+        "agent", "batch_id", "calls", "control", "finished", "over", "recorder", "results", "started",
+        "state",
+    )  # fmt: skip
+
+    def __init__(self, run: Loop, reply: Reply, toolset: Toolset) -> None:
+        self.agent: Robota = run.agent
+        self.recorder: Recorder = run.recorder
+        self.control: RunTask = run.control
+        self.state: RunState = run.state
+        self.batch_id = f"{self.recorder.execution_id}-r{self.recorder.round}"
         truncated = reply.stop == "max_tokens"
         requests = reply.message.tool_calls if reply.message is not None else ()
         self.calls = [
-            prepare_call(at, f"{self.batch_id}-{at}", request, self.engine.tools, truncated=truncated)
+            prepare_call(at, f"{self.batch_id}-{at}", request, toolset.tools, truncated=truncated)
             for at, request in enumerate(requests)
         ]
         self.results: list[ToolResult | None] = [None] * len(self.calls)
         self.finished = 0
+        self.started: set[str] = set()
         self.over: set[str] = set()
         """Calls that have ended; what they still say is dropped."""
 
-    async def run(self) -> None:
-        limit = self.engine.max_parallel_tools
+    async def run(self, budget: int) -> None:
+        """Run the calls; their results are in the conversation, in order, however this ends.
+
+        `budget`: the tokens a conversation may have before further results are only noted.
+        """
+        limit = self.agent.limits.max_parallel_tools
         self.recorder.log(
             ToolBatchStarted,
             batch_id=self.batch_id,
@@ -78,73 +97,107 @@ class ToolRound:
             request_count=len(self.calls),
             tools=[call.request.name for call in self.calls],
         )
-        if len(self.calls) == 1:
-            await self.control.run_single(self.run_one(self.calls[0]))
-        else:
-            await run_batch(self.calls, self.run_one, limit)
+        try:
+            if len(self.calls) == 1:
+                # In the run's own task: the extra turns of the loop that another one takes make hundreds of
+                # runs at once find every connection idle at the same moment, which doubled their cost.
+                await self.run_one(self.calls[0])
+            else:
+                await self.run_together(limit)
+        finally:
+            self.commit(budget)
+        self.control.check()
+        await self.recorder.plugins.flush()
+
+    async def run_together(self, limit: float | None) -> None:
+        """Run every call in a task of its own, at most `limit` at a time: one for less than 1.
+
+        `asyncio.TaskGroup` on purpose: a task in an anyio group costs four times as much, and a hundred
+        parallel tools are measured.
+        """
+        async with asyncio.TaskGroup() as group:
+            if limit is None or not math.isfinite(limit):
+                for call in self.calls:
+                    group.create_task(self.run_one(call))
+                return
+            waiting = iter(self.calls)
+
+            async def work() -> None:
+                for call in waiting:
+                    await self.run_one(call)
+                    if is_cancelled():
+                        return  # a tool swallowed the cancellation; no other one is started for it
+
+            for _ in range(max(1, min(int(limit), len(self.calls)))):
+                group.create_task(work())
 
     async def run_one(self, call: PreparedCall) -> None:
+        """Plugins, then whoever runs tools here, then plugins again."""
         if self.control.aborted:
             return  # stays without a result: `commit` says that it was interrupted
-        started = self.engine.ports.monotonic()
+        monotonic, plugins = self.agent.config.ports.monotonic, self.recorder.plugins
+        started = monotonic()
         self.report_start(call)
         result = INTERRUPTED_RESULT
         try:
-            result = self.results[call.index] = await self.carry_out(call)
+            if call.answer is None and plugins.has("before_tool_execution"):
+                verdict = await plugins.fold("before_tool_execution", call.arguments, call.request)
+                if isinstance(verdict, Refusal):
+                    result = self.results[call.index] = refused(verdict)
+                    return
+                call = replace(call, arguments=verdict)
+            run_tool = self.agent.config.run_tool
+            result = await run_tool(call, self.context(call))
+            if run_tool is not invoke_tool:  # which has checked it
+                result = checked_result(call.request.name, result)
+            if plugins.plugins:
+                result = await self.hear_plugins(call, result)
+            self.results[call.index] = result
         except Exception as error:  # noqa: BLE001 - whoever runs tools here, one call's failure is its own
             result = ToolResult.failure(f"{call.request.name} failed: {describe_exception(error)}")
             self.results[call.index] = result
         finally:
-            self.report_end(call, result, round(self.engine.ports.monotonic() - started, 6))
+            self.report_end(call, result, round(monotonic() - started, 6))
 
-    async def carry_out(self, call: PreparedCall) -> ToolResult:
-        """Plugins, then whoever runs tools here, then plugins again."""
-        plugins = self.engine.plugins
-        if call.answer is None and plugins.has("before_tool_execution"):
-            verdict = await plugins.fold("before_tool_execution", call.arguments, call.request)
-            if isinstance(verdict, Refusal):
-                return ToolResult(ok=False, denied=True, error=verdict.reason, error_code="refused")
-            call = PreparedCall(
-                index=call.index,
-                call_id=call.call_id,
-                request=call.request,
-                tool=call.tool,
-                arguments=verdict,
-            )
-        run_tool = self.engine.run_tool
-        result = await run_tool(call, self.context(call))
-        if run_tool is not invoke_tool:  # which has checked it
-            result = checked_result(call.request.name, result)
-        if not result.ok and plugins.has("on_error"):
+    async def hear_plugins(self, call: PreparedCall, result: ToolResult) -> ToolResult:
+        plugins = self.recorder.plugins
+        if not result.ok:
             await plugins.tell("on_error", result.as_error(call.request.name))
-        if plugins.has("after_tool_execution"):
-            replaced = await plugins.fold("after_tool_execution", result, call.request)
-            result = checked_result(call.request.name, replaced)
-        return result
+        if not plugins.has("after_tool_execution"):
+            return result
+        replaced = await plugins.fold("after_tool_execution", result, call.request)
+        return checked_result(call.request.name, replaced)
 
     def context(self, call: PreparedCall) -> ToolContext:
-        engine, recorder = self.engine, self.recorder
+        agent, recorder = self.agent, self.recorder
+        shown = 0
 
         def show(text: str) -> None:
-            if call.call_id not in self.over:
-                name, number = call.request.name, recorder.round
-                recorder.tell(ToolProgressed, call_id=call.call_id, tool_name=name, text=text, round=number)
+            nonlocal shown
+            if call.call_id in self.over:
+                return
+            shown += len(text)
+            tell = recorder.tell if shown <= PROGRESS_KEPT else recorder.tell_transient
+            name, number = call.request.name, recorder.round
+            tell(ToolProgressed, call_id=call.call_id, tool_name=name, text=text, round=number)
 
+        config = agent.config
         return ToolContext(
             call_id=call.call_id,
             tool_call_id=call.request.id,
             tool_name=call.request.name,
             execution_id=recorder.execution_id,
-            session_id=engine.session_id,
-            cwd=engine.cwd,
-            files=engine.files,
-            deps=engine.deps,
+            session_id=config.session_id,
+            cwd=config.cwd,
+            files=agent.files,
+            deps=config.deps,
             progress=lambda text: self.control.call_in_loop(lambda: show(str(text))),
-            ask=engine.ask,
+            ask=config.ask,
         )
 
     def report_start(self, call: PreparedCall) -> None:
-        if self.engine.events.wants(ToolExecutionRequest):
+        self.started.add(call.call_id)
+        if self.recorder.events.wants(ToolExecutionRequest):
             self.recorder.log(
                 ToolExecutionRequest,
                 batch_id=self.batch_id,
@@ -167,7 +220,6 @@ class ToolRound:
     def report_end(self, call: PreparedCall, result: ToolResult, duration: float) -> None:
         self.finished += 1
         self.over.add(call.call_id)
-        outcome: ToolOutcome = "success" if result.ok else "denied" if result.denied else "error"
         self.recorder.log(
             ToolExecutionResult,
             batch_id=self.batch_id,
@@ -186,7 +238,7 @@ class ToolRound:
             call_id=call.call_id,
             tool_call_id=call.request.id,
             tool_name=call.request.name,
-            outcome=outcome,
+            outcome=outcome_of(result),
             content=result.content,
             error=result.error,
             error_code=result.error_code,
@@ -195,26 +247,32 @@ class ToolRound:
             round=self.recorder.round,
         )
 
-    def commit(self, budget: int, usage_floor: int) -> list[str]:
-        """Answer every call in order, past the budget with a note only; returns the tools that really ran.
+    def commit(self, budget: int) -> None:
+        """Answer every call in order, past the budget with a note only.
 
-        Synchronous: also a cancelled batch leaves no call without an answer.
+        Synchronous: a cancelled batch too leaves no call without an answer, and no answer without its events.
         """
-        overflowed, executed = False, []
         for call in self.calls:
-            result = self.results[call.index]
-            if result is not None and self.really_ran(call, result):
-                executed.append(call.request.name)
-            message = self.message(call, SKIPPED_RESULT if overflowed else result or INTERRUPTED_RESULT)
-            self.recorder.record(message)
-            self.recorder.log(ToolMessageCommitted, batch_id=self.batch_id, index=call.index, message=message)
-            estimate = self.engine.conversation.tally.estimate(usage_floor)
-            overflowed = overflowed or estimate.tokens > budget
-        return executed
+            if call.call_id not in self.started:
+                self.results[call.index] = NOT_STARTED_RESULT
+                self.report_start(call)
+                self.report_end(call, NOT_STARTED_RESULT, 0.0)
+        recorder, overflowed = self.recorder, False
+        results = [result or INTERRUPTED_RESULT for result in self.results]
+        last, floor = len(self.calls) - 1, self.state.last_usage.input_tokens
+        for at, (call, result) in enumerate(zip(self.calls, results, strict=True)):
+            message = self.message(call, SKIPPED_RESULT if overflowed else result)
+            if at == last:
+                self.state.note_results(self.outcomes(results))
+            recorder.record(message)
+            recorder.log(ToolMessageCommitted, batch_id=self.batch_id, index=call.index, message=message)
+            overflowed = overflowed or recorder.conversation.tally.estimate(floor).tokens > budget
 
-    @staticmethod
-    def really_ran(call: PreparedCall, result: ToolResult) -> bool:
-        return call.answer is None and not result.denied and result.error_code != INVALID_ARGUMENTS
+    def outcomes(self, results: Sequence[ToolResult]) -> list[CallOutcome]:
+        return [
+            CallOutcome(call.request, outcome_of(result), result.error_code)
+            for call, result in zip(self.calls, results, strict=True)
+        ]
 
     def message(self, call: PreparedCall, result: ToolResult) -> ToolMessage:
         metadata: dict[str, Json] = {
@@ -231,44 +289,15 @@ class ToolRound:
 
     def owner_path(self, call: PreparedCall) -> Sequence[OwnerPathSegment]:
         return (
-            OwnerPathSegment("agent", self.engine.agent_id),
+            OwnerPathSegment("agent", self.agent.agent_id),
             OwnerPathSegment("execution", self.recorder.execution_id),
             OwnerPathSegment("tool", call.call_id),
         )
 
 
-class RoundGuard:
-    """Notices rounds that lead nowhere: tools that do not exist, the same failure again and again."""
+def refused(refusal: Refusal) -> ToolResult:
+    return ToolResult(ok=False, denied=True, error=refusal.reason, error_code="refused")
 
-    def __init__(self, identical_failures: int) -> None:
-        self._failure_limit = identical_failures
-        self._unknown_rounds = 0
-        self._unknown_names: set[str] = set()
-        self._failures: dict[tuple[str, str], int] = {}
 
-    def watch(self, batch: ToolRound) -> str | None:
-        """The instruction to end the run with, once a limit is reached."""
-        return self._watch_unknown(batch) or self._watch_failures(batch)
-
-    def _watch_unknown(self, batch: ToolRound) -> str | None:
-        names = {
-            call.request.name
-            for call in batch.calls
-            if call.answer is not None and call.answer.error_code == UNKNOWN_TOOL
-        }
-        self._unknown_names = self._unknown_names | names if names else set()
-        self._unknown_rounds = self._unknown_rounds + 1 if names else 0
-        if self._unknown_rounds < MAX_UNKNOWN_TOOL_ROUNDS:
-            return None
-        return UNKNOWN_TOOL_INSTRUCTION.format(names=", ".join(sorted(self._unknown_names)))
-
-    def _watch_failures(self, batch: ToolRound) -> str | None:
-        failing = {
-            (call.request.name, call.request.arguments)
-            for call, result in zip(batch.calls, batch.results, strict=True)
-            if result is not None and not result.ok
-        }
-        self._failures = {key: self._failures.get(key, 0) + 1 for key in failing}
-        limit = self._failure_limit
-        worst = sorted({name for (name, _), times in self._failures.items() if limit and times >= limit})
-        return REPEATED_FAILURE_INSTRUCTION.format(names=", ".join(worst), times=limit) if worst else None
+def outcome_of(result: ToolResult) -> ToolOutcome:
+    return "success" if result.ok else "denied" if result.denied else "error"

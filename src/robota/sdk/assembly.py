@@ -11,14 +11,15 @@ from msgspec import Struct
 from robota.core.errors import ConfigurationError
 from robota.core.permissions import evaluate_permission
 from robota.core.provider import Provider
+from robota.core.robota import RunLimits
 from robota.core.tool import Tool
 from robota.sdk.workspace import Workspace
 from robota.sessions.compaction.sections import OPEN_TODOS, CompactionSection
+from robota.sessions.options import CompactionOptions, JournalOptions, PermissionOptions, SessionOptions
 from robota.sessions.permissions.approval import ApprovalRequest, PermissionAnswer, PermissionHandler
 from robota.sessions.permissions.rule_book import PermissionRules
 from robota.sessions.redaction import Redactor
 from robota.sessions.session import Session
-from robota.sessions.session_options import SessionOptions
 from robota.sessions.store.session_store import SessionStore, SessionStorePort
 from robota.tools.builtins.bash import bash_tool
 from robota.tools.builtins.edit import edit_tool
@@ -79,13 +80,14 @@ def create_session(provider: Provider, *, model: str, request: SessionRequest | 
     where = working_directory() if wanted.cwd is None else wanted.cwd
     todos = TodoList()
     options = SessionOptions(
-        rules=wanted.rules,
-        guard=Workspace(where),
-        max_turns=wanted.max_turns,
-        idle_timeout=wanted.idle_timeout,
+        permissions=PermissionOptions(rules=wanted.rules, guard=Workspace(where)),
+        limits=RunLimits(idle_timeout=wanted.idle_timeout),
+        max_rounds=wanted.max_turns,
         context_window=wanted.context_window,
-        redactor=Redactor(wanted.secrets),
-        compaction_sections=lambda: (CompactionSection(OPEN_TODOS, todos.open_text),),
+        compaction=CompactionOptions(
+            sections=lambda: (CompactionSection(OPEN_TODOS, todos.open_text),),
+        ),
+        journal=JournalOptions(redactor=Redactor(wanted.secrets)),
     )
     parts: dict[str, Any] = {
         "provider": provider,

@@ -27,7 +27,9 @@ _MODULES = {
         "replay_session_log_entries validate_session_replay_log_entries"
     ),
     "robota.sessions.journal.session_logger": "FileSessionLogger",
-    "robota.sessions.session_options": "SessionOptions",
+    "robota.sessions.options": (
+        "CompactionOptions HookOptions JournalOptions PermissionOptions SessionOptions"
+    ),
     "robota.sessions.session_resume": "fork_session resume_session",
     "robota.sessions.store.session_record": "SessionRecord",
     "robota.sessions.store.session_store": "SessionStore SessionStorePort",

@@ -15,6 +15,11 @@ from robota.sessions.log.session_log import SessionLogReader as SessionLogReader
 from robota.sessions.log.session_log import load_session_log_entries as load_session_log_entries
 from robota.sessions.log.session_log_replay import replay_session_log_entries as replay_session_log_entries
 from robota.sessions.log.session_log_replay import validate_session_replay_log_entries as validate_session_replay_log_entries
+from robota.sessions.options import CompactionOptions as CompactionOptions
+from robota.sessions.options import HookOptions as HookOptions
+from robota.sessions.options import JournalOptions as JournalOptions
+from robota.sessions.options import PermissionOptions as PermissionOptions
+from robota.sessions.options import SessionOptions as SessionOptions
 from robota.sessions.permissions.approval import ApprovalRequest as ApprovalRequest
 from robota.sessions.permissions.approval import PermissionAnswer as PermissionAnswer
 from robota.sessions.permissions.approval import PermissionHandler as PermissionHandler
@@ -25,7 +30,6 @@ from robota.sessions.redaction import redact as redact
 from robota.sessions.replay.session_replay import ReplayReport as ReplayReport
 from robota.sessions.replay.session_replay import replay_session as replay_session
 from robota.sessions.session import Session as Session
-from robota.sessions.session_options import SessionOptions as SessionOptions
 from robota.sessions.session_resume import fork_session as fork_session
 from robota.sessions.session_resume import resume_session as resume_session
 from robota.sessions.store.session_record import SessionRecord as SessionRecord

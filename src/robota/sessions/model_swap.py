@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from robota.core.errors import ConfigurationError
 from robota.core.events import ModelChanged
 from robota.core.messages import JsonObject
-from robota.core.models import get_model_context_window
 from robota.core.provider import Provider, get_provider_capabilities
 from robota.core.robota import check_provider
+from robota.sessions.description import choose_web_tools
 from robota.sessions.swap_notes import list_limits, list_losses
 from robota.sessions.usage.meter import find_default_model
 
@@ -27,25 +27,26 @@ if TYPE_CHECKING:
 
 def swap_model(session: Session, provider: Provider, model: str | None) -> ModelChanged:
     """Make the change and tell what it means. Without a model it is the provider's own one."""
-    agent, life = session.agent, session.life
-    before = life.guard(agent.provider)
+    agent, admit = session.agent, session.admission.admit
+    before = admit(agent.provider)
     check_provider(provider)
     chosen = _choose_model(session, provider, model)
-    after = life.guard(provider)
+    after = admit(provider)
     moved = after is not before
-    window = session.options.context_window or get_model_context_window(chosen)
-    agent.provider, agent.model, session.tracker.max_tokens = after, chosen, window
+    window = session.options.context_window
+    agent.using = replace(agent.using, provider=after, model=chosen, context_window=window)
+    session.tracker.max_tokens = agent.using.window
     notes: list[str] = []
     if moved:
         agent.conversation.encoded.forget()
         notes += list_losses(session, before, after)
     notes += list_limits(session)
-    agent.native_web_tools = life.web_tools
-    if agent.engine is not None:
-        agent.engine.use(after, chosen, context_window=window, native_web_tools=life.web_tools)
-    life.scribe.note_change("model", chosen, **(_describe(after) if moved else {}))
-    told = ModelChanged(provider=after.name, model=chosen, context_window=window, notes=tuple(notes))
-    if life.scribe.opened:  # before that there is no session to tell of it, nor a journal that has it
+    agent.using = replace(agent.using, native_web_tools=choose_web_tools(session))
+    session.log.note_change("model", chosen, **(_describe(after) if moved else {}))
+    told = ModelChanged(
+        provider=after.name, model=chosen, context_window=agent.using.window, notes=tuple(notes)
+    )
+    if session.log.opened:  # before that there is no session to tell of it, nor a journal that has it
         told = replace(told, seq=session.events.next_seq())
         session.events.emit(told)
     return told

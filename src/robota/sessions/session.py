@@ -1,40 +1,67 @@
 """`Session`: one agent with permissions, hooks, a bounded context and a memory that outlives the process.
 
-Construction does nothing but remember. The journal is opened, and `SessionStart` fires, when the session is
-first used. What happens to a prompt is told in `session_turn`.
+Construction does nothing but put the parts together. The journal is opened, and `SessionStart` fires, when
+the session is first used. What happens to a prompt on its way is told in `turn_steps`.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Iterable
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
+
+from msgspec.structs import replace
 
 from robota.core.bus import EventBus
 from robota.core.context import ContextWindowState
 from robota.core.conversation import ConversationStore
-from robota.core.errors import SessionBusyError, ValidationError
+from robota.core.errors import AbortError, SessionBusyError, ValidationError
+from robota.core.events import SessionShutdown
 from robota.core.history import HistoryEntry
-from robota.core.messages import AssistantMessage, Message, Prompt, SystemMessage, ToolMessage, UserMessage
-from robota.core.models import get_model_context_window
+from robota.core.messages import (
+    AssistantMessage,
+    Message,
+    Prompt,
+    SystemMessage,
+    ToolMessage,
+    UserMessage,
+    prompt_text,
+)
 from robota.core.permissions import PermissionMode
 from robota.core.ports import Ports, timestamp
-from robota.core.provider import Provider
-from robota.core.robota import AgentConfig, Robota
-from robota.core.tool import Tool, ToolContext, ToolResult
-from robota.core.tool_batch import PreparedCall
+from robota.core.provider import ModelSettings, Provider
+from robota.core.robota import AgentConfig, check_prompt
+from robota.core.run import RunResult
+from robota.core.tool import Tool
 from robota.sessions.context_window_tracker import AutoCompactThreshold, ContextWindowTracker
-from robota.sessions.session_options import DEFAULT_OPTIONS, SessionOptions
+from robota.sessions.description import (
+    choose_web_tools,
+    describe_session,
+    describe_snapshot,
+    describe_to_hooks,
+    describe_web_tools,
+)
+from robota.sessions.hooks import NO_HOOKS
+from robota.sessions.options import DEFAULT_OPTIONS, SessionOptions
+from robota.sessions.parts import make_agent, make_compaction, make_hooks, make_log
+from robota.sessions.permissions.permission_enforcer import PermissionEnforcer
+from robota.sessions.snapshots import Snapshots
+from robota.sessions.turn_steps import TurnSteps
+from robota.sessions.usage.budget import Admission
+from robota.sessions.usage.ledger import UsageLedger
 
 if TYPE_CHECKING:
     from robota.core.events import ModelChanged
     from robota.sessions.permissions.approval import PermissionHandler
-    from robota.sessions.permissions.permission_enforcer import PermissionEnforcer
-    from robota.sessions.session_life import SessionLife
     from robota.sessions.store.session_store import SessionStorePort
+    from robota.sessions.swap_notes import Authors
+    from robota.sessions.usage.budget import Budget
 
 InjectedRole = Literal["user", "assistant", "system", "tool"]
+ABORTED = "The run was stopped by the user."
 _MESSAGE_TYPES: dict[str, type[Message]] = {
     "user": UserMessage,
     "assistant": AssistantMessage,
@@ -50,8 +77,9 @@ class Session:
     """
 
     __slots__ = (
-        "__weakref__", "_life", "_running", "_shutdown", "agent", "cwd", "message_count", "options",
-        "permission_handler", "session_id", "store", "tracker",
+        "__weakref__", "_ended", "_ending", "_name", "_shutdown", "_snapshots",
+        "admission", "agent", "authors", "cwd", "enforcer", "hooks", "log", "message_count", "options",
+        "permission_handler", "session_id", "steps", "store", "tracker", "usage",
     )  # fmt: skip
 
     def __init__(
@@ -73,37 +101,58 @@ class Session:
         self.cwd = os.getcwd() if cwd is None else cwd
         self.store = store
         self.permission_handler = permission_handler
+        self._name = options.name
         self.message_count = 0
         """Prompts that were answered."""
-        self._life: SessionLife | None = None
-        self._running = False
+        self.authors: Authors | None = None
+        """Who wrote what, since the model was exchanged."""
+        self._ended: asyncio.Event | None = None
         self._shutdown = False
-        self.agent = Robota(
-            provider,
-            model=model,
-            tools=tools,
-            system_message=system_message,
-            plugins=options.plugins,
-            max_rounds=options.max_turns,
-            settings=options.settings,
-            conversation=conversation,
-            config=AgentConfig(
-                session_id=self.session_id,
-                cwd=self.cwd,
-                deps=options.deps,
-                idle_timeout=options.idle_timeout,
-                total_timeout=options.total_timeout,
-                context_window=options.context_window,
-                capacity_hint=options.capacity_hint,
-                max_parallel_tools=options.max_parallel_tools,
-                run_tool=self._run_tool,
-                admit=lambda given: self.life.guard(given),
-                ask=None if options.ask is None else self._ask,
-                ports=options.ports,
-            ),
+        self._ending: asyncio.Lock | None = None
+        self.agent = agent = make_agent(provider, model, tools, system_message, conversation, options)
+        self.tracker = ContextWindowTracker(
+            agent.conversation, agent.using.window, options.compaction.threshold
         )
-        window = options.context_window or get_model_context_window(model)
-        self.tracker = ContextWindowTracker(self.agent.conversation, window, options.auto_compact_threshold)
+        self.log = make_log(self.session_id, agent, store, options, partial(describe_session, self))
+        self._snapshots = Snapshots(store, self.log, partial(describe_snapshot, self))
+        self.usage = UsageLedger() if options.ledger is None else options.ledger
+        self.usage.attach(agent.events)
+        self.admission = Admission(self.usage, provider, self.log.notice)
+        if options.budget is not None:
+            self.admission.limit(options.budget, provider)
+        self.hooks = make_hooks(options, partial(describe_to_hooks, self), self.log)
+        self.enforcer = PermissionEnforcer(
+            options.permissions,
+            cwd=self.cwd,
+            handler=permission_handler,
+            hooks=None if self.hooks is NO_HOOKS else self.hooks,
+            log=self.log,
+            agent_id=options.agent_id,
+        )
+        self.steps = TurnSteps(
+            agent,
+            log=self.log,
+            hooks=self.hooks,
+            enforcer=self.enforcer,
+            tracker=self.tracker,
+            compaction=make_compaction(agent, self.tracker, options, self.hooks, self.admission),
+            web_tools=partial(describe_web_tools, self),
+        )
+        self._connect_agent()
+
+    def _connect_agent(self) -> None:
+        """Put the session between the agent and the world."""
+        options = self.options
+        self.agent.config = AgentConfig(
+            session_id=self.session_id,
+            cwd=self.cwd,
+            deps=options.deps,
+            ask=None if options.ask is None else self._ask,
+            run_tool=self.enforcer.run_tool,
+            admit=self.admission.admit,
+            steps=self.steps,
+            ports=options.ports,
+        )
 
     # --- what it is -----------------------------------------------------------------------------------
 
@@ -122,11 +171,7 @@ class Session:
 
     @property
     def is_running(self) -> bool:
-        return self._running
-
-    @property
-    def enforcer(self) -> PermissionEnforcer:
-        return self.life.enforcer
+        return self._ended is not None
 
     @property
     def permission_mode(self) -> PermissionMode:
@@ -135,7 +180,7 @@ class Session:
     @permission_mode.setter
     def permission_mode(self, mode: PermissionMode) -> None:
         self.enforcer.permission_mode = mode
-        self.life.scribe.note_change("permissionMode", mode)
+        self.log.note_change("permissionMode", mode)
 
     @property
     def session_allowed_tools(self) -> tuple[str, ...]:
@@ -156,7 +201,7 @@ class Session:
     @auto_compact_threshold.setter
     def auto_compact_threshold(self, threshold: AutoCompactThreshold) -> None:
         self.tracker.threshold = threshold
-        self.life.scribe.note_change("autoCompactThreshold", threshold)
+        self.log.note_change("autoCompactThreshold", threshold)
 
     @property
     def model(self) -> str:
@@ -167,7 +212,7 @@ class Session:
         self.set_model(model)
 
     def set_model(self, model: str) -> ModelChanged:
-        """Let another model of the same provider answer from the next request on, also in mid-run."""
+        """Let another model of the same provider answer from the next round on, also in mid-run."""
         return self.set_provider(self.agent.provider, model)
 
     def set_provider(self, provider: Provider, model: str | None = None) -> ModelChanged:
@@ -176,102 +221,114 @@ class Session:
 
         return swap_model(self, provider, model)
 
+    def limit(self, budget: Budget) -> None:
+        """Check a budget before each request, in the place of the one that there may be."""
+        self.admission.limit(budget, self.agent.provider)
+
     @property
     def name(self) -> str | None:
-        return self.life.name
+        return self._name
 
     @name.setter
     def name(self, name: str | None) -> None:
-        self.life.name = name
-        self.life.scribe.note_change("name", name)
+        self._name = name
+        self.log.note_change("name", name)
 
     @property
     def trouble(self) -> str:
         """Why not everything is on the disk, in one sentence; empty when all is well."""
-        return "" if self._life is None else self._life.trouble
-
-    @property
-    def life(self) -> SessionLife:
-        """The parts that come with the first use: journal, hooks, compaction, usage."""
-        if self._life is None:
-            from robota.sessions.session_life import SessionLife  # noqa: PLC0415 - constructing costs nothing
-
-            self._life = SessionLife(self)
-        return self._life
+        return self.log.trouble or self._snapshots.trouble
 
     # --- running --------------------------------------------------------------------------------------
 
-    async def run(self, prompt: Prompt, *, raw_input: str | None = None) -> str:
-        """The answer to a prompt. An abort raises `AbortError`, a failing model its error; history stays.
+    async def submit(
+        self,
+        prompt: Prompt,
+        *,
+        raw_input: str | None = None,
+        max_rounds: int | None = None,
+        output: Any = None,
+        settings: ModelSettings | None = None,
+    ) -> RunResult:
+        """Take one prompt to its end. An abort or a failing model is a result, not an exception.
 
         `raw_input` is what the user typed, when the prompt was made from it.
         """
-        from robota.sessions.session_turn import SessionTurn  # noqa: PLC0415 - constructing costs nothing
-
-        turn = SessionTurn(self, prompt, raw_input)
+        check_prompt(prompt)
+        words = self.steps.words = prompt_text(prompt) if raw_input is None else raw_input
         self._enter()
         try:
-            return await turn.take()
+            self.log.accept(prompt, words)
+            if self.options.native_web_tools is not None:
+                web_tools = choose_web_tools(self)
+                self.agent.using = replace(self.agent.using, native_web_tools=web_tools)
+            result = await self.agent.run(prompt, max_rounds=max_rounds, output=output, settings=settings)
         finally:
             self._leave()
+        self.message_count += result.success
+        return result
+
+    async def run(self, prompt: Prompt, *, raw_input: str | None = None) -> str:
+        """The answer to a prompt. An abort raises `AbortError`, a failing model its error; history stays."""
+        result = await self.submit(prompt, raw_input=raw_input)
+        if result.interrupted:
+            raise AbortError(ABORTED)
+        if result.error is not None:
+            raise result.error
+        return result.text
 
     async def compact(self, instructions: str | None = None) -> str | None:
         """Replace what the model sees of the conversation by a summary; the summary, `None` for no need."""
-        from robota.sessions.session_turn import compact_session  # noqa: PLC0415 - as in run
-
         self._enter()
         try:
-            return await compact_session(self, instructions)
+            return await self.steps.compact(instructions)
         finally:
             self._leave()
 
     def abort(self) -> None:
         """Stop what is under way, if something is. Safe from any thread and from signal handlers."""
-        if self._running:
-            self.life.switch.abort()
+        self.agent.abort()
 
     def _enter(self) -> None:
         if self._shutdown:
             raise SessionBusyError(f"Session {self.session_id} was shut down: resume it or start a new one.")
-        if self._running:
+        if self._ended is not None:
             raise SessionBusyError(
                 "This session is working on another prompt: wait for it, or abort() it first."
             )
-        self._running = True
+        self._ended = asyncio.Event()
 
     def _leave(self) -> None:
-        self._running = False
-        self.life.switch.end()
+        ended, self._ended = self._ended, None
+        self._snapshots.save_if_due()
+        if ended is not None:
+            ended.set()
 
     async def _ask(self, question: Any) -> Any:
         """Ask the user, and write down what was answered."""
         assert self.options.ask is not None
         answer = await self.options.ask(question)
-        self.life.scribe.record_answer(question, answer)
+        self.log.record_answer(question, answer)
         return answer
-
-    async def _run_tool(self, call: PreparedCall, context: ToolContext) -> ToolResult:
-        result = await self.enforcer.run_tool(call, context)
-        if self.enforcer.stop_requested is not None:
-            self.agent.abort()  # a hook ends the run with this result
-        return result
 
     # --- the conversation -----------------------------------------------------------------------------
 
     def clear_history(self) -> None:
         """Begin an empty conversation; the journal keeps the old one."""
-        self.life.scribe.clear()
+        self.log.open()
+        self.agent.clear()
+        self.log.log("history_cleared", {})
         self.tracker.update()
 
     def add_history_entry(self, entry: HistoryEntry) -> None:
-        self.life.scribe.record_entry(entry)
+        self.log.record_entry(entry)
 
     def inject_message(
         self, role: InjectedRole, content: str, *, tool_call_id: str = "", name: str = ""
     ) -> Message:
         """Put a message into the conversation without asking the model."""
         message = _make_message(role, content, self.options.ports, tool_call_id, name)
-        self.life.scribe.record(message)
+        self.log.record(message)
         return message
 
     # --- the end --------------------------------------------------------------------------------------
@@ -280,9 +337,31 @@ class Session:
         """Stop what runs, save, and fire `SessionEnd` once; calling it again waits for the same end."""
         self._shutdown = True
         self.abort()
-        await self.life.switch.wait_until_ended()
-        await self.life.end(reason)
+        if self.agent.is_in_own_task:
+            raise SessionBusyError(
+                "A session cannot wait for the end of its own run inside it: abort() it there, and shut it "
+                "down outside."
+            )
+        if self._ended is not None:
+            await self._ended.wait()
+        self._ending = self._ending or asyncio.Lock()
+        async with self._ending:  # whoever comes second waits for the first
+            await self._end(reason)
         await self.agent.aclose()
+
+    async def _end(self, reason: str) -> None:
+        """Say that it is over, save, fire `SessionEnd`. A session that was never used leaves no trace."""
+        log = self.log
+        if log.closed:
+            return
+        try:
+            if log.opened:
+                log.report(SessionShutdown, reason=reason)
+                log.sync()
+                self._snapshots.save()
+                await self.hooks.fire("SessionEnd", {"reason": reason})
+        finally:
+            log.close()
 
     async def __aenter__(self) -> Self:
         return self

@@ -20,8 +20,8 @@ from robota.core.provider import Provider
 from robota.core.tool import Tool
 from robota.sessions.log.conversation_builder import UNKNOWN_EFFECTS
 from robota.sessions.log.conversation_restore import RestoredConversation, restore_conversation
+from robota.sessions.options import DEFAULT_OPTIONS, SessionOptions
 from robota.sessions.session import Session
-from robota.sessions.session_options import DEFAULT_OPTIONS, SessionOptions
 
 if TYPE_CHECKING:
     from robota.sessions.permissions.approval import PermissionHandler

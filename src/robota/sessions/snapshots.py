@@ -7,9 +7,8 @@ cost more with every prompt. A store without a journal gets each one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
-
-from msgspec import to_builtins
 
 from robota.core.errors import from_unknown
 from robota.core.messages import JsonObject
@@ -17,8 +16,9 @@ from robota.core.messages import JsonObject
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, TimerHandle
 
-    from robota.sessions.session import Session
+    from robota.sessions.session_log import SessionLog
     from robota.sessions.store.session_record import SessionRecord
+    from robota.sessions.store.session_store import SessionStorePort
 
 MOMENT = 2.0
 """Seconds after a prompt."""
@@ -29,10 +29,17 @@ GROWTH = 0.1
 
 
 class Snapshots:
-    __slots__ = ("_loop", "_saved_at", "_session", "_timer", "trouble")
+    __slots__ = ("_log", "_loop", "_make_record", "_saved_at", "_store", "_timer", "trouble")
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(
+        self,
+        store: SessionStorePort | None,
+        log: SessionLog,
+        make_record: Callable[[], SessionRecord | JsonObject],
+    ) -> None:
+        self._store = store
+        self._log = log
+        self._make_record = make_record
         self._saved_at = 0
         self._timer: TimerHandle | None = None
         self._loop: AbstractEventLoop | None = None
@@ -41,10 +48,9 @@ class Snapshots:
 
     def save_if_due(self) -> None:
         """After a prompt: at once where the store is all there is, else when the session has a moment."""
-        session = self._session
-        if session.store is None or not session.life.scribe.opened:
+        if self._store is None or not self._log.opened:
             return
-        if session.life.scribe.logger is None:
+        if self._log.logger is None:
             self.save()
         elif self._is_due():
             import asyncio  # noqa: PLC0415 - a loop is running, so this is a look-up
@@ -57,15 +63,14 @@ class Snapshots:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        store = self._session.store
-        if store is None:
+        if self._store is None:
             return
         try:
-            store.save(self._redacted())
+            self._store.save(self._make_record())
         except Exception as error:  # noqa: BLE001 - a store may be anybody's; the journal does not need it
             trouble = f"The session could not be saved: {from_unknown(error)}"
             if not self.trouble:
-                self._session.life.scribe.notice(trouble)
+                self._log.notice(trouble)
             self.trouble = trouble
         else:
             self.trouble = ""
@@ -76,32 +81,5 @@ class Snapshots:
         return written <= SMALL_JOURNAL or written - self._saved_at >= written * GROWTH
 
     def _written(self) -> int:
-        logger = self._session.life.scribe.logger
+        logger = self._log.logger
         return 0 if logger is None else logger.journal.file.bytes_written
-
-    def _redacted(self) -> SessionRecord | JsonObject:
-        """The record without what this process must not give away; the store does not know its keys."""
-        redactor, record = self._session.options.redactor, self._record()
-        if redactor is None:
-            return record
-        fields: JsonObject = redactor.value(record.to_mapping())
-        return fields
-
-    def _record(self) -> SessionRecord:
-        from robota.core.tool import tool_schema  # noqa: PLC0415 - comes with the first save
-        from robota.sessions.store.message_codec import history_entry_to_record, message_to_record  # noqa: PLC0415
-        from robota.sessions.store.session_record import SessionRecord  # noqa: PLC0415
-
-        session = self._session
-        agent, logger = session.agent, session.life.scribe.logger
-        return SessionRecord(
-            id=session.session_id,
-            cwd=session.cwd,
-            name=session.name,
-            model=agent.model or None,
-            system_prompt=agent.system_message,
-            tool_schemas=[to_builtins(tool_schema(tool)) for tool in agent.tools],
-            journal_seq=None if logger is None else logger.journal.file.seq - logger.journal.file.unsaved,
-            messages=[message_to_record(message) for message in agent.messages],
-            history=[history_entry_to_record(entry) for entry in agent.history],
-        )

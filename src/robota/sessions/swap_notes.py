@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from robota.core.messages import AssistantMessage, FilePart, ImagePart, ImageUriPart, Message
-from robota.core.models import DEFAULT_CONTEXT_WINDOW, is_known_model
+from robota.core.models import describe_unknown_model, is_known_model
 from robota.core.provider import Provider, get_provider_capabilities
+from robota.sessions.description import choose_web_tools
 from robota.sessions.usage.budget import BudgetedProvider
 
 if TYPE_CHECKING:
@@ -38,8 +39,8 @@ class Authors:
 
 def list_losses(session: Session, before: Provider, after: Provider) -> Iterator[str]:
     """What `after` gets in another form or not at all of what was said to or by others."""
-    conversation, life = session.agent.conversation, session.life
-    authors = life.authors = life.authors or Authors()
+    conversation = session.agent.conversation
+    authors = session.authors = session.authors or Authors()
     in_flight = int(conversation.has_pending_assistant)
     authors.change(len(conversation) + in_flight, before.name, after.name)
     seen = _Seen(conversation.timeline, authors, after.name)
@@ -65,10 +66,7 @@ def list_limits(session: Session) -> Iterator[str]:
     agent, tracker, model = session.agent, session.tracker, session.agent.model
     known = not model or session.options.context_window is not None or is_known_model(model)
     if not known:
-        yield (
-            f"Nothing is known about the model {model!r}; a window of {DEFAULT_CONTEXT_WINDOW:,} tokens is "
-            "assumed. Set the context window if it has another."
-        )
+        yield describe_unknown_model(model)
     state = tracker.update()
     if state.used_tokens >= tracker.limit_tokens:
         yield (
@@ -77,7 +75,7 @@ def list_limits(session: Session) -> Iterator[str]:
         )
     provider = agent.provider
     paid = isinstance(provider, BudgetedProvider) and provider.budget.max_cost_usd is not None
-    if paid and session.life.usage.rates(model) is None:
+    if paid and session.usage.rates(model) is None:
         yield (
             f"No price is known for the model {model!r}, so the budget in dollars will refuse its requests: "
             "give its price or limit tokens instead."
@@ -85,7 +83,7 @@ def list_limits(session: Session) -> Iterator[str]:
 
 
 def _list_missing_web_tools(session: Session, after: Provider) -> Iterator[str]:
-    wanted, left = session.options.native_web_tools, session.life.web_tools
+    wanted, left = session.options.native_web_tools, choose_web_tools(session)
     if wanted is None:
         return
     for asked, kept, label in (

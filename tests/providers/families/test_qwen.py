@@ -8,7 +8,7 @@ from robota.core.errors import ConfigurationError
 from robota.core.events import ServerToolUsed
 from robota.core.messages import AssistantMessage
 from robota.core.provider import ModelSettings, NativeWebTools, ReasoningChunk, ServerToolChunk
-from robota.core.robota import AgentConfig, Robota
+from robota.core.robota import Robota
 from robota.providers.qwen import QwenProvider
 from robota.testing import ModelServer, RawBytes
 from robota.testing.reply_conformance import ADD, ask, listen
@@ -94,7 +94,7 @@ async def test_the_default_model_is_used_on_both_endpoints_also_after_a_change()
         QwenProvider("key", server.url, built_in_web_tools=SEARCH) as provider,
     ):
         agent = Robota(provider)
-        searcher = Robota(provider, config=AgentConfig(native_web_tools=SEARCH))
+        searcher = Robota(provider, native_web_tools=SEARCH)
         await agent.run("Hello")
         await searcher.run("Hello")
         provider.model = "qwen-max"
@@ -118,7 +118,7 @@ async def test_every_hosted_call_is_told_as_it_happens_and_kept_with_the_message
         ModelServer([whole_reply(SEARCHED, READ, SAID)]) as server,
         QwenProvider("key", server.url, built_in_web_tools=BOTH) as provider,
     ):
-        agent = Robota(provider, config=AgentConfig(native_web_tools=BOTH))
+        agent = Robota(provider, native_web_tools=BOTH)
         told = []
         agent.events.on(ServerToolUsed, lambda event: told.append((event.tool_name, event.input)))
         assert (await agent.run("How old do turtles get?")).text == "Old."

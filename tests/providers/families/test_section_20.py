@@ -16,9 +16,9 @@ from robota.providers.openai_compatible import OpenAICompatibleProvider
 from robota.providers.qwen import QwenProvider
 from robota.providers.scripted import call
 from robota.providers.vllm import VllmProvider
+from robota.sessions.options import SessionOptions
 from robota.sessions.permissions.rule_book import PermissionRules
 from robota.sessions.session import Session
-from robota.sessions.session_options import SessionOptions
 from robota.testing import Cut, ModelServer
 from robota.testing.reply_conformance import ADD, ask, listen
 
@@ -29,7 +29,7 @@ PLAIN = [OpenAICompatibleProvider, GemmaProvider, LmStudioProvider, OllamaProvid
 
 
 def open_session(provider, tmp_path, **rules) -> Session:
-    options = SessionOptions(native_web_tools=BOTH, rules=PermissionRules(**rules))
+    options = SessionOptions(native_web_tools=BOTH, permissions=PermissionRules(**rules))
     return Session(provider=provider, model="qwen-plus", cwd=str(tmp_path), options=options)
 
 

@@ -13,20 +13,22 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
 
-from robota.core.bus import EventBus
 from robota.core.context import BYTES_PER_TOKEN, ContextTally
 from robota.core.conversation import SUMMARY_HEADING, ConversationStore
-from robota.core.events import Compacted, CompactionMarked, Noticed, TurnEvent
+from robota.core.errors import RobotaError
+from robota.core.events import Compacted, CompactionMarked, Noticed, ReplayEvent, SummaryCalled, TurnEvent
 from robota.core.messages import AssistantMessage, Message, SystemMessage
-from robota.core.ports import REAL_WORLD, Ports
+from robota.core.provider import ChatRequest, Provider
+from robota.core.robota import Robota
 from robota.sessions.compaction.fallback import summarize_by_rule
-from robota.sessions.compaction.sections import CompactionSection, add_sections, disarm, write_sections
-from robota.sessions.compaction.summarizer import CompactionError, Summarizer, SummaryCall, SummaryModel
+from robota.sessions.compaction.sections import add_sections, disarm, write_sections
+from robota.sessions.compaction.summarizer import CompactionError, Summarizer
 from robota.sessions.compaction.transcript import fit_text, is_summary
 from robota.sessions.context_window_tracker import ContextWindowTracker
 
 if TYPE_CHECKING:
-    from robota.sessions.session_hooks import HookPort
+    from robota.sessions.hooks import HookPort
+    from robota.sessions.options import CompactionOptions
 
 CompactionTrigger: TypeAlias = Literal["auto", "manual"]
 
@@ -38,39 +40,25 @@ MARGIN = 16
 NO_ROOM = "(The summary was left out, because what follows leaves no room for it.)"
 
 
-def no_sections() -> Sequence[CompactionSection]:
-    return ()
-
-
 class CompactionOrchestrator:
-    __slots__ = (
-        "_conversation", "_events", "_hooks", "_model", "_on_call", "_ports", "_sections", "_tracker",
-        "instructions",
-    )  # fmt: skip
+    __slots__ = ("_admit", "_agent", "_conversation", "_hooks", "_options", "_tracker")
 
     def __init__(
         self,
-        *,
-        conversation: ConversationStore,
+        agent: Robota,
         tracker: ContextWindowTracker,
-        model: Callable[[], SummaryModel],
-        events: EventBus,
+        options: CompactionOptions,
+        *,
         hooks: HookPort | None = None,
-        instructions: str = "",
-        sections: Callable[[], Sequence[CompactionSection]] = no_sections,
-        on_call: SummaryCall | None = None,
-        ports: Ports = REAL_WORLD,
+        admit: Callable[[Provider], Provider] | None = None,
     ) -> None:
-        self._conversation = conversation
+        """The model of the agent writes the summaries; `admit` gives its provider as it may be asked."""
+        self._agent = agent
+        self._conversation: ConversationStore = agent.conversation
         self._tracker = tracker
-        self._model = model
-        self._events = events
+        self._options = options
         self._hooks = hooks
-        self.instructions = instructions
-        """What to mind in each summary of this project, unless a call says something else."""
-        self._sections = sections
-        self._on_call = on_call
-        self._ports = ports
+        self._admit = admit
 
     async def compact(
         self, instructions: str | None = None, *, trigger: CompactionTrigger = "manual"
@@ -107,7 +95,7 @@ class CompactionOrchestrator:
 
     async def _consult_hooks(self, instructions: str, trigger: CompactionTrigger) -> str | None:
         """What the summary is to focus on, with what hooks add to it; `None` if they do not want it now."""
-        focus = instructions.strip() or self.instructions.strip()
+        focus = instructions.strip() or self._options.instructions.strip()
         if self._hooks is None:
             return focus
         outcome = await self._hooks.fire(
@@ -122,13 +110,17 @@ class CompactionOrchestrator:
         return None
 
     async def _summarize(self, focus: str) -> str:
-        conversation = self._conversation
+        conversation, agent = self._conversation, self._agent
+        using = agent.using
+        if self._admit is not None:
+            using = msgspec.structs.replace(using, provider=self._admit(using.provider))
         summarizer = Summarizer(
-            self._model(),
+            using,
             self._tracker.max_tokens,
             conversation.tally.estimate(),
-            self._on_call,
-            self._ports,
+            on_call=self._tell_call,
+            idle_timeout=agent.limits.idle_timeout,
+            ports=agent.config.ports,
         )
         summary = await summarizer.summarize(conversation.messages_for_api(), focus)
         if summary is not None:
@@ -143,7 +135,8 @@ class CompactionOrchestrator:
 
     def _compose(self, summary: str) -> str:
         """Summary and sections; the summary is cut to what they leave below the threshold."""
-        written = write_sections(self._sections())
+        sections = self._options.sections
+        written = write_sections(() if sections is None else sections())
         tracker, system = self._tracker, self._conversation.system
         rest: list[Message] = [
             AssistantMessage(f"{SUMMARY_HEADING}\n{written}", metadata={"compaction": True})
@@ -155,15 +148,27 @@ class CompactionOrchestrator:
         return add_sections(fit_text(disarm(summary), room) or NO_ROOM, written)
 
     def _announce_mark(self, message: AssistantMessage) -> None:
-        events = self._events
-        if events.wants(CompactionMarked):
-            events.emit(CompactionMarked(message=message, epoch=self._conversation.epoch, seq=events.seq))
+        self._report(CompactionMarked, message=message, epoch=self._conversation.epoch)
+
+    def _tell_call(self, request: ChatRequest, outcome: AssistantMessage | RobotaError) -> None:
+        asked = request.messages[-1]
+        about: dict[str, Any] = {"model": request.model, "message_id": asked.id, "asked_at": asked.timestamp}
+        if isinstance(outcome, AssistantMessage):
+            about |= {"content": outcome.content, "metadata": outcome.metadata}
+        else:
+            about["error"] = {"code": outcome.code, "message": str(outcome)}
+        self._report(SummaryCalled, **about)
 
     def _tell(self, kind: type[TurnEvent], **fields: Any) -> None:
-        events = self._events
+        events = self._agent.events
         seq = events.next_seq()
         if events.wants(kind):
             events.emit(kind(seq=seq, **fields))
+
+    def _report(self, kind: type[ReplayEvent], **fields: Any) -> None:
+        events = self._agent.events
+        if events.wants(kind):
+            events.emit(kind(seq=events.seq, **fields))
 
 
 def _has_news(view: Sequence[Message]) -> bool:

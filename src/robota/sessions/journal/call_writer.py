@@ -53,6 +53,13 @@ class CallWriter:
         self._write_start(decision_fields(event))
         return True
 
+    def end_unstarted(self, event: ToolEnded, frame: bytes) -> None:
+        """A call that was never begun: its start, which was told for completeness, goes with its result."""
+        assert self._start is not None
+        (frame, start), self._start = self._start, None
+        self._results[place_of(event.call_id)[1]] = event
+        self._journal.write("tool_result", frame, {**start, **result_fields(event)})
+
     def end(self, event: ToolEnded, frame: bytes) -> None:
         at = place_of(event.call_id)[1]
         self._results[at] = event

@@ -27,7 +27,7 @@ def split_record(
         yield _part(record, "stream", {**common, **({"native": stream} if lost else stream)})
         yield record, {name: value for name, value in fields.items() if name != "stream"}
         return
-    if record.event != "tool_start" or not ("batch" in fields or "decided" in fields):
+    if record.event not in ("tool_start", "tool_result") or not ("batch" in fields or "decided" in fields):
         yield record, fields
         return
     if "batch" in fields:

@@ -42,6 +42,7 @@ from robota.core.events import (
     ServerToolUsed,
     SessionInit,
     SessionShutdown,
+    SummaryCalled,
     TextDelta,
     ToolBatchStarted,
     ToolEnded,
@@ -50,6 +51,7 @@ from robota.core.events import (
     UserAnswered,
 )
 from robota.core.messages import AssistantMessage, Json, JsonObject, Message, ToolMessage
+from robota.core.tool_call import NOT_STARTED
 from robota.sessions.files import REAL_FILES, Files
 from robota.sessions.journal.call_writer import CallWriter, decision_fields, place_of
 from robota.sessions.journal.journal import Journal
@@ -159,7 +161,7 @@ class FileSessionLogger:
         """The estimate belongs to the start of a run; the exact state follows from the conversation."""
         if self._before is not None:
             self._before["usedTokens"] = event.used_tokens
-        elif not self._ended:
+        else:
             self.take_any(event)
 
     def take_start(self, event: RunStarted) -> None:
@@ -263,6 +265,9 @@ class FileSessionLogger:
         self.stream.start_moment()
 
     def take_tool_end(self, event: ToolEnded) -> None:
+        if event.error_code == NOT_STARTED:
+            self.calls.end_unstarted(event, self.frame(event.round))
+            return
         self.end_run()
         self.calls.end(event, self.frame(event.round))
 
@@ -334,6 +339,7 @@ FileSessionLogger.HANDLERS = {
     PermissionDecided: FileSessionLogger.take_decision,
     UserAnswered: FileSessionLogger.take_data,
     ContextLoaded: FileSessionLogger.take_data,
+    SummaryCalled: FileSessionLogger.take_any,
     SessionShutdown: FileSessionLogger.take_any,
     ServerToolUsed: FileSessionLogger.take_any,
     ProviderRetried: FileSessionLogger.take_any,

@@ -16,8 +16,9 @@ from robota.core.context import window_state
 from robota.core.errors import RobotaError, StorageError
 from robota.core.events import PayloadKind
 from robota.core.jsontext import decode, encode
-from robota.core.loop import ROUND_SEPARATOR
 from robota.core.messages import AssistantMessage, Json, JsonObject, Message
+from robota.core.model_call import ROUND_SEPARATOR
+from robota.core.tool_call import NOT_STARTED
 from robota.sessions.files import REAL_FILES, Files
 from robota.sessions.journal.payloads import PayloadStore
 from robota.sessions.journal.reader import JournalProblem, JournalRecord, read_journal
@@ -203,9 +204,6 @@ class Expander:
             "historyStructure": LazyList(history, describe_structure, store.epoch),
             **{name: base[name] for name in ("rounds", "stopReason", "usage") if name in base},
         }
-        if self._window:
-            state = window_state(store.tally.estimate().tokens, self._window)
-            yield self._entry(base, "context", to_builtins(state))
 
     # --- the model --------------------------------------------------------------------------------------
 
@@ -338,6 +336,8 @@ class Expander:
         yield self._entry(base, "permission_decided", fields)
 
     def take_tool_result(self, base: JsonObject, message: Message | None) -> Iterator[LogEntry]:
+        if base.get("errorCode") == NOT_STARTED:
+            yield from self.take_tool_start(base, None)
         outcome = base.get("outcome", "success")
         self._finished += 1
         fields = {

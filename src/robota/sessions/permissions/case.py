@@ -9,7 +9,7 @@ import msgspec
 from robota.core.messages import JsonObject
 from robota.core.schema import check
 from robota.core.tool import ToolResult
-from robota.core.tool_batch import INVALID_ARGUMENTS, PreparedCall
+from robota.core.tool_call import INVALID_ARGUMENTS, PreparedCall
 from robota.sessions.permissions.judgement import DecidedBy, Judgement
 from robota.sessions.permissions.tool_hooks import copy_json
 

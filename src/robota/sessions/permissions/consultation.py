@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 
 from msgspec import Struct
 
-from robota.core.cancel import is_cancelled_from_outside
 from robota.core.errors import describe_exception
+from robota.core.run_task import is_cancelled
 
 
 class Fault(Struct, frozen=True):
@@ -26,7 +26,7 @@ async def consult(who: str, function: Callable[..., object], *args: object, **na
         answer = function(*args, **named)
         return await answer if isinstance(answer, Awaitable) else answer
     except asyncio.CancelledError as error:
-        if is_cancelled_from_outside():
+        if is_cancelled():
             raise
         return _log(who, error)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code; the caller decides what it means

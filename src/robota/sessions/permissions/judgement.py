@@ -16,7 +16,7 @@ from msgspec import Struct
 from robota.core.messages import Json, JsonObject
 from robota.core.permissions.modes import PermissionDecision
 from robota.core.tool import tool_class
-from robota.core.tool_batch import PreparedCall
+from robota.core.tool_call import PreparedCall
 
 DecidedBy: TypeAlias = Literal["rule", "mode", "guard", "sandbox", "hook", "user", "nobody", "fault"]
 """Who had the last word. `nobody`: a question that nobody could answer; `fault`: something broke."""

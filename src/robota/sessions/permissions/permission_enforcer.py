@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from robota.core.messages import JsonObject
 from robota.core.permissions.modes import PermissionMode, classify_tool
 from robota.core.tool import ToolContext, ToolResult, tool_class
-from robota.core.tool_batch import INVALID_ARGUMENTS, PreparedCall, RunTool, checked_result, invoke_tool
-from robota.sessions.permissions.approval import PermissionHandler, RuleSaver
+from robota.core.tool_call import INVALID_ARGUMENTS, PreparedCall, checked_result, invoke_tool
+from robota.sessions.options import PermissionOptions, permission_options
+from robota.sessions.permissions.approval import PermissionHandler
 from robota.sessions.permissions.approval_desk import ApprovalDesk
 from robota.sessions.permissions.case import PermissionCase
 from robota.sessions.permissions.consultation import Fault, attempt, consult
-from robota.sessions.permissions.judgement import Judge, RuleJudge, WorkspaceGuard
+from robota.sessions.permissions.judgement import RuleJudge
 from robota.sessions.permissions.rule_book import BROKEN, PermissionRules, RuleBook
 from robota.sessions.permissions.tool_hooks import (
     CallHooks,
@@ -35,54 +36,58 @@ from robota.sessions.permissions.tool_hooks import (
 from robota.sessions.permissions.truncation import MAX_TOOL_OUTPUT_CHARACTERS, truncate_result
 
 if TYPE_CHECKING:
-    from robota.sessions.session_hooks import HookPort
+    from robota.sessions.hooks import HookPort
+
+
+class PermissionLog(Protocol):
+    """Where decisions are written down."""
+
+    def notice(self, sentence: str) -> None:
+        """Something the user should know."""
+
+    def record_decision(self, decision: JsonObject) -> None:
+        """Called before the tool runs; if it raises, the tool does not run."""
+
+    def record_original(self, call: PreparedCall, result: ToolResult) -> None:
+        """A result that hooks changed, as the tool gave it."""
+
+    def before_effects(self, call: PreparedCall) -> None:
+        """Called before a tool runs that does more than look; if it raises, the tool does not run."""
 
 
 class PermissionEnforcer:
     """Put `enforcer.run_tool` where an agent runs its tools."""
 
-    __slots__ = (
-        "_before_effects", "_book", "_cwd", "_desk", "_hooks", "_monotonic", "_output_limit", "_record",
-        "_record_original", "_run_tool",
-    )  # fmt: skip
+    __slots__ = ("_book", "_cwd", "_desk", "_hooks", "_log", "_monotonic", "_output_limit", "_run_tool")
 
     def __init__(
         self,
-        rules: PermissionRules | None = None,
+        options: PermissionOptions | PermissionRules | None = None,
         *,
         cwd: str,
         handler: PermissionHandler | None = None,
         hooks: HookPort | None = None,
-        guard: WorkspaceGuard | None = None,
-        judge: Judge | None = None,
-        save_rule: RuleSaver | None = None,
-        notice: Callable[[str], None] | None = None,
-        record: Callable[[JsonObject], None] | None = None,
-        record_original: Callable[[PreparedCall, ToolResult], None] | None = None,
-        before_effects: Callable[[PreparedCall], None] | None = None,
-        run_tool: RunTool = invoke_tool,
-        home: str | None = None,
-        additional_dirs: Sequence[str] = (),
+        log: PermissionLog | None = None,
         agent_id: str = "",
         output_limit: int = MAX_TOOL_OUTPUT_CHARACTERS,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Without a `handler` nobody can be asked: what would be a question is denied.
-
-        `judge` takes the place of evaluator and `guard`, for replays. `record` gets every decision before
-        the tool runs, `record_original` a result that hooks changed, as the tool gave it. `before_effects`
-        is called before a tool runs that does more than look; if it raises, the tool does not run.
-        """
-        self._book = RuleBook(rules or PermissionRules(), judge or RuleJudge(guard), home, additional_dirs)
+        """Without a `handler` nobody can be asked: what would be a question is denied."""
+        options = permission_options(options or PermissionRules())
+        judge = options.judge or RuleJudge(options.guard)
+        self._book = RuleBook(options.rules, judge, options.home, options.additional_dirs)
         self._hooks = CallHooks(hooks, agent_id)
         self._desk = ApprovalDesk(
-            self._book, self._hooks, handler=handler, save_rule=save_rule, notice=notice, agent_id=agent_id
+            self._book,
+            self._hooks,
+            handler=handler,
+            save_rule=options.save_rule,
+            notice=None if log is None else log.notice,
+            agent_id=agent_id,
         )
         self._cwd = cwd
-        self._run_tool = run_tool
-        self._record = record
-        self._record_original = record_original
-        self._before_effects = before_effects
+        self._run_tool = options.run_tool
+        self._log = log
         self._output_limit = output_limit
         self._monotonic = monotonic
 
@@ -136,14 +141,15 @@ class PermissionEnforcer:
         try:
             refusal = await consult("The permission check", self._deliberate, case)
         except asyncio.CancelledError:
-            if case.judged and self._record is not None:
+            if case.judged and self._log is not None:
                 case.by, case.answer = "nobody", case.answer or {"interrupted": True}
-                attempt("Recording a decision", self._record, case.to_record(allowed=False))
+                attempt("Recording a decision", self._log.record_decision, case.to_record(allowed=False))
             raise
         if refusal is not None and not isinstance(refusal, ToolResult):
             refusal = case.forbid(BROKEN)
-        if self._record is not None:
-            fault = attempt("Recording a decision", self._record, case.to_record(allowed=refusal is None))
+        if self._log is not None:
+            record = case.to_record(allowed=refusal is None)
+            fault = attempt("Recording a decision", self._log.record_decision, record)
             if isinstance(fault, Fault) and refusal is None:
                 return _not_run(case.call, fault)
         return refusal
@@ -181,8 +187,8 @@ class PermissionEnforcer:
 
     async def _execute(self, case: PermissionCase, context: ToolContext) -> ToolResult:
         call = case.call
-        if self._before_effects is not None and _has_effects(call):
-            fault = attempt("The preparation of a call", self._before_effects, call)
+        if self._log is not None and _has_effects(call):
+            fault = attempt("The preparation of a call", self._log.before_effects, call)
             if isinstance(fault, Fault):
                 return _not_run(call, fault)
         if not case.outcomes and not self._hooks.may_hear_results:
@@ -216,8 +222,8 @@ class PermissionEnforcer:
             case.outcomes.append(outcome)
             final = replace_output(result, outcome)
         context = frame_context(case.outcomes, limit)
-        if self._record_original is not None and (context or final is not result):
-            attempt("Recording a result", self._record_original, call, result)
+        if self._log is not None and (context or final is not result):
+            attempt("Recording a result", self._log.record_original, call, result)
         return add_context(final, context, limit)
 
 

@@ -12,14 +12,14 @@ import msgspec
 from robota.core.jsontext import encode
 from robota.core.messages import Json, JsonObject
 from robota.core.tool import ToolResult, tool_class
-from robota.core.tool_batch import PreparedCall
+from robota.core.tool_call import PreparedCall
 from robota.sessions.permissions.consultation import consult
 from robota.sessions.permissions.judgement import Terms
 from robota.sessions.permissions.truncation import truncate_result, truncate_text
 
 if TYPE_CHECKING:  # most sessions have no hooks
     from robota.core.hooks.outcome import HookOutcome
-    from robota.sessions.session_hooks import HookPort
+    from robota.sessions.hooks import HookPort
 
 HOOK_BLOCKED = "hook_blocked"
 _PATHS = {"Read": "file_path", "Write": "file_path", "Edit": "file_path", "NotebookEdit": "notebook_path"}

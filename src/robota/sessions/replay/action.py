@@ -25,7 +25,8 @@ class RecordedRun:
 
     def __init__(self) -> None:
         self.marks = 0
-        """Its beginning, replies, batches and results: the places between which a run can be stopped."""
+        """Its beginning, messages, replies, summaries, batches, results, hooks: between two of them it can be
+        stopped."""
         self.interrupted = False
         self.cut_in_reply = False
         """The last reply shows the interruption."""

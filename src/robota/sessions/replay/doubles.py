@@ -113,7 +113,7 @@ class ReplayHooks:
             await world.stop_here(f"outcome of {event} hooks", after_end=True)
         outcome = convert(outcomes.popleft(), HookOutcome)
         assert world.session is not None
-        world.session.life.scribe.report_hooks(outcome, call_id)
+        world.session.log.record_hooks(outcome, call_id)
         if call_id:
             world.turnstile(call_id).passed(call_id, event)
         return outcome

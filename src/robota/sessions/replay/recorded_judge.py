@@ -16,7 +16,7 @@ from robota.sessions.replay.turnstile import DECISION
 from robota.sessions.replay.world import ReplayWorld
 
 if TYPE_CHECKING:
-    from robota.core.tool_batch import PreparedCall
+    from robota.core.tool_call import PreparedCall
     from robota.sessions.permissions.judgement import Terms
 
 NOT_SAVED = "The rule {rule} counts for this session only, it could not be saved: "

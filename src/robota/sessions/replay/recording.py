@@ -11,13 +11,15 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from robota.core.errors import StorageError
-from robota.core.messages import AssistantMessage, Json, JsonObject, Message, SystemMessage
+from robota.core.messages import AssistantMessage, Json, JsonObject, Message, SystemMessage, ToolMessage
+from robota.core.tool_call import NOT_STARTED
 from robota.sessions.journal.reader import JournalRecord
 from robota.sessions.log.conversation_builder import CONVERSATION_EVENTS, ConversationBuilder, read_message
 from robota.sessions.log.session_log import UNREADABLE, SessionLogReader
 from robota.sessions.replay.action import Action, RecordedRun, Segment
 from robota.sessions.replay.recorded_reply import RecordedReply
 from robota.sessions.replay.turnstile import DECISION, RESULT, START
+from robota.sessions.turn_steps import NOT_SUMMARISED
 
 INTERRUPTED = "interrupted"
 NOT_REPEATED = ("systemPrompt", "toolSchemas")
@@ -208,6 +210,7 @@ class _Taker:
 
     def take_message(self, fields: Mapping[str, Json], message: Message) -> None:
         self.action.draw(message.id, message.timestamp)
+        self.run.marks += self.running and not isinstance(message, ToolMessage)
         if isinstance(message, SystemMessage) and self.running:
             self.latest["systemPrompt"] = self.action.system = message.content
         if fields.get("reply") and isinstance(message, AssistantMessage):
@@ -223,8 +226,9 @@ class _Taker:
 
     def take_summary(self, fields: Mapping[str, Json]) -> None:
         self.note_overflow()
+        self.run.marks += self.running
         self.busy, self.awaits_stop, self.action.finished = True, False, False
-        self.action.draw(fields["id"], fields["at"])
+        self.action.draw(fields["messageId"], fields["askedAt"])
         self.reply = reply = RecordedReply()
         self.action.replies.append(reply)
         for event, done in self.action.take_late_swaps(str(fields["model"])):
@@ -264,8 +268,10 @@ class _Taker:
     def take_result(self, fields: Mapping[str, Json]) -> None:
         batch = self.batch(fields)
         call_id = f"{batch}-{fields['index']}"
-        self.run.marks += 1
         self.action.results[call_id] = dict(fields)
+        if fields.get("errorCode") == NOT_STARTED:
+            return  # told when the batch was settled, in no order of its own
+        self.run.marks += 1
         self.action.turnstile(batch).add(call_id, RESULT)
 
     def take_original(self, fields: Mapping[str, Json]) -> None:
@@ -287,7 +293,9 @@ class _Taker:
         self.action.hooks.setdefault((hook, call_id), deque()).append(fields["outcome"])
         if call_id:
             self.action.turnstile(call_id.rpartition("-")[0]).add(call_id, hook)
-        elif hook in ("Stop", "StopFailure", "PostCompact") and not self.running:
+            return
+        self.run.marks += self.running
+        if hook in ("Stop", "StopFailure", "PostCompact") and not self.running:
             self.busy = hook == "PostCompact" and self.action.event == "user"
             self.awaits_stop = False
             if hook == "Stop" and fields["outcome"].get("blocked"):
@@ -296,7 +304,10 @@ class _Taker:
             self.note_overflow()
 
     def take_notice(self, fields: Mapping[str, Json]) -> None:
-        self.action.notices.append(str(fields.get("message")))
+        words = str(fields.get("message"))
+        self.action.notices.append(words)
+        if words.startswith(NOT_SUMMARISED):  # the summary failed for good: what follows has another reason
+            self.reply = None
         self.notices += 1
 
 

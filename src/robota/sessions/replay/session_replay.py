@@ -15,10 +15,18 @@ from robota.core.events import TurnEvent
 from robota.core.history import HistoryEntry
 from robota.core.messages import JsonObject, Message, Part, Prompt
 from robota.core.provider import ModelSettings, NativeWebTools
+from robota.core.robota import RunLimits
 from robota.core.tool import Tool
 from robota.sessions.journal.session_logger import FileSessionLogger
 from robota.sessions.log.conversation_restore import RestoredConversation, restore_conversation
 from robota.sessions.log.session_log import Expander, LogEntry, SessionLogReader
+from robota.sessions.options import (
+    CompactionOptions,
+    HookOptions,
+    JournalOptions,
+    PermissionOptions,
+    SessionOptions,
+)
 from robota.sessions.permissions.rule_book import PermissionRules
 from robota.sessions.replay.action import Action, Aside, Segment
 from robota.sessions.replay.comparison import Divergence, LogComparison
@@ -28,7 +36,6 @@ from robota.sessions.replay.recorded_judge import RecordedJudge
 from robota.sessions.replay.recording import Recording
 from robota.sessions.replay.world import ReplayWorld
 from robota.sessions.session import Session
-from robota.sessions.session_options import SessionOptions
 
 _MESSAGES = frozenset(("message", "compaction_marked"))
 
@@ -185,26 +192,30 @@ class _SegmentReplay:
         web = init.get("webTools") or {}
         wanted = [bool((web.get(name) or {}).get("enabled")) for name in ("webSearch", "webFetch")]
         options = SessionOptions(
-            rules=PermissionRules(
-                mode=init.get("permissionMode", "default"),
-                allow=tuple(rules.get("allow", ())),
-                deny=tuple(rules.get("deny", ())),
-                ask=tuple(rules.get("ask", ())),
+            permissions=PermissionOptions(
+                rules=PermissionRules(
+                    mode=init.get("permissionMode", "default"),
+                    allow=tuple(rules.get("allow", ())),
+                    deny=tuple(rules.get("deny", ())),
+                    ask=tuple(rules.get("ask", ())),
+                ),
+                judge=self.judge,
+                save_rule=self.judge.save_rule,
             ),
-            judge=self.judge,
-            save_rule=self.judge.save_rule,
-            hook_port=ReplayHooks(world),
-            ask=world.answer,
-            max_turns=int(init.get("maxTurns") or 0),
-            max_parallel_tools=self.segment.max_parallel,
-            context_window=init.get("contextWindow"),
-            auto_compact_threshold=init.get("autoCompactThreshold", False),
-            compact_instructions=init.get("compactInstructions") or "",
-            compaction_sections=world.sections,
+            hooks=HookOptions(port=ReplayHooks(world)),
+            limits=RunLimits(max_parallel_tools=self.segment.max_parallel),
+            max_rounds=int(init.get("maxTurns") or 0),
             settings=convert(init.get("options") or {}, ModelSettings),
+            context_window=init.get("contextWindow"),
+            compaction=CompactionOptions(
+                threshold=init.get("autoCompactThreshold", False),
+                instructions=init.get("compactInstructions") or "",
+                sections=world.sections,
+            ),
+            journal=JournalOptions(logger=self.logger),
+            ask=world.answer,
             name=init.get("name"),
             agent_id=init.get("agentId") or "",
-            logger=self.logger,
             ports=world.ports(),
         )
         if not any(wanted):
@@ -214,7 +225,7 @@ class _SegmentReplay:
     # --- doing it again ---------------------------------------------------------------------------------
 
     async def perform(self) -> None:
-        self.session.life.scribe.open()
+        self.session.log.open()
         for action in self.segment.actions:
             if self.replay.stopped:
                 break
@@ -317,15 +328,15 @@ async def _clear(session: Session, action: Action) -> None:
 
 async def _inject(session: Session, action: Action) -> None:
     assert action.message is not None
-    session.life.scribe.record(action.message)
+    session.log.record(action.message)
 
 
 async def _mark(session: Session, action: Action) -> None:
     """A mark that was there when the conversation was copied."""
     message: Any = action.message
-    session.life.scribe.open()
+    session.log.open()
     session.agent.conversation.restore_mark(message)
-    session.life.scribe.announce(message, len(session.agent.conversation) - 1)
+    session.log.announce(message, len(session.agent.conversation) - 1)
 
 
 async def _change(session: Session, action: Action) -> None:

@@ -12,19 +12,24 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from robota.core.events import (
+    CompactionMarked,
     ContextUpdated,
+    HistoryMutation,
+    HookExecuted,
     PermissionDecided,
     ProviderResponseRaw,
     RunCompleted,
     RunFailed,
     RunInterrupted,
     RunStarted,
+    SummaryCalled,
     ToolBatchStarted,
     ToolEnded,
     ToolStarted,
 )
-from robota.core.messages import Json
+from robota.core.messages import Json, ToolMessage
 from robota.core.ports import Ports
+from robota.core.tool_call import NOT_STARTED
 from robota.sessions.compaction.sections import CompactionSection, read_sections
 from robota.sessions.replay.action import Action, Aside, RecordedRun, Segment
 from robota.sessions.replay.record_clock import RecordClock
@@ -64,8 +69,6 @@ class ReplayWorld:
         self._room = 0
         """How many more calls may run at the same time."""
         self._run: RecordedRun | None = None
-        self.task = asyncio.current_task()
-        """The task that does everything but the calls of a batch."""
         self._spare = 0
         self._timed: dict[Any, str] = {}
 
@@ -80,6 +83,10 @@ class ReplayWorld:
         session.events.on(ToolStarted, self.note_start)
         session.events.on(ToolEnded, self.note_end)
         session.events.on(PermissionDecided, self.note_decision)
+        session.events.on(SummaryCalled, self.note_mark)
+        session.events.on(CompactionMarked, self.note_mark)
+        session.events.on(HookExecuted, self.note_hook)
+        session.events.on(HistoryMutation, self.note_message)
 
     def begin(self, action: Action) -> None:
         self.action = action
@@ -102,6 +109,11 @@ class ReplayWorld:
             self._on_cut()
         await self.abort()
 
+    @property
+    def _is_in_run_task(self) -> bool:
+        """Whether this is the task that does everything but the calls of a batch."""
+        return self.session is not None and self.session.agent.is_in_own_task
+
     async def abort(self) -> NoReturn:
         """Stop the session where the user stopped it."""
         session = self.session
@@ -113,7 +125,7 @@ class ReplayWorld:
     async def _end_here(self) -> NoReturn:
         """Wait to be cancelled; a call of several has a task of its own, which is cancelled at once."""
         task = asyncio.current_task()
-        if task is not None and task is not self.task:
+        if task is not None and not self._is_in_run_task:
             task.cancel()
         await asyncio.get_running_loop().create_future()
         raise AssertionError("nothing sets this future")
@@ -124,14 +136,14 @@ class ReplayWorld:
         await self.turnstile(call_id).wait(call_id)
         recorded = self.action.results.get(call_id, {})
         cut = self.may_be_stopped and recorded.get("errorCode") == INTERRUPTED
-        if not cut or asyncio.current_task() is self.task:
+        if not cut or self._is_in_run_task:
             await self.stop_here(what)
         await self._end_here()
 
     def interrupt_soon(self) -> None:
         """Stop a call that waits for others, as soon as it does."""
         task = asyncio.current_task()
-        if task is not None and task is not self.task:
+        if task is not None and not self._is_in_run_task:
             asyncio.get_running_loop().call_soon(task.cancel)
 
     def note_run(self, event: RunStarted) -> None:
@@ -155,6 +167,14 @@ class ReplayWorld:
         run = self._run
         if run is not None and run.ends_after_marks and self._marks == run.marks and self.session is not None:
             self.session.agent.abort()
+
+    def note_hook(self, event: HookExecuted) -> None:
+        if not event.data.get("callId"):
+            self.note_mark(event)
+
+    def note_message(self, event: HistoryMutation) -> None:
+        if event.execution_id and not isinstance(event.message, ToolMessage):
+            self.note_mark(event)
 
     def is_beyond(self, event: str) -> bool:
         """Whether the process that was recorded ended before it could write such a record."""
@@ -210,11 +230,15 @@ class ReplayWorld:
 
     def _write_start(self) -> None:
         """Have the start of a call on record now, where it is told, and do what was done behind it."""
-        logger = None if self.session is None else self.session.life.scribe.logger
-        if logger is not None:
-            logger.calls.flush()
+        session = self.session
+        task = None if session is None else session.agent._task
+        if session is None or session.log.logger is None or task is None or task.is_stopping:
+            return  # stopping: a call that was never begun, told when the batch is settled
+        session.log.logger.calls.flush()
 
     def note_end(self, event: ToolEnded) -> None:
+        if event.error_code == NOT_STARTED:
+            return
         self.turnstile(event.call_id).passed(event.call_id)
         self._room += 1
         if self._to_begin == 0:
@@ -223,9 +247,9 @@ class ReplayWorld:
 
     def begin_no_more(self) -> None:
         """Have the run begin no other call; those under way end as they did."""
-        control = None if self.session is None else self.session.agent._control
-        if control is not None:
-            control.aborted = True
+        task = None if self.session is None else self.session.agent._task
+        if task is not None:
+            task.aborted = True
 
     async def take_turn(self, call_id: str) -> None:
         """Wait until it is this call's turn to end; a call that was interrupted is interrupted again."""

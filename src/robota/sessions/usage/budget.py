@@ -277,6 +277,43 @@ class BudgetedProvider(ProviderWrapper):
         self.ledger.record(name, usage, estimated=estimated)
 
 
+class Admission:
+    """How the agent of a session may ask providers: straight, or, with a budget, only through its gate."""
+
+    __slots__ = ("_known", "_ledger", "_on_notice")
+
+    def __init__(self, ledger: UsageLedger, provider: Provider, on_notice: Callable[[str], object]) -> None:
+        """A `provider` that is behind a gate already, such as that of a subagent, keeps all others to it."""
+        self._ledger = ledger
+        self._on_notice = on_notice
+        self._known = provider if isinstance(provider, BudgetedProvider) else None
+
+    def limit(self, budget: Budget, provider: Provider) -> None:
+        """Check a budget before each request. Without one, events alone tell what was used."""
+        if self._known is None:
+            self._known = BudgetedProvider(provider, self._ledger, budget, on_notice=self._on_notice)
+        else:
+            self._known.budget = budget
+
+    def admit(self, provider: Provider) -> Provider:
+        """The provider as the session may ask it, whoever has put it into the agent."""
+        known = self._known
+        if known is None:
+            return provider
+        if isinstance(provider, BudgetedProvider) and provider.gate is known.gate:
+            self._known = provider
+        elif provider is not known.inner:
+            self._known = known.share(known.ledger, provider)
+        return self._known or provider
+
+    def admit_for(self, purpose: str, provider: Provider) -> Provider:
+        """The same with a page of its own in the ledger."""
+        admitted = self.admit(provider)
+        if isinstance(admitted, BudgetedProvider):
+            return admitted.share(self._ledger.for_purpose(purpose))
+        return admitted
+
+
 def describe_budget(budget: Budget, totals: UsageTotals) -> str:
     """One line for people: how much of each limit is used."""
     parts = []

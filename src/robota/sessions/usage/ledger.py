@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from robota.core.bus import EventBus, HandlerTable, Unsubscribe
-from robota.core.context import BYTES_PER_TOKEN, read_token_usage
+from robota.core.context import BYTES_PER_TOKEN, normalize_usage, read_token_usage
 from robota.core.events import (
     ProviderRequest,
     ProviderResponseRaw,
@@ -23,6 +23,7 @@ from robota.core.events import (
     RunFailed,
     RunInterrupted,
     RunStarted,
+    SummaryCalled,
     ToolEnded,
 )
 from robota.core.messages import AssistantMessage, Json, Message, TokenUsage, UserMessage
@@ -83,6 +84,11 @@ class UsageLedger:
         if not self.root.metered:
             usage = read_token_usage(event.response) or TokenUsage()
             self.record(self.choose_name(self._asked, event.response.metadata.get("model")), usage)
+
+    def record_summary(self, event: SummaryCalled) -> None:
+        if event.error is None and not self.root.metered:
+            usage = normalize_usage(event.metadata) or TokenUsage()
+            self.for_purpose("compaction").record(event.model, usage)
 
     def record_tool(self, event: ToolEnded) -> None:
         book, name = self.book, event.tool_name
@@ -208,6 +214,7 @@ USAGE_HANDLERS: HandlerTable = {
     RunFailed: lambda ledger, _: ledger.close_turn(),
     ProviderRequest: lambda ledger, event: ledger.record_request(event),
     ProviderResponseRaw: lambda ledger, event: ledger.record_response(event),
+    SummaryCalled: lambda ledger, event: ledger.record_summary(event),
     ToolEnded: lambda ledger, event: ledger.record_tool(event),
 }
 """For `EventBus.on_each`, with a ledger as the owner."""

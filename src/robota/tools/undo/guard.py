@@ -11,7 +11,7 @@ import msgspec
 from robota.core.errors import StorageError, describe_exception
 from robota.core.messages import Json, JsonObject
 from robota.core.tool import ToolContext, ToolResult, tool_class
-from robota.core.tool_batch import PreparedCall, RunTool
+from robota.core.tool_call import PreparedCall, RunTool
 
 if TYPE_CHECKING:
     from robota.tools.undo.entry import Saved

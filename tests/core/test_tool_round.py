@@ -20,9 +20,9 @@ from robota.core.events import (
     event_to_wire,
 )
 from robota.core.messages import AssistantMessage, ImagePart, Json, JsonObject, ToolCall, ToolMessage
-from robota.core.robota import AgentConfig, Robota
+from robota.core.robota import AgentConfig, Robota, RunLimits
 from robota.core.tool import ToolContext, ToolResult
-from robota.core.tool_batch import PreparedCall, invoke_tool
+from robota.core.tool_call import PreparedCall, invoke_tool
 from robota.testing import ScriptedProvider, call
 from robota.tools.function_tool import tool
 
@@ -57,11 +57,9 @@ class Plain:
         return ToolResult(content="ok") if self.answer is None else self.answer
 
 
-async def run_calls(
-    *calls: ToolCall, tools: list[Any], config: AgentConfig | None = None
-) -> tuple[list[ToolMessage], Robota]:
+async def run_calls(*calls: ToolCall, tools: list[Any], **options: Any) -> tuple[list[ToolMessage], Robota]:
     """The tool messages of one answer that makes these calls."""
-    agent = Robota(ScriptedProvider(list(calls), "Done."), tools=tools, config=config)
+    agent = Robota(ScriptedProvider(list(calls), "Done."), tools=tools, **options)
     result = await agent.run("go")
     assert (result.text, result.error) == ("Done.", None)
     assert_valid_for_a_request(agent.conversation.messages_for_api())
@@ -195,7 +193,7 @@ async def test_results_keep_their_order_whatever_the_limit_which_is_at_least_one
 ) -> None:
     crowd = Crowd()
     calls = [call("crowd", f"c{n}", n=n) for n in range(6)]
-    messages, _ = await run_calls(*calls, tools=[crowd], config=AgentConfig(max_parallel_tools=limit))
+    messages, _ = await run_calls(*calls, tools=[crowd], limits=RunLimits(max_parallel_tools=limit))
     assert [m.content for m in messages] == ["0", "1", "2", "3", "4", "5"]
     assert [m.tool_call_id for m in messages] == ["c0", "c1", "c2", "c3", "c4", "c5"]
     assert crowd.most == at_once
@@ -203,7 +201,9 @@ async def test_results_keep_their_order_whatever_the_limit_which_is_at_least_one
 
 async def test_a_batch_is_announced_with_what_it_holds() -> None:
     provider = ScriptedProvider([call("add", "c0", a=1, b=2), call("Nope", "c1")], "Done.")
-    agent = Robota(provider, tools=[add], config=AgentConfig(max_parallel_tools=4, name="main"))
+    agent = Robota(
+        provider, tools=[add], limits=RunLimits(max_parallel_tools=4), config=AgentConfig(name="main")
+    )
     batches: list[ToolBatchStarted] = []
     requests: list[ToolExecutionRequest] = []
     agent.events.on(ToolBatchStarted, batches.append)

@@ -1,29 +1,29 @@
-"""The tool calls of one answer: parsed, run at the same time, answered in the order they were asked.
-
-A call always gets a result: of the tool, of a rule that stopped it, or the note that the run was interrupted.
-One tool's failure never touches its siblings.
-"""
+"""One tool call: looked up and parsed before it runs, run so that whatever happens is a result."""
 
 from __future__ import annotations
 
 import asyncio
-import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
 import msgspec
 from msgspec import Struct
 
-from robota.core.cancel import is_cancelled_from_outside
 from robota.core.errors import describe_exception
 from robota.core.jsontext import encode
 from robota.core.messages import JsonObject, Part, ToolCall
+from robota.core.run_task import is_cancelled
 from robota.core.schema import check
 from robota.core.tool import Tool, ToolContext, ToolResult
 
 UNKNOWN_TOOL = "unknown_tool"
 INVALID_ARGUMENTS = "invalid_arguments"
 TRUNCATED_ARGUMENTS = "truncated_arguments"
+INTERRUPTED_CALL = "interrupted"
+NOT_STARTED = "not_started"
+"""The run was stopped before it was this call's turn."""
+NEVER_RAN = frozenset((UNKNOWN_TOOL, INVALID_ARGUMENTS, TRUNCATED_ARGUMENTS, INTERRUPTED_CALL, NOT_STARTED))
+"""Codes of results that no tool gave."""
 
 
 class PreparedCall(Struct, frozen=True, kw_only=True):
@@ -108,7 +108,7 @@ async def invoke_tool(call: PreparedCall, context: ToolContext) -> ToolResult:
     try:
         result: object = await tool.run(call.arguments, context)
     except asyncio.CancelledError:
-        if is_cancelled_from_outside():
+        if is_cancelled():
             raise
         return ToolResult.failure(f"{tool.name} was cancelled from within.")
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a tool is foreign code; the model is told what went wrong
@@ -135,27 +135,3 @@ def checked_result(name: str, result: object) -> ToolResult:
         except (TypeError, ValueError, RecursionError) as error:
             return ToolResult.failure(f"{name} returned a ToolResult whose metadata is no JSON: {error}.")
     return result
-
-
-async def run_batch(
-    calls: Sequence[PreparedCall], run_one: Callable[[PreparedCall], Awaitable[None]], limit: float | None
-) -> None:
-    """Run every call, at most `limit` at a time: all at once for `None`, one for less than 1.
-
-    Each runs in a task of its own, which is cancelled once, so a tool may still await in its `finally`; a
-    single call needs no task (`RunControl.run_single`). `asyncio.TaskGroup` on purpose: a task in an anyio
-    group costs four times as much, and a hundred parallel tools are measured.
-    """
-    waiting = iter(calls)
-
-    async def worker() -> None:
-        for call in waiting:
-            await run_one(call)
-            if is_cancelled_from_outside():
-                return  # a tool swallowed the cancellation; no other one is started for it
-
-    bounded = limit is not None and math.isfinite(limit)
-    workers = max(1, min(int(limit or 0), len(calls))) if bounded else len(calls)
-    async with asyncio.TaskGroup() as group:
-        for _ in range(workers):
-            group.create_task(worker())

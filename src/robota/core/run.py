@@ -1,0 +1,168 @@
+"""Where a run stands, in values that can be written down: what its guards count, and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from msgspec import Struct, field
+
+from robota.core.context import read_token_usage
+from robota.core.errors import RobotaError
+from robota.core.events import ToolOutcome
+from robota.core.messages import AssistantMessage, Message, StopReason, TokenUsage, ToolCall, UserMessage
+from robota.core.tool_call import NEVER_RAN, UNKNOWN_TOOL
+
+MAX_UNKNOWN_TOOL_ROUNDS = 2
+MAX_EMPTY_REPLIES = 2
+ROUND_LIMIT_INSTRUCTION = (
+    "You have used all rounds of this run, and no more tools can be called. Answer now from what you have so "
+    "far, say what remains to be done, and mention that the user can follow up."
+)
+EMPTY_REPLY_INSTRUCTION = (
+    "Your last two replies were empty. Answer now in words, without tools: say what you found, and what "
+    "keeps you from going on."
+)
+UNKNOWN_TOOL_INSTRUCTION = (
+    "The tools {names} are not registered, so the calls were not executed. Answer now without tools from "
+    "what you have, and say what could not be done."
+)
+REPEATED_FAILURE_INSTRUCTION = (
+    "The same call of {names} failed {times} times in a row, so no more tools are called. Answer now from "
+    "what you have, and say what went wrong."
+)
+
+
+class RunResult(Struct, frozen=True, kw_only=True):
+    """How a run ended. `text` is the last answer, also when it was cut."""
+
+    text: str
+    execution_id: str
+    interrupted: bool = False
+    error: RobotaError | None = None
+    stop_reason: StopReason = "end_turn"
+    rounds: int = 0
+    usage: TokenUsage = TokenUsage()
+    """The sum over the run's model calls."""
+    tools_executed: tuple[str, ...] = ()
+    output: Any = None
+    """The validated value when `run(output=…)` asked for one."""
+
+    @property
+    def success(self) -> bool:
+        return self.error is None and not self.interrupted
+
+
+class CallOutcome(NamedTuple):
+    """How one tool call of a round ended."""
+
+    call: ToolCall
+    outcome: ToolOutcome
+    error_code: str | None
+
+
+class Failure(Struct, array_like=True):
+    """A call that failed in the last round, and in how many rounds in a row."""
+
+    name: str
+    arguments: str
+    times: int
+
+
+class RunState(Struct, kw_only=True, rename="camel"):
+    """One run, as far as its next step depends on what happened so far.
+
+    It changes only through the `note_` methods, each called with something a journal has on record: whoever
+    calls them with the records of a run gets the state the run itself had.
+    """
+
+    execution_id: str = ""
+    max_rounds: int = 0
+    """Model calls; 0 for no limit. The call that only sums up is not counted."""
+    max_identical_failures: int = 0
+    rounds: int = 0
+    continuations: int = 0
+    """How often the run was sent on when it was about to end."""
+    usage: TokenUsage = TokenUsage()
+    last_usage: TokenUsage = TokenUsage()
+    stop: StopReason = "end_turn"
+    answer: str = ""
+    empty_replies: int = 0
+    """In a row."""
+    unknown_rounds: int = 0
+    """Rounds in a row with calls of tools that do not exist."""
+    unknown_names: list[str] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    tools_executed: list[str] = field(default_factory=list)
+    verdict: str | None = None
+    """Why a guard wants the run to end: the instruction for one last call without tools."""
+    summing_up: bool = False
+    """The call under way is that last one."""
+
+    @property
+    def instruction(self) -> str | None:
+        """What the model is told if its next call has to be the last."""
+        used_up = self.verdict is None and 0 < self.max_rounds <= self.rounds
+        return ROUND_LIMIT_INSTRUCTION if used_up else self.verdict
+
+    @property
+    def is_exhausted(self) -> bool:
+        """All rounds are used."""
+        return 0 < self.max_rounds <= self.rounds
+
+    def note_request(self, *, summing_up: bool = False) -> None:
+        """The model is asked."""
+        self.summing_up = summing_up
+        if not summing_up:
+            self.rounds += 1
+
+    def note_reply(self, message: AssistantMessage, *, kept: bool = True) -> None:
+        """It has answered; a reply without content is not `kept` in the conversation."""
+        usage = read_token_usage(message)
+        if usage is not None:
+            self.usage, self.last_usage = self.usage + usage, usage
+        if not kept:
+            self.empty_replies += 1
+            if self.empty_replies >= MAX_EMPTY_REPLIES:
+                self.verdict = self.verdict or EMPTY_REPLY_INSTRUCTION
+            return
+        self.empty_replies = 0
+        self.answer = message.content
+        said: StopReason | None = message.metadata.get("stopReason")
+        self.stop = said or ("tool_use" if message.tool_calls else "end_turn")
+        if self.summing_up and self.verdict is None and self.stop not in ("aborted", "error"):
+            self.stop = "max_rounds"
+
+    def note_results(self, outcomes: Sequence[CallOutcome]) -> None:
+        """Every call of the reply has ended."""
+        self.tools_executed += [
+            call.name for call, outcome, code in outcomes if outcome != "denied" and code not in NEVER_RAN
+        ]
+        self.verdict = self._watch_unknown(outcomes) or self._watch_failures(outcomes)
+
+    def note_message(self, message: Message) -> None:
+        """The engine itself said something, or added something that the model has to answer."""
+        if isinstance(message, AssistantMessage):
+            self.answer = message.content
+            if message.metadata.get("contextOverflow"):
+                self.stop = "context_overflow"
+        elif isinstance(message, UserMessage) and message.metadata.get("continues"):
+            self.continuations += 1
+            self.verdict, self.empty_replies, self.unknown_rounds = None, 0, 0
+            self.unknown_names, self.failures = [], []
+
+    def _watch_unknown(self, outcomes: Sequence[CallOutcome]) -> str | None:
+        names = {call.name for call, _, code in outcomes if code == UNKNOWN_TOOL}
+        self.unknown_names = sorted({*self.unknown_names, *names}) if names else []
+        self.unknown_rounds = self.unknown_rounds + 1 if names else 0
+        if self.unknown_rounds < MAX_UNKNOWN_TOOL_ROUNDS:
+            return None
+        return UNKNOWN_TOOL_INSTRUCTION.format(names=", ".join(self.unknown_names))
+
+    def _watch_failures(self, outcomes: Sequence[CallOutcome]) -> str | None:
+        known = {(failure.name, failure.arguments): failure.times for failure in self.failures}
+        failing = {(call.name, call.arguments) for call, outcome, _ in outcomes if outcome != "success"}
+        self.failures = [Failure(*key, known.get(key, 0) + 1) for key in sorted(failing)]
+        limit = self.max_identical_failures
+        worst = sorted({failure.name for failure in self.failures if limit and failure.times >= limit})
+        return REPEATED_FAILURE_INSTRUCTION.format(names=", ".join(worst), times=limit) if worst else None

@@ -1,0 +1,182 @@
+"""The task in which a run happens: started once, stopped once, from any thread.
+
+A run has a task of its own so that stopping it is one `task.cancel()`, told apart from every cancellation
+of its caller without counting. What is cancelled may still await in its `finally`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from threading import get_ident
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from robota.core.events import TurnEvent
+
+if TYPE_CHECKING:
+    from robota.core.messages import Prompt
+    from robota.core.robota import Robota
+    from robota.core.run import RunResult
+
+LEAVE_SECONDS = 5.0
+"""How long a caller who is cancelled waits for the run to put its things away."""
+CLOSING_TURNS = 3
+"""A stream that is dropped is closed by a task that the loop starts: one turn to make it, one to run it."""
+
+
+class RunTask:
+    """One piece of work of an agent."""
+
+    __slots__ = ("_caller", "_ended", "_loop", "_on_end", "_over", "_stopped", "_thread", "aborted", "task")
+
+    def __init__(self, work: Coroutine[Any, Any, None], on_end: Callable[[], None]) -> None:
+        self._on_end = on_end
+        self._loop = asyncio.get_running_loop()
+        self._thread = get_ident()
+        self._caller = asyncio.current_task()
+        self._stopped = False
+        self._over = False
+        self._ended: asyncio.Event | None = None
+        self.aborted = False
+        """Asked to stop. Looked at between chunks, calls and rounds, which may come without a real wait."""
+        self.task = self._loop.create_task(work)
+
+    def abort(self) -> None:
+        """Stop the work, from any thread and from signal handlers."""
+        self.aborted = True
+        try:
+            # Also from the loop's own thread: a signal handler may have interrupted it at any point.
+            self._loop.call_soon_threadsafe(self._cancel)
+        except RuntimeError:
+            return  # the loop is closed, so the run is over
+
+    def _cancel(self) -> None:
+        if not self._stopped:
+            self._stopped = True
+            self.task.cancel()
+
+    @property
+    def is_stopping(self) -> bool:
+        return self.aborted or self.task.cancelling() > 0
+
+    def check(self) -> None:
+        """Stop here if somebody asked for it, also if a tool or a provider swallowed the request."""
+        if self.aborted or self.task.cancelling():
+            self._stopped = True
+            raise asyncio.CancelledError
+
+    def call_in_loop(self, action: Callable[[], None]) -> None:
+        """Do this on the run's own thread: at once if we are there, soon if a tool's thread asks."""
+        if get_ident() == self._thread:
+            action()
+            return
+        try:
+            self._loop.call_soon_threadsafe(action)
+        except RuntimeError:
+            return  # the loop is closed: the thread outlived its run
+
+    # --- waiting for it ----------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> asyncio.Task[None]:
+        return self.task
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """A caller who is cancelled takes the work along, and gives it a moment to end in good order."""
+        if kind is not None:
+            self._cancel()
+            await wait_shielded(self.task)
+        if self.task.done():
+            self._end()
+        else:
+            self.task.add_done_callback(self._end)
+
+    def reraise(self) -> None:
+        """Raise what the work raised; that `abort` cancelled it is no error."""
+        if not self.task.cancelled():
+            self.task.result()
+        elif not self.aborted:
+            raise asyncio.CancelledError  # by whoever has cancelled the task itself
+
+    def _end(self, task: asyncio.Task[None] | None = None) -> None:
+        """It is over, its plugins included."""
+        self._over = True
+        self._on_end()
+        if self._ended is not None:
+            self._ended.set()
+
+    async def wait(self) -> None:
+        """Wait for the end, from any loop; not from inside, which would wait for itself."""
+        if asyncio.current_task() in (self.task, self._caller):
+            return
+        if asyncio.get_running_loop() is self._loop:
+            await self._wait()
+        elif not self._loop.is_closed():
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._wait(), self._loop))
+
+    async def _wait(self) -> None:
+        if not self._over:
+            self._ended = self._ended or asyncio.Event()
+            await self._ended.wait()
+
+
+def is_cancelled() -> bool:
+    """Whether somebody cancelled the current task; false when code inside it raised the error by itself."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
+
+
+async def wait_shielded(task: asyncio.Task[Any], seconds: float = LEAVE_SECONDS) -> None:
+    """Wait for a task although we are cancelled ourselves, but not for ever."""
+    from anyio import move_on_after  # noqa: PLC0415 - only anyio's shield holds off anyio's own scopes
+
+    with move_on_after(seconds, shield=True):
+        await asyncio.wait((task,))
+
+
+# --- a run as an iterator over its events ----------------------------------------------------------------
+
+
+async def stream_run(
+    agent: Robota, prompt: Prompt, options: Mapping[str, Any]
+) -> AsyncGenerator[TurnEvent, None]:
+    agent.require_idle()  # before listening: the events of another run are not ours
+    events = agent.events.open(TurnEvent)
+    task = asyncio.create_task(agent.run(prompt, **options))
+    task.add_done_callback(lambda _: events.close())
+    agent.streaming = True
+    try:
+        async for event in events:
+            yield event
+        await task
+    finally:
+        events.close()
+        await _leave(agent, task)
+        agent.streaming = False
+
+
+async def wait_for_readers(agent: Robota) -> None:
+    """Wait for a run whose stream was left by `break`.
+
+    Python closes such a stream only some turns of the loop later; a run that follows must not trip over it.
+    """
+    for _ in range(CLOSING_TURNS):
+        await asyncio.sleep(0)
+    await agent.wait_for_abort()
+
+
+async def _leave(agent: Robota, task: asyncio.Task[RunResult]) -> None:
+    """End a run whose audience has gone, in good order if it has begun; its result interests nobody."""
+    if not task.done():
+        if agent.is_running:
+            agent.abort()
+        else:
+            task.cancel()
+        try:
+            await wait_shielded(task)  # the reader may itself be cancelled, and must not leave a run behind
+        finally:
+            task.cancel()
+    if task.done() and not task.cancelled():
+        task.exception()

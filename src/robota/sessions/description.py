@@ -1,0 +1,105 @@
+"""A session in plain values: for the first record of its journal, for its hooks, for its snapshot."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import to_builtins
+
+from robota.core.hooks.definition import HOOK_EVENTS
+from robota.core.messages import JsonObject
+from robota.core.provider import NativeWebTools, get_provider_capabilities
+from robota.core.tool import tool_schema
+
+if TYPE_CHECKING:
+    from robota.sessions.session import Session
+    from robota.sessions.store.session_record import SessionRecord
+
+
+def describe_session(session: Session) -> JsonObject:
+    """The fields of `session_init`."""
+    agent, options, rules = session.agent, session.options, session.enforcer.rules
+    prompt = agent.system_message or ""
+    return {
+        "systemPrompt": prompt,
+        "systemPromptLength": len(prompt),
+        "provider": agent.provider.name,
+        "model": agent.model,
+        "cwd": session.cwd,
+        "toolSchemas": agent.toolset.schemas,
+        "name": session.name,
+        "permissionMode": rules.mode,
+        "permissions": {"allow": rules.allow, "deny": rules.deny, "ask": rules.ask},
+        "contextWindow": options.context_window,
+        "autoCompactThreshold": session.tracker.threshold,
+        "compactInstructions": options.compaction.instructions or None,
+        "maxTurns": options.max_rounds,
+        "options": None if options.settings == type(options.settings)() else options.settings,
+        "webTools": describe_web_tools(session),
+        "selfChecking": [tool.name for tool in agent.tools if getattr(tool, "validates_arguments", False)],
+        "hookEvents": [event for event in HOOK_EVENTS if session.hooks.has(event)] or None,
+        "canAsk": session.permission_handler is not None,
+        "agentId": options.agent_id or None,
+    }
+
+
+def describe_web_tools(session: Session) -> JsonObject:
+    offered, wanted = get_provider_capabilities(session.agent.provider), choose_web_tools(session)
+    search, fetch = bool(wanted and wanted.web_search), bool(wanted and wanted.web_fetch)
+    return {
+        "webSearch": {"supported": offered.web_search.supported, "enabled": search},
+        "webFetch": {"supported": offered.web_fetch.supported, "enabled": fetch},
+    }
+
+
+def choose_web_tools(session: Session) -> NativeWebTools | None:
+    """The web tools of the model's service that are asked for: wanted, and restricted by no rule. A provider
+    that came later may lack them; the first one may not."""
+    wanted = session.options.native_web_tools
+    if wanted is None:
+        return None
+    from robota.sessions.permissions import hosted_tools  # noqa: PLC0415 - few want them
+
+    asked = hosted_tools.permit_web_tools(wanted, session.enforcer.rules)
+    if asked is None or session.authors is None:
+        return asked
+    return hosted_tools.find_offered(asked, session.agent.provider)
+
+
+def describe_to_hooks(session: Session) -> JsonObject:
+    """What every hook is told."""
+    common: JsonObject = {
+        "session_id": session.session_id,
+        "transcript_path": session.log.path,
+        "cwd": session.cwd,
+        "permission_mode": session.permission_mode,
+    }
+    if session.options.agent_id:
+        common["agent_id"] = session.options.agent_id
+    return common
+
+
+def describe_snapshot(session: Session) -> SessionRecord | JsonObject:
+    """What the store keeps, without the secrets that only this process knows."""
+    from robota.sessions.store.message_codec import (  # noqa: PLC0415 - not before the first save
+        history_entry_to_record,
+        message_to_record,
+    )
+    from robota.sessions.store.session_record import SessionRecord  # noqa: PLC0415 - likewise
+
+    agent, logger, redactor = session.agent, session.log.logger, session.options.journal.redactor
+    record = SessionRecord(
+        id=session.session_id,
+        cwd=session.cwd,
+        name=session.name,
+        model=agent.model or None,
+        system_prompt=agent.system_message,
+        tool_schemas=[to_builtins(tool_schema(tool)) for tool in agent.tools],
+        journal_seq=None if logger is None else logger.journal.file.seq - logger.journal.file.unsaved,
+        messages=[message_to_record(message) for message in agent.messages],
+        history=[history_entry_to_record(entry) for entry in agent.history],
+    )
+    if redactor is None:
+        return record
+    fields: JsonObject = redactor.value(record.to_mapping())
+    return fields

@@ -1,0 +1,115 @@
+"""What few sessions need to say, in groups; the rest are keywords of `Session`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msgspec import Struct
+
+from robota.core.messages import Json
+from robota.core.ports import REAL_WORLD, Ports
+from robota.core.provider import ModelSettings, NativeWebTools
+from robota.core.robota import DEFAULT_LIMITS, DEFAULT_SETTINGS, RunLimits
+from robota.core.tool import Ask
+from robota.core.tool_call import RunTool, invoke_tool
+from robota.sessions.context_window_tracker import DEFAULT_AUTO_COMPACT_THRESHOLD, AutoCompactThreshold
+from robota.sessions.permissions.rule_book import PermissionRules
+
+if TYPE_CHECKING:
+    from robota.core.hooks import HooksConfig
+    from robota.core.hooks.runner import Executors
+    from robota.core.plugin import Plugin
+    from robota.sessions.compaction.sections import CompactionSection
+    from robota.sessions.hooks import HookPort
+    from robota.sessions.journal.session_logger import FileSessionLogger
+    from robota.sessions.permissions.approval import RuleSaver
+    from robota.sessions.permissions.judgement import Judge, WorkspaceGuard
+    from robota.sessions.redaction import Redactor
+    from robota.sessions.usage.budget import Budget
+    from robota.sessions.usage.ledger import UsageLedger
+
+Sections: TypeAlias = "Callable[[], Sequence[CompactionSection]]"
+
+
+class PermissionOptions(Struct, frozen=True, kw_only=True):
+    """How it is decided what tools may do."""
+
+    rules: PermissionRules = PermissionRules()
+    additional_dirs: tuple[str, ...] = ()
+    home: str | None = None
+    guard: WorkspaceGuard | None = None
+    """Knows which files lie outside the directories the session works in."""
+    judge: Judge | None = None
+    """Decides instead of the rules and the guard: a replay repeats what was decided."""
+    save_rule: RuleSaver | None = None
+    """Where a rule goes that the user allowed for the project."""
+    run_tool: RunTool = invoke_tool
+    """Carries out a call that was permitted; an undo store goes here."""
+
+
+class HookOptions(Struct, frozen=True, kw_only=True):
+    """Which hooks are fired, and who runs them."""
+
+    config: HooksConfig | Mapping[str, Json] | None = None
+    executors: Executors = ()
+    port: HookPort | None = None
+    """Runs hooks instead of the configured ones: a replay repeats what they said."""
+
+
+class CompactionOptions(Struct, frozen=True, kw_only=True):
+    """When a conversation is summarised, and what of it must stay."""
+
+    threshold: AutoCompactThreshold = DEFAULT_AUTO_COMPACT_THRESHOLD
+    instructions: str = ""
+    """What to mind in each summary of this project."""
+    sections: Sections | None = None
+    """What must survive a compaction word for word: rules, open todos, the plan."""
+
+
+class JournalOptions(Struct, frozen=True, kw_only=True):
+    """How a session is written down."""
+
+    logger: FileSessionLogger | None = None
+    """Given to keep the journal elsewhere than in the store."""
+    durable: bool = True
+    """Wait for the disk where a power cut must not lose anything."""
+    redactor: Redactor | None = None
+    """Knows the secrets of this process, so that they are written nowhere."""
+
+
+class SessionOptions(Struct, frozen=True, kw_only=True):
+    permissions: PermissionOptions | PermissionRules = PermissionOptions()
+    """Rules alone are enough."""
+    hooks: HookOptions | HooksConfig | Mapping[str, Json] | None = None
+    """The configuration alone is enough."""
+    limits: RunLimits = DEFAULT_LIMITS
+    max_rounds: int = 0
+    """Model calls per prompt; 0 for no limit."""
+    settings: ModelSettings = DEFAULT_SETTINGS
+    context_window: int | None = None
+    native_web_tools: NativeWebTools | None = None
+    compaction: CompactionOptions = CompactionOptions()
+    journal: JournalOptions = JournalOptions()
+    budget: Budget | None = None
+    ledger: UsageLedger | None = None
+    """Given to share it: a sub-agent counts into its parent's."""
+    plugins: Sequence[Plugin] = ()
+    ask: Ask | None = None
+    deps: Any = None
+    name: str | None = None
+    """What the user calls the session."""
+    agent_id: str = ""
+    """Set for a sub-agent."""
+    ports: Ports = REAL_WORLD
+
+    def hook_options(self) -> HookOptions:
+        given = self.hooks
+        return given if isinstance(given, HookOptions) else HookOptions(config=given)
+
+
+def permission_options(given: PermissionOptions | PermissionRules) -> PermissionOptions:
+    return given if isinstance(given, PermissionOptions) else PermissionOptions(rules=given)
+
+
+DEFAULT_OPTIONS = SessionOptions()

@@ -1,0 +1,97 @@
+"""The parts of a session, each made of what the options say about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cache, partial
+from typing import TYPE_CHECKING
+
+from robota.core.conversation import ConversationStore
+from robota.core.messages import JsonObject
+from robota.core.provider import Provider
+from robota.core.robota import Robota
+from robota.core.tool import Tool
+from robota.sessions.hooks import NO_HOOKS, HookPort, SessionHooks
+from robota.sessions.journal.session_logger import FileSessionLogger
+from robota.sessions.options import SessionOptions
+from robota.sessions.session_log import SessionLog
+
+if TYPE_CHECKING:
+    from robota.sessions.compaction.compaction_orchestrator import CompactionOrchestrator
+    from robota.sessions.context_window_tracker import ContextWindowTracker
+    from robota.sessions.store.session_store import SessionStorePort
+    from robota.sessions.usage.budget import Admission
+
+
+def make_agent(
+    provider: Provider,
+    model: str,
+    tools: Iterable[Tool],
+    system_message: str | None,
+    conversation: ConversationStore | None,
+    options: SessionOptions,
+) -> Robota:
+    """The agent alone; what the session puts between it and the world is its `config`."""
+    return Robota(
+        provider,
+        model=model,
+        tools=tools,
+        system_message=system_message,
+        plugins=options.plugins,
+        max_rounds=options.max_rounds,
+        settings=options.settings,
+        context_window=options.context_window,
+        conversation=ConversationStore(options.ports) if conversation is None else conversation,
+        limits=options.limits,
+    )
+
+
+def make_log(
+    session_id: str,
+    agent: Robota,
+    store: SessionStorePort | None,
+    options: SessionOptions,
+    describe: Callable[[], JsonObject],
+) -> SessionLog:
+    journal, directory = options.journal, getattr(store, "base_dir", None)
+    logger = journal.logger
+    if logger is None and directory is not None:
+        logger = FileSessionLogger(
+            str(directory),
+            session_id,
+            redactor=journal.redactor,
+            durable=journal.durable,
+            now=options.ports.now,
+        )
+    return SessionLog(session_id, logger, agent.events, agent.conversation, describe)
+
+
+def make_hooks(options: SessionOptions, common: Callable[[], JsonObject], log: SessionLog) -> HookPort:
+    """`common` gives the input that all hooks share."""
+    wanted = options.hook_options()
+    if wanted.port is not None:
+        return wanted.port
+    if not wanted.config:
+        return NO_HOOKS
+    return SessionHooks(wanted.config, common=common, report=log.record_hooks, executors=wanted.executors)
+
+
+def make_compaction(
+    agent: Robota,
+    tracker: ContextWindowTracker,
+    options: SessionOptions,
+    hooks: HookPort,
+    admission: Admission,
+) -> Callable[[], CompactionOrchestrator]:
+    """What summarises the conversation, made for sessions that get long."""
+
+    @cache
+    def make() -> CompactionOrchestrator:
+        from robota.sessions.compaction.compaction_orchestrator import (  # noqa: PLC0415 - see above
+            CompactionOrchestrator,
+        )
+
+        admit = partial(admission.admit_for, "compaction")
+        return CompactionOrchestrator(agent, tracker, options.compaction, hooks=hooks, admit=admit)
+
+    return make

@@ -1,0 +1,225 @@
+"""What a session adds to each run of its agent: hooks, compaction, notes, all between rounds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from robota.core.errors import AbortError, RobotaError, ValidationError, from_unknown
+from robota.core.events import ContextUpdated, PreRun
+from robota.core.hooks import HookOutcome, as_context
+from robota.core.messages import Json, JsonObject, Prompt, TextPart, UserMessage, user_message
+from robota.core.ports import timestamp
+from robota.core.steps import StopRun
+from robota.sessions.compaction.overflow import is_context_overflow
+from robota.sessions.compaction.summarizer import CompactionError
+from robota.sessions.hooks import HookPort, failure_kind
+
+if TYPE_CHECKING:
+    from robota.core.robota import Robota
+    from robota.core.run import RunState
+    from robota.sessions.compaction.compaction_orchestrator import CompactionOrchestrator
+    from robota.sessions.context_window_tracker import ContextWindowTracker
+    from robota.sessions.permissions.permission_enforcer import PermissionEnforcer
+    from robota.sessions.session_log import SessionLog
+
+MAX_CONTINUATIONS = 8
+"""How often in a row Stop hooks may send the model on."""
+CONTINUE_AFTER_COMPACTION = (
+    "The conversation was summarised because it no longer fitted. "
+    "Go on with the task where the summary leaves off."
+)
+
+
+NOT_SUMMARISED = "The conversation could not be summarised: "
+
+
+class PromptBlockedError(ValidationError):
+    """A hook does not let a prompt through."""
+
+    code: ClassVar[str] = "PROMPT_BLOCKED"
+
+
+class TurnSteps:
+    """The `RunSteps` of a session."""
+
+    __slots__ = (
+        "_agent", "_compaction", "_enforcer", "_hooks", "_log", "_recovered_at", "_resumed", "_start_context",
+        "_started", "_tracker", "_web_tools", "words",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        agent: Robota,
+        *,
+        log: SessionLog,
+        hooks: HookPort,
+        enforcer: PermissionEnforcer,
+        tracker: ContextWindowTracker,
+        compaction: Callable[[], CompactionOrchestrator],
+        web_tools: Callable[[], JsonObject],
+    ) -> None:
+        self._agent = agent
+        self._log = log
+        self._hooks = hooks
+        self._enforcer = enforcer
+        self._tracker = tracker
+        self._compaction = compaction
+        self._web_tools = web_tools
+        self._resumed = len(agent.conversation) > 0
+        self._started = False
+        self._start_context: HookOutcome | None = None
+        """What SessionStart hooks have to say to the model; the first prompt takes it along."""
+        self._recovered_at = -2
+        """The round in which the conversation was summarised because it was too long."""
+        self.words = ""
+        """What the user typed."""
+
+    # --- before the model ---------------------------------------------------------------------------------
+
+    async def start(self, prompt: Prompt) -> Prompt:
+        """Let hooks see the prompt, make room for it, and add what the hooks have to say."""
+        self._enforcer.stop_requested = None
+        self._recovered_at = -2
+        try:
+            await self.begin()
+            await self._compact_if_full()
+            outcome = await self._hooks.fire("UserPromptSubmit", {"prompt": self.words})
+            if outcome.blocked or outcome.stop:
+                raise PromptBlockedError(
+                    f"A hook did not let the prompt through: {outcome.reason or outcome.stop_reason}",
+                    field="prompt",
+                )
+        except Exception as error:
+            await self._fire_failure(from_unknown(error))
+            raise
+        start, self._start_context = self._start_context, None
+        context = as_context(*([start] if start is not None else []), outcome)
+        if context:
+            prompt = context + prompt if isinstance(prompt, str) else (TextPart(context), *prompt)
+        self._announce(prompt, context)
+        return prompt
+
+    async def begin(self) -> None:
+        """Fire `SessionStart`, the first time."""
+        if self._started:
+            return
+        self._started = True
+        source = "resume" if self._resumed else "startup"
+        told = {"source": source, "model": self._agent.model}
+        self._start_context = await self._hooks.fire("SessionStart", told)
+
+    def _announce(self, prompt: Prompt, context: str) -> None:
+        """The state before the model is asked: for the journal, and as the estimate of what will be sent."""
+        agent = self._agent
+        estimate = agent.conversation.tally.estimate()
+        data: dict[str, Json] = {
+            "provider": agent.provider.name,
+            "model": agent.model,
+            "context": context or None,
+            "historyLength": len(agent.conversation),
+            "historyChars": estimate.serialized_tokens * 4,
+            "historyEstTokens": estimate.tokens,
+            "maxTokens": self._tracker.max_tokens,
+            "webTools": self._web_tools(),
+        }
+        self._log.report(PreRun, data=data)
+        self.tell_context([user_message(prompt, id="", timestamp=timestamp(0))])
+
+    def tell_context(self, extra: Sequence[UserMessage] = ()) -> None:
+        """How full the window is, with messages that are about to be recorded."""
+        state = self._tracker.update(extra)
+        self._log.tell(
+            ContextUpdated,
+            max_tokens=state.max_tokens,
+            used_tokens=state.used_tokens,
+            used_percentage=state.used_percentage,
+            remaining_percentage=state.remaining_percentage,
+        )
+
+    # --- between rounds -----------------------------------------------------------------------------------
+
+    async def before_round(self, run: RunState) -> Sequence[UserMessage]:
+        if reason := self._enforcer.stop_requested:
+            self._log.notice(f"A hook ended the run: {reason}")
+            raise StopRun("hook")
+        if run.rounds and await self._compact_if_full():
+            return [self._note(CONTINUE_AFTER_COMPACTION, origin="engine")]
+        return ()
+
+    async def _compact_if_full(self) -> bool:
+        self._tracker.update()
+        return self._tracker.should_auto_compact and await self._compact()
+
+    async def _compact(self) -> bool:
+        """Summarise the conversation, if that can be done; the user is told if not."""
+        try:
+            return await self._compaction().compact(trigger="auto") is not None
+        except CompactionError as error:
+            self._log.notice(f"{NOT_SUMMARISED}{error}")
+            return False
+
+    async def compact(self, instructions: str | None) -> str | None:
+        """A compaction that somebody asked for; the summary, `None` for no need."""
+        log, agent = self._log, self._agent
+        epoch, summary = agent.conversation.epoch, None
+
+        async def work() -> None:
+            nonlocal summary
+            await self.begin()
+            summary = await self._compaction().compact(instructions, trigger="manual")
+
+        try:
+            log.log("compact", {"instructions": instructions})
+            stopped = await agent.perform(work())
+        except RobotaError as error:
+            if log.opened:
+                log.log("error", {"message": str(error), "code": error.code})
+            raise
+        except asyncio.CancelledError:
+            log.log("interrupted", {})
+            raise
+        finally:
+            log.sync()
+        if not stopped:
+            return summary
+        log.log("interrupted", {})
+        done = agent.conversation.epoch != epoch
+        outcome = "the summary is in its place" if done else "the conversation is as it was"
+        raise AbortError(f"The compaction was stopped; {outcome}.")
+
+    # --- before the end -----------------------------------------------------------------------------------
+
+    async def before_end(self, run: RunState, error: RobotaError | None) -> Sequence[UserMessage]:
+        too_long = run.stop == "context_overflow" or is_context_overflow(error)
+        if too_long and self._tracker.threshold is not False and run.rounds > self._recovered_at + 1:
+            self._recovered_at = run.rounds
+            if await self._compact():
+                return [self._note(CONTINUE_AFTER_COMPACTION, origin="engine", continues=True)]
+        if error is not None:
+            await self._fire_failure(error)
+            return ()
+        self.tell_context()
+        outcome = await self._fire_stop(run)
+        if not outcome.blocked or outcome.stop:
+            return ()
+        if run.continuations == MAX_CONTINUATIONS:
+            times = run.continuations
+            self._log.notice(f"Stop hooks sent the model on {times} times; that is enough.")
+            return ()
+        words = as_context(outcome) + (outcome.reason or "Go on.")
+        return [self._note(words, origin="hook", continues=True)]
+
+    async def _fire_stop(self, run: RunState) -> HookOutcome:
+        said = {"last_assistant_message": run.answer, "response": run.answer}
+        return await self._hooks.fire("Stop", {**said, "stop_hook_active": run.continuations > 0})
+
+    async def _fire_failure(self, error: RobotaError) -> None:
+        said = {"error": failure_kind(error), "error_details": str(error), "reason": str(error)}
+        await self._hooks.fire("StopFailure", {**said, "stop_hook_active": False})
+
+    def _note(self, words: str, **metadata: Json) -> UserMessage:
+        """A message that the user did not write."""
+        ports = self._agent.config.ports
+        return UserMessage(words, id=ports.new_id(), timestamp=timestamp(ports.now()), metadata=metadata)
