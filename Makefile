@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
 RUNS ?= 500
 
-.PHONY: help run test test-system check format static fuzz kills soak bench bench-search bench-sessions stubs pins clean
+.PHONY: help run test test-system check format static fuzz fuzz-http kills soak bench bench-search bench-sessions stubs pins clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -50,6 +50,9 @@ check: static test ## Everything a change must pass
 
 fuzz: $(VENV)/.dev ## CASES generated inputs to the permission evaluator
 	$(BIN)/python fuzz/permissions.py --cases $(CASES) --seed $(SEED)
+
+fuzz-http: $(VENV)/.dev ## CASES generated replies to the HTTP client, which h11 has to read alike
+	$(BIN)/python fuzz/http_replies.py --cases $(CASES) --seed $(SEED)
 
 kills: $(VENV)/.dev ## Kill RUNS writing processes with -9 and look for what is missing
 	$(BIN)/python fuzz/kills.py --program journal --runs $(RUNS) --seed $(SEED)

@@ -31,15 +31,17 @@ class DidNotWork(Exception):
 
 
 class ModelService:
-    """`server.py` as a process of its own."""
+    """`server.py` as a process of its own; `authority` is the file of who vouches for its certificate."""
 
     def __enter__(self) -> Self:
-        command = [sys.executable, str(HERE / "server.py")]
+        self.authority = str(Path(_disk.name) / "authority.pem")
+        command = [sys.executable, str(HERE / "server.py"), self.authority]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT
         )
         assert self.process.stdout is not None
-        self.url = f"http://127.0.0.1:{int(self.process.stdout.readline())}"
+        plain, secure = map(int, self.process.stdout.readline().split())
+        self.url, self.secure_url = f"http://127.0.0.1:{plain}", f"https://127.0.0.1:{secure}"
         return self
 
     def __exit__(
@@ -54,9 +56,11 @@ class ModelService:
         return told["requests"], json.loads(told["last"] or "{}")
 
 
-def run_worker(side: str, action: str, options: dict[str, Any]) -> dict[str, Any]:
+def run_worker(side: str, action: str, options: dict[str, Any], authority: str = "") -> dict[str, Any]:
+    """Its figures; it trusts the system's certificates, or that authority alone."""
     command = [sys.executable, str(HERE / "worker.py"), side, action, json.dumps(options)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=ENVIRONMENT)
+    env = {**ENVIRONMENT, "SSL_CERT_FILE": authority} if authority else ENVIRONMENT
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=env)
     if done.returncode:
         raise DidNotWork(f"{side} {action} failed: {done.stderr.strip()[-800:]}")
     figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

@@ -19,6 +19,8 @@ class Measure(NamedTuple):
     quick_repeats: int = 2
     pieces: tuple[int, int] = (1, 20)
     """Pieces of text of the last answer and their letters together."""
+    secure: bool = False
+    """Over TLS."""
 
 
 class Row(NamedTuple):
@@ -123,6 +125,16 @@ MEASURES = {
             )
             for wire in OTHER_WIRES
         ),
+        Measure("tls-round", "runs", BOTH, {"scenario": "rounds-50", "times": 4}, 204, secure=True),
+        Measure(
+            "tls-delta",
+            "runs",
+            BOTH,
+            {"scenario": "deltas-20000", "warm": "rounds-1.deltas-50", "times": 1},
+            1,
+            pieces=_pieces(20_000),
+            secure=True,
+        ),
         Measure("s-build", "build", ("session",), {"scenario": "rounds-0", "times": 200}, quick_repeats=1),
         Measure("s-fresh", "fresh", SESSIONS, {"scenario": "rounds-0", "times": 20}, 201, repeats=8),
         Measure("s-round", "runs", SESSIONS, {"scenario": "rounds-50", "times": 4}, 204),
@@ -174,7 +186,7 @@ MEASURES = {
 MS, US = 1e3, 1e6
 ROWS = (
     Row("`import robota`, over bare python", "import", "ms", MS, 3, "over", ours="import", floor="bare"),
-    Row("cold process to its first answer", "cold", "ms", MS, 1.15, ours="first-robota", floor="first"),
+    Row("cold process to its first answer", "cold", "ms", MS, 0.75, ours="first-robota", floor="first"),
     Row("… httpx2 without its trust store", "cold", "ms", MS, ours="first-robota", floor="first-no-trust"),
     Row("… ours with ten tools", "cold", "ms", MS, ours="first-robota-tools", floor="first"),
     Row("… against the OpenAI package", "cold", "ms", MS, 0.5, ours="first-robota", floor="first-sdk@chat"),
@@ -182,33 +194,35 @@ ROWS = (
         Row(title, "cold", "ms", MS, goal, ours=f"first-robota@{wire}", floor=floor)
         for wire, name in OTHER_WIRES.items()
         for title, floor, goal in (
-            (f"{name}: cold process", "first", 1.15),
+            (f"{name}: cold process", "first", 0.75),
             ("… against the vendor's package", f"first-sdk@{wire}", 0.5),
         )
     ),
     Row("`Robota` with ten tools", "build", "µs", US, 5, "figure", floor=""),
     Row("new agent and one answer", "fresh", "ms", MS, 1.05),
     Row("… against a plain post", "fresh", "ms", MS, floor="floor-plain"),
-    Row("tool round, streamed", "round", "ms", MS / 51, 1.0),
+    Row("tool round, streamed", "round", "ms", MS / 51, 0.5),
     Row("… `run()` without a listener", "round", "ms", MS / 51, ours="robota-run"),
     Row("… against plain posts", "round", "ms", MS / 51, floor="floor-plain"),
-    Row("text delta, `stream()`", "delta", "µs", US / 20_000, 1.15),
+    Row("text delta, `stream()`", "delta", "µs", US / 20_000, 0.4),
     Row("… with a plain listener", "delta", "µs", US / 20_000, ours="robota-listen"),
     Row("… when they come 1 ms apart", "trickle", "µs", US / 400),
     Row("round 1,000 of one conversation", "growth", "ms", MS, 0.5),
     Row("100 parallel tools of 50 ms, wall", "parallel", "ms", MS, 60, "figure", "wall"),
     Row("… CPU of the whole run", "parallel", "ms", MS),
-    Row("one of 200 sessions at once", "together", "ms", MS, 1.05),
+    Row("one of 200 sessions at once", "together", "ms", MS, 0.5),
     Row("… against plain posts", "together", "ms", MS, floor="floor-plain"),
-    Row("… memory", "together", "KiB", 1, 60, "figure", "kib"),
+    Row("… memory", "together", "KiB", 1, 45, "figure", "kib"),
     *(
         Row(f"{name}: {title}", f"{wire}-{what}", unit, scale, goal, ours=on(wire)[1], floor=on(wire)[0])
         for wire, name in OTHER_WIRES.items()
         for title, what, unit, scale, goal in (
-            ("tool round, streamed", "round", "ms", MS / 51, 1.0),
-            ("text delta, `stream()`", "delta", "µs", US / 20_000, 1.15),
+            ("tool round, streamed", "round", "ms", MS / 51, 0.5),
+            ("text delta, `stream()`", "delta", "µs", US / 20_000, 0.4),
         )
     ),
+    Row("over TLS: tool round, streamed", "tls-round", "ms", MS / 51, 0.5),
+    Row("over TLS: text delta, `stream()`", "tls-delta", "µs", US / 20_000, 0.4),
     Row("`Session` with ten tools", "s-build", "µs", US, 20, "figure", ours="session", floor=""),
     Row("new session and one answer", "s-fresh", "ms", MS, 1.5, ours="session"),
     Row("… with its fdatasyncs", "s-fresh", "ms", MS, 1.8, ours="session-durable"),

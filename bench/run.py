@@ -75,8 +75,9 @@ class Bench:
 
     def run_worker(self, measure: Measure, side: str, **more: str) -> tuple[dict[str, Any], dict[str, Any]]:
         """Its figures and the last request it sent, after a look at whether it did what it should."""
-        options = {"server": self.service.url, "key": measure.name, **measure.options, **more}
-        figures = run_worker(side, measure.action, options)
+        server = self.service.secure_url if measure.secure else self.service.url
+        options = {"server": server, "key": measure.name, **measure.options, **more}
+        figures = run_worker(side, measure.action, options, self.service.authority if measure.secure else "")
         requests, last = self.service.seen(measure.name)
         if measure.requests and requests != measure.requests:
             raise DidNotWork(f"{measure.name}: {side} made {requests} requests, not {measure.requests}.")

@@ -6,16 +6,19 @@ the address says which wire is spoken (`replies.py`). The round a request is in 
 it carries, so nothing is remembered about conversations.
 `GET /seen/KEY` tells how many requests came and what the last one said.
 
-It prints its port, and ends when its standard input closes.
+On a second port it speaks TLS, with a certificate of an authority that it writes into the file it is called
+with. It prints both ports, and ends when its standard input closes.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 import sys
 from functools import lru_cache
 
+import trustme
 from replies import Scenario, Wire, chat_body, find_wire, read_scenario
 
 HEAD = (
@@ -113,14 +116,21 @@ class Connection(asyncio.Protocol):
             asyncio.get_running_loop().call_later(pause, self.trickle, pieces, at + 1, pause)
 
 
-async def serve() -> None:
+async def serve(authority: str) -> None:
     loop = asyncio.get_running_loop()
-    listener = await loop.create_server(Connection, "127.0.0.1", 0, backlog=1024)
-    print(listener.sockets[0].getsockname()[1], flush=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    made = trustme.CA()
+    made.cert_pem.write_to_path(authority)
+    made.issue_cert("127.0.0.1").configure_cert(context)
+    ports = []
+    for tls in (None, context):
+        listener = await loop.create_server(Connection, "127.0.0.1", 0, backlog=1024, ssl=tls)
+        ports.append(listener.sockets[0].getsockname()[1])
+    print(*ports, flush=True)
     gone = asyncio.Event()
     loop.add_reader(sys.stdin, gone.set)
     await gone.wait()
 
 
 if __name__ == "__main__":
-    asyncio.run(serve())
+    asyncio.run(serve(sys.argv[1]))

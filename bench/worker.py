@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import resource
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -45,9 +44,13 @@ def open_side(name: str, base_url: str) -> Side:
     return FLOORS[wire or "chat"](base_url, plain=way == "plain")
 
 
-def resident_kib() -> int:
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * resource.getpagesize() // 1024
+def memory_kib(what: str) -> int:
+    """`VmRSS`, what is resident, or `VmHWM`, the most that ever was.
+
+    (`getrusage` would tell the most of the parent too, from before this program was loaded.)
+    """
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith(f"{what}:"))
 
 
 class Worker:
@@ -123,11 +126,11 @@ class Worker:
         """Agents that all run at the same time, and what memory they add."""
         side = await self.ready()
         gc.collect()
-        before = resident_kib()
+        before = memory_kib("VmRSS")
         wall_start, cpu_start = time.perf_counter(), time.process_time()
         outcomes = await asyncio.gather(*(side.run(side.new_agent()) for _ in range(self.times)))
         cpu, wall = time.process_time() - cpu_start, time.perf_counter() - wall_start
-        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        grown = memory_kib("VmHWM") - before
         await side.close()
         same = outcomes[0] if len(set(outcomes)) == 1 else (0, 0)
         return {"cpu": [cpu / self.times], "wall": [wall], "kib": [grown / self.times], "outcome": same}

@@ -6,6 +6,9 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from tests.http.certificates import Authority
+
+from robota.http import tls
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -19,3 +22,18 @@ def robota_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture
+def fresh_trust(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """No variable names certificates to trust, and none are remembered."""
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    monkeypatch.delenv("SSL_CERT_DIR", raising=False)
+    tls._load.cache_clear()
+    yield monkeypatch
+    tls._load.cache_clear()

@@ -22,7 +22,7 @@ from robota.core.hooks import (
     run_hooks,
 )
 from robota.core.messages import Json, JsonObject
-from robota.core.net import AddressPolicy
+from robota.http.address import AddressPolicy
 
 __all__ = ["mark"]
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.http.certificates import Authority
+from tests.http.peer import Peer, in_thread
 from tests.local.file_server import FileServer, serving
 
 from robota.core.errors import ConfigurationError, NetworkError, StorageError
@@ -178,6 +180,32 @@ def test_a_server_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     store = ModelStore(tmp_path / "models", (known("http://127.0.0.1:9/model.gguf"),))
     with pytest.raises(NetworkError, match="could not be fetched"):
         store.pull("small", lambda done, total: None)
+
+
+def moved_to(location: str) -> bytes:
+    return f"HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n".encode()
+
+
+def test_a_file_that_moved_is_found_at_its_new_address(site: FileServer, tmp_path: Path) -> None:
+    peer = Peer(moved_to(site.url))
+    with in_thread(peer):
+        pull(ModelStore(tmp_path / "models", (known(f"http://127.0.0.1:{peer.port}/old"),)))
+
+
+def test_addresses_that_lead_in_a_circle_are_given_up(tmp_path: Path) -> None:
+    peer = Peer(moved_to("/round"))
+    with in_thread(peer), pytest.raises(NetworkError, match="to no file"):
+        pull(ModelStore(tmp_path / "models", (known(f"http://127.0.0.1:{peer.port}/round"),)))
+
+
+def test_an_encrypted_address_that_leads_to_a_plain_one_is_not_followed(
+    site: FileServer, tmp_path: Path, authority: Authority, fresh_trust: pytest.MonkeyPatch
+) -> None:
+    fresh_trust.setenv("SSL_CERT_FILE", str(authority.file))
+    peer = Peer(moved_to(site.url), tls=authority.server("localhost"))
+    with in_thread(peer), pytest.raises(NetworkError, match="without encryption"):
+        pull(ModelStore(tmp_path / "models", (known(f"https://localhost:{peer.port}/old"),)))
+    assert site.asked == []
 
 
 def test_a_model_that_does_not_fit_on_the_disk_is_not_begun(site: FileServer, tmp_path: Path) -> None:

@@ -1,18 +1,24 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
+import os
 import ssl
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 import httpx2
 import pytest
+from tests.http.certificates import Authority
+from tests.http.peer import Line, Peer, in_thread
 from tests.providers.loopback import Loopback, Reply
 
+from robota.core import ChatRequest, UserMessage
 from robota.core.errors import (
     AuthenticationError,
     ConfigurationError,
@@ -22,10 +28,13 @@ from robota.core.errors import (
     RateLimitError,
     RobotaError,
 )
-from robota.providers.wire.channel import HttpChannel, iterate_body
+from robota.http.errors import HttpError
+from robota.providers.openai_compatible import OpenAICompatibleProvider
+from robota.providers.wire.channel import HttpChannel
 
 pytestmark = pytest.mark.anyio
 KEY = "sk-very-secret"
+REPLY = b'data: {"choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
 
 
 def channel(url: str, key: str = KEY, **options: object) -> HttpChannel:
@@ -34,11 +43,8 @@ def channel(url: str, key: str = KEY, **options: object) -> HttpChannel:
 
 
 async def exchange(server_channel: HttpChannel, body: bytes = b"{}") -> bytes:
-    response = await server_channel.post(body, model="m1")
-    try:
-        return b"".join([part async for part in iterate_body(response)])
-    finally:
-        await response.aclose()
+    reply = await server_channel.open(body, model="m1")
+    return await reply.read(1 << 20)
 
 
 async def refusal(reply: Reply, key: str = KEY) -> RobotaError:
@@ -106,12 +112,13 @@ class Forgetful:
         self.requests = 0
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        for number in range(self.answers + 1):
-            head = await reader.readuntil(b"\r\n\r\n")
-            await reader.readexactly(int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0]))
-            self.requests += 1
-            if number < self.answers:
-                writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+        with suppress(asyncio.IncompleteReadError):  # the client is done
+            for number in range(self.answers + 1):
+                head = await reader.readuntil(b"\r\n\r\n")
+                await reader.readexactly(int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0]))
+                self.requests += 1
+                if number < self.answers:
+                    writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
         writer.close()
 
 
@@ -189,13 +196,91 @@ async def test_plain_http_loads_no_certificates(monkeypatch: pytest.MonkeyPatch)
         await acme.aclose()
 
 
-def test_httpx2_is_loaded_with_the_first_request() -> None:
-    code = (
-        "import sys; from robota.providers.openai_compatible import OpenAICompatibleProvider as P;"
-        "P('k', 'https://acme.test/v1'); print([m for m in ('httpx2', 'asyncio', 'ssl') if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+def modules_after(*statements: str) -> set[str]:
+    code = "\n".join(("import sys", *statements, "print('modules', *sys.modules)"))
+    clean = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=clean)
+    return set(done.stdout.rpartition("modules")[2].split())
+
+
+BUILD = "from robota.providers.openai_compatible import OpenAICompatibleProvider as P; p = P('k', '{}', 'm')"
+
+
+def test_building_a_provider_loads_no_client() -> None:
+    loaded = modules_after(BUILD.format("https://acme.test/v1"))
+    assert not loaded & {"httptools", "httpx2", "asyncio", "ssl", "socket"}
+
+
+def test_asking_directly_loads_neither_httpx2_nor_what_comes_with_it() -> None:
+    head = f"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {len(REPLY)}\r\n\r\n"
+    peer = Peer(head.encode() + REPLY)
+    with in_thread(peer):
+        loaded = modules_after(
+            BUILD.format(f"http://127.0.0.1:{peer.port}/v1"),
+            "import asyncio",
+            "from robota.core import ChatRequest, UserMessage",
+            "async def main():",
+            "    async for chunk in p.stream(ChatRequest(messages=[UserMessage('Hi.')], model='m')): pass",
+            "    await p.aclose()",
+            "asyncio.run(main())",
+        )
+    assert "httptools" in loaded
+    assert not loaded & {"httpx2", "httpcore2", "h11", "anyio", "truststore", "urllib.parse", "http.client"}
+
+
+async def test_between_the_provider_and_the_socket_are_three_functions_of_ours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from asyncio.selector_events import _SelectorSocketTransport as Transport
+
+    walks: list[list[str]] = []
+    write = Transport.write
+
+    def note_walk(self: object, data: bytes) -> None:
+        if data.startswith(b"POST"):
+            frames = inspect.stack(context=0)[1:]
+            ours = [frame.function for frame in frames if "/robota/" in frame.filename]
+            walks.append(ours)
+        write(self, data)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Transport, "write", note_walk)
+    async with (
+        Loopback(Reply([REPLY]), Reply([REPLY])) as server,
+        OpenAICompatibleProvider("k", server.url, "m") as provider,
+    ):
+        for _ in range(2):
+            async for _ in provider.stream(ChatRequest(messages=[UserMessage("Hi.")], model="m")):
+                pass
+        assert server.connections == 1
+
+    assert walks == [["send", "open", "stream"]] * 2
+
+
+async def test_a_user_and_a_password_in_the_url_are_sent_as_http_wants_it() -> None:
+    async with Loopback(
+        Reply([b"ok"]), error_reply(401, "Not with s3cret/pass, Basic bWU6czNjcmV0L3Bhc3M=.")
+    ) as server:
+        acme = channel(server.url.replace("http://", "http://me:s3cret%2Fpass@"))
+        assert await exchange(acme) == b"ok"
+        with pytest.raises(AuthenticationError) as caught:
+            await exchange(acme)
+        await acme.aclose()
+
+    assert server.requests[0].headers["authorization"] == "Basic bWU6czNjcmV0L3Bhc3M="
+    assert acme.origin == server.origin
+    assert "(401: Not with ***, ***)" in str(caught.value)
+
+
+async def test_a_proxy_that_appears_later_is_asked_from_then_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    ok = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nproxy"
+    async with Loopback(Reply([b"direct"])) as server, Peer(ok) as proxy:
+        acme = channel(server.url)
+        assert await exchange(acme) == b"direct"
+        monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
+        assert await exchange(acme) == b"proxy"
+        await acme.aclose()
+
+    assert proxy.requests[0].startswith(f"POST {server.url} HTTP/1.1\r\n".encode())
 
 
 # --- what cannot work --------------------------------------------------------------------------------
@@ -370,6 +455,81 @@ async def test_a_server_that_is_not_there_is_asked_about() -> None:
     assert str(caught.value).endswith("); is the server running?")
 
 
+async def failure_at(url: str, **options: object) -> str:
+    acme = channel(url, **options)
+    with pytest.raises(NetworkError) as caught:
+        await exchange(acme)
+    await acme.aclose()
+    assert isinstance(caught.value.__cause__, HttpError)
+    return str(caught.value)
+
+
+async def test_a_host_that_does_not_exist_is_told() -> None:
+    text = await failure_at("http://no-such-host.invalid/v1")
+    assert text.startswith("acme could not be reached at http://no-such-host.invalid (the host was not found")
+
+
+async def test_a_certificate_that_is_not_trusted_is_told(
+    authority: Authority, fresh_trust: pytest.MonkeyPatch
+) -> None:
+    async with Peer(tls=authority.server("localhost")) as peer:
+        origin = f"https://localhost:{peer.port}"
+        text = await failure_at(f"{origin}/v1")
+        assert text.startswith(f"The certificate of {origin} is not trusted (")
+        assert text.endswith("); set SSL_CERT_FILE to your CA bundle.")
+        fresh_trust.setenv("SSL_CERT_FILE", str(authority.file))
+        acme = channel(f"{origin}/v1")
+        assert await exchange(acme) == b"ok"
+        await acme.aclose()
+
+
+async def test_a_server_that_does_not_speak_tls_is_told() -> None:
+    async def greet(line: Line) -> None:
+        await line.send(b"220 mail.test ready\r\n")
+        await line.until_left()
+
+    async with Peer(greet) as peer:
+        origin = f"https://127.0.0.1:{peer.port}"
+        assert await failure_at(f"{origin}/v1") == (
+            f"acme at {origin} does not speak TLS; use http:// in the base URL if that is meant."
+        )
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (b"", "the connection ended without an answer"),
+        (
+            b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf",
+            "the connection ended before its answer was complete",
+        ),
+        (b"SSH-2.0\r\n", "its answer is malformed (Expected HTTP/, RTSP/ or ICE/)"),
+    ],
+)
+async def test_half_an_answer_is_told(answer: bytes, said: str) -> None:
+    async with Peer(answer, hang_up=True) as peer:
+        acme = channel(f"http://127.0.0.1:{peer.port}/v1")
+        try:
+            with pytest.raises((NetworkError, HttpError)) as caught:
+                await exchange(acme)
+        finally:
+            await acme.aclose()
+    error = caught.value
+    text = str(error if isinstance(error, NetworkError) else acme.translate(error))
+    assert text == f"The connection to acme at http://127.0.0.1:{peer.port} broke ({said}); try again."
+
+
+async def test_a_service_that_falls_silent_is_told() -> None:
+    async with Loopback(Reply([], hang=True)) as server:
+        acme = channel(server.url, silence=0.05)
+        reply = await acme.open(b"{}")
+        with pytest.raises(HttpError) as caught:
+            await reply.read(10)
+        await acme.aclose()
+    text = f"acme at {server.origin} stopped answering (nothing came for 0.05 s); try again."
+    assert str(acme.translate(caught.value)) == text
+
+
 @pytest.mark.parametrize(
     ("failure", "text"),
     [
@@ -406,4 +566,6 @@ async def test_each_failure_of_the_network_says_what_to_do(failure: httpx2.HTTPE
     with pytest.raises(NetworkError) as caught:
         await exchange(acme)
     await acme.aclose()
-    assert (str(caught.value), caught.value.__cause__) == (text.format("https://acme.test"), failure)
+    assert str(caught.value) == text.format("https://acme.test")
+    assert isinstance(caught.value.__cause__, HttpError)
+    assert caught.value.__cause__.__cause__ is failure

@@ -11,7 +11,10 @@ import pytest
 from tests.tools.web_site import Request, Send, Site, answer, redirect
 
 from robota.core.tool import Tool, ToolContext, ToolResult, tool_class, tool_schema
+from robota.http.url import parse_url
 from robota.tools.builtins.web_search import web_search_tool
+from robota.tools.web.exchange import exchange
+from robota.tools.web.failure import FetchError
 from robota.tools.web.search import (
     BraveBackend,
     DuckDuckGoBackend,
@@ -362,3 +365,9 @@ async def test_a_service_that_does_not_answer_runs_out_of_time() -> None:
 async def test_a_query_that_is_too_long_for_a_url_is_refused() -> None:
     result = await search(BraveBackend(KEY), query="ä" * 5000)
     assert (result.ok, result.error) == (False, "The URL is refused: it is longer than 8,192 characters.")
+
+
+async def test_a_header_that_http_does_not_allow_is_told_without_its_value() -> None:
+    with pytest.raises(FetchError) as caught:
+        await exchange("GET", parse_url("http://a.test/"), headers={"X-Key": f"{KEY}\n"}, timeout=1)
+    assert (caught.value.code, KEY in str(caught.value)) == ("configuration", False)

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from robota.core.messages import Json, JsonObject
-from robota.core.net import Url
 from robota.core.plain_text import clip
 from robota.core.schema import check
 from robota.core.tool import ToolContext, ToolResult
+from robota.http.url import Url
 from robota.tools.openapi_spec.auth import (
     Credential,
     MissingCredentialError,

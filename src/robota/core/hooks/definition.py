@@ -12,7 +12,7 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 from msgspec import Meta, Struct, field
 
-from robota.core.errors import ConfigurationError, ValidationError
+from robota.core.errors import ConfigurationError
 from robota.core.messages import Json, JsonObject
 
 HOOK_EVENTS: tuple[str, ...] = (
@@ -230,11 +230,12 @@ def _find_problem(hook: HookDefinition) -> str | None:
     if needed and not any(getattr(hook, name).strip() for name in needed):
         return f"a {hook.type!r} handler needs `{'` or `'.join(needed)}`"
     if hook.type == "http":
-        from robota.core.net import parse_url  # noqa: PLC0415 - most settings have no http hooks
+        from robota.http.errors import UrlError  # noqa: PLC0415 - most settings have no http hooks
+        from robota.http.url import parse_url  # noqa: PLC0415 - as above
 
         try:
             parse_url(hook.url)
-        except ValidationError as error:
+        except UrlError as error:
             return str(error).rstrip(".")
     return None
 

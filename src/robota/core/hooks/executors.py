@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Protocol
 
 import anyio
 
-from robota.core.errors import RobotaError
 from robota.core.hooks.definition import HookDefinition
 from robota.core.hooks.outcome import DEFAULT_REASON, HookResult
 from robota.core.jsontext import decode, encode
@@ -25,13 +24,16 @@ from robota.core.process import ProcessResult, clean_environment, run_process
 if TYPE_CHECKING:  # the network modules are loaded with the first http hook
     from ssl import SSLContext
 
-    from robota.core.http1 import HttpResponse
-    from robota.core.net import AddressPolicy
+    from robota.http.address import AddressPolicy
+    from robota.http.errors import HttpError
+    from robota.http.reply import Reply
+    from robota.http.request import Request
 
 OUTPUT_LIMIT = 1024 * 1024
 """Bytes of a command's output that are read: enough for a JSON answer that carries a file."""
 HTTP_SECONDS = 30.0
 """A request never takes longer, whatever the handler asks for."""
+MAX_ANSWER_BYTES = 10 * 1024 * 1024
 
 _PLACEHOLDER = re.compile(r"\$\{(CLAUDE_PROJECT_DIR|CLAUDE_PLUGIN_ROOT|CLAUDE_PLUGIN_DATA)\}")
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))", re.ASCII)
@@ -116,24 +118,50 @@ class HttpExecutor:
     async def execute(self, hook: HookDefinition, hook_input: Mapping[str, Json]) -> HookResult:
         limit = min(hook.timeout, HTTP_SECONDS)
         with anyio.move_on_after(limit):
-            try:
-                return _read_response(await self._send(hook, encode(hook_input)))
-            except RobotaError as error:
-                return HookResult(exit_code=1, stderr=str(error), failure=f"could not be asked: {error}")
+            return await self._ask(hook, encode(hook_input))
         return timed_out(limit)
 
-    async def _send(self, hook: HookDefinition, body: bytes) -> HttpResponse:
-        from robota.core.http1 import send_request  # noqa: PLC0415 - see above
-        from robota.core.net import PUBLIC_ONLY, parse_url, resolve_checked  # noqa: PLC0415 - see above
+    async def _ask(self, hook: HookDefinition, body: bytes) -> HookResult:
+        from robota.http.address import PUBLIC_ONLY  # noqa: PLC0415 - see above
+        from robota.http.client import HttpClient  # noqa: PLC0415 - see above
+        from robota.http.errors import HttpError  # noqa: PLC0415 - see above
 
-        url = parse_url(hook.url)
-        headers = {name: _interpolate(value, hook.allowed_env_vars) for name, value in hook.headers.items()}
-        if not any(name.lower() == "content-type" for name in headers):
-            headers["Content-Type"] = "application/json"
-        addresses = await resolve_checked(url, self._policy or PUBLIC_ONLY)
-        return await send_request(
-            url, addresses, method=hook.method.upper(), headers=headers, body=body, tls=self._tls
-        )
+        failure = ""
+        try:
+            request = _build_request(hook)
+            async with HttpClient(policy=self._policy or PUBLIC_ONLY, tls=self._tls) as client:
+                return await _read_reply(await client.send(request, body))
+        except HttpError as error:
+            failure = _describe(error, request.url.host)
+        except ValueError as error:  # a URL or a header that is refused
+            failure = str(error)
+        return HookResult(exit_code=1, stderr=failure, failure=f"could not be asked: {failure}")
+
+
+def _build_request(hook: HookDefinition) -> Request:
+    from robota.http.errors import HeaderError  # noqa: PLC0415 - see above
+    from robota.http.request import build_request  # noqa: PLC0415 - see above
+    from robota.http.url import parse_url  # noqa: PLC0415 - see above
+
+    headers = {name: _interpolate(value, hook.allowed_env_vars) for name, value in hook.headers.items()}
+    names = {name.lower(): name for name in headers}
+    for ours in ("host", "connection", "accept-encoding"):
+        if ours in names:
+            raise HeaderError(names[ours])
+    if "content-type" not in names:
+        headers["Content-Type"] = "application/json"
+    fixed = {"Connection": "close", "Accept-Encoding": "identity"}
+    return build_request(hook.method.upper(), parse_url(hook.url), {**headers, **fixed})
+
+
+def _describe(error: HttpError, host: str) -> str:
+    match error.kind:
+        case "closed":
+            return f"{host} closed the connection before its answer was complete."
+        case "protocol":
+            return f"{host} did not answer in HTTP/1.1: {error}."
+        case _:
+            return f"{host} could not be reached: {error}."
 
 
 def _interpolate(value: str, allowed: Collection[str]) -> str:
@@ -146,13 +174,14 @@ def _interpolate(value: str, allowed: Collection[str]) -> str:
     return _VARIABLE.sub(replace, value)
 
 
-def _read_response(response: HttpResponse) -> HookResult:
-    if not 200 <= response.status < 300:
-        said = f"HTTP {response.status} {response.reason}".strip()
+async def _read_reply(reply: Reply) -> HookResult:
+    body = await reply.read(MAX_ANSWER_BYTES)
+    if not 200 <= reply.status < 300:
+        said = f"HTTP {reply.status} {reply.reason}".strip()
         return HookResult(exit_code=1, stderr=to_plain_text(said.encode("latin-1", "replace")))
-    if response.truncated:
+    if not reply.whole:
         return HookResult(exit_code=1, failure="answered with more than 10 MB")
-    text = to_plain_text(response.body)
+    text = to_plain_text(body)
     return read_ok_answer(text) or HookResult(stdout=text)
 
 

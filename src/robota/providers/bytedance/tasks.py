@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
 from robota.core.errors import ConfigurationError, NetworkError, ProviderError, RateLimitError
-from robota.core.jsontext import decode, encode
+from robota.core.jsontext import encode
 from robota.core.messages import Json
 from robota.core.ports import REAL_WORLD, Ports
 from robota.providers.bytedance.task import (
@@ -21,8 +21,7 @@ from robota.providers.bytedance.task import (
     read_page,
     read_task,
 )
-from robota.providers.wire.channel import HttpChannel, endpoint, read_body
-from robota.providers.wire.errors import Refusal
+from robota.providers.wire.channel import HttpChannel, endpoint
 
 if TYPE_CHECKING:
     from typing import Self
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 BASE_URL = "https://ark.ap-southeast.bytepluses.com/api/v3"
 PATH = "/contents/generations/tasks"
 REQUEST_SECONDS = 60.0
-MAX_ANSWER_BYTES = 16 * 1024 * 1024
 INTERVAL_SECONDS = 5.0
 LONGEST_INTERVAL = 30.0
 GROWTH = 1.5
@@ -40,43 +38,6 @@ GROWTH = 1.5
 WAIT_SECONDS = 1800.0
 _PASSING = frozenset((408, 409, 429))
 """Refusals that a later look may not meet; so are those from 500 on."""
-
-
-class TaskChannel(HttpChannel):
-    """One question, one JSON answer, by any method and below one address."""
-
-    async def ask(
-        self, method: str, below: str = "", *, body: bytes = b"", model: str = "", timeout: float
-    ) -> Json:
-        import anyio  # noqa: PLC0415 - httpx2 loads it
-        import httpx2  # noqa: PLC0415 - 74 ms, paid by the first request
-
-        url = self._url + below
-        request = httpx2.Request(
-            method, url, headers=self._headers, content=body, extensions=self._extensions
-        )
-        try:
-            with anyio.fail_after(timeout):
-                response = await self._client().send(request, stream=True, follow_redirects=False)
-                answer = await read_body(response, MAX_ANSWER_BYTES)
-        except httpx2.HTTPError as error:
-            raise self.translate(error) from error
-        except TimeoutError as error:
-            raise NetworkError(
-                f"{self.provider} at {self.origin} did not answer in {timeout:g} seconds; try again.",
-                provider=self.provider,
-            ) from error
-        if not response.is_success:
-            headers = dict(response.headers.items())
-            raise self.describe(Refusal(response.status_code, headers, answer, model, url))
-        try:
-            return decode(answer or b"{}")
-        except ValueError as error:
-            raise ProviderError(
-                f"{self.provider} answered with something that is no JSON; check the base URL.",
-                provider=self.provider,
-                status=response.status_code,
-            ) from error
 
 
 class ByteDanceTasks:
@@ -107,7 +68,7 @@ class ByteDanceTasks:
         """Used by tasks that name none."""
         self._timeout = timeout
         self._ports = ports
-        self._channel = TaskChannel(
+        self._channel = HttpChannel(
             endpoint(base_url, PATH),
             {"authorization": f"Bearer {key}", "accept": "application/json", **(headers or {})},
             provider=name,

@@ -6,16 +6,20 @@ a single one, for the list of models that all of them have.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
 
 from robota.core.jsontext import decode
 from robota.core.messages import Json
+from robota.http.errors import HttpError
+from robota.http.request import build_request
+from robota.http.url import parse_url
 
 if TYPE_CHECKING:
-    import httpx2
+    from robota.http.client import HttpClient
 
 ServerKind: TypeAlias = Literal["ollama", "lmstudio", "llama.cpp", "vllm"]
 
@@ -27,6 +31,7 @@ USUAL_ADDRESSES = (
 )
 DEADLINE_SECONDS = 0.5
 MAX_ANSWER_BYTES = 1 << 20
+_HEADERS = {"accept": "application/json", "accept-encoding": "gzip"}
 _CHAT_TYPES = ("llm", "vlm")
 
 
@@ -58,35 +63,19 @@ async def detect_local_servers(
 
 
 async def _look_at(address: str) -> LocalServer | None:
-    if not await _answers(address):
-        return None
-    import httpx2  # noqa: PLC0415 - 74 ms, only if somebody is there
+    from robota.http.client import HttpClient  # noqa: PLC0415 - as anyio above
 
-    async with httpx2.AsyncClient(base_url=address, trust_env=False, follow_redirects=False) as client:
-        listing = await _get(client, "/v1/models")
+    async with HttpClient(proxies=False) as client:
+        get = partial(_get, client, address)
+        listing = await get("/v1/models")
         if listing is None or not _is_listing(listing.body):
             return None
         for recognise in (_llama_cpp, _vllm, _ollama, _lm_studio):
-            found = await recognise(client, listing)
+            found = await recognise(get, listing)
             if found is not None:
                 kind, models = found
                 return LocalServer(kind, f"{address}/v1", tuple(models))
     return None
-
-
-async def _answers(address: str) -> bool:
-    """Whether anybody takes connections there."""
-    from urllib.parse import urlsplit  # noqa: PLC0415 - as anyio below
-
-    import anyio  # noqa: PLC0415 - a loop is running
-
-    parts = urlsplit(address)
-    try:
-        connection = await anyio.connect_tcp(parts.hostname or "127.0.0.1", parts.port or 80)
-    except OSError:
-        return False
-    await connection.aclose()
-    return True
 
 
 # --- who it is -------------------------------------------------------------------------------------------
@@ -98,38 +87,40 @@ class _Answer(Struct, frozen=True):
     """What it calls itself in the header."""
 
 
+_Get: TypeAlias = Callable[[str], Awaitable[_Answer | None]]
+"""The answer to a GET of that path."""
 _Found: TypeAlias = tuple[ServerKind, list[str]]
 
 
-async def _llama_cpp(client: httpx2.AsyncClient, listing: _Answer) -> _Found | None:
+async def _llama_cpp(get: _Get, listing: _Answer) -> _Found | None:
     if listing.server != "llama.cpp":
         return None
-    props = await _get(client, "/props")
+    props = await get("/props")
     if props is None or not isinstance(_field(props, "default_generation_settings"), dict):
         return None
     return "llama.cpp", _names(_entries(listing, "data"), "id")
 
 
-async def _vllm(client: httpx2.AsyncClient, listing: _Answer) -> _Found | None:
+async def _vllm(get: _Get, listing: _Answer) -> _Found | None:
     entries = _entries(listing, "data")
     if not entries or any(entry.get("owned_by") != "vllm" for entry in entries):
         return None
-    version = await _get(client, "/version")
+    version = await get("/version")
     return ("vllm", _names(entries, "id")) if isinstance(_field(version, "version"), str) else None
 
 
-async def _ollama(client: httpx2.AsyncClient, listing: _Answer) -> _Found | None:
-    version = await _get(client, "/api/version")
+async def _ollama(get: _Get, listing: _Answer) -> _Found | None:
+    version = await get("/api/version")
     if not isinstance(_field(version, "version"), str):
         return None
-    tags = await _get(client, "/api/tags")
+    tags = await get("/api/tags")
     if not isinstance(_field(tags, "models"), list):
         return None
     return "ollama", _names(_entries(tags, "models"), "name")
 
 
-async def _lm_studio(client: httpx2.AsyncClient, listing: _Answer) -> _Found | None:
-    models = await _get(client, "/api/v0/models")
+async def _lm_studio(get: _Get, listing: _Answer) -> _Found | None:
+    models = await get("/api/v0/models")
     entries = _entries(models, "data")
     if not entries or any("state" not in entry or "type" not in entry for entry in entries):
         return None
@@ -139,21 +130,15 @@ async def _lm_studio(client: httpx2.AsyncClient, listing: _Answer) -> _Found | N
 # --- what it says ----------------------------------------------------------------------------------------
 
 
-async def _get(client: httpx2.AsyncClient, path: str) -> _Answer | None:
+async def _get(client: HttpClient, address: str, path: str) -> _Answer | None:
     """A JSON answer with status 200, or nothing."""
-    import httpx2  # noqa: PLC0415 - see _look_at
-
-    body = bytearray()
     try:
-        async with client.stream("GET", path) as response:
-            if response.status_code != 200:
-                return None
-            async for piece in response.aiter_bytes():
-                body += piece
-                if len(body) > MAX_ANSWER_BYTES:
-                    return None
-            return _Answer(decode(bytes(body)), response.headers.get("server", ""))
-    except (httpx2.HTTPError, ValueError):
+        reply = await client.send(build_request("GET", parse_url(address + path), _HEADERS))
+        body = await reply.read(MAX_ANSWER_BYTES)
+        if reply.status != 200 or not reply.whole:
+            return None
+        return _Answer(decode(body), reply.headers.get("server", ""))
+    except (HttpError, ValueError):
         return None
 
 

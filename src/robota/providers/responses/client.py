@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from robota.core.errors import NetworkError
 from robota.core.messages import Json
-from robota.providers.wire.channel import HttpReply
 from robota.providers.wire.errors import Refusal, describe_failure, describe_refusal
 
 if TYPE_CHECKING:
     import httpx2
+
+    from robota.http.reply import Reply
 
 _HEADERS = {
     "Content-Type": "application/json",
@@ -46,14 +47,16 @@ class ClientChannel:
         self._client = client.with_options(max_retries=0)
         self._address = str(client.base_url)
 
-    async def open(self, body: bytes, *, model: str = "") -> HttpReply:
+    async def open(self, body: bytes, *, model: str = "") -> Reply:
         """Send it and return the reply to read, which the caller must close; a refusal is raised."""
         import httpx2  # noqa: PLC0415 - the client has loaded it
+
+        from robota.http.detour import reply_of  # noqa: PLC0415 - as above
 
         package = import_module(_PACKAGE)
         options = {"headers": _HEADERS, "timeout": None}
         try:
-            return HttpReply(
+            return reply_of(
                 await self._client.post("/responses", cast_to=httpx2.Response, content=body, options=options)
             )
         except package.APIStatusError as error:

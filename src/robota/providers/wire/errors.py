@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from urllib.parse import quote as percent_encoded
+from typing import assert_never
 
 from msgspec import Struct
 
@@ -14,12 +14,12 @@ from robota.core.errors import (
     ProviderError,
     RateLimitError,
     RobotaError,
-    describe_exception,
 )
 from robota.core.jsontext import decode
 from robota.core.messages import Json
 from robota.core.ports import REAL_WORLD
 from robota.core.retry import parse_retry_after
+from robota.http.errors import HttpError
 from robota.providers.wire.reasons import NO_CREDIT, TOO_LARGE, Reason, find_reason
 
 _MAX_QUOTE = 400
@@ -106,24 +106,31 @@ def describe_error_event(
 def describe_failure(
     error: Exception, provider: str, origin: str, secrets: Sequence[str] = ()
 ) -> NetworkError:
-    """The error for an exception of httpx2: no answer, or none to the end."""
-    import httpx2  # noqa: PLC0415 - it raised the error, so it is loaded
+    """The error for no answer, or none to the end; httpx2's own errors come from clients handed in."""
+    if not isinstance(error, HttpError):
+        from robota.http.detour import explain  # noqa: PLC0415 - httpx2 raised the error, so it is loaded
 
-    detail = quote(describe_exception(error), secrets)
-    if isinstance(error, httpx2.ConnectTimeout):
-        text = f"{provider} could not be reached at {origin} in time; check the address and the network."
-    elif isinstance(error, httpx2.TimeoutException):
-        text = f"{provider} at {origin} stopped answering ({detail}); try again."
-    elif isinstance(error, httpx2.ProxyError):
-        text = f"The proxy on the way to {origin} failed ({detail}); check HTTPS_PROXY and NO_PROXY."
-    elif isinstance(error, httpx2.ConnectError) and "CERTIFICATE" in str(error):
-        text = f"The certificate of {origin} is not trusted ({detail}); set SSL_CERT_FILE to your CA bundle."
-    elif isinstance(error, httpx2.ConnectError) and "WRONG_VERSION_NUMBER" in str(error):
-        text = f"{provider} at {origin} does not speak TLS; use http:// in the base URL if that is meant."
-    elif isinstance(error, httpx2.ConnectError):
-        text = f"{provider} could not be reached at {origin} ({detail}); is the server running?"
-    else:
-        text = f"The connection to {provider} at {origin} broke ({detail}); try again."
+        error = explain(error)
+    detail = quote(str(error), secrets)
+    match error.kind:
+        case "connect_timeout":
+            text = f"{provider} could not be reached at {origin} in time; check the address and the network."
+        case "silence":
+            text = f"{provider} at {origin} stopped answering ({detail}); try again."
+        case "proxy":
+            text = f"The proxy on the way to {origin} failed ({detail}); check HTTPS_PROXY and NO_PROXY."
+        case "certificate":
+            text = (
+                f"The certificate of {origin} is not trusted ({detail}); set SSL_CERT_FILE to your CA bundle."
+            )
+        case "tls" if "WRONG_VERSION_NUMBER" in detail:
+            text = f"{provider} at {origin} does not speak TLS; use http:// in the base URL if that is meant."
+        case "dns" | "refused" | "connect" | "tls":
+            text = f"{provider} could not be reached at {origin} ({detail}); is the server running?"
+        case "closed" | "protocol":
+            text = f"The connection to {provider} at {origin} broke ({detail}); try again."
+        case _:
+            assert_never(error.kind)
     return NetworkError(text, provider=provider)
 
 
@@ -133,9 +140,14 @@ SHORTEST_SECRET = 8
 
 
 def hide_secrets(text: str, secrets: Sequence[str]) -> str:
-    for secret in secrets:
-        if len(secret) >= SHORTEST_SECRET:
-            text = text.replace(secret, "***").replace(percent_encoded(secret, safe=""), "***")
+    hidden = [secret for secret in secrets if len(secret) >= SHORTEST_SECRET]
+    for secret in hidden:
+        text = text.replace(secret, "***")
+    if "%" in text:  # in an address a secret may be written in another way
+        from urllib.parse import quote as percent_encoded  # noqa: PLC0415 - 5 ms, for few texts
+
+        for secret in hidden:
+            text = text.replace(percent_encoded(secret, safe=""), "***")
     return text
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,6 +18,7 @@ from robota.core.provider import (
     NativePayload,
     assert_native_web_tools_available,
 )
+from robota.http.errors import HttpError
 from robota.providers.wire.content import Peer, ReplyContent
 from robota.providers.wire.errors import read_request_id
 from robota.providers.wire.reply import ReplyReader
@@ -63,8 +65,9 @@ class Channel(Protocol):
 class WireProvider:
     """A model behind a wire. Adapters say how requests are encoded, where they go and what replies mean.
 
-    Building one costs nothing: httpx2 and the connections come with the first request. One provider serves
-    many runs, in several event loops too; close it with `aclose()` or use it as an async context manager.
+    Building one costs nothing: the HTTP client and its connections come with the first request. One provider
+    serves many runs, in several event loops too; close it with `aclose()` or use it as an async context
+    manager.
     """
 
     def __init__(
@@ -87,8 +90,6 @@ class WireProvider:
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk, None]:
         """One reply. Native payloads are bytes of JSON, for a journal to embed without encoding them anew."""
-        import httpx2  # noqa: PLC0415 - 74 ms, paid by the first request
-
         model = self._choose_model(request)
         request = self._fit(request)
         body = self.encoder.encode(request, model)
@@ -108,10 +109,10 @@ class WireProvider:
                 if reader.over:
                     break
             if reader.done:
-                await _drain(parts)
+                await drain(parts)
         except NetworkError as error:
             reader.cut = error
-        except httpx2.HTTPError as error:
+        except HttpError as error:
             reader.cut = self.channel.translate(error)
         finally:
             await parts.aclose()
@@ -152,9 +153,11 @@ class WireProvider:
         await self.aclose()
 
 
-async def _drain(parts: AsyncGenerator[Json, None]) -> None:
-    import anyio  # noqa: PLC0415 - httpx2 has loaded it
+async def drain(parts: AsyncGenerator[Json, None]) -> None:
+    """Read a reply, of which everything is known, to the end of its HTTP message, if that comes soon."""
+    import asyncio  # noqa: PLC0415 - a loop is running, so it is loaded
 
-    with anyio.move_on_after(DRAIN_SECONDS):
-        async for _ in parts:
-            pass
+    with suppress(TimeoutError):
+        async with asyncio.timeout(DRAIN_SECONDS):
+            async for _ in parts:
+                pass

@@ -16,7 +16,7 @@ from robota.tools.function_tool import FunctionTool, text_beside
 if TYPE_CHECKING:  # the network modules are loaded with the first page
     from ssl import SSLContext
 
-    from robota.core.net import Resolve
+    from robota.http.address import Resolve
     from robota.tools.web.fetch import Elsewhere, Fetcher, Page
 
 MAX_OUTPUT_CHARACTERS = 100_000
@@ -57,7 +57,7 @@ def web_fetch_tool(
     """
 
     async def fetch_page(url: str, prompt: str = "", headers: dict[str, str] | None = None) -> ToolResult:
-        from robota.core.net import AddressPolicy  # noqa: PLC0415 - see above
+        from robota.http.address import AddressPolicy  # noqa: PLC0415 - see above
         from robota.tools.web.fetch import Fetcher  # noqa: PLC0415 - see above
 
         if wrong := _find_wrong_header(headers or {}):

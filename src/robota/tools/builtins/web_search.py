@@ -52,6 +52,7 @@ def web_search_tool(
         blocked_domains: list[str] | None = None,
     ) -> ToolResult:
         """Numbers may arrive as `3.0`, which JSON counts as an integer."""
+        from robota.http.errors import UrlError  # noqa: PLC0415 - see above
         from robota.tools.web.failure import FetchError  # noqa: PLC0415 - see above
         from robota.tools.web.search import choose_backend  # noqa: PLC0415 - see above
 
@@ -62,7 +63,7 @@ def web_search_tool(
             hits = await service.search(_refine(query, allowed, blocked), count)
         except FetchError as error:
             return ToolResult.failure(str(error), error.code)
-        except RobotaError as error:
+        except (RobotaError, UrlError) as error:
             return ToolResult.failure(str(error))
         kept = [hit for hit in hits if _fits(hit, allowed, blocked)]
         return _report(kept[:count], len(hits) - len(kept), service.name)
@@ -71,15 +72,15 @@ def web_search_tool(
 
 
 def _read_domains(domains: Sequence[str] | None) -> tuple[str, ...]:
-    from robota.core.errors import ValidationError  # noqa: PLC0415 - see above
-    from robota.core.net import canonical_host  # noqa: PLC0415 - see above
+    from robota.http.errors import UrlError  # noqa: PLC0415 - see above
+    from robota.http.url import canonical_host  # noqa: PLC0415 - see above
     from robota.tools.web.failure import FetchError  # noqa: PLC0415 - see above
 
     hosts: list[str] = []
     for domain in domains or ():
         try:
             hosts.append(canonical_host(domain.strip().removeprefix("*.")))
-        except ValidationError as error:
+        except UrlError as error:
             raise FetchError(
                 "configuration", f"{domain[:80]!r} is no domain; write it like example.org."
             ) from error
@@ -96,12 +97,12 @@ def _refine(query: str, allowed: Sequence[str], blocked: Sequence[str]) -> str:
 
 def _fits(hit: SearchHit, allowed: Sequence[str], blocked: Sequence[str]) -> bool:
     """Whether the result may be shown: a web address, under an allowed domain, under no blocked one."""
-    from robota.core.errors import ValidationError  # noqa: PLC0415 - see above
-    from robota.core.net import parse_url  # noqa: PLC0415 - see above
+    from robota.http.errors import UrlError  # noqa: PLC0415 - see above
+    from robota.http.url import parse_url  # noqa: PLC0415 - see above
 
     try:
         host = parse_url(hit.url).host
-    except ValidationError:
+    except UrlError:
         return False
     if any(_is_under(host, domain) for domain in blocked):
         return False

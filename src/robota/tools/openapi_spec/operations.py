@@ -12,9 +12,10 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from robota.core.errors import ConfigurationError, ValidationError
+from robota.core.errors import ConfigurationError
 from robota.core.messages import Json, JsonObject
-from robota.core.net import Url, parse_url
+from robota.http.errors import UrlError
+from robota.http.url import Url, parse_url
 from robota.tools.openapi_spec.auth import read_security
 from robota.tools.openapi_spec.document import (
     Document,
@@ -271,7 +272,7 @@ def read_server(server: JsonObject, variables: Mapping[str, str]) -> Url:
 def read_base_url(address: str) -> Url:
     try:
         url = parse_url(address)
-    except ValidationError as error:
+    except UrlError as error:
         raise ConfigurationError(
             f"{address[:200]!r} is no address to send requests to: pass `base_url`, such as "
             "https://api.example.org/v1."

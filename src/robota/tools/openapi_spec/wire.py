@@ -10,10 +10,10 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from robota.core.errors import ValidationError
 from robota.core.jsontext import encode
 from robota.core.messages import Json, JsonObject
-from robota.core.net import Url, parse_url
+from robota.http.errors import UrlError
+from robota.http.url import Url, parse_url
 from robota.tools.openapi_spec.auth import Credential
 from robota.tools.openapi_spec.operations import Body, Operation, Parameter
 
@@ -92,7 +92,7 @@ def _join(server: Url, path: str, query: Sequence[str]) -> Url:
     question = f"?{'&'.join(query)}" if query else ""
     try:
         return parse_url(f"{server.scheme}://{server.authority}{target}{question}")
-    except ValidationError as error:
+    except UrlError as error:
         raise ArgumentError(f"the arguments make no usable URL: {error}") from error
 
 

@@ -1,16 +1,15 @@
 """Why an exchange over the network failed, in words a model can act on.
 
-Sentences are made here from the kind of failure and the host's name, never from a library's own message,
-which may repeat a URL with a key in it.
+Sentences are made here from the kind of failure and the host's name: a URL may have a key in it.
 """
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, assert_never
 
-from robota.core.net import Url
+from robota.http.errors import HttpError
+from robota.http.url import Url
 
 FailureCode: TypeAlias = Literal[
     "invalid_url", "forbidden_address", "dns", "refused", "reset", "timeout", "certificate", "protocol",
@@ -31,47 +30,40 @@ class FetchError(Exception):
         self.advice = advice
 
 
-def describe_failure(error: BaseException, url: Url) -> FetchError:
-    """What a failure of the network or of an HTTP library means."""
-    import ssl  # noqa: PLC0415 - loaded by whoever made the connection
-
+def describe_failure(error: HttpError, url: Url) -> FetchError:
+    """What a failure of the HTTP client means."""
     where = url.host
-    for cause in _causes(error):
-        match cause:
-            case ssl.SSLCertVerificationError():
-                reason = str(cause.verify_message or "it is not valid").rstrip(".")
-                return FetchError(
-                    "certificate", f"The certificate of {where} was not accepted: {reason}.", DO_NOT_RETRY
-                )
-            case ssl.SSLWantReadError() | ssl.SSLWantWriteError():
-                continue  # how a handshake waits, not how it fails
-            case ssl.SSLError():
-                return FetchError("certificate", f"{where} does not speak TLS as it should.", DO_NOT_RETRY)
-            case socket.gaierror():
-                return _unknown_host(cause, where)
-            case ConnectionRefusedError():
-                return FetchError(
-                    "refused",
-                    f"{where} refused the connection on port {url.port}.",
-                    "Check the address; retry only if the service is just starting.",
-                )
-            case ConnectionResetError() | BrokenPipeError():
-                return incomplete(url)
-    return _by_library(error, url)
-
-
-def incomplete(url: Url) -> FetchError:
-    return FetchError(
-        "reset", f"{url.host} closed the connection before its answer was complete.", RETRY_ONCE
-    )
+    match error.kind:
+        case "dns":
+            return _unknown_host(error.__cause__, where)
+        case "refused":
+            return FetchError(
+                "refused",
+                f"{where} refused the connection on port {url.port}.",
+                "Check the address; retry only if the service is just starting.",
+            )
+        case "certificate":
+            return FetchError(
+                "certificate", f"The certificate of {where} was not accepted: {error}.", DO_NOT_RETRY
+            )
+        case "tls":
+            return FetchError("certificate", f"{where} does not speak TLS as it should.", DO_NOT_RETRY)
+        case "connect_timeout" | "silence":
+            return FetchError("timeout", f"{where} did not answer in time.", RETRY_ONCE)
+        case "closed":
+            return FetchError(
+                "reset", f"{where} closed the connection before its answer was complete.", RETRY_ONCE
+            )
+        case "protocol":
+            return FetchError("protocol", f"{where} did not answer in proper HTTP: {error}.", DO_NOT_RETRY)
+        case "connect" | "proxy":
+            return FetchError("network", f"{where} could not be reached.", RETRY_ONCE)
+        case _:
+            assert_never(error.kind)
 
 
 def too_slow(url: Url, seconds: float) -> FetchError:
     return FetchError("timeout", f"{url.host} did not answer within {seconds:g} s.", RETRY_ONCE)
-
-
-def bad_protocol(url: Url, what: str) -> FetchError:
-    return FetchError("protocol", f"{url.host} did not answer in proper HTTP: {what}.", DO_NOT_RETRY)
 
 
 def bad_status(status: int, who: str = "") -> FetchError:
@@ -91,36 +83,9 @@ def bad_status(status: int, who: str = "") -> FetchError:
     return FetchError("http_status", f"{who} HTTP {status}{phrase}.".lstrip(), advice)
 
 
-def _unknown_host(error: socket.gaierror, where: str) -> FetchError:
-    if error.errno == socket.EAI_AGAIN:
+def _unknown_host(cause: BaseException | None, where: str) -> FetchError:
+    if cause is None:
+        return FetchError("dns", f"The host {where!r} has no address.")
+    if isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_AGAIN:
         return FetchError("dns", f"The name {where!r} cannot be looked up at the moment.", RETRY_ONCE)
     return FetchError("dns", f"The host {where!r} was not found. Check its spelling.", DO_NOT_RETRY)
-
-
-def _by_library(error: BaseException, url: Url) -> FetchError:
-    import httpx2  # noqa: PLC0415 - whoever gets here has loaded it
-
-    if isinstance(error, httpx2.TimeoutException):
-        return FetchError("timeout", f"{url.host} did not answer in time.", RETRY_ONCE)
-    if isinstance(error, httpx2.RemoteProtocolError):
-        text = str(error)  # the library tells these two apart by words only
-        if "without" in text or "disconnected" in text:
-            return incomplete(url)
-        what = "its headers have no end" if "too long" in text else "its answer is malformed"
-        return bad_protocol(url, what)
-    return FetchError("network", f"{url.host} could not be reached.", RETRY_ONCE)
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error and what led to it, members of groups included."""
-    waiting: list[BaseException | None] = [error]
-    seen: set[int] = set()
-    while waiting:
-        one = waiting.pop()
-        if one is None or id(one) in seen:
-            continue
-        seen.add(id(one))
-        yield one
-        if isinstance(one, BaseExceptionGroup):
-            waiting += one.exceptions
-        waiting += [one.__context__, one.__cause__]

@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING
 import anyio
 from msgspec import Struct
 
-from robota.core.errors import NetworkError, ValidationError
-from robota.core.net import MAX_REDIRECTS, PUBLIC_ONLY, AddressPolicy, Resolve, Url, judge_redirect, parse_url
-from robota.core.net import resolve_checked as resolve_address
 from robota.core.plain_text import clip
-from robota.tools.web.body import USER_AGENT, BodyReader, trusting_context
+from robota.http.address import PUBLIC_ONLY, AddressPolicy, Resolve
+from robota.http.client import CONNECT_SECONDS, HttpClient
+from robota.http.errors import HttpError, UrlError
+from robota.http.reply import Reply
+from robota.http.request import build_request
+from robota.http.url import MAX_REDIRECTS, Url, judge_redirect, parse_url
+from robota.tools.web.exchange import USER_AGENT
 from robota.tools.web.failure import (
     DO_NOT_RETRY,
     FetchError,
@@ -29,12 +32,9 @@ from robota.tools.web.text import kind_of, media_type
 if TYPE_CHECKING:
     import ssl
 
-    import httpx2
-
 MAX_BODY_BYTES = 5_000_000
 """Of a page, counted as it arrives and again when decompressed."""
 MAX_SECONDS = 30.0
-CONNECT_SECONDS = 10.0
 
 _HEADERS = {
     "User-Agent": USER_AGENT,
@@ -78,7 +78,7 @@ class Fetcher(Struct, frozen=True, kw_only=True):
         """The page at an address. `headers` replace those of ours of the same name."""
         try:
             url = parse_url(address)
-        except ValidationError as error:
+        except UrlError as error:
             raise FetchError("invalid_url", f"{clip(str(error), 300)} Correct its format.") from error
         try:
             with anyio.fail_after(self.timeout):
@@ -98,7 +98,7 @@ class Fetcher(Struct, frozen=True, kw_only=True):
                 )
             try:
                 redirect = judge_redirect(url, answer.location, followed=followed)
-            except (ValidationError, ValueError) as error:
+            except ValueError as error:
                 raise FetchError(
                     "redirects", f"{url.host} redirects to nowhere. {clip(str(error), 300)}"
                 ) from error
@@ -110,55 +110,22 @@ class Fetcher(Struct, frozen=True, kw_only=True):
             followed += 1
 
     async def _ask(self, url: Url, headers: Mapping[str, str]) -> Page | _Redirection:
+        client = HttpClient(
+            connect_seconds=min(CONNECT_SECONDS, self.timeout / 2),
+            tls=self.tls,
+            policy=self.policy,
+            resolve=self.resolve,
+        )
         try:
-            addresses = await resolve_address(url, self.policy, resolve=self.resolve)
-        except ValidationError as error:
+            async with client, await client.send(build_request("GET", url, headers)) as reply:
+                return await self._read(url, reply)
+        except UrlError as error:
             raise FetchError("forbidden_address", str(error)) from error
-        except NetworkError as error:
-            raise (
-                describe_failure(error, url) if error.__cause__ else FetchError("dns", str(error))
-            ) from error
-        import httpx2  # noqa: PLC0415 - 74 ms, paid by the first page
-
-        for address in addresses[:-1]:
-            try:
-                return await self._exchange(url, address, headers)
-            except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
-                failure = describe_failure(error, url)
-                if failure.code == "certificate":  # somebody is there, but not who we mean
-                    raise failure from error
-        try:
-            return await self._exchange(url, addresses[-1], headers)
-        except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+        except HttpError as error:
             raise describe_failure(error, url) from error
 
-    async def _exchange(self, url: Url, address: str, headers: Mapping[str, str]) -> Page | _Redirection:
-        """One request to the very address that was checked, under the name that was asked for."""
-        import httpx2  # noqa: PLC0415 - see _ask()
-
-        machine = f"[{address}]" if ":" in address else address
-        # Ends before the whole does: a handshake that is cancelled from outside would keep its socket open.
-        connecting = min(CONNECT_SECONDS, self.timeout / 2)
-        request = httpx2.Request(
-            "GET",
-            f"{url.scheme}://{machine}:{url.port}/",
-            headers={"Host": url.authority, **headers},
-            extensions={
-                "target": url.target.encode("ascii"),
-                "sni_hostname": url.host,
-                "timeout": {"connect": connecting, "read": None, "write": None, "pool": None},
-            },
-        )
-        context = self.tls or trusting_context()
-        async with httpx2.AsyncHTTPTransport(verify=context, trust_env=False) as transport:
-            response = await transport.handle_async_request(request)
-            try:
-                return await self._read(url, response)
-            finally:
-                await response.aclose()
-
-    async def _read(self, url: Url, response: httpx2.Response) -> Page | _Redirection:
-        status, headers = response.status_code, response.headers
+    async def _read(self, url: Url, reply: Reply) -> Page | _Redirection:
+        status, headers = reply.status, reply.headers
         if status in _REDIRECTS and "location" in headers:
             return _Redirection(headers["location"], status)
         if not 200 <= status < 300:
@@ -169,11 +136,10 @@ class Fetcher(Struct, frozen=True, kw_only=True):
             raise FetchError("binary", _binary(url, content_type, size))
         if size.isdecimal() and len(size) < 20 and int(size) > self.max_bytes:
             raise self._too_large(f"{int(size):,} bytes")
-        body = BodyReader(url, headers.get("content-encoding", ""), self.max_bytes)
-        async for piece in response.aiter_raw():
-            if not body.take(piece):
-                raise self._too_large("it does not end before that")
-        return Page(url, status, content_type, body.finish())
+        body = await reply.read(self.max_bytes)
+        if not reply.whole:
+            raise self._too_large("it does not end before that")
+        return Page(url, status, content_type, body)
 
     def _too_large(self, how: str) -> FetchError:
         return FetchError(

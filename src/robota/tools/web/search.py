@@ -12,10 +12,10 @@ from urllib.parse import quote_plus, urlencode
 
 from msgspec import Struct
 
-from robota.core.errors import ValidationError
 from robota.core.jsontext import decode_leniently, encode
 from robota.core.messages import Json
-from robota.core.net import Url, parse_url
+from robota.http.errors import UrlError
+from robota.http.url import Url, parse_url
 from robota.tools.web.exchange import Reply, exchange
 from robota.tools.web.failure import FetchError, bad_status
 from robota.tools.web.scan import strip_tags
@@ -187,7 +187,7 @@ def _check_key(key: str, variable: str) -> str:
 def _check_base(address: str) -> Url:
     try:
         url = parse_url(address)
-    except ValidationError as error:
+    except UrlError as error:
         raise FetchError(
             "configuration",
             "The value of SEARXNG_URL is no address; it must look like https://search.example.",

@@ -1,0 +1,172 @@
+"""`HttpClient`: sends requests over connections of its own, and by way of httpx2 where only that can.
+
+httpx2 is asked, and loaded, when the environment names a proxy or somebody handed in a transport or client of
+its kind. Redirects are never followed: a key goes to the host it was meant for and to no other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary, ref
+
+from robota.http.connection import Connection
+from robota.http.dial import dial, look_up
+from robota.http.errors import HttpError
+from robota.http.pool import Pool
+from robota.http.reply import Reply
+from robota.http.request import Request
+
+if TYPE_CHECKING:
+    import ssl
+    from typing import Self
+
+    from robota.http.address import AddressPolicy, Resolve
+    from robota.http.detour import Detour
+    from robota.http.url import Url
+
+CONNECT_SECONDS = 10.0
+KEEP_ALIVE_SECONDS = 60.0
+CLOSE_SECONDS = 2.0
+"""How long another thread's loop may take to close its connections."""
+_IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
+_PROXY_VARIABLES = {
+    scheme: (f"{scheme}_proxy", f"{scheme.upper()}_PROXY", "all_proxy", "ALL_PROXY")
+    for scheme in ("http", "https")
+}
+
+
+class HttpClient:
+    """Requests to any server, from any event loop; connections are kept until `aclose()`.
+
+    `silence` is how many seconds a server may send nothing. With a `policy` a host is contacted only at the
+    addresses that were looked up and found to be allowed: past any proxy, and each time anew. With a `detour`
+    every request goes that way.
+    """
+
+    def __init__(
+        self,
+        *,
+        connect_seconds: float = CONNECT_SECONDS,
+        silence: float | None = None,
+        keep_alive: float = KEEP_ALIVE_SECONDS,
+        tls: ssl.SSLContext | None = None,
+        policy: AddressPolicy | None = None,
+        resolve: Resolve | None = None,
+        proxies: bool = True,
+        detour: Detour | None = None,
+    ) -> None:
+        self._connect_seconds = connect_seconds
+        self._silence = silence
+        self._keep_alive = keep_alive if policy is None else 0.0
+        self._tls = tls
+        self._policy = policy
+        self._resolve = resolve
+        self._proxies = proxies and policy is None
+        self._detour = detour
+        self._always_detour = detour is not None
+        self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, ref[Pool]] = WeakKeyDictionary()
+
+    async def send(self, request: Request, body: bytes = b"", *, repeatable: bool = False) -> Reply:
+        """Send it, and return the reply once its head is there; the caller closes it.
+
+        A server may close a kept connection just as it is used again. A request that is `repeatable`, or by
+        its method does no harm when it is done twice, is then sent once more, unless a byte of an answer has
+        come; others get new connections.
+        """
+        repeatable = repeatable or request.method in _IDEMPOTENT
+        if self._always_detour or (self._proxies and _is_proxied(request.url.scheme)):
+            return await self._send_around(request, body, repeatable)
+        pool = self._pool()
+        kept = pool.take(request.url.origin) if repeatable else None
+        while True:
+            connection = kept or await self._connect(pool, request)
+            pool.busy.add(connection)
+            reply = None
+            try:
+                connection.begin(bodiless=request.method == "HEAD")
+                connection.transport.write(request.encode(body))
+                while not connection.status:
+                    await connection.wait(self._silence)
+                reply = Reply(connection, self._silence)
+                return reply
+            except HttpError as error:
+                if kept is None or connection.heard or error.kind != "closed":
+                    raise
+                kept = None
+            finally:
+                if reply is None:
+                    pool.give_back(connection)
+
+    async def _connect(self, pool: Pool, request: Request) -> Connection:
+        url = request.url
+        make = partial(Connection, pool, url.origin)
+        try:
+            async with asyncio.timeout(self._connect_seconds):
+                return await dial(url, await self._find_addresses(url), make, tls=self._tls)
+        except TimeoutError as error:
+            raise HttpError("connect_timeout", "no connection came about in time") from error
+
+    async def _find_addresses(self, url: Url) -> Sequence[str]:
+        if self._policy is not None:
+            from robota.http.address import resolve_checked  # noqa: PLC0415 - few want their addresses checked
+
+            return await resolve_checked(url, self._policy, resolve=self._resolve)
+        return (url.host,) if url.is_address else await look_up(url.host, url.port)
+
+    def _pool(self) -> Pool:
+        loop = asyncio.get_running_loop()
+        known = self._pools.get(loop)
+        pool = None if known is None else known()
+        if pool is None:
+            pool = Pool(self._keep_alive)
+            self._pools[loop] = ref(pool)
+        return pool
+
+    async def _send_around(self, request: Request, body: bytes, repeatable: bool) -> Reply:
+        if self._detour is None:
+            from robota.http.detour import Detour  # noqa: PLC0415 - leads to httpx2, which few need
+
+            self._detour = Detour(tls=self._tls)
+        return await self._detour.send(
+            request, body, connect=self._connect_seconds, silence=self._silence, repeatable=repeatable
+        )
+
+    async def aclose(self) -> None:
+        """Close the connections of all event loops; another request would open new ones."""
+        here = asyncio.get_running_loop()
+        pools = [(loop, known()) for loop, known in list(self._pools.items())]
+        self._pools.clear()
+        for loop, pool in pools:
+            if pool is None:
+                continue
+            if loop is here:
+                await pool.aclose()
+            elif loop.is_running():  # in another thread
+                closing = asyncio.run_coroutine_threadsafe(pool.aclose(), loop)
+                await asyncio.wait([asyncio.wrap_future(closing)], timeout=CLOSE_SECONDS)
+        if self._detour is not None:
+            await self._detour.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+def _is_proxied(scheme: str) -> bool:
+    """Whether the environment names a proxy now; which one, and for which hosts, httpx2 finds out."""
+    if sys.platform in ("darwin", "win32"):
+        from urllib.request import getproxies  # noqa: PLC0415 - 15 ms; there the system has settings, too
+
+        proxies = getproxies()
+        return bool(proxies.get(scheme) or proxies.get("all"))
+    return any(map(os.environ.get, _PROXY_VARIABLES[scheme]))

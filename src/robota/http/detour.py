@@ -1,0 +1,210 @@
+"""The way by httpx2, for what only that can: proxies, and transports and clients of its kind handed in.
+
+Its replies and failures are told in our words, so that nobody above needs to know which way a request went.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Iterator
+from typing import TypeAlias
+from urllib.request import getproxies
+from weakref import WeakKeyDictionary, WeakSet
+
+import httpx2
+
+from robota.http.errors import FailureKind, HttpError
+from robota.http.reply import Reply
+from robota.http.request import Request
+from robota.http.tls import trusting_context
+
+KEEP_ALIVE_SECONDS = 60.0
+CLOSE_SECONDS = 2.0
+"""How long another thread's loop may take to close its connections."""
+_Clients: TypeAlias = dict[tuple[str, tuple[tuple[str, str], ...]], httpx2.AsyncClient]
+"""By scheme, and by the proxies of the environment when they were made: they never look again."""
+_UNTRUSTING = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""For plain HTTP, where httpx2 wants a context too; it trusts nobody and costs nothing."""
+
+
+class Detour:
+    """Requests by way of httpx2.
+
+    A client that was handed in keeps its headers, proxies, hooks and connections and is not closed here; a
+    transport is, and serves one event loop only. Without either the proxies of the environment apply.
+    """
+
+    def __init__(
+        self,
+        *,
+        tls: ssl.SSLContext | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
+        client: httpx2.AsyncClient | None = None,
+    ) -> None:
+        self._tls = tls
+        self._transport = transport
+        self._given = client
+        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, _Clients] = WeakKeyDictionary()
+        self._known: WeakSet[httpx2.AsyncClient] = WeakSet()
+        """Clients that have had an answer, and so may have a connection that is used again."""
+
+    async def send(
+        self, request: Request, body: bytes, *, connect: float, silence: float | None, repeatable: bool
+    ) -> Reply:
+        """As `HttpClient.send` does it."""
+        client = self._given or self._client(request.url.scheme)
+        timeouts = {"connect": connect, "read": silence, "write": None, "pool": None}
+        again = repeatable and client in self._known
+        try:
+            try:
+                response = await self._ask(client, request, body, timeouts)
+            except httpx2.TransportError as error:
+                if not again or not _hung_up(error):
+                    raise
+                response = await self._ask(client, request, body, timeouts)
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            raise explain(error) from error
+        self._known.add(client)
+        return reply_of(response)
+
+    async def _ask(
+        self, client: httpx2.AsyncClient, request: Request, body: bytes, timeouts: dict[str, float | None]
+    ) -> httpx2.Response:
+        # A client of ours adds nothing to a request; one that was handed in has headers and cookies.
+        build = httpx2.Request if self._given is None else client.build_request
+        asked = build(
+            request.method,
+            str(request.url),
+            headers=list(request.headers),
+            content=body or None,
+            extensions={"timeout": timeouts},
+        )
+        return await client.send(asked, stream=True, follow_redirects=False)
+
+    def _client(self, scheme: str) -> httpx2.AsyncClient:
+        loop = asyncio.get_running_loop()
+        for other in [other for other in self._clients if other.is_closed()]:
+            del self._clients[other]  # its connections hold it, so it would never go by itself
+        clients = self._clients.setdefault(loop, {})
+        proxies = () if self._transport is not None else tuple(sorted(getproxies().items()))
+        client = clients.get((scheme, proxies))
+        if client is None:
+            limits = httpx2.Limits(
+                max_connections=None, max_keepalive_connections=None, keepalive_expiry=KEEP_ALIVE_SECONDS
+            )
+            tls = (self._tls or trusting_context()) if scheme == "https" else _UNTRUSTING
+            client = httpx2.AsyncClient(transport=self._transport, verify=tls, limits=limits)
+            clients[scheme, proxies] = client
+        return client
+
+    async def aclose(self) -> None:
+        """Close the clients that were made here."""
+        here = asyncio.get_running_loop()
+        clients = [(loop, client) for loop, made in self._clients.items() for client in made.values()]
+        self._clients.clear()
+        for loop, client in clients:
+            if loop is here:
+                await client.aclose()
+            elif loop.is_running():  # in another thread
+                closing = asyncio.run_coroutine_threadsafe(client.aclose(), loop)
+                await asyncio.wait([asyncio.wrap_future(closing)], timeout=CLOSE_SECONDS)
+
+
+def reply_of(response: httpx2.Response) -> Reply:
+    """A response that was not read yet, as a reply of ours."""
+    return Reply(ResponseBody(response), None)
+
+
+class ResponseBody:
+    """A response of httpx2 as something that comes in."""
+
+    def __init__(self, response: httpx2.Response) -> None:
+        self.status = response.status_code
+        self.reason = response.reason_phrase.encode("latin-1", "replace")
+        self.headers = dict(response.headers.items())
+        self.parts: list[bytes] = []
+        self.complete = response.is_stream_consumed  # by a hook or a transport that has it all
+        self._response = response
+        self._pieces = response.aiter_raw()
+        if self.complete:
+            self.headers.pop("content-encoding", None)  # what was read before is unpacked
+            self.parts.append(response.content)
+
+    def take(self) -> bytes:
+        return self.parts.pop()
+
+    async def wait(self, seconds: float | None) -> None:
+        """The next piece; how long it may take was said with the request."""
+        try:
+            self.parts.append(await anext(self._pieces))
+        except StopAsyncIteration:
+            self.complete = True
+        except httpx2.HTTPError as error:
+            raise explain(error) from error
+
+    async def aclose(self) -> None:
+        await self._response.aclose()
+
+
+# --- failures -------------------------------------------------------------------------------------------
+
+
+def explain(error: Exception) -> HttpError:
+    """A failure of httpx2 as one of ours."""
+    text = str(error).strip()
+    said = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    for cause in _causes(error):
+        match cause:
+            case ssl.SSLCertVerificationError():
+                return HttpError("certificate", str(cause.verify_message or said).rstrip("."))
+            case ssl.SSLWantReadError() | ssl.SSLWantWriteError():
+                continue  # how a handshake waits, not how it fails
+            case ssl.SSLError():
+                return HttpError("tls", said)
+            case socket.gaierror():
+                return HttpError("dns", said)
+            case ConnectionRefusedError():
+                return HttpError("refused", said)
+    return HttpError(_kind_of(error, text), said)
+
+
+def _kind_of(error: Exception, text: str) -> FailureKind:
+    match error:
+        case httpx2.ConnectTimeout():
+            return "connect_timeout"
+        case httpx2.TimeoutException():
+            return "silence"
+        case httpx2.ProxyError():
+            return "proxy"
+        case httpx2.ConnectError():
+            return "certificate" if "CERTIFICATE" in text else "tls" if "SSL:" in text else "connect"
+        case httpx2.RemoteProtocolError():  # told apart by words only
+            return "closed" if "without" in text or "disconnected" in text else "protocol"
+        case httpx2.NetworkError():
+            return "closed"
+        case _:
+            return "protocol"
+
+
+def _hung_up(error: httpx2.TransportError) -> bool:
+    """Whether the connection ended before the first byte of an answer."""
+    if isinstance(error, httpx2.RemoteProtocolError):
+        return "without sending a response" in str(error)
+    return isinstance(error, httpx2.ReadError | httpx2.WriteError)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error and what led to it, members of groups included."""
+    waiting: list[BaseException | None] = [error]
+    seen: set[int] = set()
+    while waiting:
+        one = waiting.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        yield one
+        if isinstance(one, BaseExceptionGroup):
+            waiting += one.exceptions
+        waiting += [one.__context__, one.__cause__]

@@ -1,0 +1,109 @@
+"""How a connection comes about: to the addresses of a host, of which the first that answers is taken."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable, Coroutine, Sequence
+from itertools import chain, zip_longest
+from typing import Any, TypeAlias
+
+from robota.http.connection import Connection
+from robota.http.errors import HttpError
+from robota.http.tls import trusting_context
+from robota.http.url import Url
+
+Connect: TypeAlias = Callable[[str], Coroutine[Any, Any, Connection]]
+HEAD_START_SECONDS = 0.25
+"""How long an address has for itself before the next one is tried beside it (RFC 8305 calls for so much)."""
+
+
+async def look_up(host: str, port: int) -> list[str]:
+    """The addresses of a host, the best first and the two kinds in turn."""
+    name = host.encode("ascii")  # text would be sent through the codec of international names: 3 ms to load
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(name, port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise _explain(error) from error
+    by_kind: dict[int, list[str]] = {}
+    for kind, _, _, _, address in found:
+        by_kind.setdefault(kind, []).append(str(address[0]))
+    in_turn = chain.from_iterable(zip_longest(*by_kind.values()))
+    return list(dict.fromkeys(address for address in in_turn if address is not None))
+
+
+async def dial(
+    url: Url, addresses: Sequence[str], make: Callable[[], Connection], *, tls: ssl.SSLContext | None
+) -> Connection:
+    """A connection to one of the addresses, whose certificate is checked for the host of the URL."""
+    options: dict[str, Any] = {}
+    if url.scheme == "https":
+        options = {"ssl": tls or trusting_context(), "server_hostname": url.host}
+    loop = asyncio.get_running_loop()
+
+    async def connect(address: str) -> Connection:
+        try:
+            _, connection = await loop.create_connection(make, address, url.port, **options)
+        except OSError as error:
+            raise _explain(error) from error
+        return connection
+
+    return await (connect(addresses[0]) if len(addresses) == 1 else _race(connect, addresses))
+
+
+async def _race(connect: Connect, addresses: Sequence[str]) -> Connection:
+    """The first connection that comes about. (The loop's own way to race loses a socket when cancelled.)"""
+    waiting = list(reversed(addresses))
+    attempts: list[asyncio.Task[Connection]] = []
+    running: set[asyncio.Task[Connection]] = set()
+    winner: asyncio.Task[Connection] | None = None
+    try:
+        while True:
+            if waiting:
+                attempts.append(asyncio.create_task(connect(waiting.pop())))
+                running.add(attempts[-1])
+            head_start = HEAD_START_SECONDS if waiting else None
+            done, running = await asyncio.wait(
+                running, timeout=head_start, return_when=asyncio.FIRST_COMPLETED
+            )
+            winner = next((task for task in done if task.exception() is None), None)
+            if winner is not None:
+                return winner.result()
+            for task in done:
+                failure = task.exception()
+                assert failure is not None
+                if not (waiting or running) or _is_somebody_else(failure):
+                    raise failure
+    finally:
+        for task in attempts:
+            if task is not winner:
+                task.cancel()
+                task.add_done_callback(_hang_up)
+
+
+def _is_somebody_else(failure: BaseException) -> bool:
+    """Somebody answered at the address, but not who was meant: another address would make no difference."""
+    return not isinstance(failure, HttpError) or failure.kind in ("certificate", "tls")
+
+
+def _hang_up(task: asyncio.Task[Connection]) -> None:
+    if not task.cancelled() and task.exception() is None:
+        task.result().close()
+
+
+def _explain(error: OSError) -> HttpError:
+    """Why there is no connection."""
+    match error:
+        case TimeoutError():
+            return HttpError("connect_timeout", "the host did not answer in time")
+        case socket.gaierror():
+            return HttpError("dns", f"the host was not found: {error.strerror or error}")
+        case ssl.SSLCertVerificationError():
+            return HttpError("certificate", str(error.verify_message or error).rstrip("."))
+        case ssl.SSLError():
+            return HttpError("tls", str(error))
+        case ConnectionRefusedError():
+            return HttpError("refused", str(error))
+        case _:
+            return HttpError("connect", str(error) or type(error).__name__)
