@@ -9,7 +9,7 @@ twice. A catalogue is `generated` when its ids were compared with the vendor's o
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 import msgspec
@@ -145,3 +145,14 @@ def _is_same(model: str, listed: str) -> bool:
         rest in (":latest", "-latest")
         or (rest[:1] in "-@" and rest[1:].replace("-", "").isdecimal() and len(rest) > 8)
     )
+
+
+def judge_model(model: str | None, names: Sequence[str], title: str) -> tuple[bool, str]:
+    """Whether a service with these models can serve the profile, in a sentence."""
+    if not names:
+        return False, f"{title} answers, but has no models: load or pull one first."
+    if not model:
+        return False, f"{title} answers, but the profile names no model: {suggest('', names)}."
+    if is_listed(model, names):
+        return True, f"{title} answers and has {model}."
+    return False, f"{title} has no model {model!r}: {suggest(model, names)}."

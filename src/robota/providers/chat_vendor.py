@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, Unpack
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -12,6 +12,7 @@ from msgspec import Struct
 from robota.core.provider import Capabilities
 from robota.providers.chat import ChatHabits
 from robota.providers.openai_compatible import OpenAICompatibleProvider
+from robota.providers.service import Service, openai_list_url
 
 if TYPE_CHECKING:
     import httpx2
@@ -97,3 +98,18 @@ def _split(address: str) -> tuple[str, str, str]:
     except ValueError:  # no address at all, which the channel will say
         return "", "", ""
     return parts.scheme, parts.netloc.lower(), parts.path
+
+
+def service_of(provider: type[VendorProvider], **facts: Any) -> Service:
+    """The service that a vendor's provider goes to, with what else is to be known of it."""
+    vendor = provider.vendor
+    known: dict[str, Any] = {
+        "title": vendor.title,
+        "make": provider,
+        "key_variables": (vendor.key_variable,) if vendor.key_variable else (),
+        "base_url": vendor.base_url,
+        "model": vendor.model,
+    }
+    if not vendor.key_variable:  # the address of a server at home may be given without its path
+        known["list_url"] = lambda base_url: openai_list_url(vendor.find_address(base_url))
+    return Service(**{**known, **facts})

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from robota.providers.chat_vendor import Vendor, VendorProvider
-
-if TYPE_CHECKING:
-    from robota.core.provider_definition import ProviderDefinition
+from robota.providers.chat_vendor import Vendor, VendorProvider, service_of
 
 
 class DeepSeekProvider(VendorProvider):
@@ -27,14 +22,10 @@ class DeepSeekProvider(VendorProvider):
     )
 
 
-def define() -> ProviderDefinition:
-    from robota.providers.catalog import shipped_catalog  # noqa: PLC0415 - a provider needs none
-    from robota.providers.service import define_service, vendor_service  # noqa: PLC0415
-
-    return define_service(
-        "deepseek",
-        vendor_service(DeepSeekProvider, catalog=shipped_catalog("deepseek")),
-        description="DeepSeek's own models, with their thinking.",
-        key_page="https://platform.deepseek.com/api_keys",
-        docs="https://api-docs.deepseek.com",
-    )
+SERVICE = service_of(
+    DeepSeekProvider,
+    description="DeepSeek's own models, with their thinking.",
+    key_page="https://platform.deepseek.com/api_keys",
+    docs="https://api-docs.deepseek.com",
+    catalog="deepseek",
+)

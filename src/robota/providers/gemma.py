@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from robota.core.provider import Capabilities, ChatRequest
-from robota.providers.chat_vendor import Vendor
+from robota.providers.chat_vendor import Vendor, service_of
 from robota.providers.local_server import LocalServerProvider, Projector
-
-if TYPE_CHECKING:
-    from robota.core.provider_definition import ProviderDefinition
 
 
 class GemmaProvider(LocalServerProvider):
@@ -32,12 +27,8 @@ class GemmaProvider(LocalServerProvider):
         return projectors
 
 
-def define() -> ProviderDefinition:
-    from robota.providers.service import define_service, vendor_service  # noqa: PLC0415 - a provider needs none
-
-    return define_service(
-        "gemma",
-        vendor_service(GemmaProvider),
-        description="Gemma in LM Studio or at any address; thinking and calls in its text are recognised.",
-        docs="https://ai.google.dev/gemma/docs",
-    )
+SERVICE = service_of(
+    GemmaProvider,
+    description="Gemma in LM Studio or at any address; thinking and calls in its text are recognised.",
+    docs="https://ai.google.dev/gemma/docs",
+)

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from robota.core.provider import Capabilities
-from robota.providers.chat_vendor import Vendor
+from robota.providers.chat_vendor import Vendor, service_of
 from robota.providers.local_server import LocalServerProvider
-
-if TYPE_CHECKING:
-    from robota.core.provider_definition import ProviderDefinition
 
 
 class LmStudioProvider(LocalServerProvider):
@@ -24,13 +19,9 @@ class LmStudioProvider(LocalServerProvider):
     )
 
 
-def define() -> ProviderDefinition:
-    from robota.providers.service import define_service, vendor_service  # noqa: PLC0415 - a provider needs none
-
-    return define_service(
-        "lmstudio",
-        vendor_service(LmStudioProvider),
-        description="Models loaded in LM Studio on this machine.",
-        docs="https://lmstudio.ai/docs",
-        aliases=("lm-studio",),
-    )
+SERVICE = service_of(
+    LmStudioProvider,
+    description="Models loaded in LM Studio on this machine.",
+    docs="https://lmstudio.ai/docs",
+    aliases=("lm-studio",),
+)

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from robota.core.messages import JsonObject
 from robota.core.provider import Capabilities
-from robota.providers.chat_vendor import Vendor
+from robota.providers.chat_vendor import Vendor, service_of
 from robota.providers.local_server import LocalServerProvider
-
-if TYPE_CHECKING:
-    from robota.core.provider_definition import ProviderDefinition
+from robota.providers.service import base_path
 
 
 class OllamaProvider(LocalServerProvider):
@@ -33,19 +29,12 @@ def _read_model(model: JsonObject) -> JsonObject:
     return {"description": details.get("parameter_size") if isinstance(details, dict) else None}
 
 
-def define() -> ProviderDefinition:
-    from robota.providers.service import base_path, define_service, vendor_service  # noqa: PLC0415 - a provider needs none
-
-    service = vendor_service(
-        OllamaProvider,
-        list_url=lambda base_url: f"{base_path(base_url, '/chat/completions', '/v1')[0]}/api/tags",
-        entries="models",
-        key="name",
-        read=_read_model,
-    )
-    return define_service(
-        "ollama",
-        service,
-        description="Models pulled with Ollama on this machine.",
-        docs="https://docs.ollama.com",
-    )
+SERVICE = service_of(
+    OllamaProvider,
+    description="Models pulled with Ollama on this machine.",
+    docs="https://docs.ollama.com",
+    list_url=lambda base_url: f"{base_path(base_url, '/chat/completions', '/v1')[0]}/api/tags",
+    entries="models",
+    key="name",
+    read=_read_model,
+)

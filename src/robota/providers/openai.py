@@ -12,12 +12,12 @@ from robota.core.provider import Capabilities, NativeWebTool, Provider
 from robota.providers.chat import chat_codec
 from robota.providers.openai_compatible import open_channel
 from robota.providers.responses import responses_codec
+from robota.providers.service import Service
 from robota.providers.wire.provider import Channel, WireProvider
 
 if TYPE_CHECKING:
     import httpx2
 
-    from robota.core.provider_definition import ProviderDefinition
     from robota.providers.responses.client import OfficialClient
 
 BASE_URL = "https://api.openai.com/v1"
@@ -110,24 +110,15 @@ def _read_model(model: JsonObject) -> JsonObject | None:
     return None if any(word in model["id"] for word in _NO_CHAT) else {}
 
 
-def define() -> ProviderDefinition:
-    from robota.core.provider_definition import ProviderConfig  # noqa: PLC0415 - a provider needs none
-    from robota.providers.catalog import shipped_catalog  # noqa: PLC0415
-    from robota.providers.service import ModelService, define_service  # noqa: PLC0415
-
-    service = ModelService(
-        title="OpenAI",
-        make=_make,
-        options={"api": str, "strict_tools": bool, "reasoning_summary": str},
-        defaults=ProviderConfig(api_key=f"$ENV:{KEY_VARIABLE}", base_url=BASE_URL),
-        read=_read_model,
-        needs_key=True,
-        catalog=shipped_catalog("openai"),
-    )
-    return define_service(
-        "openai",
-        service,
-        description="GPT models through the Responses API; there is no default model.",
-        key_page="https://platform.openai.com/api-keys",
-        docs="https://developers.openai.com/api/docs",
-    )
+SERVICE = Service(
+    title="OpenAI",
+    description="GPT models through the Responses API; there is no default model.",
+    make=_make,
+    options={"api": str, "strict_tools": bool, "reasoning_summary": str},
+    docs="https://developers.openai.com/api/docs",
+    key_page="https://platform.openai.com/api-keys",
+    key_variables=(KEY_VARIABLE,),
+    base_url=BASE_URL,
+    catalog="openai",
+    read=_read_model,
+)

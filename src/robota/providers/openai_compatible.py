@@ -9,12 +9,12 @@ from robota.core.errors import ConfigurationError
 from robota.core.messages import Json
 from robota.core.provider import Capabilities, Provider
 from robota.providers.chat import ChatHabits, chat_codec
+from robota.providers.service import Service, bearer
 from robota.providers.wire.provider import WireProvider
 
 if TYPE_CHECKING:
     import httpx2
 
-    from robota.core.provider_definition import ProviderDefinition
     from robota.providers.wire.channel import HttpChannel
 
 TITLE = "The OpenAI-compatible service"
@@ -70,7 +70,7 @@ def open_channel(
     key = (api_key or "").strip()
     return HttpChannel(
         endpoint(base_url, path),
-        {**({"authorization": f"Bearer {key}"} if key else {}), **(headers or {})},
+        {**(bearer(key) if key else {}), **(headers or {})},
         provider=provider,
         secrets=[key],
         transport=transport,
@@ -84,26 +84,10 @@ def _make(api_key: str | None, base_url: str | None, model: str | None, **option
     return OpenAICompatibleProvider(api_key, base_url, model, **options)
 
 
-def define() -> ProviderDefinition:
-    from robota.core.provider_definition import (  # noqa: PLC0415 - a provider needs none
-        CredentialRequirement,
-        ProviderDefinition,
-        SetupStep,
-    )
-    from robota.providers.service import ModelService  # noqa: PLC0415
-
-    service = ModelService(title=TITLE, make=_make, options={"reasoning_field": str, "max_tokens_field": str})
-    return ProviderDefinition(
-        type="openai-compatible",
-        create=service.create,
-        display_name="OpenAI-compatible",
-        description="Any address that speaks Chat Completions; function tools only.",
-        setup_steps=(
-            SetupStep(key="base_url", title="Base URL, usually with /v1 at the end", required=True),
-            SetupStep(key="api_key", title="API key, if the service wants one", masked=True),
-            SetupStep(key="model", title="Model", required=True),
-        ),
-        credential_requirement=CredentialRequirement(("base_url",)),
-        refresh=service.refresh,
-        probe=service.probe,
-    )
+SERVICE = Service(
+    title=TITLE,
+    display_name="OpenAI-compatible",
+    description="Any address that speaks Chat Completions; function tools only.",
+    make=_make,
+    options={"reasoning_field": str, "max_tokens_field": str},
+)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 from robota.core.messages import JsonObject
-from robota.providers.chat_vendor import Vendor, VendorOptions, VendorProvider
-
-if TYPE_CHECKING:
-    from robota.core.provider_definition import ProviderDefinition
+from robota.providers.chat_vendor import Vendor, VendorOptions, VendorProvider, service_of
+from robota.providers.service import base_path
 
 
 class OpenRouterProvider(VendorProvider):
@@ -61,19 +59,12 @@ def _read_model(model: JsonObject) -> JsonObject:
     }
 
 
-def define() -> ProviderDefinition:
-    from robota.providers.service import base_path, define_service, vendor_service  # noqa: PLC0415 - a provider needs none
-
-    service = vendor_service(
-        OpenRouterProvider,
-        options={"app_url": str, "app_title": str},
-        read=_read_model,
-        key_url=lambda base_url: f"{base_path(base_url, '/chat/completions')[0]}/key",
-    )
-    return define_service(
-        "openrouter",
-        service,
-        description="Models of many vendors behind one key; name one like vendor/model.",
-        key_page="https://openrouter.ai/settings/keys",
-        docs="https://openrouter.ai/docs",
-    )
+SERVICE = service_of(
+    OpenRouterProvider,
+    description="Models of many vendors behind one key; name one like vendor/model.",
+    key_page="https://openrouter.ai/settings/keys",
+    docs="https://openrouter.ai/docs",
+    options={"app_url": str, "app_title": str},
+    read=_read_model,
+    key_url=lambda base_url: f"{base_path(base_url, '/chat/completions')[0]}/key",
+)

@@ -6,7 +6,7 @@ Each region has an address of its own, and a key that is good nowhere else.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from typing import TYPE_CHECKING, Literal, TypeAlias, Unpack
+from typing import Literal, TypeAlias, Unpack
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
@@ -14,13 +14,10 @@ from msgspec.structs import replace
 from robota.core.errors import ConfigurationError
 from robota.core.messages import Json
 from robota.core.provider import Capabilities, ChatRequest, Chunk, NativeWebTool, NativeWebTools, Provider
-from robota.providers.chat_vendor import Vendor, VendorOptions, VendorProvider
+from robota.providers.chat_vendor import Vendor, VendorOptions, VendorProvider, service_of
 from robota.providers.openai_compatible import open_channel
 from robota.providers.responses import responses_codec
 from robota.providers.wire.provider import WireProvider
-
-if TYPE_CHECKING:
-    from robota.core.provider_definition import ProviderConfig, ProviderDefinition
 
 Region: TypeAlias = Literal["singapore", "beijing", "virginia", "hong-kong"]
 REGIONS: dict[Region, str] = {
@@ -110,8 +107,7 @@ def _add_web_tools(able: Capabilities, enabled: NativeWebTools) -> Capabilities:
     )
 
 
-def _make(*given: Json, region: Json = None, built_in_web_tools: Json = None, **options: Json) -> Provider:
-    """A provider for a profile; its region is in the address by now."""
+def _make(*given: Json, built_in_web_tools: Json = None, **options: Json) -> Provider:
     if built_in_web_tools is not None:
         options["built_in_web_tools"] = _read_web_tools(built_in_web_tools)
     return QwenProvider(*given, **options)
@@ -127,40 +123,14 @@ def _read_web_tools(wanted: dict[str, Json]) -> NativeWebTools:
     return NativeWebTools(**read)
 
 
-def define() -> ProviderDefinition:
-    from robota.core.provider_definition import SetupStep  # noqa: PLC0415 - a provider needs none
-    from robota.providers.catalog import shipped_catalog  # noqa: PLC0415
-    from robota.providers.service import define_service, vendor_service  # noqa: PLC0415
-
-    service = vendor_service(
-        QwenProvider,
-        make=_make,
-        options={"region": str, "built_in_web_tools": dict},
-        find_defaults=_at_home,
-        catalog=shipped_catalog("qwen"),
-    )
-    address = SetupStep(
-        key="base_url", title="Base URL of your region", default_value=service.defaults.base_url
-    )
-    return define_service(
-        "qwen",
-        service,
-        description="Qwen models on DashScope; web search and a page reader can be enabled.",
-        key_page="https://www.alibabacloud.com/help/model-studio/get-api-key",
-        docs="https://www.alibabacloud.com/help/en/model-studio",
-        aliases=("dashscope",),
-        steps=(address,),
-    )
-
-
-def _at_home(config: ProviderConfig, defaults: ProviderConfig) -> ProviderConfig:
-    """The defaults of the region that the profile is about; each has a host of its own."""
-    from robota.providers.configuration import is_same_host  # noqa: PLC0415 - a provider needs none
-
-    region = config.options.get("region", "singapore")
-    home = next((address for name, address in REGIONS.items() if name == region), None)
-    if home is None:
-        raise ConfigurationError(f"Qwen has no region {region!r}: use one of {', '.join(REGIONS)}.")
-    if config.base_url:
-        home = next((own for own in REGIONS.values() if is_same_host(config.base_url, own)), home)
-    return replace(defaults, base_url=home)
+SERVICE = service_of(
+    QwenProvider,
+    make=_make,
+    description="Qwen models on DashScope; web search and a page reader can be enabled.",
+    key_page="https://www.alibabacloud.com/help/model-studio/get-api-key",
+    docs="https://www.alibabacloud.com/help/en/model-studio",
+    aliases=("dashscope",),
+    options={"region": str, "built_in_web_tools": dict},
+    regions=REGIONS,
+    catalog="qwen",
+)

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from robota.core.provider import Capabilities
-from robota.providers.chat_vendor import Vendor
+from robota.providers.chat_vendor import Vendor, service_of
 from robota.providers.local_server import LocalServerProvider
-
-if TYPE_CHECKING:
-    from robota.core.provider_definition import ProviderDefinition
 
 
 class VllmProvider(LocalServerProvider):
@@ -25,8 +20,4 @@ class VllmProvider(LocalServerProvider):
     )
 
 
-def define() -> ProviderDefinition:
-    from robota.providers.service import define_service, vendor_service  # noqa: PLC0415 - a provider needs none
-
-    service = vendor_service(VllmProvider)
-    return define_service("vllm", service, description="A vLLM server of yours.", docs="https://docs.vllm.ai")
+SERVICE = service_of(VllmProvider, description="A vLLM server of yours.", docs="https://docs.vllm.ai")

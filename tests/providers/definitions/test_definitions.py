@@ -9,9 +9,14 @@ import pytest
 from robota.core.errors import ConfigurationError
 from robota.core.provider import get_provider_capabilities
 from robota.core.provider_definition import ProviderConfig, find_provider_definition, selectable_models
-from robota.providers.configuration import settle
-from robota.providers.definitions import OURS, all_definitions, find_definition, our_definitions
-from robota.providers.qwen import _at_home
+from robota.providers.definitions import (
+    OURS,
+    DefinedService,
+    all_definitions,
+    find_definition,
+    our_definitions,
+)
+from robota.providers.qwen import SERVICE
 
 DEFINITIONS = {definition.type: definition for definition in our_definitions()}
 KEYED = [definition for definition in DEFINITIONS.values() if definition.defaults.api_key]
@@ -178,7 +183,7 @@ def test_the_key_of_the_environment_goes_to_every_region_and_nowhere_else(
     config: ProviderConfig, sent: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DASHSCOPE_API_KEY", "key-of-the-environment")
-    settled = settle(config, _at_home(config, DEFINITIONS["qwen"].defaults), "Qwen")
+    settled = DefinedService(SERVICE, DEFINITIONS["qwen"].model_catalog).settle(config)
     assert (settled.api_key == "key-of-the-environment") is sent
 
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from robota._lazy import lazy_names
 from robota.core.messages import Json, JsonObject
 from robota.core.provider import Provider
+from robota.providers.service import Service, base_path
 
 if TYPE_CHECKING:
-    from robota.core.provider_definition import ModelCapability, ModelLifecycle, ProviderDefinition
+    from robota.core.provider_definition import ModelCapability, ModelLifecycle
     from robota.providers.anthropic.provider import AnthropicProvider
 
 __all__ = ["API_URL", "AnthropicProvider"]
@@ -20,7 +21,6 @@ API_URL = "https://api.anthropic.com"
 API_VERSION = "2026-10-21"
 """The first version that refuses sampling parameters."""
 KEY_VARIABLE = "ANTHROPIC_API_KEY"
-MODEL = "claude-sonnet-4-6"
 _LIFECYCLES: dict[str, ModelLifecycle] = {"deprecated": "deprecated", "retired": "unavailable"}
 _CAPABILITIES: dict[str, ModelCapability] = {
     "image_input": "vision",
@@ -53,27 +53,19 @@ def _is_supported(said: Json) -> bool:
     return isinstance(said, dict) and said.get("supported") is True
 
 
-def define() -> ProviderDefinition:
-    from robota.core.provider_definition import ProviderConfig  # noqa: PLC0415 - a provider needs none
-    from robota.providers.catalog import shipped_catalog  # noqa: PLC0415
-    from robota.providers.service import ModelService, base_path, define_service  # noqa: PLC0415
-
-    service = ModelService(
-        title="Anthropic",
-        make=_make,
-        options={"prompt_caching": bool},
-        defaults=ProviderConfig(model=MODEL, api_key=f"$ENV:{KEY_VARIABLE}", base_url=API_URL),
-        list_url=lambda base_url: f"{base_path(base_url, '/messages', '/v1')[0]}/v1/models?limit=1000",
-        read=_read_model,
-        headers={"anthropic-version": API_VERSION},
-        needs_key=True,
-        catalog=shipped_catalog("anthropic"),
-    )
-    return define_service(
-        "anthropic",
-        service,
-        description="Claude models, with thinking, web search and prompt caching.",
-        key_page="https://platform.claude.com/settings/keys",
-        docs="https://platform.claude.com/docs",
-        aliases=("claude",),
-    )
+SERVICE = Service(
+    title="Anthropic",
+    description="Claude models, with thinking, web search and prompt caching.",
+    make=_make,
+    options={"prompt_caching": bool},
+    aliases=("claude",),
+    docs="https://platform.claude.com/docs",
+    key_page="https://platform.claude.com/settings/keys",
+    key_variables=(KEY_VARIABLE,),
+    base_url=API_URL,
+    model="claude-sonnet-4-6",
+    catalog="anthropic",
+    list_url=lambda base_url: f"{base_path(base_url, '/messages', '/v1')[0]}/v1/models?limit=1000",
+    read=_read_model,
+    headers={"anthropic-version": API_VERSION},
+)

@@ -19,8 +19,8 @@ from robota.core.provider_definition import (
     ProviderDefinition,
     SetupStep,
 )
+from robota.providers.catalog import judge_model
 from robota.providers.configuration import read_options
-from robota.providers.service import judge_model
 
 if TYPE_CHECKING:
     from robota.providers.local.provider import LocalProvider
