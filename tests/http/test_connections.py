@@ -248,7 +248,7 @@ async def test_a_reader_that_pauses_makes_the_server_wait(authority: Authority, 
         HttpClient(tls=authority.client()) as client,
         await client.send(get(peer.url(host="localhost"))) as reply,
     ):
-        connection = reply._incoming
+        connection = reply._source
         assert isinstance(connection, Connection)
         for _ in range(1000):
             await asyncio.sleep(0)

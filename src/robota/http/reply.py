@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 
-class Incoming(Protocol):
+class BodySource(Protocol):
     """Where a body comes from: a connection of ours, or a response of httpx2."""
 
     status: int
@@ -34,14 +34,14 @@ class Incoming(Protocol):
 class Reply:
     """A reply that is under way. Whoever got it has to close it, if it is not read to its end too."""
 
-    __slots__ = ("_incoming", "_silence", "headers", "reason", "status", "whole")
+    __slots__ = ("_silence", "_source", "headers", "reason", "status", "whole")
 
-    def __init__(self, incoming: Incoming, silence: float | None) -> None:
-        self._incoming: Incoming | None = incoming
+    def __init__(self, source: BodySource, silence: float | None) -> None:
+        self._source: BodySource | None = source
         self._silence = silence
-        self.status = incoming.status
-        self.reason = incoming.reason.decode("latin-1")
-        self.headers = incoming.headers
+        self.status = source.status
+        self.reason = source.reason.decode("latin-1")
+        self.headers = source.headers
         """Names in lower case; repeated fields joined by a comma."""
         self.whole = False
         """The body was read to its end."""
@@ -49,21 +49,21 @@ class Reply:
     async def parts(self) -> AsyncGenerator[bytes, None]:
         """The body, unpacked, in the pieces in which it arrives; raises `HttpError` when it is cut."""
         decoder = find_decoder(self.headers.get("content-encoding", ""))
-        while (incoming := self._incoming) is not None:
-            if incoming.parts:
-                part = incoming.take()
+        while (source := self._source) is not None:
+            if source.parts:
+                part = source.take()
                 if decoder is None:
                     yield part
                 else:
                     for piece in decoder.feed(part):
                         yield piece
-            elif incoming.complete:
+            elif source.complete:
                 if decoder is not None:
                     decoder.finish()
                 self.whole = True
                 return
             else:
-                await incoming.wait(self._silence)
+                await source.wait(self._silence)
         raise RuntimeError("The reply was closed before it was read to its end.")
 
     async def read(self, limit: int) -> bytes:
@@ -78,9 +78,9 @@ class Reply:
 
     async def aclose(self) -> None:
         """Let the connection serve the next request, if this one's reply has come to its end."""
-        incoming, self._incoming = self._incoming, None
-        if incoming is not None:
-            await incoming.aclose()
+        source, self._source = self._source, None
+        if source is not None:
+            await source.aclose()
 
     async def __aenter__(self) -> Self:
         return self
