@@ -23,7 +23,7 @@ from robota import Robota, tool
 from robota.core import ChatRequest, HistoryMutation, ToolCall, TurnEvent
 from robota.core.bus import EventBus
 from robota.core.tool_round import ToolRound
-from robota.providers.chat.content import ChatContent
+from robota.providers.chat.reply import ChatContent
 from robota.providers.openai_compatible import OpenAICompatibleProvider
 from robota.providers.scripted import ScriptedProvider
 from robota.providers.wire.content import Peer

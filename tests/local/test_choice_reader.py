@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robota.core.provider import TextChunk, ToolInputChunk
-from robota.providers.local.choice_reader import ChoiceReader, TextDecoder
+from robota.providers.local.reply import ChoiceReader, TextDecoder
 
 TEXTS = [
     "",

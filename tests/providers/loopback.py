@@ -37,6 +37,8 @@ class Loopback:
         self.replies = list(replies)
         self.requests: list[Recorded] = []
         self.connections = 0
+        self.asked = asyncio.Event()
+        """A request has come."""
         self.hung_up = asyncio.Event()
         """The client closed a connection on which a reply was under way."""
 
@@ -68,6 +70,7 @@ class Loopback:
         }
         body = await reader.readexactly(int(headers.get("content-length", 0)))
         self.requests.append(Recorded(head[0].split()[1], headers, body))
+        self.asked.set()
         reply = self.replies.pop(0)
         lines = [f"HTTP/1.1 {reply.status} Whatever", "transfer-encoding: chunked"]
         lines += [f"{name}: {value}" for name, value in reply.headers.items()]

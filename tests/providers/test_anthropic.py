@@ -1,21 +1,18 @@
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import anyio
 import pytest
 from tests.providers.anthropic_events import END, event, start, stop, text
 from tests.providers.loopback import Loopback, Reply
+from tests.providers.reading import ask, listen, text_of
 
 from robota.core.encoded import EncodedHistory
 from robota.core.errors import (
     AuthenticationError,
-    ConfigurationError,
     ModelNotAvailableError,
-    NetworkError,
     ProviderError,
     RateLimitError,
     RobotaError,
@@ -29,20 +26,15 @@ from robota.core.messages import (
     UserMessage,
 )
 from robota.core.provider import (
-    ChatRequest,
-    Chunk,
     ModelSettings,
-    NativePayload,
     NativeWebTools,
     ServerToolChunk,
     StopChunk,
-    TextChunk,
     ToolSchema,
 )
 from robota.core.reply import chat
 from robota.providers.anthropic import AnthropicProvider
 from robota.providers.scripted import call
-from robota.providers.wire import provider as wire_provider
 from robota.testing.model_script import HttpError
 from robota.testing.model_server import ModelServer
 
@@ -62,23 +54,6 @@ async def serve(*replies: Reply, **options: Any) -> AsyncIterator[tuple[Anthropi
         AnthropicProvider(KEY, server.origin, "m", name="acme", **options) as provider,
     ):
         yield provider, server
-
-
-def ask(*messages: Message, **fields: Any) -> ChatRequest:
-    return ChatRequest(**{"model": "", "messages": messages or (UserMessage("hi"),), **fields})
-
-
-async def listen(
-    provider: AnthropicProvider, request: ChatRequest | None = None, *, heard: list[Chunk] | None = None
-) -> list[Chunk]:
-    heard = [] if heard is None else heard
-    async for chunk in provider.stream(request or ask()):
-        heard.append(chunk)
-    return heard
-
-
-async def text_of(provider: AnthropicProvider) -> str:
-    return "".join(chunk.text for chunk in await listen(provider) if isinstance(chunk, TextChunk))
 
 
 # --- requests ----------------------------------------------------------------------------------------
@@ -143,25 +118,6 @@ async def test_the_key_of_the_environment_goes_to_the_vendor_alone(monkeypatch: 
         ("api.anthropic.com", f"Bearer {KEY}"),
         ("gateway.example", None),
     ]
-
-
-async def test_the_request_names_the_model_or_the_provider_does() -> None:
-    async with serve(saying("a"), saying("b")) as (provider, server):
-        await listen(provider)
-        await listen(provider, ask(model="other"))
-        assert [request.json["model"] for request in server.requests] == ["m", "other"]
-        provider.model = None
-        with pytest.raises(ConfigurationError, match="needs a model"):
-            await listen(provider)
-
-
-async def test_native_payloads_are_the_bytes_that_were_sent_and_received() -> None:
-    async with serve(saying("ok")) as (provider, server):
-        chunks = await listen(provider, ask(want_raw=True))
-    native = [chunk for chunk in chunks if isinstance(chunk, NativePayload)]
-    assert native[0].kind == "request"
-    assert native[0].payload == server.requests[0].body
-    assert {chunk.api_surface for chunk in native} == {"anthropic-messages"}
 
 
 # --- conversations with the model server -----------------------------------------------------------------
@@ -296,56 +252,4 @@ async def test_an_error_in_the_stream_has_the_request_id_and_closes_the_connecti
     assert (caught.value.status, caught.value.request_id) == (529, "req_7")
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        Reply([b'{"error":{"message":"bad key sk-ant-very-secret"}}'], 401),
-        Reply([event("error", error={"message": "key sk-ant-very-secret is blocked"})]),
-        Reply([b"data: nonsense sk-ant-very-secret\n\n"]),
-    ],
-)
-async def test_no_error_shows_the_key(reply: Reply) -> None:
-    async with serve(reply) as (provider, _):
-        with pytest.raises(RobotaError, match=r"\*\*\*") as caught:
-            await listen(provider)
-        assert KEY not in str(caught.value)
-
-
 # --- connections -----------------------------------------------------------------------------------------
-
-
-async def test_a_stream_read_to_its_end_leaves_a_connection_for_the_next() -> None:
-    gate = asyncio.Event()
-    slow_end = Reply([*saying("a").parts, gate])
-    async with serve(slow_end, saying("b")) as (provider, server):
-        asyncio.get_running_loop().call_soon(gate.set)
-        assert [await text_of(provider), await text_of(provider)] == ["a", "b"]
-        assert server.connections == 1
-
-
-async def test_a_server_that_never_ends_its_message_does_not_hold_up_the_reply(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(wire_provider, "DRAIN_SECONDS", 0.01)
-    async with serve(Reply(saying("a").parts, hang=True)) as (provider, server):
-        assert await text_of(provider) == "a"
-        await server.hung_up.wait()
-
-
-async def test_a_connection_cut_in_mid_stream_is_a_network_error_after_the_text() -> None:
-    async with serve(Reply([start(), *text(0, "Hel")], cut=True)) as (provider, _):
-        heard: list[Chunk] = []
-        with pytest.raises(NetworkError, match=r"^The connection to acme at http://127\.0\.0\.1:\d+ broke"):
-            await listen(provider, heard=heard)
-        assert TextChunk("Hel") in heard
-
-
-async def test_an_abort_while_waiting_closes_the_connection() -> None:
-    async with serve(Reply([start(), *text(0, "Hel")], hang=True), saying("again")) as (provider, server):
-        with anyio.CancelScope() as scope:
-            async for chunk in provider.stream(ask()):
-                if chunk == TextChunk("Hel"):
-                    asyncio.get_running_loop().call_soon(scope.cancel)
-        assert scope.cancelled_caught
-        await server.hung_up.wait()
-        assert await text_of(provider) == "again"

@@ -89,6 +89,20 @@ async def test_native_payloads_come_through_the_client_too():
 
 
 @pytest.mark.anyio
+async def test_text_that_is_no_unicode_goes_through_the_client_too():
+    request = ask(UserMessage("caf\udce9.txt"))
+    async with (
+        ModelServer("ok", repeat=True) as server,
+        AnthropicProvider(KEY, server.url) as direct,
+        official(server.url) as client,
+        AnthropicProvider(client=client) as through_client,
+    ):
+        for provider in (direct, through_client):
+            assert (await listen(provider, request)).text == "ok"
+    assert server.requests[0].json == server.requests[1].json
+
+
+@pytest.mark.anyio
 async def test_refusals_of_the_client_are_ours():
     missing = {"type": "error", "error": {"type": "not_found_error", "message": "model: test-model"}}
     slow = HttpError(429, headers={"retry-after": "7", "request-id": "req_7"})

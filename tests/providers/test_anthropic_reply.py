@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 
 import pytest
 from tests.providers.anthropic_events import END, PING, call, closed, delta, event, opened, start, stop, text
+from tests.providers.reading import calls_in, read_broken, read_reply, text_in
 
 from robota.core.errors import NetworkError, ProviderError, RateLimitError, RobotaError
 from robota.core.messages import ReasoningBlock, StopReason, TokenUsage, ToolCall
@@ -18,7 +18,7 @@ from robota.core.provider import (
     TextChunk,
     ToolInputChunk,
 )
-from robota.providers.anthropic.content import BlockContent
+from robota.providers.anthropic.reply import BlockContent
 from robota.providers.wire.content import Peer
 from robota.providers.wire.reply import ReplyReader
 
@@ -27,28 +27,12 @@ ANNOUNCED = MetadataChunk({"model": "served", "responseId": "msg_1"})
 
 def read(*parts: bytes, want_raw: bool = False) -> list[Chunk]:
     """All chunks of a whole reply, without the metadata and the usage that each has."""
-    reader = ReplyReader(BlockContent(), Peer("test"), want_raw=want_raw)
-    chunks = [chunk for part in parts for chunk in reader.feed(part)]
-    chunks += reader.end()
-    return [chunk for chunk in chunks + reader.finish() if chunk not in (ANNOUNCED, TokenUsage(3, 5))]
+    chunks = read_reply(BlockContent(), *parts, want_raw=want_raw)
+    return [chunk for chunk in chunks if chunk not in (ANNOUNCED, TokenUsage(3, 5))]
 
 
 def read_failure(*parts: bytes) -> tuple[str, RobotaError]:
-    """The text that came before a reply failed, and the failure."""
-    reader = ReplyReader(BlockContent(), Peer("test"))
-    chunks = [chunk for part in parts for chunk in reader.feed(part)]
-    chunks += reader.end()
-    with pytest.raises(RobotaError) as caught:
-        reader.finish()
-    return text_in(chunks), caught.value
-
-
-def text_in(chunks: Sequence[Chunk]) -> str:
-    return "".join(chunk.text for chunk in chunks if isinstance(chunk, TextChunk))
-
-
-def calls_in(chunks: Sequence[Chunk]) -> list[ToolCall]:
-    return [chunk for chunk in chunks if isinstance(chunk, ToolCall)]
+    return read_broken(BlockContent(), *parts)
 
 
 # --- a whole reply ---------------------------------------------------------------------------------------

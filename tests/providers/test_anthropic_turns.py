@@ -4,6 +4,9 @@ import base64
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import structs
 from tests.providers.anthropic_requests import (
     encode,
     result,
@@ -26,6 +29,26 @@ from robota.core.messages import (
     ToolMessage,
     UserMessage,
 )
+from robota.providers.anthropic.request import RequestOptions
+
+MESSAGES = (
+    SystemMessage("Be brief."),
+    UserMessage("Why?"),
+    UserMessage(" "),
+    UserMessage("See.", parts=(TextPart("See."), ImagePart("image/png", "aW1n"))),
+    AssistantMessage("Because."),
+    AssistantMessage("", reasoning=(ReasoningBlock("Hm.", "sig", {"type": "thinking"}),)),
+    AssistantMessage("", (ToolCall("c1", "add", '{"a": 1}'), ToolCall("c2", "add", "{half"))),
+    AssistantMessage("Again.", (ToolCall("c1", "add"),)),
+    ToolMessage("1", "c1", "add"),
+    ToolMessage("2", "c2", "add", metadata={"success": False}),
+)
+
+
+@given(st.lists(st.sampled_from(MESSAGES), min_size=1, max_size=8))
+def test_any_history_is_sent_in_turns_and_says_the_same_through_a_client(messages: list[Message]) -> None:
+    encode(RequestOptions(), messages=[structs.replace(message) for message in messages])
+
 
 # --- turns -------------------------------------------------------------------------------------------
 

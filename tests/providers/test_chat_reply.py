@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from tests.providers.loopback import DONE, event, tool_delta
+from tests.providers.reading import calls_in, read_broken, read_reply, text_in
 
 from robota.core.errors import NetworkError, ProviderError, RateLimitError, RobotaError
 from robota.core.messages import ReasoningBlock, TokenUsage, ToolCall
@@ -18,7 +18,7 @@ from robota.core.provider import (
     TextChunk,
     ToolInputChunk,
 )
-from robota.providers.chat.content import ChatContent
+from robota.providers.chat.reply import ChatContent
 from robota.providers.wire import reply as wire_reply
 from robota.providers.wire.content import Peer
 from robota.providers.wire.reply import ReplyReader
@@ -26,32 +26,16 @@ from robota.providers.wire.reply import ReplyReader
 
 def read(*parts: bytes, want_raw: bool = False) -> list[Chunk]:
     """All chunks of a whole reply, without the metadata that each begins with."""
-    reader = ReplyReader(ChatContent(), Peer("test"), want_raw=want_raw)
-    chunks = [chunk for part in parts for chunk in reader.feed(part)]
-    chunks += reader.end()
-    return [chunk for chunk in chunks + reader.finish() if not isinstance(chunk, MetadataChunk)]
+    chunks = read_reply(ChatContent(), *parts, want_raw=want_raw)
+    return [chunk for chunk in chunks if not isinstance(chunk, MetadataChunk)]
 
 
-def calls_in(chunks: Sequence[Chunk]) -> list[ToolCall]:
-    return [chunk for chunk in chunks if isinstance(chunk, ToolCall)]
-
-
-def text_in(chunks: Sequence[Chunk]) -> str:
-    return "".join(chunk.text for chunk in chunks if isinstance(chunk, TextChunk))
+def read_failure(*parts: bytes) -> tuple[str, RobotaError]:
+    return read_broken(ChatContent(), *parts)
 
 
 def function(name: str, arguments: object) -> dict[str, object]:
     return {"name": name, "arguments": arguments}
-
-
-def read_failure(*parts: bytes) -> tuple[str, RobotaError]:
-    """The text that came before a reply failed, and the failure."""
-    reader = ReplyReader(ChatContent(), Peer("test"))
-    chunks = [chunk for part in parts for chunk in reader.feed(part)]
-    chunks += reader.end()
-    with pytest.raises(RobotaError) as caught:
-        reader.finish()
-    return text_in(chunks), caught.value
 
 
 # --- a whole reply ---------------------------------------------------------------------------------------

@@ -22,8 +22,7 @@ from robota.core.messages import (
     UserMessage,
 )
 from robota.core.provider import ChatRequest, ModelSettings, ToolSchema
-from robota.providers.chat.turns import ChatDialect
-from robota.providers.chat.wire import ChatEncoder
+from robota.providers.chat.request import ChatDialect, ChatEncoder
 
 ADD = ToolSchema("add", "Adds.", {"type": "object", "properties": {"a": {"type": "integer"}}})
 ADD_WIRE = {

@@ -6,7 +6,8 @@ import random
 from itertools import pairwise
 
 import pytest
-from tests.providers.wires import WIRES, Wire, calls_in, on_every_wire, text_in
+from tests.providers.reading import calls_in, text_in
+from tests.providers.wires import WIRES, Wire, on_every_wire
 from tests.support.history import assert_valid_for_a_request
 
 from robota.core.errors import RobotaError

@@ -1,25 +1,24 @@
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 from tests.providers.loopback import Loopback, Reply
+from tests.providers.reading import ask, listen, text_of
 
 from robota.core.errors import (
     AuthenticationError,
     ConfigurationError,
     ModelNotAvailableError,
-    NetworkError,
     ProviderError,
     RateLimitError,
     RobotaError,
 )
 from robota.core.jsontext import encode
-from robota.core.messages import TokenUsage, ToolCall, UserMessage
-from robota.core.provider import Capabilities, ChatRequest, Chunk, NativePayload, NativeWebTools, TextChunk
+from robota.core.messages import TokenUsage, ToolCall
+from robota.core.provider import Capabilities, NativeWebTools
 from robota.providers.gemini import BASE_URL, GeminiProvider, GoogleProvider
 from robota.testing.model_server import ModelServer
 
@@ -44,23 +43,6 @@ async def serve(*replies: Reply, **options: Any) -> AsyncIterator[tuple[GeminiPr
         GeminiProvider(KEY, server.origin, "gemini-m", name="acme", **options) as provider,
     ):
         yield provider, server
-
-
-def ask(**fields: Any) -> ChatRequest:
-    return ChatRequest(**{"model": "", "messages": (UserMessage("hi"),), **fields})
-
-
-async def listen(
-    provider: GeminiProvider, request: ChatRequest | None = None, *, heard: list[Chunk] | None = None
-) -> list[Chunk]:
-    heard = [] if heard is None else heard
-    async for chunk in provider.stream(request or ask()):
-        heard.append(chunk)
-    return heard
-
-
-async def text_of(provider: GeminiProvider, request: ChatRequest | None = None) -> str:
-    return "".join(chunk.text for chunk in await listen(provider, request) if isinstance(chunk, TextChunk))
 
 
 # --- the request ------------------------------------------------------------------------------------------
@@ -108,19 +90,6 @@ async def test_the_key_is_in_a_header_and_headers_given_win() -> None:
         assert server.requests[0].headers["x-goog-api-key"] == "other"
 
 
-async def test_the_request_names_the_model_or_the_provider_does() -> None:
-    async with serve(OK, OK) as (provider, server):
-        await listen(provider)
-        await listen(provider, ask(model="other"))
-        assert [request.path.split(":")[0] for request in server.requests] == [
-            "/v1beta/models/gemini-m",
-            "/v1beta/models/other",
-        ]
-        provider.model = None
-        with pytest.raises(ConfigurationError, match="needs a model"):
-            await listen(provider)
-
-
 def test_an_address_or_a_key_that_cannot_work_is_told_at_once() -> None:
     with pytest.raises(ConfigurationError, match="no web address"):
         GeminiProvider(KEY, "localhost")
@@ -140,46 +109,7 @@ async def test_hosted_web_tools_can_be_ruled_out() -> None:
         assert server.connections == 0
 
 
-async def test_native_payloads_are_the_bytes_that_were_sent_and_received() -> None:
-    async with serve(Reply([event("ok"), event(finish="STOP")])) as (provider, server):
-        native = [
-            chunk for chunk in await listen(provider, ask(want_raw=True)) if isinstance(chunk, NativePayload)
-        ]
-        assert [(chunk.kind, chunk.api_surface) for chunk in native] == [
-            ("request", "gemini-generate-content"),
-            ("stream_event", "gemini-generate-content"),
-        ]
-        assert native[0].payload == server.requests[0].body
-        assert native[0].metadata == {"model": "gemini-m"}
-
-
 # --- the reply --------------------------------------------------------------------------------------------
-
-
-async def test_a_reply_read_to_its_end_leaves_the_connection_for_the_next() -> None:
-    async with serve(OK, OK) as (provider, server):
-        assert [await text_of(provider), await text_of(provider)] == ["ok", "ok"]
-        assert server.connections == 1
-
-
-async def test_a_cut_is_a_network_error_after_the_text_unless_all_was_said() -> None:
-    async with serve(Reply([event("Hel")], cut=True), Reply([event("Hello", "STOP")], cut=True)) as (
-        provider,
-        _,
-    ):
-        heard: list[Chunk] = []
-        with pytest.raises(NetworkError, match="broke"):
-            await listen(provider, heard=heard)
-        assert heard == [TextChunk("Hel")]
-        assert await text_of(provider) == "Hello"
-
-
-async def test_leaving_early_closes_the_connection() -> None:
-    async with serve(Reply([event("Hel")], hang=True)) as (provider, server):
-        stream = provider.stream(ask())
-        await anext(stream)
-        await stream.aclose()
-        await asyncio.wait_for(server.hung_up.wait(), 5)
 
 
 async def test_calls_and_usage_of_the_model_server_come_through() -> None:

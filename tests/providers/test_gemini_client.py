@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from google import genai
 from tests.providers.loopback import Loopback, Reply
+from tests.providers.reading import ask, listen
 
 from robota.core.errors import (
     AuthenticationError,
@@ -18,10 +19,7 @@ from robota.core.errors import (
     RobotaError,
 )
 from robota.core.jsontext import encode
-from robota.core.messages import (
-    UserMessage,
-)
-from robota.core.provider import ChatRequest, Chunk, ModelSettings, TextChunk, ToolSchema
+from robota.core.provider import Chunk, ModelSettings, TextChunk, ToolSchema
 from robota.providers.gemini import GeminiProvider
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("default")]
@@ -44,17 +42,6 @@ async def serve(*replies: Reply) -> AsyncIterator[tuple[GeminiProvider, GeminiPr
         async with GeminiProvider("k", server.origin, "gemini-3-pro") as direct:
             yield GeminiProvider(model="gemini-3-pro", client=client), direct, server
         await client.aio.aclose()
-
-
-def ask(**fields: Any) -> ChatRequest:
-    return ChatRequest(**{"model": "", "messages": [UserMessage("hi")], "tools": (ADD,), **fields})
-
-
-async def listen(provider: GeminiProvider, heard: list[Chunk] | None = None, **fields: Any) -> list[Chunk]:
-    heard = [] if heard is None else heard
-    async for chunk in provider.stream(ask(**fields)):
-        heard.append(chunk)
-    return heard
 
 
 @pytest.mark.parametrize(
@@ -81,7 +68,7 @@ async def test_a_cut_is_a_network_error_after_the_text(broken: Reply) -> None:
     async with serve(broken) as (official, _, _server):
         heard: list[Chunk] = []
         with pytest.raises(NetworkError):
-            await listen(official, heard)
+            await listen(official, heard=heard)
         assert heard == [TextChunk("Hel")]
 
 
@@ -94,7 +81,7 @@ async def test_an_error_in_the_stream_is_told_after_the_text() -> None:
     ):
         heard: list[Chunk] = []
         with pytest.raises(ProviderError, match="Overloaded") as caught:
-            await listen(official, heard)
+            await listen(official, heard=heard)
         assert (heard, caught.value.status) == ([TextChunk("Hel")], 503)
 
 
@@ -139,5 +126,5 @@ async def test_leaving_early_closes_the_connection() -> None:
 async def test_a_field_the_client_does_not_know_is_named() -> None:
     async with serve() as (official, _, server):
         with pytest.raises(ConfigurationError, match="does not take newField"):
-            await listen(official, settings=ModelSettings(extra={"newField": 1}))
+            await listen(official, ask(settings=ModelSettings(extra={"newField": 1})))
         assert server.connections == 0

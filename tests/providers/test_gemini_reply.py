@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from tests.providers.reading import calls_in, read_broken, read_reply, text_in
 
 from robota.core.errors import AuthenticationError, NetworkError, ProviderError, RobotaError
 from robota.core.messages import TokenUsage, ToolCall
@@ -18,8 +18,8 @@ from robota.core.provider import (
     TextChunk,
     ToolInputChunk,
 )
-from robota.providers.gemini.content import GeminiContent
 from robota.providers.gemini.parts import foreign_part_block, text_signature_block, thought_block
+from robota.providers.gemini.reply import GeminiContent
 from robota.providers.wire.content import Peer
 from robota.providers.wire.reply import ReplyReader
 
@@ -45,27 +45,11 @@ def call(name: str, call_id: str | None = None, **arguments: Any) -> dict[str, A
 
 
 def read(*parts: bytes, want_raw: bool = False) -> list[Chunk]:
-    reader = ReplyReader(GeminiContent(), Peer("test"), want_raw=want_raw)
-    chunks = [chunk for part in parts for chunk in reader.feed(part)]
-    chunks += reader.end()
-    return chunks + reader.finish()
+    return read_reply(GeminiContent(), *parts, want_raw=want_raw)
 
 
 def read_failure(*parts: bytes) -> tuple[str, RobotaError]:
-    reader = ReplyReader(GeminiContent(), Peer("test"))
-    chunks = [chunk for part in parts for chunk in reader.feed(part)]
-    chunks += reader.end()
-    with pytest.raises(RobotaError) as caught:
-        reader.finish()
-    return text_in(chunks), caught.value
-
-
-def text_in(chunks: Sequence[Chunk]) -> str:
-    return "".join(chunk.text for chunk in chunks if isinstance(chunk, TextChunk))
-
-
-def calls_in(chunks: Sequence[Chunk]) -> list[ToolCall]:
-    return [chunk for chunk in chunks if isinstance(chunk, ToolCall)]
+    return read_broken(GeminiContent(), *parts)
 
 
 LAST = event(text(""), finishReason="STOP")

@@ -22,10 +22,9 @@ from robota.core.messages import (
     UserMessage,
 )
 from robota.core.provider import ChatRequest, ModelSettings, NativeWebTools, ToolSchema
+from robota.providers.encoding import split_groups
 from robota.providers.gemini.parts import foreign_part_block, text_signature_block, thought_block
-from robota.providers.gemini.turns import BEGINNING_LOST, GO_ON
-from robota.providers.gemini.wire import GeminiEncoder
-from robota.providers.wire.conversation import split_groups
+from robota.providers.gemini.request import BEGINNING_LOST, GO_ON, GeminiEncoder
 from robota.testing.wire_gemini import GenerateContent
 
 ADD = ToolSchema("add", "Adds.", {"type": "object", "properties": {"a": {"type": "integer"}}})

@@ -20,10 +20,10 @@ from robota.core.errors import RateLimitError, RobotaError
 from robota.core.messages import AssistantMessage, ToolCall, UserMessage
 from robota.core.provider import ChatRequest
 from robota.core.robota import Robota, RunLimits
-from robota.providers.chat.turns import _wire_ids
+from robota.providers.chat.request import ChatDialect, ChatEncoder
 from robota.providers.remote import RemoteProvider
-from robota.providers.remote.reply import RemoteReader
-from robota.providers.remote.wire import encode_message
+from robota.providers.remote.protocol import encode_message
+from robota.providers.remote.provider import RemoteReader
 from robota.providers.wire import reply as wire_reply
 
 pytestmark = pytest.mark.anyio
@@ -210,7 +210,7 @@ def text_event(name: str) -> bytes:
 @by_every_client
 async def test_a_reply_without_end_has_one(client: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wire_reply, "MAX_REPLY_BYTES", 1 << 20)
-    monkeypatch.setattr("robota.providers.remote.reply.MAX_REPLY_BYTES", 1 << 20)
+    monkeypatch.setattr("robota.providers.remote.provider.MAX_REPLY_BYTES", 1 << 20)
     assert "more than 1 MiB in one reply" in await turn(client, HEAD, endless=text_event(client))
 
 
@@ -288,9 +288,12 @@ def test_a_thousand_calls_do_not_cost_their_square(wire: Wire) -> None:
 
 @pytest.mark.parametrize("id", ["", "same", None])
 def test_a_thousand_calls_are_told_apart_in_the_request(id: str | None) -> None:
-    calls = [ToolCall(f"c{n}" if id is None else id, "x", "{}") for n in range(MANY)]
-    ids = _wire_ids(calls, 0)
+    calls = tuple(ToolCall(f"c{n}" if id is None else id, "x", "{}") for n in range(MANY))
+    request = ChatRequest(model="m", messages=[AssistantMessage("", calls)])
+    asked, *answers = json.loads(ChatEncoder(ChatDialect()).encode(request, "m"))["messages"]
+    ids = [call["id"] for call in asked["tool_calls"]]
     assert len(set(ids)) == len(ids) == MANY
+    assert [answer["tool_call_id"] for answer in answers] == ids
 
 
 def test_the_first_character_of_a_hosts_reply_may_come_late() -> None:

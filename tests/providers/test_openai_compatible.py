@@ -9,16 +9,14 @@ from typing import Any
 import anyio
 import pytest
 from tests.providers.loopback import DONE, Loopback, Reply, event, text_reply, tool_delta
+from tests.providers.reading import ask, listen, text_of
 
 from robota.core.encoded import EncodedHistory
-from robota.core.errors import ConfigurationError, NetworkError, ProviderError, RobotaError
+from robota.core.errors import ConfigurationError, NetworkError, ProviderError
 from robota.core.messages import AssistantMessage, Message, TokenUsage, ToolCall, ToolMessage, UserMessage
 from robota.core.provider import (
     Capabilities,
-    ChatRequest,
-    Chunk,
     MetadataChunk,
-    NativePayload,
     NativeWebTools,
     StopChunk,
     TextChunk,
@@ -26,7 +24,6 @@ from robota.core.provider import (
     ToolSchema,
 )
 from robota.providers.openai_compatible import OpenAICompatibleProvider
-from robota.providers.wire import provider as wire_provider
 
 pytestmark = pytest.mark.anyio
 KEY = "sk-very-secret"
@@ -39,26 +36,6 @@ async def serve(*replies: Reply, **options: Any) -> AsyncIterator[tuple[OpenAICo
         OpenAICompatibleProvider(KEY, server.url, "m", name="acme", **options) as provider,
     ):
         yield provider, server
-
-
-def ask(*messages: Message, **fields: Any) -> ChatRequest:
-    return ChatRequest(**{"model": "", "messages": messages or (UserMessage("hi"),), **fields})
-
-
-async def listen(
-    provider: OpenAICompatibleProvider,
-    request: ChatRequest | None = None,
-    *,
-    heard: list[Chunk] | None = None,
-) -> list[Chunk]:
-    heard = [] if heard is None else heard
-    async for chunk in provider.stream(request or ask()):
-        heard.append(chunk)
-    return heard
-
-
-async def text_of(provider: OpenAICompatibleProvider) -> str:
-    return "".join(chunk.text for chunk in await listen(provider) if isinstance(chunk, TextChunk))
 
 
 # --- a conversation ----------------------------------------------------------------------------------
@@ -131,16 +108,6 @@ async def test_headers_given_win_over_ours() -> None:
         assert (headers["authorization"], headers["x-title"]) == ("Token t", "x")
 
 
-async def test_the_request_names_the_model_or_the_provider_does() -> None:
-    async with serve(text_reply("a"), text_reply("b")) as (provider, server):
-        await listen(provider)
-        await listen(provider, ask(model="other"))
-        assert [request.json["model"] for request in server.requests] == ["m", "other"]
-        provider.model = None
-        with pytest.raises(ConfigurationError, match="needs a model"):
-            await listen(provider)
-
-
 def test_a_provider_needs_a_base_url() -> None:
     with pytest.raises(ConfigurationError, match="needs a base_url"):
         OpenAICompatibleProvider(KEY)
@@ -160,47 +127,7 @@ async def test_capabilities_decide_what_is_sent() -> None:
         assert server.requests[0].json["response_format"]["json_schema"]["schema"] == schema
 
 
-async def test_native_payloads_are_the_bytes_that_were_sent_and_received() -> None:
-    async with serve(text_reply("ok")) as (provider, server):
-        chunks = await listen(provider, ask(want_raw=True))
-        native = [chunk for chunk in chunks if isinstance(chunk, NativePayload)]
-        assert [(chunk.kind, chunk.sequence) for chunk in native] == [("request", None), ("stream_event", 2)]
-        assert native[0].payload == server.requests[0].body
-        assert native[1].payload == event({}, "stop")[len("data: ") : -2]
-
-
 # --- connections -----------------------------------------------------------------------------------------
-
-
-async def test_a_stream_read_to_its_end_leaves_a_connection_for_the_next() -> None:
-    gate = asyncio.Event()
-    slow_end = Reply([event({"content": "a"}, "stop"), DONE, gate])
-    async with serve(slow_end, text_reply("b")) as (provider, server):
-        asyncio.get_running_loop().call_soon(gate.set)
-        assert [await text_of(provider), await text_of(provider)] == ["a", "b"]
-        assert server.connections == 1
-
-
-async def test_a_server_that_never_ends_its_message_does_not_hold_up_the_reply(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(wire_provider, "DRAIN_SECONDS", 0.01)
-    async with serve(Reply([event({"content": "a"}, "stop"), DONE], hang=True)) as (provider, server):
-        assert await text_of(provider) == "a"
-        await server.hung_up.wait()
-
-
-async def test_a_connection_cut_in_mid_stream_is_a_network_error_after_the_text() -> None:
-    async with serve(Reply([event({"content": "Hel"})], cut=True)) as (provider, _):
-        heard: list[Chunk] = []
-        with pytest.raises(NetworkError, match=r"^The connection to acme at http://127\.0\.0\.1:\d+ broke"):
-            await listen(provider, heard=heard)
-        assert heard[-1] == TextChunk("Hel")
-
-
-async def test_a_connection_cut_after_the_last_word_is_no_error() -> None:
-    async with serve(Reply([event({"content": "Hello"}, "stop")], cut=True)) as (provider, _):
-        assert await text_of(provider) == "Hello"
 
 
 async def test_half_a_json_body_is_a_network_error() -> None:
@@ -217,21 +144,6 @@ async def test_an_error_in_the_stream_closes_the_connection() -> None:
         await server.hung_up.wait()
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        Reply([b'{"error":{"message":"bad key sk-very-secret"}}'], 401),
-        Reply([b'data: {"error":"key sk-very-secret is blocked"}\n\n']),
-        Reply([b"data: nonsense sk-very-secret\n\n"]),
-    ],
-)
-async def test_no_error_shows_the_key(reply: Reply) -> None:
-    async with serve(reply) as (provider, _):
-        with pytest.raises(RobotaError, match=r"\*\*\*") as caught:
-            await listen(provider)
-        assert KEY not in str(caught.value)
-
-
 async def test_more_than_a_hundred_replies_may_be_under_way_at_once() -> None:
     everybody = asyncio.Barrier(120)
     reply = Reply([event({"content": "a"}), everybody, event({"content": "b"}, "stop"), DONE])
@@ -242,18 +154,6 @@ async def test_more_than_a_hundred_replies_may_be_under_way_at_once() -> None:
 # --- leaving early ---------------------------------------------------------------------------------------
 
 ENDLESS = Reply([event({"content": "Hel"}), event({"content": "lo"})], hang=True)
-
-
-async def test_an_abort_while_waiting_closes_the_connection() -> None:
-    async with serve(ENDLESS, text_reply("again")) as (provider, server):
-        with anyio.CancelScope() as scope:
-            async with aclosing(provider.stream(ask())) as chunks:
-                async for chunk in chunks:
-                    if chunk == TextChunk("lo"):
-                        asyncio.get_running_loop().call_soon(scope.cancel)
-        assert scope.cancelled_caught
-        await server.hung_up.wait()
-        assert await text_of(provider) == "again"
 
 
 async def test_an_abort_between_two_chunks_closes_the_connection() -> None:
@@ -282,18 +182,6 @@ async def test_a_cancelled_task_closes_the_connection_and_stays_cancelled() -> N
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        await server.hung_up.wait()
-
-
-async def test_an_abort_before_the_first_byte_closes_the_connection() -> None:
-    gate = asyncio.Event()
-    async with serve(Reply([gate], hang=True)) as (provider, server):
-        with anyio.CancelScope() as scope:
-            async with aclosing(provider.stream(ask())) as chunks:
-                asyncio.get_running_loop().call_later(0.01, scope.cancel)
-                await anext(chunks)
-        assert scope.cancelled_caught
-        gate.set()
         await server.hung_up.wait()
 
 

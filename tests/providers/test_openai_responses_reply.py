@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from tests.providers.reading import calls_in, read_broken, read_reply, text_in
 
 from robota.core.errors import NetworkError, ProviderError, RateLimitError, RobotaError
 from robota.core.messages import ReasoningBlock, TokenUsage, ToolCall
@@ -18,7 +18,7 @@ from robota.core.provider import (
     TextChunk,
     ToolInputChunk,
 )
-from robota.providers.responses.content import ResponseContent
+from robota.providers.responses.reply import ResponseContent
 from robota.providers.wire.content import Peer
 from robota.providers.wire.reply import ReplyReader
 
@@ -55,33 +55,15 @@ def output_text(text: str, *annotations: dict[str, Any]) -> dict[str, Any]:
     return {"type": "output_text", "text": text, "annotations": list(annotations)}
 
 
-def read(*parts: bytes, **options: Any) -> list[Chunk]:
+def read(*parts: bytes, want_raw: bool = False, **options: Any) -> list[Chunk]:
     """All chunks of a whole reply, without the metadata that each begins with."""
-    want_raw = options.pop("want_raw", False)
-    reader = ReplyReader(ResponseContent(**options), Peer("test"), want_raw=want_raw)
-    chunks = [chunk for part in parts for chunk in reader.feed(part)]
-    chunks += reader.end()
-    chunks += reader.finish()
     begun = MetadataChunk({"model": "m-1", "responseId": "resp_1"})
+    chunks = read_reply(ResponseContent(**options), *parts, want_raw=want_raw)
     return [chunk for chunk in chunks if chunk != begun]
 
 
 def read_failure(*parts: bytes) -> tuple[str, RobotaError]:
-    """The text that came before a reply failed, and the failure."""
-    reader = ReplyReader(ResponseContent(), Peer("test", "req_1", ["sk-very-secret"]))
-    chunks = [chunk for part in parts for chunk in reader.feed(part)]
-    chunks += reader.end()
-    with pytest.raises(RobotaError) as caught:
-        reader.finish()
-    return text_in(chunks), caught.value
-
-
-def text_in(chunks: Sequence[Chunk]) -> str:
-    return "".join(chunk.text for chunk in chunks if isinstance(chunk, TextChunk))
-
-
-def calls_in(chunks: Sequence[Chunk]) -> list[ToolCall]:
-    return [chunk for chunk in chunks if isinstance(chunk, ToolCall)]
+    return read_broken(ResponseContent(), *parts, peer=Peer("test", "req_1", ["sk-very-secret"]))
 
 
 # --- a whole reply ---------------------------------------------------------------------------------------

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from msgspec.structs import astuple
-from tests.providers.wires import Wire, calls_in, on_every_wire
+from tests.providers.reading import calls_in
+from tests.providers.wires import Wire, on_every_wire
 
 from robota.core.errors import RobotaError
 from robota.core.messages import ReasoningBlock, TokenUsage, ToolCall

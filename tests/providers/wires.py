@@ -9,16 +9,19 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from robota.core.messages import ToolCall
-from robota.core.provider import Chunk, TextChunk
 from robota.providers.anthropic import AnthropicProvider
-from robota.providers.anthropic.content import BlockContent
-from robota.providers.chat.content import ChatContent
+from robota.providers.anthropic import request as messages
+from robota.providers.anthropic.reply import BlockContent
+from robota.providers.chat import request as chat
+from robota.providers.chat.reply import ChatContent
+from robota.providers.encoding import EncodedTools
 from robota.providers.gemini import GeminiProvider
-from robota.providers.gemini.content import GeminiContent
+from robota.providers.gemini import request as gemini
+from robota.providers.gemini.reply import GeminiContent
 from robota.providers.openai import OpenAIProvider
 from robota.providers.openai_compatible import OpenAICompatibleProvider
-from robota.providers.responses.content import ResponseContent
+from robota.providers.responses import request as responses
+from robota.providers.responses.reply import ResponseContent
 from robota.providers.wire.content import Peer, ReplyContent
 from robota.providers.wire.reply import ReplyReader
 
@@ -34,6 +37,7 @@ class Wire(NamedTuple):
     adapter: Callable[..., Any]
     path: str
     """What its clients expect at the end of a base URL."""
+    tools: EncodedTools
 
     def connect(self, url: str, **options: Any) -> Any:
         """The adapter, talking to a server without a path in its URL."""
@@ -66,18 +70,10 @@ def _responses(**options: Any) -> OpenAIProvider:
 WIRES = {
     wire.name: wire
     for wire in (
-        Wire("chat", ChatContent, OpenAICompatibleProvider, "/v1"),
-        Wire("responses", ResponseContent, _responses, "/v1"),
-        Wire("anthropic", BlockContent, AnthropicProvider, ""),
-        Wire("gemini", GeminiContent, GeminiProvider, ""),
+        Wire("chat", ChatContent, OpenAICompatibleProvider, "/v1", chat.TOOLS),
+        Wire("responses", ResponseContent, _responses, "/v1", responses.TOOLS),
+        Wire("anthropic", BlockContent, AnthropicProvider, "", messages.TOOLS),
+        Wire("gemini", GeminiContent, GeminiProvider, "", gemini.FUNCTIONS),
     )
 }
 on_every_wire = pytest.mark.parametrize("wire", WIRES.values(), ids=list(WIRES))
-
-
-def text_in(chunks: list[Chunk]) -> str:
-    return "".join(chunk.text for chunk in chunks if isinstance(chunk, TextChunk))
-
-
-def calls_in(chunks: list[Chunk]) -> list[ToolCall]:
-    return [chunk for chunk in chunks if isinstance(chunk, ToolCall)]

@@ -44,8 +44,7 @@ from robota.core.provider import (
     ToolSchema,
 )
 from robota.providers.remote.failures import describe_error, http_status, read_error
-from robota.providers.remote.reply import RemoteReader
-from robota.providers.remote.wire import (
+from robota.providers.remote.protocol import (
     EVENT_NAMES,
     RequestEncoder,
     decode_event,
@@ -53,6 +52,7 @@ from robota.providers.remote.wire import (
     encode_message,
     read_request,
 )
+from robota.providers.remote.provider import RemoteReader
 
 CHUNKS: list[Chunk] = [
     TextChunk('żółw 🐢\n"quoted"\r'),

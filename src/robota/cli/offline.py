@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from robota.core.messages import Json
 from robota.core.provider import Chunk
 from robota.testing import call
-from robota.testing.http_request import ReceivedRequest
+from robota.testing.http_server import ReceivedRequest
 from robota.testing.model_server import ModelServer
 
 MODEL = "scripted-offline"

@@ -24,9 +24,15 @@ from robota.core.provider_definition import (
     selectable_models,
 )
 from robota.core.retry import RetryingProvider, RetryPolicy
+from robota.providers.catalog import (
+    find_owner,
+    guess_owner,
+    is_listed,
+    known_models,
+    nearest_names,
+    suggest,
+)
 from robota.providers.definitions import OURS, all_definitions, find_definition
-from robota.providers.definitions.catalog import find_owner, guess_owner, known_models
-from robota.providers.definitions.model_name import is_listed, nearest_names, suggest
 
 KEYS: dict[str, str] = {
     "ANTHROPIC_API_KEY": "anthropic",
@@ -179,7 +185,7 @@ def _take_local(model: str, note: str | None = None) -> Choice:
 
 
 def _take_local_model(wish: Wish) -> Choice | None:
-    from robota.providers.definitions.local import is_engine_installed  # noqa: PLC0415 - rarely needed
+    from robota.providers.local import is_engine_installed  # noqa: PLC0415 - rarely needed
     from robota.providers.local.store import find_local_model  # noqa: PLC0415
 
     found = find_local_model(wish.environment)

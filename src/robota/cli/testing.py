@@ -14,7 +14,7 @@ from types import FrameType
 import click
 
 from robota.core.errors import ConfigurationError
-from robota.testing.http_request import ReceivedRequest
+from robota.testing.http_server import ReceivedRequest
 from robota.testing.request_log import RequestLog
 from robota.testing.script_file import Script, read_script
 

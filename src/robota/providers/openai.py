@@ -7,18 +7,33 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
 from robota.core.errors import ConfigurationError
-from robota.core.provider import Capabilities
-from robota.providers.openai_compatible import OpenAICompatibleProvider
-from robota.providers.responses.client import ClientChannel, OfficialClient
-from robota.providers.responses.provider import ResponsesProvider, open_channel
-from robota.providers.wire.channel import HttpChannel
-from robota.providers.wire.provider import WireProvider
+from robota.core.messages import Json, JsonObject
+from robota.core.provider import Capabilities, NativeWebTool, Provider
+from robota.providers.chat import chat_codec
+from robota.providers.openai_compatible import open_channel
+from robota.providers.responses import responses_codec
+from robota.providers.service import Service
+from robota.providers.wire.provider import Channel, WireProvider
 
 if TYPE_CHECKING:
     import httpx2
 
+    from robota.providers.responses.client import OfficialClient
+
 BASE_URL = "https://api.openai.com/v1"
 KEY_VARIABLE = "OPENAI_API_KEY"
+CAPABILITIES = Capabilities(
+    vision=True,
+    files=True,
+    output_schema=True,
+    web_search=NativeWebTool(supported=True, enabled=True, source="web_search"),
+    web_fetch=NativeWebTool(reason="Its web search opens the pages it needs by itself."),
+)
+"""Of the Responses API."""
+_NO_CHAT = (
+    "embedding", "whisper", "tts", "dall-e", "image", "moderation", "realtime", "audio", "transcribe", "sora",
+    "davinci", "babbage",
+)  # fmt: skip
 
 
 class OpenAIProvider(WireProvider):
@@ -65,28 +80,45 @@ class OpenAIProvider(WireProvider):
             )
         if api_key is None and not custom:
             api_key = os.environ.get(KEY_VARIABLE)
-        wire: WireProvider
-        if api == "chat":
-            limit = "max_tokens" if custom else "max_completion_tokens"
-            wire = OpenAICompatibleProvider(
-                api_key, address, model, name=name, headers=headers, transport=transport,
-                capabilities=capabilities, max_tokens_field=limit,
-            )  # fmt: skip
+        channel: Channel
+        if client is not None:
+            from robota.providers.responses.client import ClientChannel  # noqa: PLC0415 - most have no client
+
+            channel = ClientChannel(client, provider=name)
         else:
-            channel: ClientChannel | HttpChannel
-            if client is not None:
-                channel = ClientChannel(client, provider=name)
-            else:
-                channel = open_channel(api_key, address, provider=name, headers=headers, transport=transport)
-            wire = ResponsesProvider(
-                channel, model, capabilities=capabilities, strict_tools=strict_tools,
-                reasoning_summary=reasoning_summary,
-            )  # fmt: skip
-        super().__init__(
-            name,
-            model,
-            wire.capabilities,
-            channel=wire.channel,
-            encoder=wire.encoder,
-            content=wire.content,
+            path = "/chat/completions" if api == "chat" else "/responses"
+            channel = open_channel(
+                api_key, address, path, provider=name, headers=headers, transport=transport
+            )
+        able = (Capabilities() if api == "chat" else CAPABILITIES) if capabilities is None else capabilities
+        encoder, content = (
+            chat_codec(able, max_tokens_field="max_tokens" if custom else "max_completion_tokens")
+            if api == "chat"
+            else responses_codec(able, strict_tools=strict_tools, reasoning_summary=reasoning_summary)
         )
+        super().__init__(name, model, able, channel=channel, encoder=encoder, content=content)
+
+
+def _make(*given: Json, **options: Json) -> Provider:
+    if options.get("api", "chat") not in ("responses", "chat"):
+        raise ConfigurationError("The option 'api' of OpenAI must be 'responses' or 'chat'.")
+    return OpenAIProvider(*given, **options)
+
+
+def _read_model(model: JsonObject) -> JsonObject | None:
+    """OpenAI lists much that cannot hold a conversation."""
+    return None if any(word in model["id"] for word in _NO_CHAT) else {}
+
+
+SERVICE = Service(
+    title="OpenAI",
+    description="GPT models through the Responses API; there is no default model.",
+    make=_make,
+    options={"api": str, "strict_tools": bool, "reasoning_summary": str},
+    docs="https://developers.openai.com/api/docs",
+    key_page="https://platform.openai.com/api-keys",
+    key_variables=(KEY_VARIABLE,),
+    base_url=BASE_URL,
+    catalog="openai",
+    read=_read_model,
+)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from robota.core.errors import ConfigurationError
-from robota.core.provider import Capabilities
-from robota.providers.chat.content import ChatContent
-from robota.providers.chat.turns import ChatDialect
-from robota.providers.chat.wire import ChatEncoder
-from robota.providers.wire.channel import HttpChannel, endpoint
+from robota.core.messages import Json
+from robota.core.provider import Capabilities, Provider
+from robota.providers.chat import ChatHabits, chat_codec
+from robota.providers.service import Service, bearer
 from robota.providers.wire.provider import WireProvider
 
 if TYPE_CHECKING:
     import httpx2
+
+    from robota.providers.wire.channel import HttpChannel
+
+TITLE = "The OpenAI-compatible service"
 
 
 class OpenAICompatibleProvider(WireProvider):
@@ -36,35 +39,55 @@ class OpenAICompatibleProvider(WireProvider):
         transport: httpx2.AsyncBaseTransport | None = None,
         client: httpx2.AsyncClient | None = None,
         capabilities: Capabilities | None = None,
-        reasoning_field: str | None = None,
-        reasoning_placeholder: str | None = None,
-        reasoning_details: bool = False,
-        max_tokens_field: str = "max_tokens",
+        **habits: Unpack[ChatHabits],
     ) -> None:
         if not base_url:
             raise ConfigurationError(
                 f"Provider {name!r} needs a base_url, such as https://api.openai.com/v1 or http://localhost:11434/v1."
             )
-        own = {} if headers is None else dict(headers)
-        key = (api_key or "").strip()
-        channel = HttpChannel(
-            endpoint(base_url, "/chat/completions"),
-            {"authorization": f"Bearer {key}", **own} if key else own,
-            provider=name,
-            secrets=[key],
-            transport=transport,
-            client=client,
-        )
+        channel = open_channel(
+            api_key, base_url, "/chat/completions",
+            provider=name, headers=headers, transport=transport, client=client,
+        )  # fmt: skip
         able = Capabilities() if capabilities is None else capabilities
-        dialect = ChatDialect(
-            images=able.vision,
-            files=able.files,
-            reasoning_field=reasoning_field,
-            reasoning_placeholder=reasoning_placeholder,
-            reasoning_details=reasoning_details,
-            max_tokens_field=max_tokens_field,
-            output_schema=able.output_schema,
-        )
-        super().__init__(
-            name, model, able, channel=channel, encoder=ChatEncoder(dialect), content=lambda _: ChatContent()
-        )
+        encoder, content = chat_codec(able, **habits)
+        super().__init__(name, model, able, channel=channel, encoder=encoder, content=content)
+
+
+def open_channel(
+    api_key: str | None,
+    base_url: str,
+    path: str,
+    *,
+    provider: str,
+    headers: Mapping[str, str] | None = None,
+    transport: httpx2.AsyncBaseTransport | None = None,
+    client: httpx2.AsyncClient | None = None,
+) -> HttpChannel:
+    """The direct way to `{base_url}{path}`, with the key as most services want it."""
+    from robota.providers.wire.channel import HttpChannel, endpoint  # noqa: PLC0415 - definitions load no HTTP
+
+    key = (api_key or "").strip()
+    return HttpChannel(
+        endpoint(base_url, path),
+        {**(bearer(key) if key else {}), **(headers or {})},
+        provider=provider,
+        secrets=[key],
+        transport=transport,
+        client=client,
+    )
+
+
+def _make(api_key: str | None, base_url: str | None, model: str | None, **options: Json) -> Provider:
+    if not base_url:
+        raise ConfigurationError(f"{TITLE} needs a base URL, such as http://localhost:8080/v1.")
+    return OpenAICompatibleProvider(api_key, base_url, model, **options)
+
+
+SERVICE = Service(
+    title=TITLE,
+    display_name="OpenAI-compatible",
+    description="Any address that speaks Chat Completions; function tools only.",
+    make=_make,
+    options={"reasoning_field": str, "max_tokens_field": str},
+)

@@ -10,12 +10,12 @@ For a journal, the native form of a reply is its place in the script.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
-from robota.core.errors import ProviderError
+from robota.core.errors import ConfigurationError, ProviderError
 from robota.core.messages import Json, ToolCall
 from robota.core.ports import REAL_WORLD, Ports
 from robota.core.provider import (
@@ -27,6 +27,13 @@ from robota.core.provider import (
     TextChunk,
     assert_native_web_tools_available,
 )
+
+if TYPE_CHECKING:
+    from robota.core.provider_definition import ProviderDefinition
+
+TITLE = "The scripted model"
+MODEL = "scripted"
+REPLY = "I am the scripted model, so I can only say this sentence."
 
 
 class Stall(Struct, frozen=True):
@@ -123,3 +130,43 @@ async def _forever() -> None:
     import anyio  # noqa: PLC0415 - the scripted model itself needs no backend
 
     await anyio.sleep_forever()
+
+
+# --- by name -----------------------------------------------------------------------------------------
+
+
+def define() -> ProviderDefinition:
+    from robota.core.provider_definition import (  # noqa: PLC0415 - a provider needs none
+        ModelCatalog,
+        ModelCatalogEntry,
+        ProbeResult,
+        ProviderConfig,
+        ProviderDefinition,
+    )
+    from robota.providers.configuration import read_options  # noqa: PLC0415
+
+    entry = ModelCatalogEntry(id=MODEL, capabilities=("tools", "streaming"), context_window=100_000)
+    catalog = ModelCatalog(status="live", entries=(entry,))
+
+    def create(config: ProviderConfig) -> ScriptedProvider:
+        replies = read_options(config, TITLE, {"replies": list}).get("replies", [REPLY])
+        if not replies or not all(isinstance(reply, str) for reply in replies):
+            raise ConfigurationError("The option 'replies' of the scripted model must be a list of texts.")
+        return ScriptedProvider(*replies, repeat=True)
+
+    async def refresh(config: ProviderConfig) -> ModelCatalog:
+        return catalog
+
+    async def probe(config: ProviderConfig) -> ProbeResult:
+        return ProbeResult(ok=True, message=f"{TITLE} always answers.", models=(MODEL,))
+
+    return ProviderDefinition(
+        type="scripted",
+        create=create,
+        display_name="Scripted",
+        description="Says fixed sentences, without a service or a key.",
+        defaults=ProviderConfig(model=MODEL),
+        model_catalog=catalog,
+        refresh=refresh,
+        probe=probe,
+    )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from robota.providers.scripted import Delay, Fail, ScriptedProvider, Stall, call
     from robota.testing.cassette import Cassette, CassetteMismatch
     from robota.testing.faulty_files import FaultyFiles, SimulatedCrash
-    from robota.testing.http_request import ReceivedRequest
+    from robota.testing.http_server import ReceivedRequest
     from robota.testing.model_script import (
         CallIds,
         ContentType,
@@ -48,7 +48,7 @@ __all__ = [
 _MODULES = {
     "cassette": "Cassette CassetteMismatch",
     "faulty_files": "FaultyFiles SimulatedCrash",
-    "http_request": "ReceivedRequest",
+    "http_server": "ReceivedRequest",
     "model_script": "CallIds ContentType Crlf Cut Drip ErrorEvent Forever Gate HttpError KeepAlive Malformed "
     "NoEndMark RawBytes Tap UnknownEvent",
     "model_server": "ModelServer",

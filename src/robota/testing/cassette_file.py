@@ -1,4 +1,6 @@
-"""Cassettes on disk: YAML for people to review. What is written reads back as the same, or is not written.
+"""What stands in a cassette: traffic as it came, without secrets, in YAML for people to review.
+
+What is written reads back as the same, or is not written.
 
     version: 1
     exchanges:
@@ -15,9 +17,10 @@ import base64
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
+from urllib.parse import parse_qsl, quote
 
 import msgspec
 import yaml
@@ -25,12 +28,21 @@ from msgspec import Struct, field
 
 from robota.core.errors import ConfigurationError
 from robota.core.messages import Json
+from robota.sessions.redaction import Redactor
+from robota.sessions.redaction.names import name_strength
+from robota.sessions.redaction.redactor import hides
 
 VERSION = 1
 HEADER = (
     "# Recorded by robota_cassette and replayed by the test. To record anew, delete the file or run pytest\n"
     "# with --robota-cassette=all.\n"
 )
+KEPT_HEADERS = ("content-type", "location", "request-id", "retry-after", "x-request-id")
+"""What adapters read from the head of a reply; everything else would only be noise, or a secret."""
+SHORTEST_SECRET = 8
+"""A shorter value would be found in ordinary words."""
+KEY_PARAMETERS = ("key", "token", "sig", "code")
+"""Query parameters whose names say little elsewhere, and here what they are."""
 _EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 Ending = Literal["complete", "early", "broken"]
 
@@ -142,3 +154,172 @@ _Dumper.add_representer(str, _represent_text)
 
 def _loader() -> type[yaml.SafeLoader]:
     return yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader  # type: ignore[return-value]  # twins
+
+
+# --- while it is recorded: requests in the order they began, replies as far as they came ----------------
+
+
+class Take:
+    """One exchange under way."""
+
+    __slots__ = ("after", "data", "ended", "headers", "sent", "status")
+
+    def __init__(self, sent: SentRequest, after: int) -> None:
+        self.sent = sent
+        self.after = after
+        self.status = 0
+        """0 while there is no answer."""
+        self.headers: dict[str, str] = {}
+        self.data = bytearray()
+        self.ended: Ending | None = None
+
+    def end(self, how: Ending) -> None:
+        """Note how the reply ended; the first word on it counts."""
+        self.ended = self.ended or how
+
+    @property
+    def failure(self) -> str:
+        """What went wrong, empty for a reply to keep."""
+        if not self.status:
+            return "no answer"
+        if self.status >= 400:
+            return f"status {self.status}"
+        return "a broken connection" if self.ended == "broken" else ""
+
+    def reply(self, hide: Callable[[str], str]) -> RecordedReply:
+        streamed = "event-stream" in self.headers.get("content-type", "")
+        pieces = split_events(bytes(self.data)) if streamed else [bytes(self.data)] if self.data else []
+        ended = self.ended or "early"
+        try:
+            texts = tuple(hide(piece.decode()) for piece in pieces)
+        except UnicodeDecodeError:
+            encoded = tuple(base64.b64encode(piece).decode() for piece in pieces)
+            return RecordedReply(self.status, self.headers, encoded, "base64", ended)
+        return RecordedReply(self.status, self.headers, texts, "text", ended)
+
+
+class Recorder:
+    """Collects takes and makes exchanges of them."""
+
+    def __init__(self) -> None:
+        self._takes: list[Take] = []
+
+    def begin(self, sent: SentRequest) -> Take:
+        answered = next((at for at, take in enumerate(self._takes) if take.ended is None), len(self._takes))
+        take = Take(sent, answered)
+        self._takes.append(take)
+        return take
+
+    def failures(self) -> list[str]:
+        """What went wrong, of every reply that a recording leaves out by default."""
+        return [take.failure for take in self._takes if take.failure]
+
+    def exchanges(self, *, errors: bool, hide: Callable[[str], str]) -> list[Exchange]:
+        """What is written down; a request without any answer never is."""
+        kept = [take.status > 0 and (errors or not take.failure) for take in self._takes]
+        exchanges: list[Exchange] = []
+        for at, take in enumerate(self._takes):
+            if kept[at]:
+                after = sum(kept[: take.after])
+                exchanges.append(
+                    Exchange(take.sent, take.reply(hide), None if after == len(exchanges) else after)
+                )
+        return exchanges
+
+
+# --- what must never stand there: secrets of the environment, and the keys that requests carry ----------
+
+
+class Secrets:
+    """Knows secrets by where they come from, hides them, and finds those that are left."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._origins: dict[str, str] = {}
+        self._redactor = Redactor()
+        for name, value in environment.items():
+            if hides(name_strength(name), value) and not os.path.exists(value):
+                self.add(value, f"the environment variable {name}")
+
+    def add(self, value: str, origin: str) -> None:
+        value = value.strip()
+        if len(value) >= SHORTEST_SECRET:
+            self._origins.setdefault(value, origin)
+            self._redactor.add_secret(value)
+
+    def learn(self, headers: Iterable[tuple[str, str]], query: str) -> None:
+        """Remember the credentials that a request carries."""
+        for name, value in headers:
+            if name.lower() == "cookie":
+                for pair in value.split(";"):
+                    self.add(pair.partition("=")[2], "a cookie")
+            elif hides(name_strength(name), value):
+                self.add(value.split(" ")[-1], f"the header {name}")
+        for name, value in parse_qsl(query):
+            if name in KEY_PARAMETERS or hides(name_strength(name), value):
+                self.add(value, f"the query parameter {name}")
+
+    def hide(self, value: Json) -> Json:
+        return self._redactor.value(value)
+
+    def hide_in_text(self, text: str) -> str:
+        return self._redactor.text(text)
+
+    def hide_in_piece(self, piece: str) -> str:
+        """A piece of a reply: the JSON in its `data` lines or in all of it by its names, the rest as text."""
+        return "".join(self._hide_line(line) for line in piece.splitlines(keepends=True))
+
+    def _hide_line(self, line: str) -> str:
+        opening = "data:" if line.startswith("data:") else ""
+        content = line[len(opening) :]
+        text = content.strip()
+        if not text.startswith(("{", "[")):
+            return self._redactor.text(line)
+        encoded = text.encode()
+        hidden = self._redactor.json(encoded)
+        if hidden is encoded:
+            return line
+        start = content.index(text)
+        return opening + content[:start] + hidden.decode() + content[start + len(text) :]
+
+    def refuse(self, exchanges: Sequence[Exchange], text: str) -> None:
+        """Raise if a secret is still there, also in pieces over the events of a stream."""
+        places = [text, *(joined for exchange in exchanges for joined in _joined_texts(exchange))]
+        for secret, origin in self._origins.items():
+            if any(form in place for form in _forms(secret) for place in places):
+                raise ConfigurationError(
+                    f"The traffic holds the value of {origin}, so that nothing was recorded; "
+                    "keep it out of the prompt and of what tools return."
+                )
+
+
+def _joined_texts(exchange: Exchange) -> list[str]:
+    """The texts that grow over the events of a stream, each put together."""
+    grown: dict[str, str] = {}
+    for piece in exchange.response.body:
+        for line in piece.splitlines():
+            if line.startswith("data:"):
+                for path, text in _leaves(_decode(line[5:]), ""):
+                    grown[path] = grown.get(path, "") + text
+    return list(grown.values())
+
+
+def _decode(text: str) -> Json:
+    try:
+        return msgspec.json.decode(text.encode())
+    except msgspec.DecodeError:
+        return None
+
+
+def _leaves(value: Json, path: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _leaves(item, f"{path}/{key}")
+    elif isinstance(value, list):
+        for at, item in enumerate(value):
+            yield from _leaves(item, f"{path}/{at}")
+
+
+def _forms(secret: str) -> tuple[str, ...]:
+    return secret, msgspec.json.encode(secret).decode()[1:-1], quote(secret, safe="")

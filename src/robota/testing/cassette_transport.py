@@ -10,8 +10,7 @@ from weakref import WeakKeyDictionary
 
 import httpx2
 
-from robota.testing.cassette_file import RecordedReply
-from robota.testing.cassette_recorder import KEPT_HEADERS, Take
+from robota.testing.cassette_file import KEPT_HEADERS, RecordedReply, Take
 
 if TYPE_CHECKING:
     from robota.testing.cassette import Cassette

@@ -1,17 +1,24 @@
-"""A door that opens once and lets everybody through, whatever thread or event loop they wait in."""
+"""What crosses threads and event loops in tests: a latch, and a server that runs in a thread of its own."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from threading import Event, Lock
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
+from threading import Event, Lock, Thread
+from typing import Any, TypeVar
 
 PATIENCE = 30.0
 """Seconds a test waits for something that should happen at once, before it fails with a sentence."""
+Server = TypeVar("Server", bound=AbstractAsyncContextManager[Any, Any])
 
 
 class Latch:
-    """Closed until `open()`. Opening is safe from any thread and a second time changes nothing."""
+    """A door that opens once and lets everybody through, whatever thread or event loop they wait in.
+
+    Opening is safe from any thread and a second time changes nothing.
+    """
 
     __slots__ = ("_callbacks", "_lock", "_opened", "_what")
 
@@ -67,3 +74,22 @@ class Latch:
 
     def _complaint(self, timeout: float) -> str:
         return f"Waited {timeout:g} s, and this did not happen: {self._what}."
+
+
+@contextmanager
+def running_in_thread(server: Server) -> Iterator[Server]:
+    """The server, entered and left in its own loop; what it raises on leaving is raised here."""
+    loop = asyncio.new_event_loop()
+    thread = Thread(target=loop.run_forever, name=type(server).__name__, daemon=True)
+    thread.start()
+    try:
+        asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result()
+        try:
+            yield server
+        finally:
+            leave = server.__aexit__(*sys.exc_info())
+            asyncio.run_coroutine_threadsafe(leave, loop).result()
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()

@@ -14,21 +14,25 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Hashable, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from types import TracebackType
-from typing import Self
 
 import msgspec
 
 from robota.core.errors import ConfigurationError
 from robota.core.messages import JsonObject
+from robota.providers.scripted import Delay
 from robota.testing.dialect import UNREADABLE, Dialect
-from robota.testing.http_connection import Connection
-from robota.testing.http_request import ReceivedRequest, response
+from robota.testing.http_server import (
+    BadRequest,
+    LoopbackServer,
+    ReceivedRequest,
+    ServerConnection,
+    response,
+)
 from robota.testing.latch import PATIENCE, Latch
-from robota.testing.model_list import list_models
-from robota.testing.model_script import Cut, HttpError, ModelReply, ModelStep, freeze, settle
-from robota.testing.reply_plan import Plan, make_plan, plan_error
+from robota.testing.model_script import Cut, Gate, HttpError, ModelReply, ModelStep, Tap, freeze, settle
+from robota.testing.reply_plan import Endless, Plan, Wait, make_plan, plan_error
 from robota.testing.wire_anthropic import Messages
 from robota.testing.wire_chat import ChatCompletions
 from robota.testing.wire_gemini import GenerateContent
@@ -37,9 +41,14 @@ from robota.testing.wire_responses import Responses
 DIALECTS: tuple[Dialect, ...] = (ChatCompletions(), Messages(), Responses(), GenerateContent())
 """The protocols spoken; the first that serves a path answers."""
 PLANS_KEPT = 256
+UNSENT_LIMIT = 1 << 20
+"""Bytes that may wait for a client that does not read; what is repeated for ever then pauses."""
+_CREATED = 1_700_000_000
+_CREATED_AT = "2023-11-14T22:13:20Z"
+_TOKENS = 100_000
 
 
-class ModelServer:
+class ModelServer(LoopbackServer):
     """Serves the replies one per model request, in order of arrival.
 
     `repeat` starts over at the end. `strict` refuses, with status 400, a request that the vendor would
@@ -57,10 +66,9 @@ class ModelServer:
         port: int = 0,
         on_request: Callable[[ReceivedRequest], object] | None = None,
     ) -> None:
+        super().__init__(port)
         self.requests: list[ReceivedRequest] = []
         """Everything that arrived, in order."""
-        self.port = port
-        """The port asked for, then the port bound; it stays known after the server is gone."""
         self._replies = [reply if callable(reply) else freeze(reply) for reply in replies]
         self._repeat = repeat
         self._strict = strict
@@ -72,16 +80,8 @@ class ModelServer:
         self._plans: dict[Hashable, tuple[object, Plan]] = {}
         self._failure: Exception | None = None
         self._waiting: list[tuple[int, Latch]] = []
-        self._listener: asyncio.Server | None = None
-        self._connections: set[Connection] = set()
-        self._quiet = asyncio.Event()
 
     # --- for tests ---------------------------------------------------------------------------------
-
-    @property
-    def url(self) -> str:
-        """Where the server is, without a path; OpenAI clients want `/v1` behind it."""
-        return f"http://127.0.0.1:{self.port}"
 
     @property
     def base_urls(self) -> dict[str, str]:
@@ -109,28 +109,6 @@ class ModelServer:
             if self._received >= count:
                 latch.open()
 
-    # --- life --------------------------------------------------------------------------------------
-
-    async def start(self) -> None:
-        """Listen, until `stop()`; an address that cannot be used raises `OSError`."""
-        loop = asyncio.get_running_loop()
-        self._listener = await loop.create_server(lambda: Connection(self), "127.0.0.1", self.port)
-        self.port = self._listener.sockets[0].getsockname()[1]
-
-    async def stop(self) -> None:
-        """End every connection, whatever is under way."""
-        assert self._listener is not None
-        self._listener.close()
-        for connection in tuple(self._connections):
-            connection.drop()
-        if self._connections:
-            await self._quiet.wait()
-        await self._listener.wait_closed()
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
@@ -138,22 +116,10 @@ class ModelServer:
         if self._failure is not None and error is None:
             raise self._failure
 
-    def in_thread(self) -> AbstractContextManager[Self]:
-        """Run in a thread with a loop of its own, for synchronous tests and for clients that change loops."""
-        from robota.testing.in_thread import running_in_thread  # noqa: PLC0415 - most tests stay in their own
-
-        return running_in_thread(self)
-
     # --- for connections ---------------------------------------------------------------------------
 
-    def opened(self, connection: Connection) -> None:
-        self._connections.add(connection)
-        self._quiet.clear()
-
-    def closed(self, connection: Connection) -> None:
-        self._connections.discard(connection)
-        if not self._connections:
-            self._quiet.set()
+    def connect(self) -> _Connection:
+        return _Connection(self)
 
     def answer(self, request: ReceivedRequest) -> Plan:
         """Remember the request and say how it is answered."""
@@ -212,7 +178,7 @@ class ModelServer:
         return plan
 
     def _answer_other(self, request: ReceivedRequest) -> Plan:
-        listed = list_models(request, self._models)
+        listed = _list_models(request, self._models)
         if listed is not None:
             document = msgspec.json.encode(listed)
             return Plan((response(200, {"content-type": "application/json"}, document),), len(document))
@@ -231,6 +197,147 @@ def _check(dialect: Dialect, body: JsonObject) -> str | None:
 
 def _plan_problem(message: str, dialect: Dialect) -> Plan:
     return plan_error(HttpError(400, dialect.error_body(400, message)), dialect, message)
+
+
+class _Connection(ServerConnection):
+    """Plays plans back, in order and kept alive.
+
+    There are no tasks: a plan is played until it must wait, and goes on from whatever ends the wait. Losing
+    the connection ends everything that hangs on it.
+    """
+
+    def __init__(self, server: ModelServer) -> None:
+        super().__init__(server)
+        self._answer = server.answer
+        self._request: ReceivedRequest | None = None
+        """The request being answered."""
+        self._plan = Plan(())
+        self._at = 0
+        self._timer: asyncio.Handle | None = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.transport = None
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._request is not None:
+            self._request.disconnected.open()
+            self._request = None
+        self.let_go()
+
+    def serve(self) -> None:
+        """A request behind one that still waits is answered after it."""
+        try:
+            while self._request is None and self.transport is not None and not self.transport.is_closing():
+                request = self.reader.next()
+                if request is None:
+                    if self.reader.take_expectation():
+                        self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+                    return
+                self._begin(request)
+        except BadRequest as error:
+            self.refuse(error)
+
+    def _begin(self, request: ReceivedRequest) -> None:
+        self._request = request
+        self._plan = self._answer(request)
+        self._at = 0
+        self._play(request)
+
+    def _play(self, request: ReceivedRequest) -> None:
+        transport = self.transport
+        if transport is None or self._request is not request:
+            return  # the client left while the reply waited
+        operations = self._plan.operations
+        while self._at < len(operations):
+            operation = operations[self._at]
+            self._at += 1
+            if not isinstance(operation, bytes):
+                self._pause(operation, request)
+                return
+            transport.write(operation)
+        self._request = None
+        request.answered.open()
+        if self._plan.hang_up or request.headers.get("connection", "").lower() == "close":
+            transport.close()
+
+    def _resume(self, request: ReceivedRequest) -> None:
+        self._play(request)
+        self.serve()
+
+    def _pause(self, wait: Wait, request: ReceivedRequest) -> None:
+        """Come back to the plan when the wait is over; a stall is over when the connection is."""
+        if isinstance(wait, Delay):
+            self._timer = (
+                self.loop.call_later(wait.seconds, self._resume, request)
+                if wait.seconds > 0
+                else self.loop.call_soon(self._resume, request)
+            )
+        elif isinstance(wait, Endless):
+            if wait.until is not None:
+                wait.until.reached.open()
+            self._repeat(wait, request)
+        elif isinstance(wait, Tap):
+            wait.then(lambda: self._wake(request))
+        elif isinstance(wait, Gate):
+            wait.opened.then(lambda: self._wake(request))
+            wait.reached.open()
+
+    def _wake(self, request: ReceivedRequest) -> None:
+        """Go on, called from any thread; the server may be gone by now."""
+        if not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(self._resume, request)
+
+    def _repeat(self, endless: Endless, request: ReceivedRequest) -> None:
+        if self.transport is None:
+            return
+        if endless.until is not None and endless.until.opened.is_open:
+            self._resume(request)
+            return
+        if self.transport.get_write_buffer_size() < UNSENT_LIMIT:
+            self.transport.write(endless.data)
+        self._timer = self.loop.call_later(endless.every, self._repeat, endless, request)
+
+
+# --- the list of models: which protocol's is meant shows in the path and the headers ------------------
+
+
+def _list_models(request: ReceivedRequest, models: Sequence[str]) -> JsonObject | None:
+    """The answer to a request for all models or for one of them; `None` when it asks something else."""
+    if request.method != "GET":
+        return None
+    before, asked, name = request.path.partition("/models")
+    if not asked or name not in ("", "/", *(f"/{known}" for known in models)):
+        return None
+    wanted = name.strip("/")
+    if "/v1beta" in before or "x-goog-api-key" in request.headers:
+        described = [_gemini(known) for known in models]
+        return _gemini(wanted) if wanted else {"models": described}
+    if "anthropic-version" in request.headers:
+        return _anthropic(wanted) if wanted else _page([_anthropic(known) for known in models])
+    return _openai(wanted) if wanted else {"object": "list", "data": [_openai(known) for known in models]}
+
+
+def _openai(name: str) -> JsonObject:
+    return {"id": name, "object": "model", "created": _CREATED, "owned_by": "robota"}
+
+
+def _anthropic(name: str) -> JsonObject:
+    return {"type": "model", "id": name, "display_name": name, "created_at": _CREATED_AT}
+
+
+def _page(entries: list[JsonObject]) -> JsonObject:
+    edges = {"first_id": entries[0]["id"], "last_id": entries[-1]["id"]} if entries else {}
+    return {"data": entries, "has_more": False, **edges}
+
+
+def _gemini(name: str) -> JsonObject:
+    return {
+        "name": f"models/{name}",
+        "displayName": name,
+        "inputTokenLimit": _TOKENS,
+        "outputTokenLimit": _TOKENS,
+        "supportedGenerationMethods": ["generateContent", "countTokens"],
+    }
 
 
 # --- as a process ------------------------------------------------------------------------------------

@@ -12,19 +12,28 @@ import asyncio
 import hmac
 import logging
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, aclosing
-from types import TracebackType
-from typing import Self, cast
+from contextlib import aclosing
 
 from robota.core.errors import AuthenticationError, ConfigurationError, RobotaError
 from robota.core.jsontext import encode
 from robota.core.messages import JsonObject
 from robota.core.provider import Provider
 from robota.providers.remote.failures import describe_error, http_status
-from robota.providers.remote.serving import stream_reply, whole_reply
-from robota.providers.remote.wire import KEEP_ALIVE, RemoteRequest, encode_failure, read_request
-from robota.testing.http_request import BadRequest, ReceivedRequest, RequestReader, response
-from robota.testing.in_thread import running_in_thread
+from robota.providers.remote.protocol import (
+    KEEP_ALIVE,
+    RemoteRequest,
+    encode_failure,
+    read_request,
+    stream_reply,
+    whole_reply,
+)
+from robota.testing.http_server import (
+    BadRequest,
+    LoopbackServer,
+    ReceivedRequest,
+    ServerConnection,
+    response,
+)
 
 SIGN_OF_LIFE = 10.0
 """Seconds between two signs of life while a model says nothing."""
@@ -37,7 +46,7 @@ class KeyRefused(AuthenticationError):
     """Not the vendor's refusal of the host's key, but the host's of a client's."""
 
 
-class RemoteHost:
+class RemoteHost(LoopbackServer):
     """Serves one provider under its own name, or several under the names of a mapping."""
 
     def __init__(
@@ -50,52 +59,15 @@ class RemoteHost:
     ) -> None:
         if not api_key:
             raise ConfigurationError("A host needs an api_key: without one, anybody could use its models.")
+        super().__init__(port)
         self.providers = dict(provider) if isinstance(provider, Mapping) else {provider.name: provider}
-        self.port = port
-        """The port asked for, then the port bound."""
         self.requests: list[RemoteRequest] = []
         """What was asked with the right key, in order."""
         self.sign_of_life = sign_of_life
         self._key = api_key
-        self._listener: asyncio.Server | None = None
-        self._connections: set[_Connection] = set()
 
-    @property
-    def url(self) -> str:
-        """The `server_url` of clients."""
-        return f"http://127.0.0.1:{self.port}"
-
-    async def __aenter__(self) -> Self:
-        loop = asyncio.get_running_loop()
-        self._listener = await loop.create_server(lambda: _Connection(self), "127.0.0.1", self.port)
-        self.port = self._listener.sockets[0].getsockname()[1]
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        assert self._listener is not None
-        self._listener.close()
-        for connection in tuple(self._connections):
-            connection.drop()
-        await self.wait_until_quiet()
-        await self._listener.wait_closed()
-
-    async def wait_until_quiet(self) -> None:
-        """Wait until every client has left and its model call is over."""
-        await asyncio.gather(*(connection.gone for connection in tuple(self._connections)))
-
-    def in_thread(self) -> AbstractContextManager[Self]:
-        """Run in a thread with a loop of its own, for synchronous tests and for clients that change loops."""
-        return running_in_thread(self)
-
-    # --- for connections --------------------------------------------------------------------------------
-
-    def opened(self, connection: _Connection) -> None:
-        self._connections.add(connection)
-
-    def closed(self, connection: _Connection) -> None:
-        self._connections.discard(connection)
+    def connect(self) -> _Connection:
+        return _Connection(self)
 
     def admit(self, request: ReceivedRequest) -> tuple[Provider, RemoteRequest]:
         """Who answers it, and what was asked. Whoever has the wrong key learns nothing else."""
@@ -119,27 +91,15 @@ class RemoteHost:
         return describe_error(error, provider, (self._key,))
 
 
-class _Connection(asyncio.Protocol):
-    """One client: its requests one after the other, each in a task that ends with the connection."""
+class _Connection(ServerConnection):
+    """Answers each request in a task that ends with the connection."""
 
     def __init__(self, host: RemoteHost) -> None:
+        super().__init__(host)
         self._host = host
-        self._loop = asyncio.get_running_loop()
-        self._reader = RequestReader()
-        self._transport: asyncio.Transport | None = None
         self._task: asyncio.Task[None] | None = None
         self._drained = asyncio.Event()
         self._drained.set()
-        self.gone: asyncio.Future[None] = self._loop.create_future()
-        """The connection is lost, and its model call over."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-        self._host.opened(self)
-
-    def data_received(self, data: bytes) -> None:
-        self._reader.feed(data)
-        self._serve()
 
     def pause_writing(self) -> None:
         self._drained.clear()
@@ -148,43 +108,33 @@ class _Connection(asyncio.Protocol):
         self._drained.set()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._transport = None
+        self.transport = None
         if self._task is not None:
             self._task.cancel()
         else:
-            self._let_go()
+            self.let_go()
 
-    def drop(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()
-
-    def _let_go(self) -> None:
-        self._host.closed(self)
-        if not self.gone.done():
-            self.gone.set_result(None)
-
-    def _serve(self) -> None:
-        if self._task is not None or self._transport is None:
+    def serve(self) -> None:
+        if self._task is not None or self.transport is None:
             return
         try:
-            request = self._reader.next()
+            request = self.reader.next()
         except BadRequest as error:
-            self._transport.write(response(400, {"connection": "close"}, str(error).encode()))
-            self._transport.close()
+            self.refuse(error)
             return
         if request is not None:
-            self._task = self._loop.create_task(self._answer(request, self._transport))
+            self._task = self.loop.create_task(self._answer(request, self.transport))
             self._task.add_done_callback(self._finished)
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._task = None
         failed = task.cancelled() or task.exception() is not None
-        if self._transport is None:
-            self._let_go()
+        if self.transport is None:
+            self.let_go()
         elif failed:
-            self._transport.abort()
+            self.transport.abort()
         else:
-            self._serve()
+            self.serve()
 
     async def _answer(self, request: ReceivedRequest, transport: asyncio.Transport) -> None:
         streamed = request.path == "/chat/stream"

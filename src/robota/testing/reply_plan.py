@@ -18,7 +18,7 @@ from robota.core.messages import ToolCall
 from robota.core.provider import ToolInputChunk
 from robota.providers.scripted import Delay, Stall
 from robota.testing.dialect import Dialect, ReplyEncoder, Said, ServerSentEvent
-from robota.testing.http_request import response
+from robota.testing.http_server import response
 from robota.testing.model_script import (
     CallIds,
     ContentType,

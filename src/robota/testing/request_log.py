@@ -8,7 +8,7 @@ from robota.core.messages import JsonObject
 from robota.core.plain_text import strip_controls
 from robota.sessions.redaction import Redactor
 from robota.testing.dialect import UNREADABLE
-from robota.testing.http_request import ReceivedRequest
+from robota.testing.http_server import ReceivedRequest
 
 LONGEST_TEXT = 60
 _SENT_BY_LIBRARIES = ("accept", "accept-encoding", "connection", "content-length", "host")

@@ -2,37 +2,32 @@
 
 A call is a block that opens with its id and name and sends its input in fragments, as the vendor does;
 scripts that want other fragments or half a call write `ToolInputChunk` steps. `ReasoningChunk` steps are
-thinking that streams, and the `ReasoningBlock` after them signs it.
+thinking that streams, and the `ReasoningBlock` after them signs it. `check` refuses what the vendor refuses,
+so that a history that would fail in production fails here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from robota.core.messages import Json, JsonObject, ReasoningBlock, StopReason, TokenUsage, ToolCall
-from robota.core.provider import (
-    MetadataChunk,
-    ReasoningChunk,
-    ServerToolChunk,
-    StopChunk,
-    TextChunk,
-    ToolInputChunk,
-)
+from robota.core.provider import MetadataChunk, ServerToolChunk, StopChunk, ToolInputChunk
 from robota.testing.dialect import (
     DEFAULT_USAGE,
     Conversation,
+    Dialect,
+    Events,
+    ReplyEncoder,
     Said,
     ServerSentEvent,
     Turn,
+    pieces_of,
     read_arguments,
-    refuse,
 )
-from robota.testing.wire_anthropic_check import check_request
 
-INPUT_FRAGMENT = 12
-"""Characters of a call's input per delta."""
 SIGNATURE = "c2NyaXB0ZWQ="
 """What thinking is signed with whose script does not say."""
 STOP_WORDS: dict[StopReason, str] = {
@@ -48,21 +43,32 @@ ERROR_TYPES = {
     429: "rate_limit_error",
     529: "overloaded_error",
 }
+SAMPLING = ("temperature", "top_p", "top_k")
+MAX_MARKS = 4
+CHOICES = ("auto", "any", "none", "tool")
+BLOCKS = {
+    "user": ("text", "image", "document", "tool_result", "search_result"),
+    "assistant": (
+        "text", "thinking", "redacted_thinking", "tool_use", "server_tool_use", "web_search_tool_result",
+    ),
+}  # fmt: skip
+_ID = re.compile(r"[A-Za-z0-9_-]+")
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _encode = msgspec.json.encode
 
 
-class MessagesReply:
-    """Says one reply. Blocks open when something is said that needs them and close when something else is."""
+class MessagesReply(ReplyEncoder):
+    """Blocks open when something is said that needs them and close when something else is."""
 
-    end_mark: ServerSentEvent = ("message_stop", b'{"type":"message_stop"}')
+    protocol = "the Messages API"
+    end_mark = ("message_stop", b'{"type":"message_stop"}')
 
     def __init__(self, model: str) -> None:
+        super().__init__()
         self._message: JsonObject = {
             "id": "msg_scripted", "type": "message", "role": "assistant", "model": model, "content": [],
             "stop_reason": None, "stop_sequence": None,
         }  # fmt: skip
-        self._usage = DEFAULT_USAGE
-        self._stop: StopChunk | None = None
         self._count = 0
         self._open: dict[str, int] = {}
         """Open blocks by what they are: `text`, `thinking`, or the number of a call."""
@@ -70,43 +76,26 @@ class MessagesReply:
 
     def begin(self, first: Said | None) -> Iterator[ServerSentEvent]:
         if isinstance(first, MetadataChunk):
-            self._note(first)
+            self.note(dict(first.values))
         usage = {**_usage(DEFAULT_USAGE), "output_tokens": 1}
         yield _event("message_start", message={**self._message, "usage": usage})
         yield _event("ping")
 
-    def say(self, said: Said) -> Iterable[ServerSentEvent]:
-        if isinstance(said, (str, TextChunk)):
-            text = said if isinstance(said, str) else said.text
-            return self._delta("text", {"type": "text", "text": ""}, {"type": "text_delta", "text": text})
-        if isinstance(said, ReasoningChunk):
-            return self._think(said.text)
-        if isinstance(said, ReasoningBlock):
-            return self._sign(said)
-        if isinstance(said, ToolInputChunk):
-            return self._fragment(said)
-        if isinstance(said, ToolCall):
-            return self._call(said)
-        if isinstance(said, ServerToolChunk):
-            return self._serve(said)
-        return self._note(said)
+    def text(self, text: str) -> Events:
+        return self._delta("text", {"type": "text", "text": ""}, {"type": "text_delta", "text": text})
 
     def end(self) -> Iterator[ServerSentEvent]:
         yield from self._close()
-        stop = self._stop or StopChunk("tool_use" if self._calls else "end_turn")
+        stop = self.stop or StopChunk("tool_use" if self._calls else "end_turn")
         delta: JsonObject = {"stop_reason": STOP_WORDS.get(stop.reason, stop.reason), "stop_sequence": None}
         if stop.detail:
             delta["stop_details"] = {"type": stop.reason, "category": None, "explanation": stop.detail}
-        yield _event("message_delta", delta=delta, usage=_usage(self._usage))
+        yield _event("message_delta", delta=delta, usage=_usage(self.usage))
 
     def whole(self, said: Sequence[Said]) -> JsonObject:
-        events = [*self.begin(said[0] if said else None)]
-        for step in said:
-            events += self.say(step)
-        events += self.end()
         message: JsonObject = {}
-        for _, data in events:
-            message = _merge(message, msgspec.json.decode(data))
+        for event in self.decoded(said):
+            message = _merge(message, event)
         return message
 
     # --- blocks ------------------------------------------------------------------------------------------
@@ -129,55 +118,44 @@ class MessagesReply:
             yield from self._start(key, block)
         yield _event("content_block_delta", index=self._open[key], delta=delta)
 
-    def _think(self, text: str) -> Iterator[ServerSentEvent]:
+    def think(self, text: str) -> Iterator[ServerSentEvent]:
         block = {"type": "thinking", "thinking": "", "signature": ""}
         return self._delta("thinking", block, {"type": "thinking_delta", "thinking": text})
 
-    def _sign(self, thought: ReasoningBlock) -> Iterator[ServerSentEvent]:
-        if isinstance(thought.data, dict):
-            yield from self._start("redacted", thought.data)
+    def thought(self, block: ReasoningBlock) -> Iterator[ServerSentEvent]:
+        if isinstance(block.data, dict):
+            yield from self._start("redacted", block.data)
         else:
             if "thinking" not in self._open:
-                yield from self._think(thought.text)
-            delta = {"type": "signature_delta", "signature": thought.signature or SIGNATURE}
+                yield from self.think(block.text)
+            delta = {"type": "signature_delta", "signature": block.signature or SIGNATURE}
             yield _event("content_block_delta", index=self._open["thinking"], delta=delta)
         yield from self._close()
 
-    def _fragment(self, chunk: ToolInputChunk) -> Iterator[ServerSentEvent]:
+    def fragment(self, chunk: ToolInputChunk) -> Iterator[ServerSentEvent]:
         self._calls = max(self._calls, chunk.index + 1)
         id = {"id": chunk.id} if chunk.id else {}
         block = {"type": "tool_use", **id, "name": chunk.name, "input": {}}
         return self._delta(str(chunk.index), block, {"type": "input_json_delta", "partial_json": chunk.delta})
 
-    def _call(self, call: ToolCall) -> Iterator[ServerSentEvent]:
+    def call(self, call: ToolCall) -> Iterator[ServerSentEvent]:
         index = self._calls
-        yield from self._fragment(ToolInputChunk(index, "", call.id, call.name))
-        for at in range(0, len(call.arguments), INPUT_FRAGMENT):
-            yield from self._fragment(ToolInputChunk(index, call.arguments[at : at + INPUT_FRAGMENT]))
+        for piece in pieces_of(call, index):
+            yield from self.fragment(piece)
         yield _event("content_block_stop", index=self._open.pop(str(index)))
 
-    def _serve(self, chunk: ServerToolChunk) -> Iterator[ServerSentEvent]:
+    def hosted(self, tool: ServerToolChunk) -> Iterator[ServerSentEvent]:
         """A hosted tool with its result, which has nothing in it."""
         id = f"srvtoolu_{self._count}"
-        block = {"type": "server_tool_use", "id": id, "name": chunk.name, "input": {}}
-        delta = {"type": "input_json_delta", "partial_json": _encode(chunk.input or {}).decode()}
+        block = {"type": "server_tool_use", "id": id, "name": tool.name, "input": {}}
+        delta = {"type": "input_json_delta", "partial_json": _encode(tool.input or {}).decode()}
         yield from self._delta("hosted", block, delta)
-        result = {"type": f"{chunk.name}_tool_result", "tool_use_id": id, "content": []}
+        result = {"type": f"{tool.name}_tool_result", "tool_use_id": id, "content": []}
         yield from self._start("result", result)
         yield from self._close()
 
-    def _note(self, said: Said) -> Iterable[ServerSentEvent]:
-        """Facts that colour what follows instead of being events themselves."""
-        if isinstance(said, TokenUsage):
-            self._usage = said
-        elif isinstance(said, StopChunk):
-            self._stop = said
-        elif isinstance(said, MetadataChunk):
-            facts = dict(said.values)
-            self._message.update({"id": facts.pop("responseId", self._message["id"]), **facts})
-        else:
-            raise refuse(said, "the Messages API")
-        return ()
+    def note(self, facts: JsonObject) -> None:
+        self._message.update({"id": facts.pop("responseId", self._message["id"]), **facts})
 
 
 def _event(name: str, **fields: Json) -> ServerSentEvent:
@@ -215,21 +193,19 @@ def _merge(message: JsonObject, event: JsonObject) -> JsonObject:
     return message
 
 
-class Messages:
-    """The dialect: `…/v1/messages` under any prefix."""
-
+class Messages(Dialect):
     name = "messages"
-    base_path = ""
+    path = "/v1/messages"
     delta_name = "content_block_delta"
 
-    def serves(self, path: str) -> bool:
-        return path.endswith("/v1/messages")
-
-    def wants_stream(self, path: str, body: JsonObject) -> bool:
-        return body.get("stream") is True
-
     def check(self, body: JsonObject) -> str | None:
-        return check_request(body)
+        return (
+            _check_fields(body)
+            or _check_system(body.get("system"))
+            or _check_tools(body.get("tools"))
+            or _check_turns(body["messages"])
+            or _check_marks(body)
+        )
 
     def read(self, body: JsonObject) -> Conversation:
         turns = [Turn("system", text) for text in _texts(body.get("system"))]
@@ -237,11 +213,8 @@ class Messages:
             turns += _turns(message)
         return Conversation(tuple(turns), tuple(tool["name"] for tool in body.get("tools") or ()))
 
-    def variant(self, path: str, body: JsonObject) -> str:
-        return str(body.get("model", ""))
-
     def encoder(self, path: str, body: JsonObject) -> MessagesReply:
-        return MessagesReply(self.variant(path, body))
+        return MessagesReply(str(body.get("model", "")))
 
     def error_event(self, message: str, kind: str) -> ServerSentEvent:
         return _event("error", error={"type": kind, "message": message})
@@ -278,3 +251,147 @@ def _turns(message: JsonObject) -> Iterator[Turn]:
             yield Turn("tool", "".join(_texts(block.get("content"))), answers=block["tool_use_id"])
     if text or not any(block["type"] == "tool_result" for block in blocks):
         yield Turn("user", text)
+
+
+# --- what the vendor refuses -----------------------------------------------------------------------------
+
+
+def _check_fields(body: JsonObject) -> str | None:
+    if not isinstance(body.get("model"), str) or not body["model"]:
+        return "model: Field required"
+    if not isinstance(body.get("max_tokens"), int) or body["max_tokens"] < 1:
+        return "max_tokens: Input should be greater than or equal to 1"
+    for name in SAMPLING:
+        if name in body:
+            return f"{name}: this parameter was removed in version 2026-10-21"
+    choice = body.get("tool_choice")
+    if choice is not None and choice.get("type") not in CHOICES:
+        return f"tool_choice.type must be one of {', '.join(CHOICES)}"
+    if choice is not None and not body.get("tools"):
+        return "tool_choice may only be specified while providing tools"
+    if body.get("thinking") and choice is not None and choice["type"] in ("any", "tool"):
+        return "Thinking may not be enabled when tool_choice forces tool use"
+    if not isinstance(body.get("messages"), list) or not body["messages"]:
+        return "messages: at least one message is required"
+    return None
+
+
+def _check_system(system: Json) -> str | None:
+    if system is None or isinstance(system, str):
+        return None
+    for block in system:
+        if block.get("type") != "text" or not block.get("text", "").strip():
+            return "system: text content blocks must be non-empty"
+    return None
+
+
+def _check_tools(tools: Json) -> str | None:
+    names: set[str] = set()
+    for at, tool in enumerate(tools or ()):
+        name = tool.get("name", "")
+        if not _NAME.fullmatch(name):
+            return f"tools.{at}.name: {name!r} does not match ^[a-zA-Z0-9_-]{{1,128}}$"
+        if name in names:
+            return f"tools: Tool names must be unique; {name!r} is there twice"
+        names.add(name)
+        if "type" not in tool and tool.get("input_schema", {}).get("type") != "object":
+            return f"tools.{at}.input_schema must be a JSON schema of type object"
+    return None
+
+
+def _check_turns(messages: list[JsonObject]) -> str | None:
+    for at, message in enumerate(messages):
+        role = message.get("role")
+        if role not in BLOCKS:
+            return f"messages.{at}.role must be user or assistant"
+        problem = _check_blocks(message, role)
+        if problem:
+            return f"messages.{at}: {problem}"
+    turns = _join_turns(messages)
+    role, last = turns[-1]
+    if turns[0][0] != "user":
+        return "messages: first message must use the user role"
+    if role == "assistant" and not any(block["type"] == "server_tool_use" for block in last):
+        return "the conversation must end with a user message; assistant prefill is not supported"
+    return _check_calls(turns)
+
+
+def _join_turns(messages: list[JsonObject]) -> list[tuple[str, list[JsonObject]]]:
+    """Consecutive messages of one role are one turn to the API."""
+    turns: list[tuple[str, list[JsonObject]]] = []
+    for message in messages:
+        content = message["content"]
+        blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
+        if turns and turns[-1][0] == message["role"]:
+            turns[-1][1].extend(blocks)
+        else:
+            turns.append((message["role"], [*blocks]))
+    return turns
+
+
+def _check_calls(turns: list[tuple[str, list[JsonObject]]]) -> str | None:
+    seen: set[str] = set()
+    waiting: list[str] = []
+    for _, blocks in turns:
+        problem = _check_answers(blocks, waiting)
+        if problem:
+            return f"messages: {problem}"
+        waiting = [block["id"] for block in blocks if block["type"] == "tool_use"]
+        for id in waiting:
+            if id in seen or not _ID.fullmatch(id):
+                return f"messages: `tool_use` ids must be unique and match ^[a-zA-Z0-9_-]+$; got {id!r}"
+            seen.add(id)
+    return None
+
+
+def _check_blocks(message: JsonObject, role: str) -> str | None:
+    content = message.get("content")
+    if not content or not isinstance(content, (str, list)):
+        return "content must be non-empty"
+    if isinstance(content, str):
+        return None if content.strip() else "text content must be non-empty"
+    for block in content:
+        kind = block.get("type")
+        if kind not in BLOCKS[role]:
+            return f"a block of type {kind!r} cannot stand in a message of the {role}"
+        if kind == "text" and not block["text"].strip():
+            return "text content blocks must contain non-whitespace text"
+        if kind == "thinking" and not block.get("signature"):
+            return "thinking.signature: Field required"
+        if kind == "tool_use" and not isinstance(block.get("input"), dict):
+            return "tool_use.input: Input should be a valid dictionary"
+        if role == "user" and block.get("citations"):
+            return "text blocks in user messages cannot have citations"
+    return None
+
+
+def _check_answers(blocks: list[JsonObject], waiting: list[str]) -> str | None:
+    """Whether the results are those of the calls before, all of them, and in front."""
+    answered = [block.get("tool_use_id") for block in blocks if block["type"] == "tool_result"]
+    for id in answered:
+        if id not in waiting or answered.count(id) > 1:
+            return f"unexpected `tool_use_id` {id!r} in a tool_result: no call in the message before has it"
+    missing = [id for id in waiting if id not in answered]
+    if missing:
+        return f"`tool_use` ids were found without `tool_result` blocks right after: {', '.join(missing)}"
+    if any(block["type"] != "tool_result" for block in blocks[: len(answered)]):
+        return "tool_result blocks must come first"
+    return None
+
+
+def _check_marks(body: JsonObject) -> str | None:
+    marks = sum(1 for _ in _marks(body))
+    if marks <= MAX_MARKS:
+        return None
+    return f"a maximum of {MAX_MARKS} blocks with cache_control may be provided; found {marks}"
+
+
+def _marks(value: Json) -> Iterator[Json]:
+    if isinstance(value, dict):
+        if value.get("cache_control"):
+            yield value
+        for item in value.values():
+            yield from _marks(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _marks(item)

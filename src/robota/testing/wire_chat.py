@@ -8,17 +8,25 @@ vendor or llama.cpp refuses, so a history that would fail in production fails he
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, cast
 
 import msgspec
 
 from robota.core.messages import Json, JsonObject, StopReason, TokenUsage, ToolCall
-from robota.core.provider import MetadataChunk, ReasoningChunk, StopChunk, TextChunk, ToolInputChunk
-from robota.testing.dialect import DEFAULT_USAGE, Conversation, Said, ServerSentEvent, Turn, refuse
+from robota.core.provider import StopChunk, TextChunk, ToolInputChunk
+from robota.testing.dialect import (
+    Conversation,
+    Dialect,
+    Events,
+    ReplyEncoder,
+    Said,
+    ServerSentEvent,
+    Turn,
+    pieces_of,
+    read_arguments,
+)
 
-ARGUMENT_FRAGMENT = 12
-"""Characters of a tool call's arguments per delta."""
 ENVELOPE = {"id": "chatcmpl-scripted", "object": "chat.completion.chunk", "created": 1_700_000_000}
 FINISH_WORDS: dict[StopReason, str] = {
     "end_turn": "stop",
@@ -39,101 +47,33 @@ ROLES = ("system", "developer", "user", "assistant", "tool")
 _encode = msgspec.json.encode
 
 
-class ChatReply:
-    """Says one reply in Chat Completions."""
-
-    end_mark: ServerSentEvent = ("", b"[DONE]")
+class ChatReply(ReplyEncoder):
+    protocol = "Chat Completions"
+    end_mark = ("", b"[DONE]")
 
     def __init__(self, model: str, *, include_usage: bool) -> None:
+        super().__init__()
         self._envelope: JsonObject = {**ENVELOPE, "model": model}
         self._include_usage = include_usage
-        self._usage = DEFAULT_USAGE
-        self._stop: StopChunk | None = None
         self._calls = 0
         self._opening = b""
         self._closing = b',"usage":null}' if include_usage else b"}"
-        self._enclose({})
+        self.note({})
 
     def begin(self, first: Said | None) -> Iterator[ServerSentEvent]:
         text_first = first is None or isinstance(first, (str, TextChunk))
         yield self._delta({"role": "assistant", "content": "" if text_first else None})
 
-    def say(self, said: Said) -> Iterable[ServerSentEvent]:
-        if isinstance(said, str):
-            return (("", self._text(said)),)
-        if isinstance(said, TextChunk):
-            return (("", self._text(said.text)),)
-        if isinstance(said, ReasoningChunk):
-            return (self._delta({"reasoning_content": said.text}),)
-        if isinstance(said, ToolInputChunk):
-            return (self._fragment(said),)
-        if isinstance(said, ToolCall):
-            return self._call(said)
-        return self._note(said)
-
-    def end(self) -> Iterator[ServerSentEvent]:
-        stop = self._stop or StopChunk("tool_use" if self._calls else "end_turn")
-        if stop.reason == "refusal":
-            yield self._delta({"refusal": stop.detail or "I cannot help with that."})
-            word = FINISH_WORDS["refusal"]
-        else:
-            word = stop.detail or FINISH_WORDS.get(stop.reason, stop.reason)
-        yield self._delta({}, finish=word)
-        if self._include_usage:
-            yield "", _encode({**self._envelope, "choices": [], "usage": _usage(self._usage)})
-
-    def whole(self, said: Sequence[Said]) -> JsonObject:
-        events = [*self.begin(said[0] if said else None)]
-        for step in said:
-            events += self.say(step)
-        events += self.end()
-        message: JsonObject = {"role": "assistant", "content": "", "refusal": None}
-        calls: dict[int, JsonObject] = {}
-        finish = None
-        for _, data in events:
-            for choice in msgspec.json.decode(data)["choices"]:
-                finish = choice["finish_reason"] or finish
-                _merge(message, calls, choice["delta"])
-        if calls:
-            message["tool_calls"] = list(calls.values())
-            message["content"] = message["content"] or None
-        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish}
-        whole = {**self._envelope, "object": "chat.completion", "choices": [choice]}
-        return {**whole, "usage": _usage(self._usage)}
-
-    def _note(self, said: Said) -> Iterable[ServerSentEvent]:
-        """Facts that colour what follows instead of being events themselves."""
-        if isinstance(said, TokenUsage):
-            self._usage = said
-        elif isinstance(said, StopChunk):
-            self._stop = said
-        elif isinstance(said, MetadataChunk):
-            self._enclose(dict(said.values))
-        else:
-            raise refuse(said, "Chat Completions")
-        return ()
-
-    def _enclose(self, facts: JsonObject) -> None:
-        """Prepare the bytes around every delta; a long stream then costs one short encoding per delta."""
-        self._envelope.update(facts)
-        self._opening = _encode(self._envelope)[:-1] + b',"choices":[{"index":0,"delta":'
-
-    def _text(self, text: str) -> bytes:
-        return b'%b{"content":%b},"logprobs":null,"finish_reason":null}]%b' % (
+    def text(self, text: str) -> Events:
+        delta = b'%b{"content":%b},"logprobs":null,"finish_reason":null}]%b' % (
             self._opening, _encode(text), self._closing,
         )  # fmt: skip
+        return (("", delta),)
 
-    def _delta(self, delta: JsonObject, *, finish: str | None = None) -> ServerSentEvent:
-        rest = b',"logprobs":null,"finish_reason":%b}]%b' % (_encode(finish), self._closing)
-        return "", self._opening + _encode(delta) + rest
+    def think(self, text: str) -> Events:
+        return (self._delta({"reasoning_content": text}),)
 
-    def _call(self, call: ToolCall) -> Iterator[ServerSentEvent]:
-        index = self._calls
-        yield self._fragment(ToolInputChunk(index, "", call.id, call.name))
-        for at in range(0, len(call.arguments), ARGUMENT_FRAGMENT):
-            yield self._fragment(ToolInputChunk(index, call.arguments[at : at + ARGUMENT_FRAGMENT]))
-
-    def _fragment(self, chunk: ToolInputChunk) -> ServerSentEvent:
+    def fragment(self, chunk: ToolInputChunk) -> Events:
         self._calls = max(self._calls, chunk.index + 1)
         function: JsonObject = {"arguments": chunk.delta}
         call: JsonObject = {"index": chunk.index}
@@ -142,7 +82,45 @@ class ChatReply:
         if chunk.name:
             call["type"] = "function"
             function = {"name": chunk.name, **function}
-        return self._delta({"tool_calls": [{**call, "function": function}]})
+        return (self._delta({"tool_calls": [{**call, "function": function}]}),)
+
+    def call(self, call: ToolCall) -> Events:
+        return [event for piece in pieces_of(call, self._calls) for event in self.fragment(piece)]
+
+    def note(self, facts: JsonObject) -> None:
+        """Prepare the bytes around every delta; a long stream then costs one short encoding per delta."""
+        self._envelope.update(facts)
+        self._opening = _encode(self._envelope)[:-1] + b',"choices":[{"index":0,"delta":'
+
+    def end(self) -> Iterator[ServerSentEvent]:
+        stop = self.stop or StopChunk("tool_use" if self._calls else "end_turn")
+        if stop.reason == "refusal":
+            yield self._delta({"refusal": stop.detail or "I cannot help with that."})
+            word = FINISH_WORDS["refusal"]
+        else:
+            word = stop.detail or FINISH_WORDS.get(stop.reason, stop.reason)
+        yield self._delta({}, finish=word)
+        if self._include_usage:
+            yield "", _encode({**self._envelope, "choices": [], "usage": _usage(self.usage)})
+
+    def whole(self, said: Sequence[Said]) -> JsonObject:
+        message: JsonObject = {"role": "assistant", "content": "", "refusal": None}
+        calls: dict[int, JsonObject] = {}
+        finish = None
+        for event in self.decoded(said):
+            for choice in event["choices"]:
+                finish = choice["finish_reason"] or finish
+                _merge(message, calls, choice["delta"])
+        if calls:
+            message["tool_calls"] = list(calls.values())
+            message["content"] = message["content"] or None
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish}
+        whole = {**self._envelope, "object": "chat.completion", "choices": [choice]}
+        return {**whole, "usage": _usage(self.usage)}
+
+    def _delta(self, delta: JsonObject, *, finish: str | None = None) -> ServerSentEvent:
+        rest = b',"logprobs":null,"finish_reason":%b}]%b' % (_encode(finish), self._closing)
+        return "", self._opening + _encode(delta) + rest
 
 
 def _merge(message: JsonObject, calls: dict[int, JsonObject], delta: JsonObject) -> None:
@@ -169,18 +147,10 @@ def _usage(usage: TokenUsage) -> JsonObject:
     }
 
 
-class ChatCompletions:
-    """The dialect: `…/chat/completions` under any prefix."""
-
+class ChatCompletions(Dialect):
     name = "chat"
+    path = "/chat/completions"
     base_path = "/v1"
-    delta_name = ""
-
-    def serves(self, path: str) -> bool:
-        return path.endswith("/chat/completions")
-
-    def wants_stream(self, path: str, body: JsonObject) -> bool:
-        return body.get("stream") is True
 
     def check(self, body: JsonObject) -> str | None:
         if not isinstance(body.get("model"), str) or not body["model"]:
@@ -209,8 +179,12 @@ class ChatCompletions:
         return "", _encode({**ENVELOPE, "object": kind, "choices": [], **fields})
 
     def error_body(self, status: int, message: str) -> JsonObject:
-        kind = ERROR_TYPES.get(status, "server_error" if status >= 500 else "invalid_request_error")
-        return {"error": {"message": message, "type": kind, "param": None, "code": kind}}
+        return openai_error(status, message)
+
+
+def openai_error(status: int, message: str) -> JsonObject:
+    kind = ERROR_TYPES.get(status, "server_error" if status >= 500 else "invalid_request_error")
+    return {"error": {"message": message, "type": kind, "param": None, "code": kind}}
 
 
 def _text(content: Json) -> str:
@@ -267,11 +241,7 @@ def _check_assistant(message: JsonObject) -> str | None:
         return f"has tool calls without ids of their own: {ids}"
     for call in calls:
         arguments = call.get("function", {}).get("arguments")
-        try:
-            readable = isinstance(msgspec.json.decode(arguments), dict)
-        except (msgspec.DecodeError, TypeError):
-            readable = False
-        if not readable:
+        if not arguments or not isinstance(read_arguments(arguments), dict):
             return f"has a tool call whose arguments are not the text of a JSON object: {arguments!r}"
     return None
 

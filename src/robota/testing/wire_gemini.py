@@ -8,20 +8,21 @@ production fails here.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from robota.core.messages import Json, JsonObject, ReasoningBlock, StopReason, TokenUsage, ToolCall
-from robota.core.provider import MetadataChunk, ReasoningChunk, StopChunk, TextChunk, ToolInputChunk
+from robota.core.provider import StopChunk, ToolInputChunk
 from robota.testing.dialect import (
-    DEFAULT_USAGE,
     Conversation,
+    Dialect,
+    Events,
+    ReplyEncoder,
     Said,
     ServerSentEvent,
     Turn,
     read_arguments,
-    refuse,
 )
 
 FINISH_WORDS: dict[StopReason, str] = {
@@ -47,53 +48,57 @@ PATH = re.compile(r"/(?:models|tunedModels)/([^/]+):(stream)?[gG]enerateContent$
 _encode = msgspec.json.encode
 
 
-class GeminiReply:
-    """Says one reply."""
-
-    end_mark: ServerSentEvent | None = None
+class GeminiReply(ReplyEncoder):
+    protocol = "Gemini's protocol"
 
     def __init__(self, model: str) -> None:
+        super().__init__()
         self._envelope: JsonObject = {"modelVersion": model, "responseId": "gemini-scripted"}
         self._facts: JsonObject = {}
-        self._usage = DEFAULT_USAGE
-        self._stop = StopChunk("end_turn")
         self._fragments: dict[int, ToolInputChunk] = {}
 
-    def begin(self, first: Said | None) -> Iterable[ServerSentEvent]:
-        return ()
+    def text(self, text: str) -> Events:
+        return (self._part({"text": text}),)
 
-    def say(self, said: Said) -> Iterable[ServerSentEvent]:
-        if isinstance(said, str):
-            return (self._part({"text": said}),)
-        if isinstance(said, TextChunk):
-            return (self._part({"text": said.text}),)
-        if isinstance(said, ReasoningChunk):
-            return (self._part({"text": said.text, "thought": True}),)
-        if isinstance(said, ReasoningBlock):
-            return (self._part({"text": said.text, "thought": True, "thoughtSignature": said.signature}),)
-        if isinstance(said, ToolCall):
-            return (self._call(said),)
-        if isinstance(said, ToolInputChunk):
-            return self._gather(said)
-        return self._note(said)
+    def think(self, text: str) -> Events:
+        return (self._part({"text": text, "thought": True}),)
+
+    def thought(self, block: ReasoningBlock) -> Events:
+        return (self._part({"text": block.text, "thought": True, "thoughtSignature": block.signature}),)
+
+    def fragment(self, chunk: ToolInputChunk) -> Events:
+        known = self._fragments.get(chunk.index, ToolInputChunk(chunk.index, ""))
+        known = ToolInputChunk(
+            chunk.index, known.delta + chunk.delta, known.id or chunk.id, known.name or chunk.name
+        )
+        self._fragments[chunk.index] = known
+        whole = known.delta and isinstance(read_arguments(known.delta), dict)
+        return self.call(ToolCall(known.id, known.name, known.delta)) if whole else ()
+
+    def call(self, call: ToolCall) -> Events:
+        function: JsonObject = {"name": call.name, "args": read_arguments(call.arguments)}
+        if call.id:
+            function["id"] = call.id
+        signature = {"thoughtSignature": call.signature} if call.signature else {}
+        return (self._part({"functionCall": function, **signature}),)
+
+    def note(self, facts: JsonObject) -> None:
+        for name, value in facts.items():
+            (self._facts if name in CANDIDATE_FACTS else self._envelope)[name] = value
 
     def end(self) -> Iterator[ServerSentEvent]:
-        stop = self._stop
+        stop = self.stop or StopChunk("end_turn")
         if stop.reason == "refusal":
             feedback = {"promptFeedback": {"blockReason": stop.detail or "PROHIBITED_CONTENT"}}
-            yield self._event(feedback, _usage(self._usage))
+            yield self._event(feedback, _usage(self.usage))
             return
         word = stop.detail or FINISH_WORDS.get(stop.reason, stop.reason.upper())
         content = {"parts": [{"text": ""}], "role": "model"}
         candidate = {"content": content, "finishReason": word, "index": 0, **self._facts}
-        yield self._event({"candidates": [candidate]}, _usage(self._usage))
+        yield self._event({"candidates": [candidate]}, _usage(self.usage))
 
     def whole(self, said: Sequence[Said]) -> JsonObject:
-        events = [*self.begin(said[0] if said else None)]
-        for step in said:
-            events += self.say(step)
-        events += self.end()
-        replies = [msgspec.json.decode(data) for _, data in events]
+        replies = list(self.decoded(said))
         last: JsonObject = replies[-1]
         parts = [
             part
@@ -104,36 +109,6 @@ class GeminiReply:
         if "candidates" in last:
             last["candidates"][0]["content"]["parts"] = [part for part in parts if part != {"text": ""}]
         return last
-
-    def _note(self, said: Said) -> Iterable[ServerSentEvent]:
-        """Facts that colour what follows instead of being events themselves."""
-        if isinstance(said, TokenUsage):
-            self._usage = said
-        elif isinstance(said, StopChunk):
-            self._stop = said
-        elif isinstance(said, MetadataChunk):
-            for name, value in said.values.items():
-                (self._facts if name in CANDIDATE_FACTS else self._envelope)[name] = value
-        else:
-            raise refuse(said, "Gemini's protocol")
-        return ()
-
-    def _gather(self, chunk: ToolInputChunk) -> Iterable[ServerSentEvent]:
-        known = self._fragments.get(chunk.index, ToolInputChunk(chunk.index, ""))
-        known = ToolInputChunk(
-            chunk.index, known.delta + chunk.delta, known.id or chunk.id, known.name or chunk.name
-        )
-        self._fragments[chunk.index] = known
-        if not _is_object(known.delta):
-            return ()
-        return (self._call(ToolCall(known.id, known.name, known.delta)),)
-
-    def _call(self, call: ToolCall) -> ServerSentEvent:
-        function: JsonObject = {"name": call.name, "args": read_arguments(call.arguments)}
-        if call.id:
-            function["id"] = call.id
-        signature = {"thoughtSignature": call.signature} if call.signature else {}
-        return self._part({"functionCall": function, **signature})
 
     def _part(self, part: JsonObject) -> ServerSentEvent:
         return self._event(
@@ -154,12 +129,10 @@ def _usage(usage: TokenUsage) -> JsonObject:
     }
 
 
-class GenerateContent:
-    """The dialect: `…/models/{model}:streamGenerateContent` and `:generateContent` under any prefix."""
+class GenerateContent(Dialect):
+    """`…/models/{model}:streamGenerateContent` and `:generateContent` under any prefix."""
 
     name = "gemini"
-    base_path = ""
-    delta_name = ""
 
     def serves(self, path: str) -> bool:
         return PATH.search(path) is not None
@@ -294,7 +267,3 @@ def _check_tools(body: JsonObject) -> str | None:
     config = (body.get("toolConfig") or {}).get("functionCallingConfig") or {}
     unknown = set(config.get("allowedFunctionNames", ())) - set(names)
     return f"allowed_function_names has functions that are not declared: {unknown}" if unknown else None
-
-
-def _is_object(text: str) -> bool:
-    return bool(text) and isinstance(read_arguments(text), dict)

@@ -1,48 +1,59 @@
-"""OpenAI's Responses API from the server's side: how replies are said in typed events.
+"""OpenAI's Responses API from the server's side: how replies are said, what requests must look like.
 
 Texts, thinking and calls become output items that are opened, streamed and closed as the vendor does it; a
-call that is said in `ToolInputChunk` steps stays open until the reply ends. What requests must look like is
-in `robota.testing.wire_responses_check`.
+call that is said in `ToolInputChunk` steps stays open until the reply ends. The rules that `check` keeps are
+those that histories break: calls and outputs that have lost each other, reasoning that nothing follows, ids
+that are too long or used twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias, cast
 
 import msgspec
 
 from robota.core.messages import Json, JsonObject, ReasoningBlock, TokenUsage, ToolCall
-from robota.core.provider import (
-    MetadataChunk,
-    ReasoningChunk,
-    ServerToolChunk,
-    StopChunk,
-    TextChunk,
-    ToolInputChunk,
+from robota.core.provider import ServerToolChunk, StopChunk, ToolInputChunk
+from robota.testing.dialect import (
+    Conversation,
+    Dialect,
+    ReplyEncoder,
+    Said,
+    ServerSentEvent,
+    Turn,
+    pieces_of,
+    read_arguments,
 )
-from robota.testing.dialect import DEFAULT_USAGE, Conversation, Said, ServerSentEvent, Turn, refuse
-from robota.testing.wire_chat import ARGUMENT_FRAGMENT, ERROR_TYPES
-from robota.testing.wire_responses_check import check_request
+from robota.testing.wire_chat import openai_error
 
 Role: TypeAlias = Literal["system", "user", "assistant"]
 INCOMPLETE_WORDS = {"max_tokens": "max_output_tokens", "content_filter": "content_filter"}
+FOREIGN_FIELDS = ("messages", "max_tokens", "stop", "response_format", "stream_options", "reasoning_effort")
+"""Fields of Chat Completions, which this API does not know."""
+CONTENT_TYPES = {
+    "user": ("input_text", "input_image", "input_file"),
+    "developer": ("input_text",),
+    "system": ("input_text",),
+    "assistant": ("output_text", "refusal"),
+}
+MAX_CALL_ID = 64
+NOT_REASONING = ("gpt-3", "gpt-4", "chatgpt", "gpt-5-chat")
+ENCRYPTED = "reasoning.encrypted_content"
 _encode = msgspec.json.encode
 
 
-class ResponsesReply:
-    """Says one reply in the Responses API."""
-
-    end_mark: ServerSentEvent | None = None
+class ResponsesReply(ReplyEncoder):
+    protocol = "the Responses API"
 
     def __init__(self, model: str) -> None:
+        super().__init__()
         self._response: JsonObject = {
             "id": "resp_scripted", "object": "response", "created_at": 1_700_000_000, "status": "in_progress",
             "error": None, "incomplete_details": None, "model": model, "output": [], "usage": None,
         }  # fmt: skip
         self._sequence = 0
-        self._usage = DEFAULT_USAGE
-        self._stop: StopChunk | None = None
         self._items: list[JsonObject] = []
         self._speaking: int | None = None
         """The place of the message or reasoning item that is being said."""
@@ -54,26 +65,8 @@ class ResponsesReply:
         yield self._event("response.created", response=self._response)
         yield self._event("response.in_progress", response=self._response)
 
-    def say(self, said: Said) -> Iterable[ServerSentEvent]:
-        match said:
-            case str():
-                return self._text(said)
-            case TextChunk():
-                return self._text(said.text)
-            case ReasoningChunk():
-                return self._thinking(said.text)
-            case ReasoningBlock():
-                return self._thought(said)
-            case ToolInputChunk():
-                return self._fragment(said)
-            case ToolCall():
-                return self._call(said)
-            case ServerToolChunk():
-                return self._hosted(said)
-        return self._note(said)
-
     def end(self) -> Iterator[ServerSentEvent]:
-        stop = self._stop or StopChunk("end_turn")
+        stop = self.stop or StopChunk("end_turn")
         if stop.reason == "refusal":
             yield from self._refusal(stop.detail or "I cannot help with that.")
         whole = stop.reason in ("end_turn", "tool_use", "refusal")
@@ -81,7 +74,7 @@ class ResponsesReply:
         for place in self._calls.values():
             yield from self._close_call(place, "completed" if whole else "incomplete")
         self._response["output"] = self._items
-        self._response["usage"] = _usage(self._usage)
+        self._response["usage"] = _usage(self.usage)
         self._response["status"] = "completed" if whole else "incomplete"
         if not whole:
             word = stop.detail or INCOMPLETE_WORDS.get(stop.reason, stop.reason)
@@ -89,16 +82,13 @@ class ResponsesReply:
         yield self._event(f"response.{self._response['status']}", response=self._response)
 
     def whole(self, said: Sequence[Said]) -> JsonObject:
-        for step in said:
-            for _ in self.say(step):
-                pass
-        *_, (_, last) = self.end()
-        response: JsonObject = msgspec.json.decode(last)["response"]
+        *_, last = self.decoded(said)
+        response: JsonObject = last["response"]
         return response
 
     # --- texts -----------------------------------------------------------------------------------------
 
-    def _text(self, text: str) -> Iterator[ServerSentEvent]:
+    def text(self, text: str) -> Iterator[ServerSentEvent]:
         yield from self._speak({"type": "message", "role": "assistant", "content": []})
         item = self._items[-1]
         if not item["content"]:
@@ -121,7 +111,7 @@ class ResponsesReply:
         yield self._part("response.content_part.added", {"type": "refusal", "refusal": ""})
         yield self._piece("response.refusal.delta", content_index=0, delta=text)
 
-    def _thinking(self, text: str) -> Iterator[ServerSentEvent]:
+    def think(self, text: str) -> Iterator[ServerSentEvent]:
         yield from self._speak({"type": "reasoning", "summary": [], "encrypted_content": "scripted"})
         summary = self._items[-1]["summary"]
         if not summary:
@@ -130,7 +120,7 @@ class ResponsesReply:
         summary[0]["text"] += text
         yield self._piece("response.reasoning_summary_text.delta", summary_index=0, delta=text)
 
-    def _thought(self, block: ReasoningBlock) -> Iterator[ServerSentEvent]:
+    def thought(self, block: ReasoningBlock) -> Iterator[ServerSentEvent]:
         """Thinking as a whole; its `data` are fields of the item."""
         yield from self._close_speech()
         summary = [{"type": "summary_text", "text": block.text}] if block.text else []
@@ -162,15 +152,16 @@ class ResponsesReply:
 
     # --- tools -----------------------------------------------------------------------------------------
 
-    def _call(self, call: ToolCall) -> Iterator[ServerSentEvent]:
+    def call(self, call: ToolCall) -> Iterator[ServerSentEvent]:
         yield from self._close_speech()
         yield self._open_call(call.id, call.name)
         place = len(self._items) - 1
-        for at in range(0, len(call.arguments), ARGUMENT_FRAGMENT):
-            yield self._arguments(place, call.arguments[at : at + ARGUMENT_FRAGMENT])
+        for piece in pieces_of(call, 0):
+            if piece.delta:
+                yield self._arguments(place, piece.delta)
         yield from self._close_call(place, "completed")
 
-    def _fragment(self, chunk: ToolInputChunk) -> Iterator[ServerSentEvent]:
+    def fragment(self, chunk: ToolInputChunk) -> Iterator[ServerSentEvent]:
         if chunk.index not in self._calls:
             yield from self._close_speech()
             yield self._open_call(chunk.id, chunk.name)
@@ -195,7 +186,7 @@ class ResponsesReply:
         yield self._event("response.function_call_arguments.done", **facts)
         yield self._done(place, status)
 
-    def _hosted(self, tool: ServerToolChunk) -> Iterator[ServerSentEvent]:
+    def hosted(self, tool: ServerToolChunk) -> Iterator[ServerSentEvent]:
         yield from self._close_speech()
         yield self._open({"type": f"{tool.name}_call"})
         place = len(self._items) - 1
@@ -205,17 +196,8 @@ class ResponsesReply:
 
     # --- events ----------------------------------------------------------------------------------------
 
-    def _note(self, said: Said) -> Iterable[ServerSentEvent]:
-        """Facts that colour what follows instead of being events themselves."""
-        if isinstance(said, TokenUsage):
-            self._usage = said
-        elif isinstance(said, StopChunk):
-            self._stop = said
-        elif isinstance(said, MetadataChunk):
-            self._response.update(said.values)
-        else:
-            raise refuse(said, "the Responses API")
-        return ()
+    def note(self, facts: JsonObject) -> None:
+        self._response.update(facts)
 
     def _open(self, item: JsonObject) -> ServerSentEvent:
         self._items.append({"id": f"item_{len(self._items)}", "status": "in_progress", **item})
@@ -253,21 +235,27 @@ def _usage(usage: TokenUsage) -> JsonObject:
     }
 
 
-class Responses:
-    """The dialect: `…/responses` under any prefix."""
-
+class Responses(Dialect):
     name = "responses"
+    path = "/responses"
     base_path = "/v1"
     delta_name = "response.output_text.delta"
 
-    def serves(self, path: str) -> bool:
-        return path.endswith("/responses")
-
-    def wants_stream(self, path: str, body: JsonObject) -> bool:
-        return body.get("stream") is True
-
     def check(self, body: JsonObject) -> str | None:
-        return check_request(body)
+        model = body.get("model")
+        if not isinstance(model, str) or not model:
+            return "you must provide a model parameter"
+        foreign = next((name for name in FOREIGN_FIELDS if name in body), None)
+        if foreign is not None:
+            return f"unsupported parameter: {foreign!r}"
+        if ENCRYPTED in (body.get("include") or ()) and model.startswith(NOT_REASONING):
+            return "encrypted content is not supported with this model"
+        given = body.get("input")
+        if isinstance(given, str):
+            return _check_tools(body.get("tools"))
+        if not isinstance(given, list) or not given:
+            return "input must be a text or a list with at least one item"
+        return _check_items(given) or _check_tools(body.get("tools"))
 
     def read(self, body: JsonObject) -> Conversation:
         turns = [Turn("system", body["instructions"])] if body.get("instructions") else []
@@ -277,11 +265,8 @@ class Responses:
         names = (tool.get("name", tool["type"]) for tool in body.get("tools") or ())
         return Conversation(tuple(turns), tuple(names))
 
-    def variant(self, path: str, body: JsonObject) -> str:
-        return str(body.get("model", ""))
-
     def encoder(self, path: str, body: JsonObject) -> ResponsesReply:
-        return ResponsesReply(self.variant(path, body))
+        return ResponsesReply(str(body.get("model", "")))
 
     def error_event(self, message: str, kind: str) -> ServerSentEvent:
         return "error", _encode({"type": "error", "code": kind, "message": message, "param": None})
@@ -290,8 +275,7 @@ class Responses:
         return kind, _encode({"type": kind, **fields})
 
     def error_body(self, status: int, message: str) -> JsonObject:
-        kind = ERROR_TYPES.get(status, "server_error" if status >= 500 else "invalid_request_error")
-        return {"error": {"message": message, "type": kind, "param": None, "code": kind}}
+        return openai_error(status, message)
 
 
 def _add_turn(turns: list[Turn], item: JsonObject) -> None:
@@ -311,3 +295,93 @@ def _add_turn(turns: list[Turn], item: JsonObject) -> None:
 
 def _text(content: Json) -> str:
     return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+
+
+# --- what the vendor refuses -----------------------------------------------------------------------------
+
+
+def _check_items(items: list[Json]) -> str | None:
+    called: set[str] = set()
+    waiting: set[str] = set()
+    for at, item in enumerate(items):
+        kind = item.get("type", "message") if isinstance(item, dict) else None
+        problem: str | None
+        if kind == "message":
+            problem = _check_message(item)
+        elif kind == "reasoning":
+            problem = _check_reasoning(item, items[at + 1 :])
+        elif kind == "function_call":
+            problem = _check_call(item, called)
+            waiting.add(str(item.get("call_id")))
+            called.add(str(item.get("call_id")))
+        elif kind == "function_call_output":
+            known = item.get("call_id") in waiting
+            waiting.discard(str(item.get("call_id")))
+            problem = _check_content(item.get("output"), "user") if known else "answers no call before it"
+        else:
+            problem = f"has the unknown type {kind!r}"
+        if problem:
+            return f"input[{at}] {problem}"
+    return f"no tool output found for function call {', '.join(sorted(waiting))}" if waiting else None
+
+
+def _check_message(item: JsonObject) -> str | None:
+    role = item.get("role")
+    if role not in CONTENT_TYPES:
+        return f"has the role {role!r}; it must be one of {', '.join(CONTENT_TYPES)}"
+    return _check_content(item.get("content"), role)
+
+
+def _check_content(content: Json, role: str) -> str | None:
+    if isinstance(content, str):
+        return None
+    if not isinstance(content, list) or not content:
+        return "has neither a text nor a list of parts"
+    allowed = CONTENT_TYPES[role]
+    wrong = next((part.get("type") for part in content if part.get("type") not in allowed), None)
+    return None if wrong is None else f"has a part of type {wrong!r}; supported are {', '.join(allowed)}"
+
+
+def _check_reasoning(item: JsonObject, rest: list[Json]) -> str | None:
+    if not isinstance(item.get("summary"), list):
+        return "is reasoning without a summary list"
+    if not item.get("encrypted_content"):
+        return "is reasoning that was not stored and has no encrypted content"
+    following: JsonObject = next((other for other in rest if other.get("type") != "reasoning"), {})
+    if following.get("type") == "function_call" or following.get("role") == "assistant":
+        return None
+    return "is reasoning without its required following item"
+
+
+def _check_call(item: JsonObject, called: set[str]) -> str | None:
+    call_id, arguments = item.get("call_id"), item.get("arguments")
+    if not isinstance(call_id, str) or not 0 < len(call_id) <= MAX_CALL_ID or call_id in called:
+        return f"needs a call_id of its own with at most {MAX_CALL_ID} characters, not {call_id!r}"
+    readable = bool(arguments) and isinstance(read_arguments(arguments), dict)
+    return None if readable else f"has arguments that are not the text of a JSON object: {arguments!r}"
+
+
+def _check_tools(tools: Json) -> str | None:
+    for at, tool in enumerate(tools or ()):
+        if tool.get("type") != "function":
+            continue
+        if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", str(tool.get("name", ""))):
+            return f"tools[{at}] needs a name of at most 64 letters, digits, _ and -"
+        parameters = tool.get("parameters") or {}
+        if parameters.get("type") != "object":
+            return f"tools[{at}].parameters must be a JSON schema of type object"
+        if tool.get("strict", True) and not _is_closed(parameters):
+            return f"tools[{at}].parameters is not strict: close its objects and require all their fields"
+    return None
+
+
+def _is_closed(schema: Json) -> bool:
+    if isinstance(schema, list):
+        return all(map(_is_closed, schema))
+    if not isinstance(schema, dict):
+        return True
+    if "properties" in schema or schema.get("type") == "object":
+        closed = schema.get("additionalProperties") is False
+        if not closed or set(schema.get("required", ())) != set(schema.get("properties", ())):
+            return False
+    return all(map(_is_closed, schema.values()))

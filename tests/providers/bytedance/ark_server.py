@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import parse_qs, unquote
 
-from robota.testing.http_request import ReceivedRequest, RequestReader, response
+from robota.testing.http_server import ReceivedRequest, RequestReader, response
 
 PATH = "/api/v3/contents/generations/tasks"
 State = str | dict[str, Any] | int | None

@@ -9,12 +9,17 @@ import pytest
 from robota.core.errors import ConfigurationError
 from robota.core.provider import get_provider_capabilities
 from robota.core.provider_definition import ProviderConfig, find_provider_definition, selectable_models
-from robota.providers.definitions import OURS, all_definitions, find_definition, our_definitions, qwen
-from robota.providers.definitions.configuration import settle
+from robota.providers.definitions import (
+    OURS,
+    DefinedService,
+    all_definitions,
+    find_definition,
+    our_definitions,
+)
+from robota.providers.qwen import SERVICE
 
 DEFINITIONS = {definition.type: definition for definition in our_definitions()}
 KEYED = [definition for definition in DEFINITIONS.values() if definition.defaults.api_key]
-FAMILIES = ("deepseek", "gemma", "lmstudio", "ollama", "openrouter", "qwen", "vllm")
 
 
 @pytest.fixture(autouse=True)
@@ -128,14 +133,6 @@ def test_a_definition_creates_its_provider_without_a_connection(definition) -> N
     assert get_provider_capabilities(provider).function_calling
 
 
-@pytest.mark.parametrize("type", FAMILIES)
-def test_the_defaults_of_a_definition_are_those_of_its_provider(type: str) -> None:
-    definition = DEFINITIONS[type]
-    vendor = definition.create(ProviderConfig(model="m", api_key="key-for-the-test")).vendor  # type: ignore[attr-defined]
-    assert (vendor.base_url, vendor.model) == (definition.defaults.base_url, definition.defaults.model)
-    assert f"$ENV:{vendor.key_variable}" == (definition.defaults.api_key or "$ENV:")
-
-
 def test_a_reference_to_a_variable_that_is_not_set_names_the_variable() -> None:
     with pytest.raises(ConfigurationError, match="read from the variable MY_KEY, which is not set"):
         DEFINITIONS["anthropic"].create(ProviderConfig(api_key="$ENV:MY_KEY"))
@@ -186,18 +183,23 @@ def test_the_key_of_the_environment_goes_to_every_region_and_nowhere_else(
     config: ProviderConfig, sent: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DASHSCOPE_API_KEY", "key-of-the-environment")
-    settled = settle(config, qwen._at_home(config), "Qwen")
+    settled = DefinedService(SERVICE, DEFINITIONS["qwen"].model_catalog).settle(config)
     assert (settled.api_key == "key-of-the-environment") is sent
 
 
-def test_definitions_load_no_adapter_and_no_http() -> None:
+def test_definitions_load_no_dialect_and_no_http() -> None:
     code = (
         "import sys; from robota.providers.definitions import our_definitions; our_definitions();"
-        "print(*(name for name in sys.modules if name.startswith(('robota.providers', 'httpx', 'anyio'))))"
+        "print(*(name for name in sys.modules))"
     )
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
-    assert {name for name in done.stdout.split() if not name.startswith("robota.providers.definitions")} == {
-        "robota.providers"
+    loaded = set(done.stdout.split())
+    assert not loaded & {"httpx2", "anyio", "asyncio", "ssl", "robota.providers.wire.channel"}
+    vendors = {f"robota.providers.{type.replace('-', '_')}" for type in OURS}
+    inside = {name for name in loaded if name.count(".") > 2 and name.rpartition(".")[0] in vendors}
+    assert vendors <= loaded
+    assert not inside | {
+        name for name in loaded if name.startswith(("robota.providers.chat.", "robota.providers.responses."))
     }
 
 

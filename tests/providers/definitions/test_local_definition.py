@@ -6,9 +6,11 @@ import pytest
 
 from robota.core.errors import ConfigurationError
 from robota.core.provider_definition import ProviderConfig
-from robota.providers.definitions.local import DEFINITION
+from robota.providers.local import define
 
 pytestmark = pytest.mark.anyio
+
+DEFINITION = define()
 
 
 @pytest.fixture(autouse=True)

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from robota.providers.definitions.catalog import find_owner, guess_owner
-from robota.providers.definitions.model_name import is_listed, nearest_names, suggest
+from robota.providers.catalog import find_owner, guess_owner, is_listed, nearest_names, suggest
 
 
 @pytest.mark.parametrize(

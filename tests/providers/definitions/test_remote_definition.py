@@ -4,11 +4,13 @@ import pytest
 from tests.providers.loopback import Loopback, Reply
 
 from robota.core.provider_definition import ProbeResult, ProviderConfig
-from robota.providers.definitions.remote import DEFINITION
+from robota.providers.remote import define
 from robota.providers.scripted import ScriptedProvider
 from robota.testing.remote_host import RemoteHost
 
 pytestmark = pytest.mark.anyio
+
+DEFINITION = define()
 
 KEY = "key-to-the-host"
 

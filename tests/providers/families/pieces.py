@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from robota.core.messages import ReasoningBlock, ToolCall
 from robota.core.provider import Chunk, ReasoningChunk, StopChunk, TextChunk
-from robota.providers.families.projection import Projector
+from robota.providers.local_server import Projector
 
 STOP = StopChunk("end_turn", "stop")
 

@@ -12,7 +12,7 @@ from robota.core.messages import (
 )
 from robota.core.provider import ReasoningChunk
 from robota.core.robota import Robota
-from robota.providers.families.deepseek import DeepSeekProvider
+from robota.providers.deepseek import DeepSeekProvider
 from robota.providers.scripted import call
 from robota.testing import ModelServer
 from robota.testing.reply_conformance import ADD, ask, listen

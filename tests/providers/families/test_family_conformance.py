@@ -5,14 +5,14 @@ from msgspec.structs import replace
 from robota.core.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
 from robota.core.provider import NativeWebTools
 from robota.core.wrapper import ProviderWrapper
-from robota.providers.families.deepseek import DeepSeekProvider
-from robota.providers.families.gemma import GemmaProvider
-from robota.providers.families.lm_studio import LmStudioProvider
-from robota.providers.families.ollama import OllamaProvider
-from robota.providers.families.openrouter import OpenRouterProvider
-from robota.providers.families.qwen import QwenProvider
-from robota.providers.families.vllm import VllmProvider
+from robota.providers.deepseek import DeepSeekProvider
+from robota.providers.gemma import GemmaProvider
+from robota.providers.lmstudio import LmStudioProvider
+from robota.providers.ollama import OllamaProvider
+from robota.providers.openrouter import OpenRouterProvider
+from robota.providers.qwen import QwenProvider
 from robota.providers.scripted import call
+from robota.providers.vllm import VllmProvider
 from robota.testing.conformance import HttpProviderConformance
 from robota.testing.reply_conformance import ADD, ask, listen
 

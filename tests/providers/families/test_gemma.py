@@ -7,11 +7,11 @@ from robota.core.events import ReasoningDelta
 from robota.core.messages import AssistantMessage, ReasoningBlock, ToolMessage
 from robota.core.provider import ModelSettings, NativePayload, TextChunk
 from robota.core.robota import Robota
-from robota.providers.families.gemma import GemmaProvider
-from robota.providers.families.lm_studio import LmStudioProvider
-from robota.providers.families.ollama import OllamaProvider
-from robota.providers.families.vllm import VllmProvider
+from robota.providers.gemma import GemmaProvider
+from robota.providers.lmstudio import LmStudioProvider
+from robota.providers.ollama import OllamaProvider
 from robota.providers.scripted import call
+from robota.providers.vllm import VllmProvider
 from robota.testing import Cut, ErrorEvent, ModelServer
 from robota.testing.reply_conformance import ADD, Heard, ask, listen
 from robota.tools import tool

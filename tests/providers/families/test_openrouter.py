@@ -8,7 +8,7 @@ from tests.providers.loopback import DONE, Loopback, Reply, event
 from robota.core.errors import AuthenticationError, ProviderError, RateLimitError
 from robota.core.messages import AssistantMessage, ReasoningBlock, UserMessage
 from robota.core.provider import ReasoningChunk
-from robota.providers.families.openrouter import OpenRouterProvider
+from robota.providers.openrouter import OpenRouterProvider
 from robota.testing.reply_conformance import Heard, ask, listen
 
 pytestmark = pytest.mark.anyio

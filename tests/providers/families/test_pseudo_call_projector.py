@@ -10,7 +10,7 @@ from tests.providers.families.pieces import STOP, assert_same_in_all_cuts, calls
 
 from robota.core.messages import ToolCall
 from robota.core.provider import NativePayload, StopChunk, TextChunk, ToolInputChunk, ToolSchema
-from robota.providers.families.pseudo_call_projector import PseudoCallProjector
+from robota.providers.pseudo_call import PseudoCallProjector
 
 ADD = ToolSchema("add", "", {"type": "object", "properties": {"a": {}, "note": {}}})
 CALL = ToolCall("", "add", '{"a":1}')

@@ -10,9 +10,9 @@ from tests.providers.loopback import DONE, Loopback, Reply, event, text_reply, t
 from robota.core.messages import AssistantMessage, ReasoningBlock, TokenUsage
 from robota.core.provider import ReasoningChunk
 from robota.core.robota import Robota
-from robota.providers.families.lm_studio import LmStudioProvider
-from robota.providers.families.ollama import OllamaProvider
-from robota.providers.families.vllm import VllmProvider
+from robota.providers.lmstudio import LmStudioProvider
+from robota.providers.ollama import OllamaProvider
+from robota.providers.vllm import VllmProvider
 from robota.testing.reply_conformance import ADD, Heard, ask, listen
 from robota.tools import tool
 

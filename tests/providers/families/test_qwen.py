@@ -9,7 +9,7 @@ from robota.core.events import ServerToolUsed
 from robota.core.messages import AssistantMessage
 from robota.core.provider import ModelSettings, NativeWebTools, ReasoningChunk, ServerToolChunk
 from robota.core.robota import Robota
-from robota.providers.families.qwen import QwenProvider
+from robota.providers.qwen import QwenProvider
 from robota.testing import ModelServer, RawBytes
 from robota.testing.reply_conformance import ADD, ask, listen
 

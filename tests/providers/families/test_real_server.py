@@ -8,7 +8,7 @@ from tests.support.scripted_gguf import write_scripted_gguf
 
 from robota.core.messages import AssistantMessage, ToolMessage
 from robota.core.robota import Robota
-from robota.providers.families.gemma import GemmaProvider
+from robota.providers.gemma import GemmaProvider
 from robota.tools import tool
 
 pytestmark = pytest.mark.anyio

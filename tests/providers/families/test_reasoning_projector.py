@@ -10,7 +10,7 @@ from tests.providers.families.pieces import STOP, assert_same_in_all_cuts, joine
 
 from robota.core.messages import ReasoningBlock, ToolCall
 from robota.core.provider import MetadataChunk, NativePayload, ReasoningChunk, StopChunk, TextChunk
-from robota.providers.families.reasoning_projector import ReasoningProjector
+from robota.providers.local_server import ReasoningProjector
 
 
 @pytest.mark.parametrize(

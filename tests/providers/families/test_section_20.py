@@ -9,13 +9,13 @@ from robota.core.errors import ConfigurationError, NetworkError
 from robota.core.events import ServerToolUsed
 from robota.core.messages import AssistantMessage
 from robota.core.provider import NativeWebTools, ServerToolChunk, get_provider_capabilities
-from robota.providers.families.gemma import GemmaProvider
-from robota.providers.families.lm_studio import LmStudioProvider
-from robota.providers.families.ollama import OllamaProvider
-from robota.providers.families.qwen import QwenProvider
-from robota.providers.families.vllm import VllmProvider
+from robota.providers.gemma import GemmaProvider
+from robota.providers.lmstudio import LmStudioProvider
+from robota.providers.ollama import OllamaProvider
 from robota.providers.openai_compatible import OpenAICompatibleProvider
+from robota.providers.qwen import QwenProvider
 from robota.providers.scripted import call
+from robota.providers.vllm import VllmProvider
 from robota.sessions.options import SessionOptions
 from robota.sessions.permissions.rule_book import PermissionRules
 from robota.sessions.session import Session

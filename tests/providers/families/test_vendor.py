@@ -5,13 +5,13 @@ import pytest
 
 from robota.core.errors import ConfigurationError
 from robota.core.provider import NativeWebTools
-from robota.providers.families.deepseek import DeepSeekProvider
-from robota.providers.families.gemma import GemmaProvider
-from robota.providers.families.lm_studio import LmStudioProvider
-from robota.providers.families.ollama import OllamaProvider
-from robota.providers.families.openrouter import OpenRouterProvider
-from robota.providers.families.qwen import REGIONS, QwenProvider
-from robota.providers.families.vllm import VllmProvider
+from robota.providers.deepseek import DeepSeekProvider
+from robota.providers.gemma import GemmaProvider
+from robota.providers.lmstudio import LmStudioProvider
+from robota.providers.ollama import OllamaProvider
+from robota.providers.openrouter import OpenRouterProvider
+from robota.providers.qwen import REGIONS, QwenProvider
+from robota.providers.vllm import VllmProvider
 from robota.testing.reply_conformance import ask, listen
 
 pytestmark = pytest.mark.anyio

@@ -5,8 +5,12 @@ import json
 import pytest
 
 from robota.core.provider import ToolSchema
-from robota.providers.families.gemma_notation import read_gemma_calls
-from robota.providers.families.written_call import may_be_json_call, read_json_calls, read_python_calls
+from robota.providers.written_call import (
+    may_be_json_call,
+    read_gemma_calls,
+    read_json_calls,
+    read_python_calls,
+)
 
 FIELDS = {"type": "object", "properties": {"path": {"type": "string"}, "text": {"type": "string"}}}
 OFFERED = {name: ToolSchema(name, "", FIELDS) for name in ("write", "read.file", "read-file")}

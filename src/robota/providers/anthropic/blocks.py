@@ -23,7 +23,7 @@ from robota.core.messages import (
     ToolMessage,
     UserMessage,
 )
-from robota.providers.wire.conversation import read_arguments
+from robota.providers.encoding import read_arguments
 
 CONTENT_KEY = "anthropicContent"
 """Metadata of an assistant message whose blocks cannot be put together again from its text and its calls."""

@@ -1,8 +1,7 @@
 """Requests through Anthropic's own client object, for Bedrock, Vertex, Foundry and custom authentication.
 
-The client signs, routes and sends; request bodies and the reading of replies stay ours. Its events come back
-as an event stream, so that both ways meet in the same reader. It retries nothing here: retries are shown to
-the listener, which a client cannot do.
+The client signs, routes and sends. It takes a request as objects and gives its events as objects; what is
+said in them stays ours. It retries nothing here: retries are shown to the listener, which a client cannot do.
 """
 
 from __future__ import annotations
@@ -24,9 +23,12 @@ from robota.providers.wire.errors import (
     secrets_of,
 )
 
+_NAMED = ("model", "max_tokens", "messages", "stream")
+"""What `create` wants by name; the rest goes into the body as it is."""
+
 
 class _Event(Protocol):
-    def to_json(self, *, indent: int | None) -> str: ...
+    def to_dict(self, *, mode: str) -> JsonObject: ...
 
 
 class _Response(Protocol):
@@ -66,12 +68,12 @@ class OfficialReply:
         self._stream = stream
         self._channel = channel
 
-    async def parts(self) -> AsyncGenerator[bytes, None]:
+    async def parts(self) -> AsyncGenerator[JsonObject, None]:
         import httpx2  # noqa: PLC0415 - the client has loaded it, and lets its errors through
 
         try:
             async for event in self._stream:
-                yield b"data: %b\n\n" % event.to_json(indent=None).encode()
+                yield event.to_dict(mode="json")
         except self._channel.errors as error:
             raise self._channel.explain(error, "") from error
         except httpx2.HTTPError as error:
@@ -93,20 +95,22 @@ class OfficialChannel:
 
     @property
     def errors(self) -> type[Exception]:
-        """The root of the client's own errors."""
-        root: type[Exception] = import_module(
-            "anthropic"
-        ).AnthropicError  # whoever has a client has it loaded
+        """The root of the client's own errors; whoever has a client has it loaded."""
+        root: type[Exception] = import_module("anthropic").AnthropicError
         return root
 
-    async def open(self, body: bytes, *, model: str = "") -> OfficialReply:
-        fields: JsonObject = decode(body)
-        named = {name: fields.pop(name) for name in ("model", "max_tokens", "messages", "stream")}
+    async def open(self, body: JsonObject, *, model: str = "") -> OfficialReply:
         try:
-            stream = await self._client.messages.create(**named, extra_body=fields)
+            return OfficialReply(await self._send(body), self)
+        except UnicodeEncodeError:  # half characters, such as in undecodable file names: we replace them
+            return OfficialReply(await self._send(decode(encode(body))), self)
         except self.errors as error:
             raise self.explain(error, model) from error
-        return OfficialReply(stream, self)
+
+    def _send(self, body: JsonObject) -> Awaitable[_Stream]:
+        named = {name: body[name] for name in _NAMED}
+        more = {name: value for name, value in body.items() if name not in _NAMED}
+        return self._client.messages.create(**named, extra_body=more)
 
     def translate(self, error: Exception) -> NetworkError:
         return describe_failure(error, self._provider, str(self._client.base_url), self.secrets)

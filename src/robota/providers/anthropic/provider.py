@@ -8,20 +8,18 @@ from typing import TYPE_CHECKING
 
 from robota.core.errors import ConfigurationError
 from robota.core.provider import Capabilities, NativeWebTool
+from robota.providers.anthropic import API_URL, API_VERSION, KEY_VARIABLE
 from robota.providers.anthropic.blocks import BlockDialect
-from robota.providers.anthropic.client import OfficialChannel, OfficialClient
-from robota.providers.anthropic.content import BlockContent
-from robota.providers.anthropic.wire import MessagesEncoder, WireOptions
+from robota.providers.anthropic.reply import BlockContent
+from robota.providers.anthropic.request import MessagesBuilder, MessagesEncoder, RequestOptions
 from robota.providers.wire.channel import HttpChannel, endpoint
 from robota.providers.wire.provider import WireProvider
 
 if TYPE_CHECKING:
     import httpx2
 
-API_URL = "https://api.anthropic.com"
-API_VERSION = "2026-10-21"
-"""The first version that refuses sampling parameters."""
-KEY_VARIABLE = "ANTHROPIC_API_KEY"
+    from robota.providers.anthropic.client import OfficialChannel, OfficialClient
+
 CAPABILITIES = Capabilities(
     vision=True,
     files=True,
@@ -59,7 +57,7 @@ class AnthropicProvider(WireProvider):
             if client is None
             else _wrap_client(client, name, others=(api_key, own, transport))
         )
-        options = WireOptions(
+        options = RequestOptions(
             sampling=own.get("anthropic-version", API_VERSION) < API_VERSION,
             output_schema=capabilities.output_schema,
             prompt_caching=prompt_caching,
@@ -70,7 +68,7 @@ class AnthropicProvider(WireProvider):
             model,
             capabilities,
             channel=channel,
-            encoder=MessagesEncoder(options),
+            encoder=MessagesEncoder(options) if client is None else MessagesBuilder(options),
             content=lambda _: BlockContent(),
         )
 
@@ -81,7 +79,7 @@ def _open_channel(
     own: Mapping[str, str],
     name: str,
     transport: httpx2.AsyncBaseTransport | None,
-) -> HttpChannel | OfficialChannel:
+) -> HttpChannel:
     key = (api_key or "").strip()
     if not key and address == API_URL:
         key = os.environ.get(KEY_VARIABLE, "").strip()
@@ -96,6 +94,8 @@ def _open_channel(
 
 
 def _wrap_client(client: OfficialClient, name: str, *, others: Sequence[object]) -> OfficialChannel:
+    from robota.providers.anthropic.client import OfficialChannel  # noqa: PLC0415 - most have no client
+
     if any(others):
         raise ConfigurationError(
             f"Provider {name!r} got a client and api_key, headers or transport; give these to the client."

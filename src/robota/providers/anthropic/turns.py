@@ -20,6 +20,7 @@ from robota.core.messages import (
     ToolMessage,
     UserMessage,
 )
+from robota.core.provider import ChatRequest
 from robota.providers.anthropic.blocks import (
     CONTENT_KEY,
     BlockDialect,
@@ -30,143 +31,156 @@ from robota.providers.anthropic.blocks import (
     text_block,
     user_blocks,
 )
+from robota.providers.encoding import GroupEncoder, match_results, split_groups
 
 Role: TypeAlias = Literal["user", "assistant"]
-OPENING: dict[Role, bytes] = {
+SYSTEM = b" "
+"""The fragment of a system message, whose place is elsewhere: harmless between JSON tokens, countable."""
+CACHE_MARK = {"type": "ephemeral"}
+CLOSING_MARK = b',"cache_control":{"type":"ephemeral"}}'
+_OPENING: dict[Role, bytes] = {
     "user": b']},{"role":"user","content":[',
     "assistant": b']},{"role":"assistant","content":[',
 }
-CLOSING = b"]}"
-SYSTEM = b" "
-"""The fragment of a system message, whose place is elsewhere: harmless between JSON tokens, countable."""
-BEGIN_NOTE = text_block("[The beginning of this conversation is not shown.]")
-GO_ON_NOTE = text_block("Go on.")
+_CLOSING = b"]}"
+_BEGIN_NOTE = text_block("[The beginning of this conversation is not shown.]")
+_GO_ON_NOTE = text_block("Go on.")
 _ANY = BlockDialect()
 _LOOK_UPS = 4
-_MARK = b',"cache_control":{"type":"ephemeral"}}'
 
 
-class TurnFolder:
-    """Encodes the groups of one request."""
+class TurnEncoder(GroupEncoder):
+    """The turns of one request: as fragments to be kept and joined, or as objects."""
 
-    __slots__ = ("_dialect", "_messages", "_places", "_wire_ids")
+    __slots__ = ("_dialect", "_wire_ids")
 
-    def __init__(self, messages: Sequence[Message], dialect: BlockDialect) -> None:
-        self._messages = messages
+    def __init__(self, request: ChatRequest, dialect: BlockDialect) -> None:
+        super().__init__(request)
         self._dialect = dialect
-        self._places: dict[int, int] | None = None
         self._wire_ids: dict[int, Sequence[str]] = {}
 
     def encode_group(self, group: Sequence[Message]) -> bytes:
-        first = group[0]
-        if isinstance(first, SystemMessage):
+        at = self.enter(group)
+        if isinstance(group[0], SystemMessage):
             return SYSTEM
-        place = self._place(first)
-        if isinstance(first, AssistantMessage):
-            return self._encode_answer(first, place)
-        if isinstance(first, UserMessage):
-            blocks = user_blocks(first, self._dialect)
-            if blocks:
-                blocks = self._unanswered_before(place) + blocks
-        else:
-            blocks = self._result_blocks(group, place)
-        return self._fragment("user", blocks, place)
+        fragment, role = b"", self._role_before(at)
+        for next_role, blocks in self._pieces(group, at):
+            fragment += (b"," if next_role == role else _OPENING[next_role]) + encode(blocks)[1:-1]
+            role = next_role
+        return fragment
 
-    def close(self) -> list[JsonObject]:
+    def join(self, fragments: list[bytes], *, marked: int) -> list[bytes]:
+        """The array in pieces, with a cache mark at the end of the last `marked` user turns."""
+        end = self._ending()
+        if end:
+            fragments = [*fragments, _OPENING["user"] + encode(end)[1:-1]]
+        turns = _mark_turns(fragments, marked) if marked else list(fragments)
+        first = next(place for place, fragment in enumerate(turns) if len(fragment) > len(SYSTEM))
+        if turns[first].startswith(_OPENING["assistant"]):
+            begin = _OPENING["user"] + encode(_BEGIN_NOTE)
+            turns[first] = begin[len(_CLOSING) + 1 :] + turns[first]
+        else:
+            turns[first] = turns[first][len(_CLOSING) + 1 :]  # there is no turn before it to be closed
+        return [b"[", *turns, _CLOSING, b"]"]
+
+    def build(self, *, marked: int) -> list[JsonObject]:
+        """The same array as objects."""
+        turns: list[JsonObject] = []
+        for group in split_groups(self.messages):
+            for role, blocks in self._pieces(group, self.enter(group)):
+                if turns and turns[-1]["role"] == role:
+                    turns[-1]["content"] += blocks
+                else:
+                    turns.append({"role": role, "content": blocks})
+        end = self._ending()
+        if end:
+            turns.append({"role": "user", "content": end})
+        for turn in [turn for turn in turns if turn["role"] == "user"][-marked:] if marked else ():
+            turn["content"] = mark_last(turn["content"])
+        begin = {"role": "user", "content": [_BEGIN_NOTE]}
+        return [begin, *turns] if turns[0]["role"] == "assistant" else turns
+
+    def _pieces(self, group: Sequence[Message], at: int) -> list[tuple[Role, list[JsonObject]]]:
+        """What a group adds to the turns."""
+        first = group[0]
+        pieces: list[tuple[Role, list[JsonObject]]] = []
+        if isinstance(first, AssistantMessage):
+            blocks = assistant_blocks(first, self.wire_ids(first, at) if first.tool_calls else ())
+            pieces += [("user", self._unanswered(at)), ("assistant", blocks)] if blocks else []
+        elif isinstance(first, UserMessage):
+            blocks = user_blocks(first, self._dialect)
+            pieces += [("user", self._unanswered(at) + blocks)] if blocks else []
+        elif isinstance(first, ToolMessage):
+            pieces.append(("user", self._result_blocks(group, at)))
+        return [(role, blocks) for role, blocks in pieces if blocks]
+
+    def _ending(self) -> list[JsonObject]:
         """The blocks of the user turn that the end of the history still needs; none if it has one."""
-        end = len(self._messages)
-        missing = self._unanswered_before(end)
+        end = len(self.messages)
+        missing = self._unanswered(end)
         if missing or self._role_before(end) == "user":
             return missing
-        return [] if self._is_paused() else [GO_ON_NOTE]
-
-    def _fragment(self, role: Role, blocks: list[JsonObject], place: int) -> bytes:
-        if not blocks:
-            return b""
-        return (b"," if self._role_before(place) == role else OPENING[role]) + encode(blocks)[1:-1]
-
-    def _encode_answer(self, message: AssistantMessage, place: int) -> bytes:
-        blocks = assistant_blocks(message, self._wire_ids_at(place) if message.tool_calls else ())
-        missing = self._unanswered_before(place) if blocks else []
-        if not missing:
-            return self._fragment("assistant", blocks, place)
-        return b"".join((OPENING["user"], encode(missing)[1:-1], OPENING["assistant"], encode(blocks)[1:-1]))
+        return [] if self._is_paused() else [_GO_ON_NOTE]
 
     # --- calls and their results -----------------------------------------------------------------------
 
-    def _result_blocks(self, group: Sequence[Message], place: int) -> list[JsonObject]:
+    def _result_blocks(self, group: Sequence[Message], at: int) -> list[JsonObject]:
         """Results first, as the API demands; then what can only be said as text."""
         results: list[JsonObject] = []
         strays: list[JsonObject] = []
-        waiting = self._waiting_calls(place)
-        for message in group:
-            if isinstance(message, ToolMessage):
-                call = next((call for call in waiting if call[0] == message.tool_call_id), None)
-                if call is None:
-                    strays.append(stray_result_block(message))
-                else:
-                    waiting.remove(call)
-                    results.append(result_block(message, call[1], self._dialect))
+        waiting = self.waiting(at)
+        for _, message, wire_id in match_results(group, waiting):
+            if wire_id is None:
+                strays.append(stray_result_block(message))
+            else:
+                results.append(result_block(message, wire_id, self._dialect))
         return results + [missing_result_block(wire_id) for _, wire_id in waiting] + strays
 
-    def _unanswered_before(self, place: int) -> list[JsonObject]:
-        return [missing_result_block(wire_id) for _, wire_id in self._waiting_calls(place)]
+    def _unanswered(self, at: int) -> list[JsonObject]:
+        return [missing_result_block(wire_id) for _, wire_id in self.waiting(at)]
 
-    def _waiting_calls(self, place: int) -> list[tuple[str, str]]:
-        """Ids, ours and the wire's, of the calls in the turn before this place."""
-        place = self._place_before(place)
-        before = self._messages[place] if place >= 0 else None
-        if not isinstance(before, AssistantMessage) or not before.tool_calls:
-            return []
-        wire_ids = self._wire_ids_at(place)
-        return [(call.id, wire_id) for call, wire_id in zip(before.tool_calls, wire_ids, strict=True)]
-
-    def _wire_ids_at(self, place: int) -> Sequence[str]:
-        """The ids of the calls at that place: letters the API takes, and none that an earlier call has.
+    def wire_ids(self, message: AssistantMessage, at: int) -> Sequence[str]:
+        """The ids of the calls at this place: letters the API takes, and none that an earlier call has.
 
         A request adds one answer or two, which are looked up; a whole history is gone through once.
         """
-        ids = self._wire_ids.get(place)
+        ids = self._wire_ids.get(at)
         if ids is None and len(self._wire_ids) < _LOOK_UPS:
-            ids = _plain_ids(self._messages, place)
+            ids = _plain_ids(self.messages, at)
         if ids is None:
-            self._wire_ids = _assign_ids(self._messages)
-            ids = self._wire_ids[place]
-        self._wire_ids[place] = ids
+            self._wire_ids = _assign_ids(self.messages)
+            ids = self._wire_ids[at]
+        self._wire_ids[at] = ids
         return ids
 
     # --- what came before --------------------------------------------------------------------------------
 
-    def _place(self, message: Message) -> int:
-        messages = self._messages
-        for place in range(len(messages) - 1, max(len(messages) - 9, -1), -1):
-            if messages[place] is message:
-                return place
-        if self._places is None:
-            self._places = {id(known): place for place, known in enumerate(messages)}
-        return self._places[id(message)]
+    def before(self, at: int) -> int:
+        """Where the last message before this place stands that has blocks."""
+        at -= 1
+        while at >= 0 and not _has_blocks(self.messages[at]):
+            at -= 1
+        return at
 
-    def _role_before(self, place: int) -> Role | None:
-        place = self._place_before(place)
-        if place < 0:
+    def _role_before(self, at: int) -> Role | None:
+        at = self.before(at)
+        if at < 0:
             return None
-        return "assistant" if isinstance(self._messages[place], AssistantMessage) else "user"
-
-    def _place_before(self, place: int) -> int:
-        """Where the last message before this place stands that has blocks; -1 if there is none."""
-        place -= 1
-        while place >= 0 and not _has_blocks(self._messages[place]):
-            place -= 1
-        return place
+        return "assistant" if isinstance(self.messages[at], AssistantMessage) else "user"
 
     def _is_paused(self) -> bool:
         """Whether the service wants its own unfinished turn back as the last one, to go on with it."""
-        place = self._place_before(len(self._messages))
-        metadata = self._messages[place].metadata if place >= 0 else {}
+        at = self.before(len(self.messages))
+        metadata = self.messages[at].metadata if at >= 0 else {}
         return metadata.get("stopReason") == "pause" and CONTENT_KEY in metadata
 
 
-def mark_turns(fragments: Sequence[bytes], count: int) -> list[bytes]:
+def mark_last(blocks: list[JsonObject]) -> list[JsonObject]:
+    """The blocks with a cache mark at their end."""
+    return [*blocks[:-1], {**blocks[-1], "cache_control": CACHE_MARK}] if blocks else blocks
+
+
+def _mark_turns(fragments: Sequence[bytes], count: int) -> list[bytes]:
     """The fragments with a cache mark at the end of the last `count` user turns."""
     marked = list(fragments)
     last = None
@@ -177,8 +191,11 @@ def mark_turns(fragments: Sequence[bytes], count: int) -> list[bytes]:
         last = place if last is None else last
         if fragment.startswith(b","):
             continue
-        if fragment.startswith(OPENING["user"]):
-            marked[last] = marked[last][:-1] + _MARK
+        if fragment.startswith(_OPENING["user"]):
+            # a fragment that answers calls for the history has the user's turn in front of an answer
+            turn, answer, rest = fragment.partition(_OPENING["assistant"])
+            last = place if answer else last
+            marked[last] = b"".join(((turn if answer else marked[last])[:-1], CLOSING_MARK, answer, rest))
             count -= 1
             if count == 0:
                 break

@@ -9,6 +9,8 @@ from msgspec import Struct
 
 from robota.core.errors import ConfigurationError, ProviderError
 from robota.core.messages import ImagePart, ImageUriPart, Json, JsonObject, TextPart
+from robota.providers.encoding import url_of
+from robota.providers.wire.content import count_of, text_of
 
 TaskStatus: TypeAlias = Literal["queued", "running", "succeeded", "failed", "cancelled", "expired"]
 Role: TypeAlias = Literal[
@@ -81,10 +83,8 @@ def _encode_part(part: TaskContent) -> JsonObject:
     match part:
         case TextPart():
             return {"type": "text", "text": part.text}
-        case ImagePart():
-            return _reference(f"data:{part.mime_type};base64,{part.data}", None)
-        case ImageUriPart():
-            return _reference(part.uri, None)
+        case ImagePart() | ImageUriPart():
+            return _reference(url_of(part), None)
         case Reference():
             return _reference(part.url, part.role)
         case _:
@@ -101,7 +101,7 @@ def _reference(url: str, role: Role | None) -> JsonObject:
 
 def read_task(told: Json, provider: str) -> Task:
     """The task in an answer of the service."""
-    if not isinstance(told, dict) or not _text(told.get("id")):
+    if not isinstance(told, dict) or not text_of(told, "id"):
         raise _unusable(provider, told)
     status = told.get("status", "queued")
     if status not in _STATUSES:
@@ -114,14 +114,14 @@ def read_task(told: Json, provider: str) -> Task:
     return Task(
         id=told["id"],
         status=status,
-        model=_text(told.get("model")),
-        video_url=_text(content.get("video_url")) or None,
-        last_frame_url=_text(content.get("last_frame_url")) or None,
-        error_code=_text(error.get("code")),
-        error_message=_text(error.get("message")),
-        total_tokens=_whole(usage.get("total_tokens")),
-        created_at=_whole(told.get("created_at")),
-        updated_at=_whole(told.get("updated_at")),
+        model=text_of(told, "model"),
+        video_url=text_of(content, "video_url") or None,
+        last_frame_url=text_of(content, "last_frame_url") or None,
+        error_code=text_of(error, "code"),
+        error_message=text_of(error, "message"),
+        total_tokens=count_of(usage, "total_tokens"),
+        created_at=count_of(told, "created_at"),
+        updated_at=count_of(told, "updated_at"),
         raw=told,
     )
 
@@ -131,7 +131,7 @@ def read_page(told: Json, provider: str) -> TaskPage:
     items = told.get("items") if isinstance(told, dict) else None
     if not isinstance(items, list):
         raise _unusable(provider, told)
-    return TaskPage(tuple(read_task(item, provider) for item in items), _whole(told.get("total")))
+    return TaskPage(tuple(read_task(item, provider) for item in items), count_of(told, "total"))
 
 
 def _unusable(provider: str, told: Json) -> ProviderError:
@@ -143,11 +143,3 @@ def _unusable(provider: str, told: Json) -> ProviderError:
 
 def _object(value: Json) -> JsonObject:
     return value if isinstance(value, dict) else {}
-
-
-def _text(value: Json) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _whole(value: Json) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0

@@ -1,7 +1,7 @@
 """Requests through the official `google-genai` client: for Vertex AI, its credentials and its settings.
 
-The client gets the request that we would send, as its own types, and its replies are read as events of the
-wire, so both ways give the same chunks.
+The client's own types read the request from the bytes that we would send, and its replies are read as the
+objects that they are, so both ways give the same chunks.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Protocol
 
+import msgspec
+from msgspec import Raw
+
 from robota.core.errors import (
     AuthenticationError,
     ConfigurationError,
@@ -18,7 +21,7 @@ from robota.core.errors import (
     RobotaError,
     describe_exception,
 )
-from robota.core.jsontext import decode, encode
+from robota.core.jsontext import encode
 from robota.core.messages import JsonObject
 from robota.providers.gemini.errors import describe_google_refusal
 from robota.providers.wire.errors import Refusal, describe_failure, quote, secrets_of
@@ -28,7 +31,9 @@ _OWN_FIELDS = {"sdk_http_response", "parsed", "automatic_function_calling_histor
 
 
 class _Reply(Protocol):
-    def model_dump_json(self, *, exclude_none: bool, by_alias: bool, exclude: set[str]) -> str: ...
+    def model_dump(
+        self, *, mode: str, exclude_none: bool, by_alias: bool, exclude: set[str]
+    ) -> JsonObject: ...
 
 
 class _Models(Protocol):
@@ -50,7 +55,7 @@ class OfficialClient(Protocol):
 
 
 class OfficialReply:
-    """A reply that is under way: as Server-Sent Events, with failures as our errors."""
+    """A reply that is under way, with failures as our errors."""
 
     headers: Mapping[str, str] = {}
 
@@ -59,11 +64,10 @@ class OfficialReply:
         self._model = model
         self._channel = channel
 
-    async def parts(self) -> AsyncGenerator[bytes, None]:
+    async def parts(self) -> AsyncGenerator[JsonObject, None]:
         try:
             async for reply in self._replies:
-                text = reply.model_dump_json(exclude_none=True, by_alias=True, exclude=_OWN_FIELDS)
-                yield b"data: %b\n\n" % text.encode()
+                yield reply.model_dump(mode="json", exclude_none=True, by_alias=True, exclude=_OWN_FIELDS)
         except Exception as error:
             raise self._channel.describe(error, self._model) from error
 
@@ -86,7 +90,7 @@ class OfficialChannel:
         self._provider = provider
 
     async def open(self, body: bytes, *, model: str) -> OfficialReply:
-        contents, config = _translate(decode(body), self._provider)
+        contents, config = _translate(body, self._provider)
         try:
             replies = await self._client.aio.models.generate_content_stream(
                 model=model, contents=contents, config=config
@@ -122,17 +126,19 @@ def _http_error() -> type[Exception]:
     return httpx2.HTTPError
 
 
-def _translate(body: JsonObject, provider: str) -> tuple[object, object]:
-    """The request in the client's types, which alone read base64 as such."""
+def _translate(body: bytes, provider: str) -> tuple[object, object]:
+    """The request in the client's types, which read base64 as such only from JSON text."""
     from pydantic import ValidationError  # noqa: PLC0415 - google-genai has loaded it
 
     types = import_module("google.genai.types")
-    fields = {name: value for name, value in body.items() if name not in ("contents", "generationConfig")}
-    fields |= body.get("generationConfig", {})
-    fields["automaticFunctionCalling"] = {"disable": True}  # or it would look for functions to run
+    fields = msgspec.json.decode(body, type=dict[str, Raw])
+    contents = msgspec.json.decode(fields.pop("contents"), type=list[Raw])
+    if "generationConfig" in fields:  # the client has no such object: its fields stand beside the others
+        fields |= msgspec.json.decode(fields.pop("generationConfig"), type=dict[str, Raw])
+    fields["automaticFunctionCalling"] = Raw(b'{"disable":true}')  # or it would look for functions to run
     try:
-        contents = [types.Content.model_validate_json(encode(content)) for content in body["contents"]]
-        return contents, types.GenerateContentConfig.model_validate_json(encode(fields))
+        config = types.GenerateContentConfig.model_validate_json(encode(fields))
+        return [types.Content.model_validate_json(bytes(content)) for content in contents], config
     except ValidationError as error:
         problem = error.errors()[0]
         place = ".".join(map(str, problem["loc"]))

@@ -21,7 +21,7 @@ from robota.core.messages import (
     ToolMessage,
     UserMessage,
 )
-from robota.providers.wire.conversation import read_arguments
+from robota.providers.encoding import read_arguments
 
 MARK = "gemini"
 """Key of `ReasoningBlock.data`: `thought`, `text` or a whole part."""

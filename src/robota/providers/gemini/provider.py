@@ -10,20 +10,19 @@ from urllib.parse import quote
 from robota.core.errors import RobotaError
 from robota.core.messages import Json
 from robota.core.provider import Capabilities, NativeWebTool
-from robota.providers.gemini.client import OfficialChannel, OfficialClient
-from robota.providers.gemini.content import GeminiContent
+from robota.providers.gemini import API_VERSION, BASE_URL
 from robota.providers.gemini.errors import describe_google_refusal
-from robota.providers.gemini.wire import GeminiEncoder
+from robota.providers.gemini.reply import GeminiContent
+from robota.providers.gemini.request import GeminiEncoder
 from robota.providers.wire.channel import HttpChannel
 from robota.providers.wire.errors import Refusal
-from robota.providers.wire.provider import WireProvider
+from robota.providers.wire.provider import Channel, WireProvider
 
 if TYPE_CHECKING:
     import httpx2
 
-BASE_URL = "https://generativelanguage.googleapis.com"
-API_VERSION = "v1beta"
-"""It serves every model; `v1` has no previews and no aliases such as `gemini-flash-latest`."""
+    from robota.providers.gemini.client import OfficialClient
+
 CAPABILITIES = Capabilities(
     vision=True,
     files=True,
@@ -55,20 +54,26 @@ class GeminiProvider(WireProvider):
         capabilities: Capabilities | None = None,
         api_version: str = API_VERSION,
     ) -> None:
-        own = {} if headers is None else dict(headers)
-        key = (api_key or "").strip()
-        channel = GeminiChannel(
-            base_url,
-            {"x-goog-api-key": key, **own} if key else own,
-            api_version=api_version,
-            provider=name,
-            secrets=[key],
-            transport=transport,
-        )
-        way = channel if client is None else OfficialChannel(client, provider=name)
+        channel: Channel
+        if client is not None:
+            from robota.providers.gemini.client import OfficialChannel  # noqa: PLC0415 - most have no client
+
+            channel = OfficialChannel(client, provider=name)
+        else:
+            key = (api_key or "").strip()
+            channel = GeminiChannel(
+                base_url,
+                {**({"x-goog-api-key": key} if key else {}), **(headers or {})},
+                api_version=api_version,
+                provider=name,
+                secrets=[key],
+                transport=transport,
+            )
         able = CAPABILITIES if capabilities is None else capabilities
         encoder = GeminiEncoder(images=able.vision, files=able.files, output_schema=able.output_schema)
-        super().__init__(name, model, able, channel=way, encoder=encoder, content=lambda _: GeminiContent())
+        super().__init__(
+            name, model, able, channel=channel, encoder=encoder, content=lambda _: GeminiContent()
+        )
 
     def _request_facts(self, model: str) -> Mapping[str, Json]:
         return {"model": model}  # which the body does not say

@@ -19,7 +19,6 @@ from robota.core.provider import (
     ToolSchema,
     assert_native_web_tools_available,
 )
-from robota.providers.local.choice_schema import choice_schema
 from robota.providers.local.engine import (
     DEFAULT_CONTEXT,
     Engine,
@@ -31,8 +30,8 @@ from robota.providers.local.engine import (
 )
 from robota.providers.local.examples import without_optional_parameters
 from robota.providers.local.gguf_file import GgufFacts, read_gguf_facts
-from robota.providers.local.prompt import wire_messages
 from robota.providers.local.reply import LocalReply
+from robota.providers.local.request import choice_schema, wire_messages
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Queue

@@ -1,67 +1,65 @@
-"""llama.cpp's events as chunks."""
+"""llama.cpp's events as chunks, and what a model wrote under the choice schema: an answer's text, or a call.
+
+The text may be cut anywhere, inside an escape or between the halves of a character too. A string that is the
+answer is given out decoded, any other answer as JSON text; a call is given out once its arguments are whole.
+"""
 
 from __future__ import annotations
 
+import re
+from typing import Literal
+
 from robota.core.errors import ProviderError
 from robota.core.jsontext import decode
-from robota.core.messages import Json, JsonObject, ReasoningBlock, StopReason, TokenUsage
-from robota.core.provider import Chunk, MetadataChunk, ReasoningChunk, StopChunk, TextChunk
-from robota.providers.local.choice_reader import ChoiceReader
+from robota.core.messages import Json, ToolCall
+from robota.core.ports import REAL_WORLD
+from robota.core.provider import Chunk, StopChunk, TextChunk, ToolInputChunk
+from robota.providers.chat.reply import ChatContent
+
+_ANSWER = re.compile(r'\s*\{\s*"answer"\s*:\s*(?=\S)')
+_CALL = re.compile(r'\s*\{\s*"name"\s*:\s*"([^"\\]*)"\s*,\s*"arguments"\s*:\s*(?=\S)')
+_PLAIN = re.compile(r'[^"\\]+')
+_STRUCTURE = re.compile(r'["\\{}\[\]]')
+_HIGH_HALF = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}")
+_LOW_HALF = re.compile(r"\\(u([dD]([c-fC-F]([0-9a-fA-F]([0-9a-fA-F])?)?)?)?)?|$")
+"""The other half of a character, or as much of it as has come."""
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 
 
 class LocalReply:
-    """Reads the events of one reply; in choice form its text is JSON that becomes an answer or a call."""
+    """Reads the events of one reply, which are those of Chat Completions.
+
+    In choice form its text is JSON that becomes an answer or a call.
+    """
 
     def __init__(self, provider: str, context_size: int, *, in_choice_form: bool) -> None:
         self._provider = provider
         self._context_size = context_size
+        self._content = ChatContent()
         self._choice = ChoiceReader() if in_choice_form else None
-        self._announced = False
-        self._thoughts: list[str] = []
-        self._usage: TokenUsage | None = None
-        self._finish = ""
 
     def read(self, event: bytes) -> list[Chunk]:
         reply = decode(event)
         if "error" in reply:
             raise self._error(reply["error"])
         chunks: list[Chunk] = []
-        if not self._announced:
-            self._announced = True
-            chunks.append(MetadataChunk({"model": reply.get("model"), "responseId": reply.get("id")}))
-        usage = reply.get("usage")
-        if usage:
-            cached = usage.get("prompt_tokens_details", {}).get("cached_tokens", 0)
-            self._usage = TokenUsage(usage["prompt_tokens"], usage["completion_tokens"], cached)
-        for choice in reply.get("choices", ()):
-            self._read_delta(choice.get("delta") or {}, chunks)
-            self._finish = choice.get("finish_reason") or self._finish
-        return chunks
+        self._content.read(reply, None, chunks)
+        choice = self._choice
+        if choice is None:
+            return chunks
+        told = (choice.feed(one.text) if isinstance(one, TextChunk) else [one] for one in chunks)
+        return [chunk for some in told for chunk in some]
 
     def close(self) -> list[Chunk]:
         """The chunks that are certain only at the end."""
-        if not self._finish:
+        word = self._content.finish_reason
+        if not word:
             raise ProviderError(
                 f"{self._provider} ended its reply without a reason; try again.", provider=self._provider
             )
-        chunks: list[Chunk] = [ReasoningBlock("".join(self._thoughts))] if self._thoughts else []
+        chunks = self._content.close()
         call = None if self._choice is None else self._choice.call()
-        reason: StopReason = "max_tokens" if self._finish == "length" else "end_turn"
-        if call is not None:
-            chunks.append(call)
-            reason = "tool_use"
-        if self._usage is not None:
-            chunks.append(self._usage)
-        return [*chunks, StopChunk(reason, self._finish)]
-
-    def _read_delta(self, delta: JsonObject, chunks: list[Chunk]) -> None:
-        thought = delta.get("reasoning_content")
-        if thought:
-            self._thoughts.append(thought)
-            chunks.append(ReasoningChunk(thought))
-        text = delta.get("content")
-        if text:
-            chunks += [TextChunk(text)] if self._choice is None else self._choice.feed(text)
+        return chunks if call is None else [*chunks[:-1], call, StopChunk("tool_use", word)]
 
     def _error(self, error: Json) -> ProviderError:
         status = error.get("code")
@@ -74,3 +72,136 @@ class LocalReply:
             said = " ".join(str(error.get("message", "no reason given")).split()).rstrip(".")
             text = f"{self._provider} could not answer ({said}); change the request or use another model."
         return ProviderError(text, provider=self._provider, status=status)
+
+
+class TextDecoder:
+    """The inside of a JSON string, decoded piece by piece."""
+
+    __slots__ = ("_held", "over")
+
+    def __init__(self) -> None:
+        self._held = ""
+        self.over = False
+        """The closing quote has come; what follows it is not looked at."""
+
+    def feed(self, piece: str) -> str:
+        text, at, found = self._held + piece, 0, []
+        while at < len(text) and not self.over:
+            plain = _PLAIN.match(text, at)
+            if plain:
+                found.append(plain.group())
+                at = plain.end()
+            elif text[at] == '"':
+                self.over = True
+            else:
+                length = _escape_length(text, at)
+                if at + length > len(text):
+                    break
+                found.append(_unescape(text[at : at + length]))
+                at += length
+        self._held = text[at:]
+        return "".join(found)
+
+
+class ValueScanner:
+    """Finds the end of a JSON value inside an object."""
+
+    __slots__ = ("_depth", "_escaped", "_quoted", "over")
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._quoted = False
+        self._escaped = False
+        self.over = False
+
+    def feed(self, piece: str) -> str:
+        """As much of the piece as belongs to the value."""
+        at = 0
+        while mark := _STRUCTURE.search(piece, at):
+            escaped = self._escaped and mark.start() == at
+            self._escaped = False
+            if not escaped and self._see(mark.group()):
+                return piece[: mark.end() if self._depth == 0 else mark.start()]
+            at = mark.end()
+        self._escaped = self._escaped and at == len(piece)
+        return piece
+
+    def _see(self, mark: str) -> bool:
+        """Whether the value ends with this character, or, at a depth below 0, before it."""
+        if self._quoted:
+            self._escaped = mark == "\\"
+            self._quoted = mark != '"'
+        elif mark == '"':
+            self._quoted = True
+        elif mark in "{[":
+            self._depth += 1
+        elif mark in "}]":
+            self._depth -= 1
+            self.over = self._depth <= 0
+        return self.over
+
+
+class ChoiceReader:
+    """Takes pieces of the model's JSON, gives chunks."""
+
+    __slots__ = ("_arguments", "_head", "_id", "_kind", "_name", "_scanner", "_text")
+
+    def __init__(self) -> None:
+        self._head = ""
+        self._kind: Literal["", "text", "value", "call"] = ""
+        self._text = TextDecoder()
+        self._scanner = ValueScanner()
+        self._id = ""
+        self._name = ""
+        self._arguments: list[str] = []
+
+    def feed(self, piece: str) -> list[Chunk]:
+        if not self._kind:
+            self._head += piece
+            piece = self._begin()
+        if not piece:
+            return []
+        if self._kind == "text":
+            text = self._text.feed(piece)
+            return [TextChunk(text)] if text else []
+        part = "" if self._scanner.over else self._scanner.feed(piece)
+        if not part:
+            return []
+        if self._kind == "value":
+            return [TextChunk(part)]
+        self._arguments.append(part)
+        return [ToolInputChunk(0, part, self._id, self._name)]
+
+    def call(self) -> ToolCall | None:
+        """The call, if the reply was one and nothing of it is missing."""
+        if self._kind != "call" or not self._scanner.over:
+            return None
+        return ToolCall(self._id, self._name, "".join(self._arguments))
+
+    def _begin(self) -> str:
+        """Find out what this will be; returns what already belongs to it."""
+        head = self._head
+        if found := _CALL.match(head):
+            self._kind = "call"
+            self._id, self._name = f"call_{REAL_WORLD.new_id()}", found.group(1)
+            return head[found.end() :]
+        if found := _ANSWER.match(head):
+            quoted = head[found.end()] == '"'
+            self._kind = "text" if quoted else "value"
+            return head[found.end() + quoted :]
+        return ""
+
+
+def _escape_length(text: str, at: int) -> int:
+    """Characters of the escape at this place; two escapes when they are the halves of one character."""
+    if text[at + 1 : at + 2] != "u":
+        return 2
+    high = _HIGH_HALF.match(text, at)
+    return 12 if high and _LOW_HALF.fullmatch(text, high.end(), at + 12) else 6
+
+
+def _unescape(escape: str) -> str:
+    if escape[1] != "u":
+        return _ESCAPES.get(escape[1], escape[1])
+    codes = [int(code, 16) for code in escape.split("\\u")[1:]]
+    return b"".join(code.to_bytes(2, "big") for code in codes).decode("utf-16-be", "replace")

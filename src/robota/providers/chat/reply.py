@@ -1,0 +1,276 @@
+"""What the objects of a Chat Completions reply say, as chunks: text, thinking, calls, usage, why it stopped.
+
+Whole messages and deltas are read alike. What is certain only at the end is kept and told by `close`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from robota.core.jsontext import encode
+from robota.core.messages import Json, JsonObject, ReasoningBlock, StopReason, TokenUsage, ToolCall
+from robota.core.provider import Chunk, ReasoningChunk, StopChunk, TextChunk, ToolInputChunk
+from robota.providers.chat import API_SURFACE, DETAILS, PLAIN
+from robota.providers.encoding import read_arguments
+from robota.providers.wire.content import ReplyContent, count_of
+
+_STOP_REASONS: dict[str, StopReason] = {
+    "stop": "end_turn",
+    "eos": "end_turn",
+    "length": "max_tokens",
+    "max_tokens": "max_tokens",
+    "tool_calls": "tool_use",
+    "function_call": "tool_use",
+    "content_filter": "content_filter",
+    "refusal": "refusal",
+}
+_GROWING = ("text", "summary", "data", "signature")
+"""Fields of a detail of thinking that come in pieces."""
+
+
+class ChatContent(ReplyContent):
+    surface = API_SURFACE
+    format = "Chat Completions"
+    plain_key = "choices"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._calls = _Calls()
+        self._thoughts = _Thoughts()
+        self._refusal: list[str] = []
+
+    def read(self, reply: JsonObject, raw: bytes | None, chunks: list[Chunk]) -> bytes | None:
+        if not self.announced:
+            self.announce(reply.get("model"), reply.get("id"), chunks)
+        usage = reply.get("usage")
+        if usage:
+            self._read_usage(usage)
+        choices = reply.get("choices")
+        if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+            return raw
+        choice = choices[0]
+        delta = choice.get("delta")
+        if isinstance(delta, dict):
+            text = delta.get("content")
+            if text and isinstance(text, str):
+                chunks.append(TextChunk(text, raw))
+                raw = None
+                if len(delta) > 1:
+                    self._read_rest(delta, chunks)
+            else:
+                self._read_rest(delta, chunks)
+        elif isinstance(choice.get("message"), dict):
+            self._read_message(choice["message"], chunks)
+        reason = choice.get("finish_reason")
+        if reason:
+            self.finish_reason = str(reason)
+            if reason == "error":
+                self.error = choice.get("error") or "no reason given"
+            self._read_usage(choice.get("usage"))  # where some servers put it
+        return raw
+
+    def read_whole(self, reply: JsonObject, chunks: list[Chunk]) -> bool:
+        if not isinstance(reply.get("choices"), list):
+            return False
+        self.read(reply, None, chunks)
+        self.done = True
+        return True
+
+    def find_error(self, reply: JsonObject, *, named: bool) -> Json:
+        return super().find_error(reply, named=named or reply.get("object") == "error")
+
+    def close(self) -> list[Chunk]:
+        word = self.finish_reason
+        reason = _STOP_REASONS.get(word, "other" if word else "end_turn")
+        ended_well = reason in ("end_turn", "tool_use")
+        calls = self._calls.finished(trusted=ended_well and bool(word))
+        if ended_well:
+            reason = "tool_use" if calls else "end_turn"
+        detail = word or None
+        if self._refusal:
+            reason, detail = "refusal", "".join(self._refusal)
+        chunks: list[Chunk] = [*self._thoughts.block(), *calls]
+        if self.usage is not None:
+            chunks.append(self.usage)
+        chunks.append(StopChunk(reason, detail))
+        return chunks
+
+    def _read_rest(self, delta: JsonObject, chunks: list[Chunk]) -> None:
+        """All of a delta except plain text."""
+        if isinstance(delta.get("content"), list):
+            self._read_parts(delta["content"], chunks)
+        self._read_reasoning(delta.get("reasoning_content") or delta.get("reasoning"), chunks)
+        details = delta.get("reasoning_details")
+        if isinstance(details, list):
+            self._thoughts.add_details(details)
+        refusal = delta.get("refusal")
+        if refusal and isinstance(refusal, str):
+            self._refusal.append(refusal)
+            chunks.append(TextChunk(refusal))
+        calls = delta.get("tool_calls")
+        if isinstance(calls, list):
+            chunks += [self._calls.add(call) for call in calls if isinstance(call, dict)]
+        if isinstance(delta.get("function_call"), dict):
+            chunks.append(self._calls.add({"index": 0, "function": delta["function_call"]}))
+
+    def _read_message(self, message: JsonObject, chunks: list[Chunk]) -> None:
+        """A message that is whole: the same fields, but text and calls are not pieces."""
+        text = message.get("content")
+        if text and isinstance(text, str):
+            chunks.append(TextChunk(text))
+        self._read_rest({**message, "tool_calls": None}, chunks)
+        calls = message.get("tool_calls")
+        if isinstance(calls, list):
+            whole = [call for call in calls if isinstance(call, dict)]
+            chunks += [self._calls.add(call, position) for position, call in enumerate(whole)]
+
+    def _read_parts(self, parts: list[Json], chunks: list[Chunk]) -> None:
+        """Content as a list, as Mistral sends it: text, or thinking that is itself a list of texts."""
+        for part in parts:
+            if isinstance(part, dict):
+                thinking = part.get("thinking")
+                if isinstance(thinking, list):
+                    thinking = "".join(
+                        str(piece.get("text", "")) for piece in thinking if isinstance(piece, dict)
+                    )
+                self._read_reasoning(thinking, chunks)
+                if isinstance(part.get("text"), str):
+                    chunks.append(TextChunk(part["text"]))
+
+    def _read_reasoning(self, text: Json, chunks: list[Chunk]) -> None:
+        if text and isinstance(text, str):
+            self._thoughts.add_text(text)
+            chunks.append(ReasoningChunk(text))
+
+    def _read_usage(self, usage: Json) -> None:
+        """Input includes what was read from the cache, as this API counts it. The last report stands."""
+        if isinstance(usage, dict):
+            prompt = usage.get("prompt_tokens_details")
+            output = usage.get("completion_tokens_details")
+            self.usage = TokenUsage(
+                count_of(usage, "prompt_tokens"),
+                count_of(usage, "completion_tokens"),
+                count_of(prompt, "cached_tokens") or count_of(usage, "prompt_cache_hit_tokens"),
+                count_of(prompt, "cache_write_tokens"),
+                count_of(output, "reasoning_tokens"),
+            )
+
+
+class _PartialCall:
+    __slots__ = ("arguments", "id", "name", "number")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.id = ""
+        self.name = ""
+        self.arguments: list[str] = []
+
+
+class _Calls:
+    """Tool calls, put together from their pieces.
+
+    Servers differ: calls come in many deltas or in one, with or without an index, an id, a whole name;
+    arguments are text, null or an object. A call is given out only when it is certain that nothing of it is
+    missing.
+    """
+
+    __slots__ = ("_by_id", "_by_index", "_calls")
+
+    def __init__(self) -> None:
+        self._calls: list[_PartialCall] = []
+        self._by_index: dict[int, _PartialCall] = {}
+        self._by_id: dict[str, _PartialCall] = {}
+
+    def add(self, delta: JsonObject, position: int | None = None) -> ToolInputChunk:
+        """Take one piece; `position` is given when all calls arrive whole in one list."""
+        function = delta.get("function")
+        if not isinstance(function, dict):
+            function = {}
+        call_id = delta.get("id")
+        call_id = call_id if isinstance(call_id, str) else ""
+        name = function.get("name")
+        name = name if isinstance(name, str) else ""
+        index = delta.get("index") if position is None else position
+        call = self._find(index if isinstance(index, int) else None, call_id, name)
+        if call_id and not call.id:
+            call.id = call_id
+            self._by_id.setdefault(call_id, call)
+        if name and not call.arguments:
+            # a name may be repeated, sent again as far as it goes, or come in pieces
+            call.name = name if name.startswith(call.name) else call.name + name
+        text = _argument_text(function.get("arguments"))
+        if text:
+            call.arguments.append(text)
+        return ToolInputChunk(call.number, text, call.id, call.name)
+
+    def finished(self, *, trusted: bool) -> list[ToolCall]:
+        """The calls in their order.
+
+        If the server did not say that it wrote all it wanted (`trusted`), only those are kept whose arguments
+        are a whole object. Otherwise broken arguments are the model's own, and the caller has to tell it.
+        """
+        calls = []
+        for partial in self._calls:
+            arguments = "".join(partial.arguments)
+            if trusted or read_arguments(arguments) is not None:
+                calls.append(ToolCall(partial.id, partial.name, arguments if arguments.strip() else "{}"))
+        return calls
+
+    def _find(self, index: int | None, call_id: str, name: str) -> _PartialCall:
+        if index is not None:
+            call = self._by_index.get(index)
+        elif call_id:
+            call = self._by_id.get(call_id)
+        else:
+            call = self._calls[-1] if self._calls else None
+            if call is not None and name and call.arguments:
+                call = None  # neither index nor id, but another name after the arguments: the next call
+        if call is None or (call_id and call.id and call.id != call_id):
+            # an index that is used again with another id is another call (some servers always say 0)
+            call = _PartialCall(len(self._calls))
+            self._calls.append(call)
+            if index is not None:
+                self._by_index[index] = call
+        return call
+
+
+def _argument_text(arguments: Json) -> str:
+    if arguments is None:
+        return ""
+    return arguments if isinstance(arguments, str) else encode(arguments).decode()
+
+
+class _Thoughts:
+    """The thinking of one reply, put together from its pieces."""
+
+    __slots__ = ("_details", "_pieces")
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._details: dict[tuple[int, str], JsonObject] = {}
+
+    def add_text(self, text: str) -> None:
+        self._pieces.append(text)
+
+    def add_details(self, details: Iterable[Json]) -> None:
+        """Pieces of one index and type belong together; the last word on any other field stands."""
+        for detail in details:
+            if not isinstance(detail, dict):
+                continue
+            index = detail.get("index")
+            place = index if isinstance(index, int) else len(self._details)
+            key = (place, str(detail.get("type")))
+            known = self._details.setdefault(key, {})
+            for name, value in detail.items():
+                before = known.get(name)
+                if name in _GROWING and isinstance(before, str) and isinstance(value, str):
+                    known[name] = before + value
+                elif value is not None or name not in known:
+                    known[name] = value
+
+    def block(self) -> list[ReasoningBlock]:
+        """All of it as one block; none if there was no thinking."""
+        text = "".join(self._pieces)
+        if self._details:
+            return [ReasoningBlock(text, data={"type": DETAILS, "details": list(self._details.values())})]
+        return [ReasoningBlock(text, data={"type": PLAIN})] if text else []

@@ -1,0 +1,260 @@
+"""Requests in the wire form of Chat Completions, joined from fragments that are encoded once.
+
+A fragment is one group of messages as JSON objects with commas between them. What an endpoint cannot take
+(images, files) is replaced by a note, so that the model knows that something was there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from robota.core.jsontext import encode
+from robota.core.messages import (
+    AssistantMessage,
+    FilePart,
+    ImagePart,
+    ImageUriPart,
+    Json,
+    JsonObject,
+    Message,
+    Part,
+    ReasoningBlock,
+    TextPart,
+    ToolMessage,
+    UserMessage,
+)
+from robota.core.provider import ChatRequest, ToolSchema
+from robota.providers.chat import DETAILS, PLAIN
+from robota.providers.encoding import (
+    EncodedTools,
+    GroupEncoder,
+    encode_groups,
+    match_results,
+    own_fields,
+    safe_arguments,
+    url_of,
+    without_none,
+)
+
+MAX_ID_LENGTH = 40
+UNANSWERED = "No result is known for this call."
+
+
+class ChatDialect(Struct, frozen=True):
+    """How one endpoint wants its messages; the key under which a history keeps their wire form."""
+
+    images: bool = False
+    files: bool = False
+    output_schema: bool = False
+    # the others are explained in `ChatHabits`
+    reasoning_field: str | None = None
+    reasoning_placeholder: str | None = None
+    reasoning_details: bool = False
+    max_tokens_field: str = "max_tokens"
+
+
+class ChatEncoder:
+    """Turns requests into bodies."""
+
+    __slots__ = ("_dialect",)
+
+    def __init__(self, dialect: ChatDialect) -> None:
+        self._dialect = dialect
+
+    def encode(self, request: ChatRequest, model: str) -> bytes:
+        turns = _MessageEncoder(request, self._dialect)
+        fragments = encode_groups(request, self._dialect, turns.encode_group)
+        missing = turns.encode_tail()
+        if missing:
+            fragments = [*fragments, missing]
+        head = encode(self._fields(request, model))[:-1] + b',"messages":['
+        more = request.settings.extra.get("tools") or ()
+        tools = b",".join((*TOOLS.find(request.tools), *map(encode, more)))
+        tail = b'],"tools":[%s]}' % tools if tools else b"]}"
+        if len(fragments) < 2:
+            return b"%s%s%s" % (head, b"".join(fragments), tail)
+        # One join: a long history is copied once.
+        return b",".join([head + fragments[0], *fragments[1:-1], fragments[-1] + tail])
+
+    def _fields(self, request: ChatRequest, model: str) -> JsonObject:
+        """All but messages and tools; the caller's own fields win over ours."""
+        settings = request.settings
+        fields: JsonObject = {
+            "model": model,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "temperature": settings.temperature,
+            "top_p": settings.top_p,
+            self._dialect.max_tokens_field: settings.max_tokens,
+            "stop": settings.stop or None,
+            "reasoning_effort": settings.effort,
+        }
+        if request.tools and settings.tool_choice is not None:
+            fields["tool_choice"] = _encode_tool_choice(settings.tool_choice)
+        if request.output_schema is not None and self._dialect.output_schema:
+            fields["response_format"] = _encode_output_schema(request.output_schema)
+        if settings.extra:
+            fields.update(own_fields(settings, "messages"))
+        return without_none(fields)
+
+
+def _encode_tool(tool: ToolSchema) -> bytes:
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    return encode({"type": "function", "function": function})
+
+
+TOOLS = EncodedTools(_encode_tool)
+
+
+def _encode_tool_choice(choice: str) -> Json:
+    if choice in ("auto", "none", "required"):
+        return choice
+    return {"type": "function", "function": {"name": choice}}
+
+
+def _encode_output_schema(schema: JsonObject) -> JsonObject:
+    strict = schema.get("additionalProperties") is False  # open schemas are refused when strict is asked for
+    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": strict}}
+
+
+class _MessageEncoder(GroupEncoder):
+    __slots__ = ("_dialect",)
+
+    def __init__(self, request: ChatRequest, dialect: ChatDialect) -> None:
+        super().__init__(request)
+        self._dialect = dialect
+
+    def encode_group(self, group: Sequence[Message]) -> bytes:
+        at = self.enter(group)
+        if isinstance(group[0], ToolMessage):
+            wire = [*self._results(group, at)]
+            if self._dialect.images:
+                wire += self._result_images(group)
+        else:
+            wire = [*self._missing_results(at)]
+            wire += [self._message(message, at) for message in group]
+        return b",".join(map(encode, wire))
+
+    def encode_tail(self) -> bytes:
+        """Results for calls at the very end, which are not kept because the real ones may still come."""
+        return b",".join(map(encode, self._missing_results(len(self.messages))))
+
+    # --- calls and their results -------------------------------------------------------------------------
+
+    def wire_ids(self, message: AssistantMessage, at: int) -> list[str]:
+        """The ids of a message's calls; one that is missing, too long or there twice is replaced."""
+        ids: dict[str, None] = {}
+        for number, call in enumerate(message.tool_calls):
+            fits = 0 < len(call.id) <= MAX_ID_LENGTH and call.id not in ids
+            ids[call.id if fits else f"call_{at}_{number}"] = None
+        return list(ids)
+
+    def _results(self, group: Sequence[Message], at: int) -> Iterator[JsonObject]:
+        waiting = self.waiting(at)
+        strays: list[tuple[str, ToolMessage]] = []
+        for number, message, wire_id in match_results(group, waiting):
+            if wire_id is None:
+                strays.append((f"call_{at}_{number}_result", message))
+            else:
+                yield _result(wire_id, self._result_text(message))
+        yield from (_result(wire_id, UNANSWERED) for _, wire_id in waiting)
+        for wire_id, message in strays:  # as bare text they would gain the weight of a user's words
+            call = _call(wire_id, message.name or "tool", "{}")
+            yield {"role": "assistant", "content": None, "tool_calls": [call]}
+            yield _result(wire_id, self._result_text(message))
+
+    def _missing_results(self, at: int) -> Iterator[JsonObject]:
+        return (_result(wire_id, UNANSWERED) for _, wire_id in self.waiting(at))
+
+    def _result_text(self, message: ToolMessage) -> str:
+        """A result's text; its other parts as notes, because this message can hold nothing but text."""
+        notes = []
+        for part in message.parts:
+            if isinstance(part, FilePart) or (not isinstance(part, TextPart) and not self._dialect.images):
+                note = _note(f"{part.mime_type or 'unknown type'} content", "it in a tool result")
+                notes.append(note["text"])
+        return "\n".join(filter(None, (message.content, *notes)))
+
+    def _result_images(self, group: Sequence[Message]) -> list[JsonObject]:
+        """The images of a group of tool results, as the user message that has to carry them."""
+        content: list[JsonObject] = []
+        for message in group:
+            if isinstance(message, ToolMessage):
+                images = [part for part in message.parts if isinstance(part, ImagePart | ImageUriPart)]
+                if images:
+                    content.append({"type": "text", "text": f"Images in the result of {message.name}:"})
+                    content += map(self._part, images)
+        return [{"role": "user", "content": content}] if content else []
+
+    # --- messages ------------------------------------------------------------------------------------
+
+    def _message(self, message: Message, at: int) -> JsonObject:
+        if isinstance(message, AssistantMessage):
+            return self._assistant(message, at)
+        if isinstance(message, UserMessage) and message.parts:
+            return {"role": "user", "content": [self._part(part) for part in message.parts]}
+        return {"role": message.role, "content": message.content}
+
+    def _assistant(self, message: AssistantMessage, at: int) -> JsonObject:
+        calls, dialect = message.tool_calls, self._dialect
+        wire: JsonObject = {"role": "assistant", "content": message.content or (None if calls else "")}
+        if calls:
+            wire_ids = self.wire_ids(message, at)
+            wire["tool_calls"] = [
+                _call(wire_id, call.name, call.arguments)
+                for call, wire_id in zip(calls, wire_ids, strict=True)
+            ]
+        if dialect.reasoning_field:
+            thinking = _thinking_of(message) or dialect.reasoning_placeholder
+            if thinking:
+                wire[dialect.reasoning_field] = thinking
+        if dialect.reasoning_details and (details := _details_of(message)):
+            wire["reasoning_details"] = details
+        return wire
+
+    def _part(self, part: Part) -> JsonObject:
+        if isinstance(part, TextPart):
+            return {"type": "text", "text": part.text}
+        if isinstance(part, FilePart):
+            if not self._dialect.files:
+                return _note(f"file {part.name or 'without a name'} ({part.mime_type})", "files")
+            return {"type": "file", "file": {"filename": part.name or "file", "file_data": url_of(part)}}
+        if not self._dialect.images:
+            return _note(f"image ({part.mime_type or 'unknown type'})", "images")
+        return {"type": "image_url", "image_url": {"url": url_of(part)}}
+
+
+def _call(wire_id: str, name: str, arguments: str) -> JsonObject:
+    function = {"name": name, "arguments": safe_arguments(arguments)}
+    return {"id": wire_id, "type": "function", "function": function}
+
+
+def _result(wire_id: str, text: str) -> JsonObject:
+    return {"role": "tool", "tool_call_id": wire_id, "content": text}
+
+
+def _note(what: str, kind: str) -> JsonObject:
+    return {"type": "text", "text": f"[{what} left out: this endpoint does not take {kind}]"}
+
+
+def _thinking_of(message: AssistantMessage) -> str:
+    """The text of the thinking that this wire can take back."""
+    return "".join(block.text for block in message.reasoning if _type_of(block) in (PLAIN, DETAILS))
+
+
+def _details_of(message: AssistantMessage) -> list[Json]:
+    return [
+        detail
+        for block in message.reasoning
+        if _type_of(block) == DETAILS
+        for detail in block.data["details"]
+    ]
+
+
+def _type_of(block: ReasoningBlock) -> str:
+    """Whose a block is; text without any mark is from a server that has no more to say, or from a script."""
+    if block.data is None:
+        return PLAIN if block.signature is None else ""
+    return str(block.data.get("type")) if isinstance(block.data, dict) else ""

@@ -1,0 +1,127 @@
+"""A profile's settings as a provider needs them: defaults filled in, the key looked up, options checked.
+
+A key is resolved here, at the last moment, and goes to one place only: the key of a profile to the address of
+that profile, the vendor's variable to the vendor's own host. No text made here holds a key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from urllib.parse import urlsplit
+
+from msgspec.structs import replace
+
+from robota.core.env_ref import ENV_REFERENCE_PREFIX, is_env_reference, resolve_env_reference
+from robota.core.errors import ConfigurationError
+from robota.core.messages import Json
+from robota.core.provider import Provider, get_provider_capabilities
+from robota.core.provider_definition import ProviderConfig
+from robota.providers.catalog import suggest
+
+USUAL_OPTIONS: dict[str, type] = {"headers": dict, "vision": bool, "files": bool, "output_schema": bool}
+"""What most adapters take: more headers, and what the user knows of a model and nobody else can."""
+_ABILITIES = ("vision", "files", "output_schema")
+_WORDS: dict[type, str] = {
+    bool: "true or false",
+    str: "a text",
+    int: "a whole number",
+    float: "a number",
+    dict: "an object",
+    list: "a list",
+}
+
+
+def settle(
+    config: ProviderConfig, defaults: ProviderConfig, title: str, *, needs_key: bool = False
+) -> ProviderConfig:
+    """What to work with; `needs_key` refuses to go to the vendor's own host without one."""
+    base_url = _resolve(config.base_url, "base URL", title) or defaults.base_url
+    if base_url is not None and _origin(base_url)[1] == "":
+        raise ConfigurationError(
+            f"The base URL {base_url!r} of {_within(title)} is no web address; it must look like "
+            "https://host/v1 or http://localhost:8080/v1."
+        )
+    at_home = defaults.base_url is not None and is_same_host(base_url, defaults.base_url)
+    key = _resolve(config.api_key, "key", title)
+    if key is None and at_home and defaults.api_key is not None:
+        key = resolve_env_reference(defaults.api_key)
+        if not key and needs_key:
+            variable = defaults.api_key.removeprefix(ENV_REFERENCE_PREFIX)
+            raise ConfigurationError(f"{title} needs an API key: set {variable} or give the profile a key.")
+    return ProviderConfig(
+        model=config.model or defaults.model,
+        api_key=(key or "").strip() or None,
+        base_url=base_url,
+        timeout=config.timeout or defaults.timeout,
+        options={**defaults.options, **config.options},
+    )
+
+
+def is_same_host(one: str | None, other: str | None) -> bool:
+    """Whether two addresses lead to the same scheme, host and port."""
+    if one is None or other is None:
+        return one is other
+    return _origin(one) == _origin(other)
+
+
+def read_options(config: ProviderConfig, title: str, known: Mapping[str, type]) -> dict[str, Json]:
+    """The profile's own options as keyword arguments; settings files spell them in camelCase."""
+    read: dict[str, Json] = {}
+    for written, value in config.options.items():
+        name = _snake_case(written)
+        kind = known.get(name)
+        if kind is None:
+            raise ConfigurationError(f"{title} has no option {written!r}: {suggest(name, known)}.")
+        fits = isinstance(value, int | float) if kind is float else isinstance(value, kind)
+        if not fits or (isinstance(value, bool) and kind is not bool):
+            raise ConfigurationError(f"The option {written!r} of {_within(title)} must be {_WORDS[kind]}.")
+        if name == "headers" and not all(isinstance(item, str) for item in value.values()):
+            raise ConfigurationError(f"The option {written!r} of {_within(title)} must hold texts only.")
+        read[name] = value
+    return read
+
+
+def make_provider(
+    make: Callable[..., Provider], settled: ProviderConfig, options: dict[str, Json]
+) -> Provider:
+    """The provider with these options; it knows what it can do, unless the options say otherwise."""
+    abilities = {name: options.pop(name) for name in _ABILITIES if name in options}
+    given = (settled.api_key, settled.base_url, settled.model)
+    made = make(*given, **options)
+    if not abilities:
+        return made
+    able = replace(get_provider_capabilities(made), **abilities)
+    return make(*given, **options, capabilities=able)
+
+
+def _resolve(written: str | None, what: str, title: str) -> str | None:
+    text = (written or "").strip()
+    if not text:
+        return None
+    value = resolve_env_reference(text)
+    if value is None and is_env_reference(text):
+        variable = text.removeprefix(ENV_REFERENCE_PREFIX)
+        raise ConfigurationError(
+            f"The {what} of {_within(title)} is to be read from the variable {variable}, which is not set: "
+            f"set it or configure another {what}."
+        )
+    return value
+
+
+def _within(title: str) -> str:
+    """The title in the middle of a sentence."""
+    return f"the {title.removeprefix('The ')}" if title.startswith("The ") else title
+
+
+def _origin(address: str) -> tuple[str, str, int | None]:
+    try:
+        parts = urlsplit(address)
+        port = parts.port
+    except ValueError:
+        return address, "", None
+    usual = {"http": 80, "https": 443}.get(parts.scheme)
+    return parts.scheme, (parts.hostname or "") if usual else "", port or usual
+
+
+def _snake_case(name: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)

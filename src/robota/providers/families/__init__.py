@@ -1,1 +1,0 @@
-"""The services and servers that speak Chat Completions, one module each: addresses, keys and habits."""

@@ -1,0 +1,260 @@
+"""What the objects of a Gemini reply say, as chunks: text, thinking, calls, usage, sources, why it stopped.
+
+Calls come whole, but are given out by `close` alone: a reply that was cut must not act. The protocol has no
+end mark: a reply is whole when a reason to stop was given and the connection ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from robota.core.errors import RobotaError
+from robota.core.jsontext import encode
+from robota.core.messages import Json, JsonObject, ReasoningBlock, StopReason, TokenUsage, ToolCall
+from robota.core.provider import (
+    Chunk,
+    MetadataChunk,
+    ReasoningChunk,
+    ServerToolChunk,
+    StopChunk,
+    TextChunk,
+    ToolInputChunk,
+)
+from robota.providers.gemini.errors import describe_status
+from robota.providers.gemini.parts import foreign_part_block, text_signature_block, thought_block
+from robota.providers.wire.content import Peer, ReplyContent, count_of, text_of
+
+_FILTERS = (
+    "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "ESCALATION",
+    "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION",
+)  # fmt: skip
+_FAILURES = (
+    "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE",
+    "MALFORMED_RESPONSE",
+)  # fmt: skip
+_STOP_REASONS: dict[str, StopReason] = {
+    "STOP": "end_turn",
+    "MAX_TOKENS": "max_tokens",
+    "CONTINUATION": "max_tokens",
+    **dict.fromkeys(_FILTERS, "content_filter"),
+    **dict.fromkeys(_FAILURES, "error"),
+}
+_KNOWN = ("candidates", "promptFeedback", "usageMetadata")
+_PLAIN = frozenset(("content", "index"))
+"""All that a candidate has in the middle of a stream."""
+_SERVER_PARTS = ("toolCall", "toolResponse", "executableCode", "codeExecutionResult")
+"""Parts of tools that ran on Google's side; they are wanted back."""
+_TOOLS = {"GOOGLE_SEARCH_WEB": "web_search", "URL_CONTEXT": "web_fetch"}
+
+
+class GeminiContent(ReplyContent):
+    surface = "gemini-generate-content"
+    format = "Gemini"
+    plain_key = "candidates"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._detail = ""
+        self._blocked = False
+        """The prompt was refused, so there is no candidate."""
+        self._thoughts: list[str] = []
+        self._thought_signature: str | None = None
+        self._text_signature: str | None = None
+        self._server_parts: list[ReasoningBlock] = []
+        self._whole_calls: list[ToolCall] = []
+        self._sources = _WebSources()
+        self._last_usage: Json = None
+        """Every event counts anew what came so far; the last count stands."""
+
+    def read(self, reply: JsonObject, raw: bytes | None, chunks: list[Chunk]) -> bytes | None:
+        if not self.announced:
+            self.announce(reply.get("modelVersion"), reply.get("responseId"), chunks)
+        self._last_usage = reply.get("usageMetadata") or self._last_usage
+        candidates = reply.get("candidates")
+        if not isinstance(candidates, list) or not candidates or not isinstance(candidates[0], dict):
+            self._read_feedback(reply.get("promptFeedback"))
+            return raw
+        candidate = candidates[0]
+        content = candidate.get("content")
+        parts = content.get("parts") if isinstance(content, dict) else None
+        if isinstance(parts, list):
+            for part in parts:
+                if isinstance(part, dict):
+                    raw = self._read_part(part, raw, chunks)
+        if candidate.keys() - _PLAIN:
+            self._sources.read(candidate, chunks)
+            self._read_finish(candidate)
+        return raw
+
+    def read_whole(self, reply: JsonObject, chunks: list[Chunk]) -> bool:
+        """A reply without event stream, as a proxy makes it or the service without `alt=sse`."""
+        if not any(name in reply for name in _KNOWN):
+            return False
+        self.read(reply, None, chunks)
+        return True
+
+    def describe_error(self, error: Json, peer: Peer) -> RobotaError:
+        known = describe_status(error, peer.provider, peer.secrets)
+        return known or super().describe_error(error, peer)
+
+    def close(self) -> list[Chunk]:
+        word = self.finish_reason
+        reason = "refusal" if self._blocked else _STOP_REASONS.get(word, "other")
+        if reason == "end_turn" and self._whole_calls:
+            reason = "tool_use"
+        chunks: list[Chunk] = []
+        if self._thoughts or self._thought_signature:
+            chunks.append(thought_block("".join(self._thoughts), self._thought_signature))
+        chunks += self._server_parts
+        if self._text_signature:
+            chunks.append(text_signature_block(self._text_signature))
+        chunks += self._whole_calls
+        provenance = self._sources.provenance
+        if provenance:
+            chunks.append(MetadataChunk({"provenance": provenance}))
+        if isinstance(self._last_usage, dict):
+            chunks.append(_read_usage(self._last_usage))
+        chunks.append(StopChunk(reason, f"{word}: {self._detail}" if self._detail else word))
+        return chunks
+
+    # --- parts ---------------------------------------------------------------------------------------
+
+    def _read_part(self, part: JsonObject, raw: bytes | None, chunks: list[Chunk]) -> bytes | None:
+        text = part.get("text")
+        if isinstance(text, str):
+            if part.get("thought"):
+                self._read_thought(text, part, chunks)
+                return raw
+            self._text_signature = text_of(part, "thoughtSignature") or self._text_signature
+            if text:
+                chunks.append(TextChunk(text, raw))
+                return None
+        elif isinstance(part.get("functionCall"), dict):
+            self._read_call(part["functionCall"], text_of(part, "thoughtSignature"), chunks)
+        else:
+            self._read_server_part(part, chunks)
+        return raw
+
+    def _read_thought(self, text: str, part: JsonObject, chunks: list[Chunk]) -> None:
+        self._thought_signature = text_of(part, "thoughtSignature") or self._thought_signature
+        if text:
+            self._thoughts.append(text)
+            chunks.append(ReasoningChunk(text))
+
+    def _read_call(self, function: JsonObject, signature: str, chunks: list[Chunk]) -> None:
+        arguments = encode(function.get("args") or {}).decode()
+        call_id, name = str(function.get("id") or ""), str(function.get("name") or "")
+        chunks.append(ToolInputChunk(len(self._whole_calls), arguments, call_id, name))
+        self._whole_calls.append(ToolCall(call_id, name, arguments, signature or None))
+
+    def _read_server_part(self, part: JsonObject, chunks: list[Chunk]) -> None:
+        kind = next((known for known in _SERVER_PARTS if known in part), None)
+        if kind is None:
+            return  # a part from the future
+        self._server_parts.append(foreign_part_block(part))
+        content = part[kind]
+        if kind == "toolCall" and isinstance(content, dict):
+            self._sources.announce(content, chunks)
+        elif kind == "executableCode":
+            chunks.append(ServerToolChunk("code_execution", content))
+
+    # --- besides the parts -----------------------------------------------------------------------------
+
+    def _read_finish(self, candidate: JsonObject) -> None:
+        reason = candidate.get("finishReason")
+        if reason:
+            self.finish_reason = str(reason)
+            self._detail = str(candidate.get("finishMessage") or "")
+
+    def _read_feedback(self, feedback: Json) -> None:
+        if isinstance(feedback, dict) and feedback.get("blockReason"):
+            self._blocked = True
+            self.finish_reason = str(feedback["blockReason"])
+            self._detail = str(feedback.get("blockReasonMessage") or "")
+
+
+def _read_usage(usage: JsonObject) -> TokenUsage:
+    """Thinking, and what hosted tools read, are counted apart by this API."""
+    thoughts = count_of(usage, "thoughtsTokenCount")
+    return TokenUsage(
+        count_of(usage, "promptTokenCount") + count_of(usage, "toolUsePromptTokenCount"),
+        count_of(usage, "candidatesTokenCount") + thoughts,
+        count_of(usage, "cachedContentTokenCount"),
+        0,
+        thoughts,
+    )
+
+
+class _WebSources:
+    """Where a reply has its facts from: what was searched, which pages were found, read and cited.
+
+    Gathers the reports, which repeat in a stream, and tells of each search and page once.
+    """
+
+    __slots__ = ("_citations", "_found", "_pages", "_queries")
+
+    def __init__(self) -> None:
+        self._queries: dict[str, None] = {}
+        self._found: dict[str, JsonObject] = {}
+        self._pages: dict[str, JsonObject] = {}
+        self._citations: dict[str, JsonObject] = {}
+
+    @property
+    def provenance(self) -> JsonObject:
+        """For the message's metadata; empty when nothing was looked up."""
+        gathered: JsonObject = {
+            "queries": list(self._queries),
+            "sources": list(self._found.values()),
+            "pages": list(self._pages.values()),
+            "citations": list(self._citations.values()),
+        }
+        return {name: values for name, values in gathered.items() if values}
+
+    def announce(self, call: JsonObject, chunks: list[Chunk]) -> None:
+        """A tool call on Google's side, told while it runs."""
+        kind = str(call.get("toolType") or "")
+        arguments = call.get("args")
+        single = arguments.get("query") if isinstance(arguments, dict) else None
+        for query in (*_texts(arguments, "queries"), *([single] if isinstance(single, str) else ())):
+            self._queries[query] = None  # told by this chunk
+        chunks.append(ServerToolChunk(_TOOLS.get(kind, kind.lower() or "server_tool"), arguments))
+
+    def read(self, candidate: JsonObject, chunks: list[Chunk]) -> None:
+        grounding = candidate.get("groundingMetadata")
+        for query in _texts(grounding, "webSearchQueries"):
+            if query not in self._queries:
+                self._queries[query] = None
+                chunks.append(ServerToolChunk("web_search", {"query": query}))
+        for chunk in _objects(grounding, "groundingChunks"):
+            web = chunk.get("web")
+            if isinstance(web, dict) and isinstance(web.get("uri"), str):
+                self._found[web["uri"]] = {"url": web["uri"], "title": web.get("title") or ""}
+        for page in _objects(candidate.get("urlContextMetadata"), "urlMetadata"):
+            self._read_page(page, chunks)
+        citations = candidate.get("citationMetadata")
+        for source in (*_objects(citations, "citationSources"), *_objects(citations, "citations")):
+            url = source.get("uri")
+            if isinstance(url, str):
+                self._citations[url] = {"url": url, "license": source.get("license") or ""}
+
+    def _read_page(self, page: JsonObject, chunks: list[Chunk]) -> None:
+        url = page.get("retrievedUrl")
+        if not isinstance(url, str):
+            return
+        if url not in self._pages:
+            chunks.append(ServerToolChunk("web_fetch", {"url": url}))
+        status = str(page.get("urlRetrievalStatus") or "")
+        self._pages[url] = {"url": url, "status": status.removeprefix("URL_RETRIEVAL_STATUS_").lower()}
+
+
+def _items(record: Json, name: str) -> Iterable[Json]:
+    items = record.get(name) if isinstance(record, dict) else None
+    return items if isinstance(items, list) else ()
+
+
+def _texts(record: Json, name: str) -> Iterator[str]:
+    return (item for item in _items(record, name) if isinstance(item, str))
+
+
+def _objects(record: Json, name: str) -> Iterator[JsonObject]:
+    return (item for item in _items(record, name) if isinstance(item, dict))

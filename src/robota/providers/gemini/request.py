@@ -1,0 +1,281 @@
+"""Requests in the wire form of Gemini's generateContent, joined from fragments that are encoded once.
+
+The API wants the first and the last turn from the user, calls right after a user's turn, and for each call
+one response right after it. So a group is encoded with a look at the message before it. A fragment either
+opens a turn, which closes the one before, or adds parts to it. Placeholders stand in for what a shortened
+history lacks; the history itself is never changed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from robota.core.errors import ConfigurationError
+from robota.core.jsontext import encode
+from robota.core.messages import (
+    AssistantMessage,
+    Json,
+    JsonObject,
+    Message,
+    SystemMessage,
+    TextPart,
+    ToolMessage,
+    UserMessage,
+)
+from robota.core.provider import ChatRequest, ModelSettings, NativeWebTools, ToolSchema
+from robota.providers.encoding import EncodedTools, GroupEncoder, encode_groups, own_fields, without_none
+from robota.providers.gemini.parts import encode_assistant, encode_media, encode_results, encode_user
+
+BEGINNING_LOST = "[The beginning of this conversation was left out.]"
+GO_ON = "[Please go on.]"
+_CLOSE = b"]},"
+_GENERATION = re.compile(r"gemini-(\d+)")
+_MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
+_LEVELS = {"none": "MINIMAL", "off": "MINIMAL", "xhigh": "HIGH", "max": "HIGH"}
+"""Efforts that these models know under another name; the others are sent as they are."""
+_BUDGETS = {"none": 0, "off": 0, "minimal": 512, "low": 1024, "medium": 8192, "high": 24576, "xhigh": 24576}
+"""Tokens of thinking for the second generation, which has no levels; others choose for themselves."""
+_OWN_CHOICE = -1
+
+
+class GeminiModel(Struct, frozen=True):
+    """What the name of a model says about it; a name that says nothing stands for a current one."""
+
+    name: str
+
+    @property
+    def generation(self) -> int | None:
+        found = _GENERATION.search(self.name)
+        return int(found[1]) if found else None
+
+    @property
+    def is_old(self) -> bool:
+        """Before Gemini 3: thinks by budget, signs nothing, takes either functions or what excludes them."""
+        generation = self.generation
+        return generation is not None and generation < 3
+
+    @property
+    def signs_calls(self) -> bool:
+        return "gemini" in self.name and not self.is_old
+
+
+class TurnDialect(Struct, frozen=True):
+    """What the wire form of messages depends on; the key under which a history keeps it."""
+
+    images: bool = True
+    files: bool = True
+    sign_calls: bool = False
+    """The model refuses calls without a signature, so those of other models get the one for strangers."""
+
+
+class GeminiEncoder:
+    """Turns requests into bodies."""
+
+    __slots__ = ("_files", "_images", "_output_schema")
+
+    def __init__(self, *, images: bool = True, files: bool = True, output_schema: bool = True) -> None:
+        self._images = images
+        self._files = files
+        self._output_schema = output_schema
+
+    def encode(self, request: ChatRequest, model: str) -> bytes:
+        known = GeminiModel(model)
+        dialect = TurnDialect(self._images, self._files, known.signs_calls)
+        turns = _TurnEncoder(request, dialect)
+        fields = self._fields(request, known, turns.instructions())
+        tools = self._encode_tools(request)
+        pieces = [b'{"contents":[', *turns.encode(request), b"]"]
+        if fields:
+            pieces += (b",", encode(fields)[1:-1])
+        if tools:
+            pieces += (b',"tools":[', tools, b"]")
+        pieces.append(b"}")
+        return b"".join(pieces)
+
+    def _fields(self, request: ChatRequest, model: GeminiModel, instructions: list[JsonObject]) -> JsonObject:
+        """All but turns and tools; the caller's own fields win over ours."""
+        own = own_fields(request.settings, "contents")
+        config = self._generation_config(request, model) | (own.get("generationConfig") or {})
+        fields: JsonObject = {
+            "systemInstruction": {"parts": instructions, "role": "user"} if instructions else None,
+            "toolConfig": _encode_tool_config(request, model),
+            **own,
+            "generationConfig": config or None,
+        }
+        return without_none(fields)
+
+    def _generation_config(self, request: ChatRequest, model: GeminiModel) -> JsonObject:
+        settings = request.settings
+        config: JsonObject = {
+            "temperature": settings.temperature,
+            "topP": settings.top_p,
+            "maxOutputTokens": settings.max_tokens,
+            "stopSequences": settings.stop or None,
+            "thinkingConfig": _encode_thinking(settings, model),
+        }
+        if request.output_schema is not None and self._output_schema and not (request.tools and model.is_old):
+            config["responseMimeType"] = "application/json"
+            config["responseJsonSchema"] = request.output_schema
+        return without_none(config)
+
+    def _encode_tools(self, request: ChatRequest) -> bytes:
+        functions = b",".join(FUNCTIONS.find(request.tools))
+        web = request.native_web_tools or NativeWebTools()
+        more: list[Json] = [{"googleSearch": {}}] if web.web_search else []
+        more += [{"urlContext": {}}] if web.web_fetch else []
+        more += request.settings.extra.get("tools") or ()
+        declared = (b'{"functionDeclarations":[%b]}' % functions,) if functions else ()
+        return b",".join((*map(encode, more), *declared))
+
+
+def _encode_function(tool: ToolSchema) -> bytes:
+    return encode(
+        {"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.parameters}
+    )
+
+
+FUNCTIONS = EncodedTools(_encode_function)
+
+
+def _encode_tool_config(request: ChatRequest, model: GeminiModel) -> JsonObject | None:
+    if not request.tools:
+        return None
+    config: JsonObject = {}
+    web = request.native_web_tools
+    if web is not None and (web.web_search or web.web_fetch):
+        if model.is_old:
+            raise ConfigurationError(
+                f"Model {model.name!r} cannot have hosted web tools beside other tools; "
+                "use a Gemini 3 model or leave one kind out."
+            )
+        config["includeServerSideToolInvocations"] = True
+    choice = request.settings.tool_choice
+    if choice is not None:
+        calling: JsonObject = {"mode": _MODES.get(choice, "ANY")}
+        if choice not in _MODES:
+            calling["allowedFunctionNames"] = [choice]
+        config["functionCallingConfig"] = calling
+    return config or None
+
+
+def _encode_thinking(settings: ModelSettings, model: GeminiModel) -> JsonObject | None:
+    """Asking for an effort asks for the thoughts as well."""
+    effort = (settings.effort or "").lower()
+    if not effort:
+        return None
+    if not model.is_old:
+        return {"includeThoughts": True, "thinkingLevel": _LEVELS.get(effort, effort.upper())}
+    budget = _BUDGETS.get(effort, _OWN_CHOICE)
+    return {"includeThoughts": budget != 0, "thinkingBudget": budget}
+
+
+class _TurnEncoder(GroupEncoder):
+    __slots__ = ("_dialect",)
+
+    def __init__(self, request: ChatRequest, dialect: TurnDialect) -> None:
+        super().__init__(request)
+        self._dialect = dialect
+
+    def encode(self, request: ChatRequest) -> list[bytes]:
+        """The contents of the request in pieces, without the brackets around them."""
+        pieces = [*encode_groups(request, self._dialect, self.encode_group), self._ending(), b"]}"]
+        first = next(at for at, piece in enumerate(pieces) if piece)
+        pieces[first] = pieces[first][len(_CLOSE) :]
+        return pieces
+
+    def instructions(self) -> list[JsonObject]:
+        """The system messages before the first turn."""
+        parts: list[JsonObject] = []
+        for message in self.messages:
+            if isinstance(message, SystemMessage):
+                parts += [{"text": message.content}] if message.content else []
+            elif self._is_sent(message):
+                break
+        return parts
+
+    def encode_group(self, group: Sequence[Message]) -> bytes:
+        before = self._last_sent(self.enter(group))
+        first = group[0]
+        if isinstance(first, ToolMessage):
+            results = [message for message in group if isinstance(message, ToolMessage)]
+            return self._encode_results(results, before)
+        if isinstance(first, AssistantMessage):
+            parts = encode_assistant(first, sign_calls=self._dialect.sign_calls)
+            return _write_model(parts, before) if parts else b""
+        if isinstance(first, UserMessage):
+            parts = encode_user(first, images=self._dialect.images, files=self._dialect.files)
+        elif before is None:
+            return b""  # it is among the instructions
+        else:
+            parts = [{"text": f"[System message] {first.content}"}] if first.content else []
+        return _write_user(parts, before) if parts else b""
+
+    def _encode_results(self, results: Sequence[ToolMessage], before: Message | None) -> bytes:
+        calls = before.tool_calls if isinstance(before, AssistantMessage) else ()
+        parts = encode_results(calls, results)
+        for result in results:
+            others = [part for part in result.parts if not isinstance(part, TextPart)]
+            media = encode_media(others, images=self._dialect.images, files=self._dialect.files)
+            parts += [{"text": f"Content of the result of {result.name}:"}, *media] if media else []
+        if calls:
+            return _open("user", parts)
+        return _write_user(parts, before)
+
+    def _ending(self) -> bytes:
+        """What has to follow a history that does not end with the user."""
+        last = self._last_sent(len(self.messages))
+        if last is None or (isinstance(last, AssistantMessage) and not last.tool_calls):
+            return _open("user", [{"text": GO_ON}])
+        return _answer_calls(last)
+
+    # --- what was before -----------------------------------------------------------------------------
+
+    def _last_sent(self, end: int) -> Message | None:
+        """The last message before `end` that became part of a turn."""
+        for at in range(end - 1, -1, -1):
+            message = self.messages[at]
+            if isinstance(message, SystemMessage):
+                if message.content and self._last_sent(at) is not None:
+                    return message
+            elif self._is_sent(message):
+                return message
+        return None
+
+    def _is_sent(self, message: Message) -> bool:
+        if isinstance(message, AssistantMessage):
+            return bool(message.content or message.tool_calls or encode_assistant(message, sign_calls=False))
+        if isinstance(message, UserMessage):
+            return bool(message.content or message.parts)
+        return True
+
+
+def _write_model(parts: list[JsonObject], before: Message | None) -> bytes:
+    if before is None:
+        return _open("user", [{"text": BEGINNING_LOST}]) + _open("model", parts)
+    if isinstance(before, AssistantMessage) and not before.tool_calls:
+        return _add(parts)
+    return _answer_calls(before) + _open("model", parts)
+
+
+def _write_user(parts: list[JsonObject], before: Message | None) -> bytes:
+    if isinstance(before, UserMessage | SystemMessage):
+        return _add(parts)
+    return _answer_calls(before) + _open("user", parts)
+
+
+def _answer_calls(message: Message | None) -> bytes:
+    """Responses for calls that nothing answers."""
+    if isinstance(message, AssistantMessage) and message.tool_calls:
+        return _open("user", encode_results(message.tool_calls, ()))
+    return b""
+
+
+def _open(role: str, parts: list[JsonObject]) -> bytes:
+    return b'%b{"role":"%b","parts":[%b' % (_CLOSE, role.encode(), encode(parts)[1:-1])
+
+
+def _add(parts: list[JsonObject]) -> bytes:
+    return b"," + encode(parts)[1:-1]

@@ -1,0 +1,171 @@
+"""Servers that people run themselves, with whatever model they like: their replies are read once more.
+
+What a model wrote into its text and its server did not notice is taken out by projectors. A projector holds
+text back only while it cannot know what it is. Nothing is lost: what turns out to be plain is given out as it
+was written, also when the reply breaks off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import aclosing
+from typing import Protocol
+
+from robota.core.errors import RobotaError
+from robota.core.messages import ReasoningBlock, ToolCall
+from robota.core.provider import ChatRequest, Chunk, NativePayload, ReasoningChunk, StopChunk, TextChunk
+from robota.providers.chat import API_SURFACE
+from robota.providers.chat_vendor import VendorProvider
+
+MARKS = {"<think>": "</think>", "<|channel>thought": "<channel|>"}
+"""How thoughts begin and end: in the words of most open models, and of Gemma."""
+
+
+class LocalServerProvider(VendorProvider):
+    """Such a server knows only some models' way of thinking; what it leaves in the text is taken out here."""
+
+    def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk, None]:
+        return project(super().stream(request), *self._projectors(request))
+
+    def _projectors(self, request: ChatRequest) -> list[Projector]:
+        return [ReasoningProjector()]
+
+
+class Projector(Protocol):
+    """Sees the chunks of one reply, in their order."""
+
+    def take(self, chunk: Chunk) -> Iterable[Chunk]:
+        """What to pass on for this chunk. The `StopChunk` ends the reply: nothing is held back any longer."""
+        ...
+
+    def release(self) -> Iterable[Chunk]:
+        """The reply was cut: what was held back, as it was written."""
+        ...
+
+
+async def project(chunks: AsyncGenerator[Chunk, None], *projectors: Projector) -> AsyncGenerator[Chunk, None]:
+    """The chunks of a reply as these projectors see it, one after the other."""
+    failure: RobotaError | None = None
+    async with aclosing(chunks):
+        try:
+            async for chunk in chunks:
+                for seen in _pass_on([chunk], projectors):
+                    yield seen
+        except RobotaError as error:
+            failure = error
+    if failure is not None:
+        for at, projector in enumerate(projectors):
+            for seen in _pass_on(projector.release(), projectors[at + 1 :]):
+                yield seen
+        raise failure
+
+
+def _pass_on(chunks: Iterable[Chunk], projectors: Sequence[Projector]) -> Iterable[Chunk]:
+    for projector in projectors:
+        chunks = [seen for chunk in chunks for seen in projector.take(chunk)]
+    return chunks
+
+
+def keep_raw(chunk: TextChunk) -> list[Chunk]:
+    """The native event of a text that is about to be taken apart, by itself."""
+    if chunk.raw is None:
+        return []
+    return [NativePayload(kind="stream_event", payload=chunk.raw, api_surface=API_SURFACE)]
+
+
+def count_overlap(text: str, marks: Iterable[str]) -> int:
+    """How many characters at the end of the text could be the beginning of one of the marks."""
+    longest = 0
+    for mark in marks:
+        for length in range(min(len(mark) - 1, len(text)), longest, -1):
+            if text.endswith(mark[:length]):
+                longest = length
+                break
+    return longest
+
+
+class ReasoningProjector:
+    """Takes out the thinking that a server left in the text.
+
+    A thought counts at the beginning of a reply or right behind another one, so that an answer may write
+    about the marks. White space behind a mark belongs to it.
+    """
+
+    __slots__ = ("_held", "_may_think", "_thoughts", "_trim", "_until")
+
+    def __init__(self) -> None:
+        self._may_think = True
+        """Nothing but white space and thoughts has come so far."""
+        self._until = ""
+        """The mark that ends the thought we are in; empty outside."""
+        self._trim = False
+        """The last thing that came was a mark."""
+        self._held = ""
+        self._thoughts: list[str] = []
+
+    def take(self, chunk: Chunk) -> list[Chunk]:
+        if isinstance(chunk, TextChunk):
+            return self._read(chunk) if self._may_think else [chunk]
+        if isinstance(chunk, (ReasoningBlock, ToolCall, StopChunk)):  # no text follows these
+            return [*self.release(), *self._conclude(), chunk]
+        return [chunk]
+
+    def release(self) -> list[Chunk]:
+        said: list[Chunk] = []
+        self._say(self._held, said)
+        self._held = ""
+        return said
+
+    def _conclude(self) -> list[Chunk]:
+        thought = "".join(self._thoughts)
+        self._thoughts.clear()
+        return [ReasoningBlock(thought)] if thought else []
+
+    def _read(self, chunk: TextChunk) -> list[Chunk]:
+        said: list[Chunk] = []
+        rest, self._held = self._held + chunk.text, ""
+        while rest:
+            if self._trim:
+                rest = rest.lstrip()
+                self._trim = not rest
+            elif self._until:
+                rest = self._think(rest, said)
+            elif self._may_think:
+                rest = self._look(rest, said)
+            else:
+                self._say(rest, said)
+                rest = ""
+        return [chunk] if said == [TextChunk(chunk.text)] else [*keep_raw(chunk), *said]
+
+    def _think(self, text: str, said: list[Chunk]) -> str:
+        """Go on with a thought; what is behind its end is returned."""
+        thought, mark, rest = text.partition(self._until)
+        if mark:
+            self._say(thought, said)
+            self._until, self._trim = "", True
+            return rest
+        sure = len(text) - count_overlap(text, (self._until,))
+        self._say(text[:sure], said)
+        self._held = text[sure:]
+        return ""
+
+    def _look(self, text: str, said: list[Chunk]) -> str:
+        """Look for the beginning of a thought; what is behind it, or no thought, is returned."""
+        rest = text.lstrip()
+        self._say(text[: len(text) - len(rest)], said)
+        for mark, end in MARKS.items():
+            if rest.startswith(mark):
+                self._until, self._trim = end, True
+                return rest[len(mark) :]
+        if any(mark.startswith(rest) for mark in MARKS):
+            self._held = rest
+            return ""
+        self._may_think = False
+        return rest
+
+    def _say(self, text: str, said: list[Chunk]) -> None:
+        if text and self._until:
+            self._thoughts.append(text)
+            said.append(ReasoningChunk(text))
+        elif text:
+            said.append(TextChunk(text))

@@ -1,0 +1,40 @@
+"""Ollama: models pulled on this machine."""
+
+from __future__ import annotations
+
+from robota.core.messages import JsonObject
+from robota.core.provider import Capabilities
+from robota.providers.chat_vendor import Vendor, service_of
+from robota.providers.local_server import LocalServerProvider
+from robota.providers.service import base_path
+
+
+class OllamaProvider(LocalServerProvider):
+    """A model that Ollama has pulled.
+
+    The window of the model is Ollama's to set (`OLLAMA_CONTEXT_LENGTH`); what does not fit is cut off there
+    without a word.
+    """
+
+    vendor = Vendor(
+        name="ollama",
+        title="Ollama",
+        base_url="http://localhost:11434/v1",
+        capabilities=Capabilities(output_schema=True),
+    )
+
+
+def _read_model(model: JsonObject) -> JsonObject:
+    details = model.get("details")
+    return {"description": details.get("parameter_size") if isinstance(details, dict) else None}
+
+
+SERVICE = service_of(
+    OllamaProvider,
+    description="Models pulled with Ollama on this machine.",
+    docs="https://docs.ollama.com",
+    list_url=lambda base_url: f"{base_path(base_url, '/chat/completions', '/v1')[0]}/api/tags",
+    entries="models",
+    key="name",
+    read=_read_model,
+)

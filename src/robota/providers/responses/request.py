@@ -1,0 +1,309 @@
+"""Requests in the wire form of the Responses API, joined from fragments that are encoded once.
+
+A history becomes items: messages, reasoning, calls and their outputs. Nothing is stored at the service:
+reasoning comes back encrypted, is kept with its message and sent again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from robota.core.errors import ConfigurationError
+from robota.core.jsontext import encode
+from robota.core.messages import (
+    AssistantMessage,
+    FilePart,
+    Json,
+    JsonObject,
+    Message,
+    Part,
+    ReasoningBlock,
+    SystemMessage,
+    TextPart,
+    ToolMessage,
+    UserMessage,
+)
+from robota.core.provider import ChatRequest, NativeWebTools, ToolSchema
+from robota.providers.encoding import (
+    EncodedTools,
+    GroupEncoder,
+    encode_groups,
+    match_results,
+    own_fields,
+    safe_arguments,
+    url_of,
+    without_none,
+)
+from robota.providers.responses.schema import is_strict, make_strict
+
+MAX_ID_LENGTH = 64
+SURELY_UNIQUE_LENGTH = 20
+"""Ids of this length are random; shorter ones (`call_0`) may come again in a later turn."""
+PHASES = ("commentary", "final_answer")
+"""What newer models call their own messages; they want to see it again."""
+UNANSWERED = "No result is known for this call."
+_MODEST = ("o1", "o3", "o4", "gpt-5-", "gpt-5.1")
+"""Reasoning models whose highest effort is `high`."""
+_NOT_REASONING = ("gpt-3", "gpt-4", "chatgpt", "gpt-5-chat")
+"""Models that refuse a request for encrypted reasoning."""
+
+
+class ItemDialect(Struct, frozen=True):
+    """What the model takes; the key under which a history keeps its wire form."""
+
+    images: bool = True
+    files: bool = True
+    instructions: bool = True
+    """Whether the system prompt travels beside the items; otherwise all system messages are items."""
+
+
+class ResponsesEncoder:
+    """Turns requests into bodies."""
+
+    __slots__ = ("_dialect", "_summary", "_tools", "_web_fetch_tool")
+
+    def __init__(
+        self,
+        dialect: ItemDialect,
+        *,
+        strict_tools: bool = False,
+        reasoning_summary: str | None = None,
+        web_fetch_tool: str | None = None,
+    ) -> None:
+        self._dialect = dialect
+        self._web_fetch_tool = web_fetch_tool
+        self._tools = STRICT_TOOLS if strict_tools else TOOLS
+        self._summary = reasoning_summary
+
+    def encode(self, request: ChatRequest, model: str) -> bytes:
+        items = _ItemEncoder(request, self._dialect)
+        fragments = encode_groups(request, self._dialect, items.encode_group)
+        fields = self._fields(request, model, items.instructions)
+        given = b",".join(filter(None, (*fragments, items.encode_tail())))
+        pieces = [encode(fields)[:-1], b',"input":[', given, b"]"]
+        tools = self._encode_tools(request)
+        if tools:
+            pieces += (b',"tools":[', tools, b"]")
+        pieces.append(b"}")
+        return b"".join(pieces)
+
+    def _fields(self, request: ChatRequest, model: str, instructions: str | None) -> JsonObject:
+        """All but items and tools; the caller's own fields win over ours, and objects are merged."""
+        settings = request.settings
+        if settings.stop:
+            raise ConfigurationError(
+                "The Responses API has no stop sequences; leave ModelSettings.stop empty or pass api='chat'."
+            )
+        fields: JsonObject = {
+            "model": model,
+            "instructions": instructions,
+            "stream": True,
+            "store": False,
+            "include": ["reasoning.encrypted_content"] if _may_reason(model) else None,
+            "temperature": settings.temperature,
+            "top_p": settings.top_p,
+            "max_output_tokens": settings.max_tokens,
+            "reasoning": self._reasoning(settings.effort, model),
+        }
+        if request.output_schema is not None:
+            fields["text"] = {"format": _output_format(request.output_schema)}
+        if request.tools and settings.tool_choice is not None:
+            fields["tool_choice"] = _tool_choice(settings.tool_choice)
+        for name, value in own_fields(settings, "input", "messages").items():
+            ours = fields.get(name)
+            fields[name] = {**ours, **value} if isinstance(ours, dict) and isinstance(value, dict) else value
+        return without_none(fields)
+
+    def _reasoning(self, effort: str | None, model: str) -> JsonObject | None:
+        if effort in ("xhigh", "max") and _is_modest(model):
+            effort = "high"
+        wanted = {"effort": effort, "summary": self._summary}
+        return {name: value for name, value in wanted.items() if value} or None
+
+    def _encode_tools(self, request: ChatRequest) -> bytes:
+        hosted: list[Json] = list(request.settings.extra.get("tools") or ())
+        web = request.native_web_tools or NativeWebTools()
+        hosted += [{"type": "web_search"}] if web.web_search else []
+        hosted += [{"type": self._web_fetch_tool}] if web.web_fetch and self._web_fetch_tool else []
+        return b",".join((*self._tools.find(request.tools), *map(encode, hosted)))
+
+
+def _encode_tool(tool: ToolSchema, strict: JsonObject | None = None) -> bytes:
+    return encode(
+        {
+            "type": "function",
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": tool.parameters if strict is None else strict,
+            "strict": strict is not None,
+        }
+    )
+
+
+TOOLS = EncodedTools(_encode_tool)
+STRICT_TOOLS = EncodedTools(lambda tool: _encode_tool(tool, make_strict(tool.parameters)))
+
+
+def _family(model: str) -> str:
+    """The model's own name, also of one that is fine-tuned or behind a gateway's prefix."""
+    return model.rpartition("/")[2].removeprefix("ft:")
+
+
+def _may_reason(model: str) -> bool:
+    return not _family(model).startswith(_NOT_REASONING)
+
+
+def _is_modest(model: str) -> bool:
+    family = _family(model)
+    return family == "gpt-5" or (family.startswith(_MODEST) and "codex-max" not in family)
+
+
+def _tool_choice(choice: str) -> Json:
+    return choice if choice in ("auto", "none", "required") else {"type": "function", "name": choice}
+
+
+def _output_format(schema: JsonObject) -> JsonObject:
+    return {"type": "json_schema", "name": "answer", "schema": schema, "strict": is_strict(schema)}
+
+
+class _ItemEncoder(GroupEncoder):
+    __slots__ = ("_dialect", "_first_uses", "_leading")
+
+    def __init__(self, request: ChatRequest, dialect: ItemDialect) -> None:
+        super().__init__(request)
+        self._dialect = dialect
+        self._leading = _count_leading(self.messages) if dialect.instructions else 0
+        self._first_uses: dict[str, int] | None = None
+
+    @property
+    def instructions(self) -> str | None:
+        """The system messages at the beginning, which travel outside the items."""
+        texts = [message.content for message in self.messages[: self._leading]]
+        return "\n\n".join(texts) or None
+
+    def encode_group(self, group: Sequence[Message]) -> bytes:
+        """The group's items with commas between them; empty when it has none."""
+        return b",".join(map(encode, self._items(group, self.enter(group))))
+
+    def encode_tail(self) -> bytes:
+        """Outputs for calls at the very end, which are not kept because their results may still come."""
+        return b",".join(map(encode, self._missing_outputs(len(self.messages))))
+
+    def _items(self, group: Sequence[Message], at: int) -> Iterator[JsonObject]:
+        if isinstance(group[0], ToolMessage):
+            yield from self._results(group, at)
+            return
+        yield from self._missing_outputs(at)
+        for message in group:
+            if isinstance(message, AssistantMessage):
+                yield from self._assistant(message, at)
+            elif isinstance(message, UserMessage):
+                yield {"role": "user", "content": self._content(message)}
+            elif at >= self._leading:
+                role = "developer" if self._dialect.instructions else "system"
+                yield {"role": role, "content": message.content}
+
+    def _assistant(self, message: AssistantMessage, at: int) -> Iterator[JsonObject]:
+        if not message.content and not message.tool_calls:
+            return  # reasoning that nothing follows is refused
+        known = {call.id for call in message.tool_calls}
+        thoughts = [
+            (_following_call(block), item) for block in message.reasoning if (item := _thought(block))
+        ]
+        yield from (item for before, item in thoughts if before not in known)
+        if message.content:
+            phase = message.metadata.get("phase")
+            labels = {"phase": phase} if phase in PHASES else {}
+            # the type can be left out of all items but this one, where some servers insist on it
+            yield {"type": "message", "role": "assistant", "content": message.content, **labels}
+        for call, wire_id in zip(message.tool_calls, self.wire_ids(message, at), strict=True):
+            yield from (item for before, item in thoughts if before == call.id)
+            yield _call(wire_id, call.name, call.arguments)
+
+    # --- calls and their outputs -----------------------------------------------------------------------
+
+    def _results(self, group: Sequence[Message], at: int) -> Iterator[JsonObject]:
+        waiting = self.waiting(at)
+        for number, message, wire_id in match_results(group, waiting):
+            if wire_id is None:  # as bare text the result would gain the weight of a user's words
+                wire_id = f"call_{at}_{number}_result"
+                yield _call(wire_id, message.name or "tool", "{}")
+            yield _output(wire_id, self._output_content(message))
+        yield from (_output(wire_id, UNANSWERED) for _, wire_id in waiting)
+
+    def _missing_outputs(self, at: int) -> Iterator[JsonObject]:
+        return (_output(wire_id, UNANSWERED) for _, wire_id in self.waiting(at))
+
+    def wire_ids(self, message: AssistantMessage, at: int) -> list[str]:
+        ids: list[str] = []
+        for number, call in enumerate(message.tool_calls):
+            fits = 0 < len(call.id) <= MAX_ID_LENGTH and call.id not in ids
+            if fits and len(call.id) < SURELY_UNIQUE_LENGTH:
+                fits = self._first_use(call.id) == at
+            ids.append(call.id if fits else f"call_{at}_{number}")
+        return ids
+
+    def _first_use(self, call_id: str) -> int:
+        if self._first_uses is None:
+            self._first_uses = {}
+            for at, message in enumerate(self.messages):
+                if isinstance(message, AssistantMessage):
+                    for call in message.tool_calls:
+                        self._first_uses.setdefault(call.id, at)
+        return self._first_uses[call_id]
+
+    # --- parts -----------------------------------------------------------------------------------------
+
+    def _content(self, message: UserMessage) -> str | list[JsonObject]:
+        return [self._part(part) for part in message.parts] if message.parts else message.content
+
+    def _output_content(self, message: ToolMessage) -> str | list[JsonObject]:
+        media = [part for part in message.parts if not isinstance(part, TextPart)]
+        if not media:
+            return message.content
+        text = [_text(message.content)] if message.content else []
+        return text + [self._part(part) for part in media]
+
+    def _part(self, part: Part) -> JsonObject:
+        if isinstance(part, TextPart):
+            return _text(part.text)
+        if isinstance(part, FilePart):
+            if not self._dialect.files:
+                return _text(f"[file {part.name} ({part.mime_type}) left out: this model takes no files]")
+            return {"type": "input_file", "filename": part.name or "file", "file_data": url_of(part)}
+        if not self._dialect.images:
+            return _text(f"[image ({part.mime_type or 'unknown type'}) left out: this model takes no images]")
+        return {"type": "input_image", "image_url": url_of(part), "detail": "auto"}
+
+
+def _count_leading(messages: Sequence[Message]) -> int:
+    places = (at for at, message in enumerate(messages) if not isinstance(message, SystemMessage))
+    return next(places, len(messages))
+
+
+def _thought(block: ReasoningBlock) -> JsonObject | None:
+    """The reasoning item to send back; `None` for thinking of other providers, which this one cannot read."""
+    data = block.data
+    if not isinstance(data, dict) or data.get("type") != "reasoning" or not data.get("encrypted_content"):
+        return None
+    return {name: value for name, value in data.items() if name != "before"}
+
+
+def _following_call(block: ReasoningBlock) -> str | None:
+    before = block.data.get("before") if isinstance(block.data, dict) else None
+    return before if isinstance(before, str) else None
+
+
+def _call(wire_id: str, name: str, arguments: str) -> JsonObject:
+    safe = safe_arguments(arguments)
+    return {"type": "function_call", "call_id": wire_id, "name": name, "arguments": safe}
+
+
+def _output(wire_id: str, output: str | list[JsonObject]) -> JsonObject:
+    return {"type": "function_call_output", "call_id": wire_id, "output": output}
+
+
+def _text(text: str) -> JsonObject:
+    return {"type": "input_text", "text": text}

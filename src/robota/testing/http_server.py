@@ -1,0 +1,280 @@
+"""HTTP/1.1 on the loopback interface: what the servers for tests read, write and have in common."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AbstractContextManager
+from http import HTTPStatus
+from types import TracebackType
+from typing import Self, cast
+
+import msgspec
+
+from robota.core.messages import Json, JsonObject
+from robota.testing.dialect import Conversation, Dialect
+from robota.testing.latch import Latch, running_in_thread
+
+HEAD_LIMIT = 64 * 1024
+
+
+class BadRequest(Exception):
+    """What arrived is not HTTP/1.1 that this server can read; the connection ends."""
+
+
+class ReceivedRequest:
+    """One request, in the order of arrival, and what became of its reply."""
+
+    __slots__ = (
+        "answered", "body", "dialect", "disconnected", "headers", "method", "number", "path", "problem",
+        "query", "raw", "reply_size", "status",
+    )  # fmt: skip
+
+    def __init__(self, method: str, target: str, headers: dict[str, str], raw: bytes) -> None:
+        self.method = method
+        self.path, _, self.query = target.partition("?")
+        self.headers = headers
+        """Names in lower case; a repeated header is joined by a comma."""
+        self.raw = raw
+        self.body: Json = _decode(raw)
+        """The JSON of the body, `None` when there is none."""
+        self.number = 0
+        """Place among everything the server got, from 1."""
+        self.dialect: Dialect | None = None
+        """The protocol spoken, `None` for a request that asks no model."""
+        self.reply_size = 0
+        """Bytes of the reply's body as scripted, before any cut."""
+        self.status = 0
+        """Status of the reply; 0 when the connection is cut without a word."""
+        self.problem = ""
+        """Why the script had no say: the request was refused, or the script is wrong."""
+        self.answered = Latch("the whole reply was handed to the connection")
+        self.disconnected = Latch("the client closed the connection before the reply was over")
+
+    @property
+    def conversation(self) -> Conversation:
+        """What the request says to the model, in words that fit every protocol."""
+        if self.dialect is None:
+            return Conversation(())
+        return self.dialect.read(self.json)
+
+    @property
+    def json(self) -> JsonObject:
+        """The body when it is a JSON object, else an empty one."""
+        return self.body if isinstance(self.body, dict) else {}
+
+    def __repr__(self) -> str:
+        return f"<{self.method} {self.path} #{self.number}>"
+
+
+def _decode(raw: bytes) -> Json:
+    try:
+        return msgspec.json.decode(raw) if raw else None
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+class RequestReader:
+    """Takes bytes as they come and gives whole requests, with bodies sized or chunked; the next one waits."""
+
+    __slots__ = ("_buffer", "_head", "_searched")
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._head: tuple[str, str, dict[str, str]] | None = None
+        self._searched = 0
+
+    def feed(self, data: bytes) -> None:
+        self._buffer += data
+
+    def take_expectation(self) -> bool:
+        """Whether the client holds the body back until it is told to go on; true once per request."""
+        return self._head is not None and self._head[2].pop("expect", "").lower() == "100-continue"
+
+    def next(self) -> ReceivedRequest | None:
+        """The next request that is complete, if one is."""
+        if self._head is None and not self._read_head():
+            return None
+        assert self._head is not None
+        method, target, headers = self._head
+        body = self._take_chunks() if _is_chunked(headers) else self._take_sized(headers)
+        if body is None:
+            return None
+        self._head = None
+        return ReceivedRequest(method, target, headers, body)
+
+    def _read_head(self) -> bool:
+        end = self._buffer.find(b"\r\n\r\n", max(self._searched - 3, 0))
+        if end < 0:
+            self._searched = len(self._buffer)
+            if self._searched > HEAD_LIMIT:
+                raise BadRequest("the head of the request is too long")
+            return False
+        lines = self._buffer[:end].decode("latin-1").split("\r\n")
+        del self._buffer[: end + 4]
+        self._searched = 0
+        try:
+            method, target, _ = lines[0].split(" ", 2)
+        except ValueError:
+            raise BadRequest("the first line is not a request line") from None
+        self._head = (method, target, _headers(lines[1:]))
+        return True
+
+    def _take_sized(self, headers: dict[str, str]) -> bytes | None:
+        size = headers.get("content-length", "0")
+        if not size.isdecimal():
+            raise BadRequest("content-length is not a number")
+        if len(self._buffer) < int(size):
+            return None
+        return self._take(int(size))
+
+    def _take_chunks(self) -> bytes | None:
+        parts: list[bytes] = []
+        at = 0
+        while True:
+            line_end = self._buffer.find(b"\r\n", at)
+            if line_end < 0:
+                return None
+            try:
+                size = int(self._buffer[at:line_end].split(b";")[0], 16)
+            except ValueError:
+                raise BadRequest("a chunk does not begin with its size") from None
+            start = line_end + 2
+            at = start + size + 2
+            if len(self._buffer) < at:
+                return None
+            if size == 0:
+                self._take(at)
+                return b"".join(parts)
+            parts.append(bytes(self._buffer[start : start + size]))
+
+    def _take(self, size: int) -> bytes:
+        taken = bytes(self._buffer[:size])
+        del self._buffer[:size]
+        return taken
+
+
+def _headers(lines: list[str]) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    for line in lines:
+        name, colon, value = line.partition(":")
+        if not colon:
+            raise BadRequest("a header line has no colon")
+        name, value = name.strip().lower(), value.strip()
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers
+
+
+def _is_chunked(headers: dict[str, str]) -> bool:
+    return "chunked" in headers.get("transfer-encoding", "").lower()
+
+
+def response(status: int, headers: dict[str, str], body: bytes | None) -> bytes:
+    """The bytes of a response; with `None` for a body the head alone, announcing chunks."""
+    try:
+        phrase = HTTPStatus(status).phrase
+    except ValueError:
+        phrase = "Overloaded" if status == 529 else "Unknown"
+    sizing = {"transfer-encoding": "chunked"} if body is None else {"content-length": str(len(body))}
+    lines = [
+        f"HTTP/1.1 {status} {phrase}",
+        *(f"{name}: {value}" for name, value in {**headers, **sizing}.items()),
+    ]
+    return "\r\n".join([*lines, "", ""]).encode("latin-1") + (body or b"")
+
+
+class LoopbackServer:
+    """A server of a test, in its own loop (`async with`) or in a thread (`with server.in_thread()`)."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        """The port asked for, then the port bound; it stays known after the server is gone."""
+        self._listener: asyncio.Server | None = None
+        self._connections: set[ServerConnection] = set()
+        self._quiet = asyncio.Event()
+
+    @property
+    def url(self) -> str:
+        """Where the server is, without a path."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def connect(self) -> ServerConnection:
+        """What serves one more client."""
+        raise NotImplementedError
+
+    async def start(self) -> None:
+        """Listen, until `stop()`; an address that cannot be used raises `OSError`."""
+        loop = asyncio.get_running_loop()
+        self._listener = await loop.create_server(self.connect, "127.0.0.1", self.port)
+        self.port = self._listener.sockets[0].getsockname()[1]
+
+    async def stop(self) -> None:
+        """End every connection, whatever is under way."""
+        assert self._listener is not None
+        self._listener.close()
+        for connection in tuple(self._connections):
+            connection.drop()
+        await self.wait_until_quiet()
+        await self._listener.wait_closed()
+
+    async def wait_until_quiet(self) -> None:
+        """Wait until every client has left and what it asked for is over."""
+        if self._connections:
+            await self._quiet.wait()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    def in_thread(self) -> AbstractContextManager[Self]:
+        """Run in a thread with a loop of its own, for synchronous tests and for clients that change loops."""
+        return running_in_thread(self)
+
+    def opened(self, connection: ServerConnection) -> None:
+        self._connections.add(connection)
+        self._quiet.clear()
+
+    def closed(self, connection: ServerConnection) -> None:
+        self._connections.discard(connection)
+        if not self._connections:
+            self._quiet.set()
+
+
+class ServerConnection(asyncio.Protocol):
+    """One client of a server: its requests are answered one after the other."""
+
+    def __init__(self, server: LoopbackServer) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.reader = RequestReader()
+        self.transport: asyncio.Transport | None = None
+        self._server = server
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self._server.opened(self)
+
+    def data_received(self, data: bytes) -> None:
+        self.reader.feed(data)
+        self.serve()
+
+    def serve(self) -> None:
+        """Answer what has arrived, if nothing else is being answered."""
+        raise NotImplementedError
+
+    def let_go(self) -> None:
+        """The connection is lost, and nothing that hangs on it is left."""
+        self._server.closed(self)
+
+    def drop(self) -> None:
+        """End the connection now, whatever is under way."""
+        if self.transport is not None:
+            self.transport.abort()
+
+    def refuse(self, error: BadRequest) -> None:
+        if self.transport is not None:
+            self.transport.write(response(400, {"connection": "close"}, str(error).encode()))
+            self.transport.close()
