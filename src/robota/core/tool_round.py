@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine, Sequence
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -104,33 +104,29 @@ class ToolRound:
                 # runs at once find every connection idle at the same moment, which doubled their cost.
                 await self.run_one(self.calls[0])
             else:
-                await self.run_together(limit)
+                # Not an anyio group: a task there costs four times as much, and a hundred parallel tools are
+                # measured.
+                async with asyncio.TaskGroup() as group:
+                    for work in self.share_out(limit):
+                        group.create_task(work)
         finally:
             self.commit(budget)
         self.control.check()
         await self.recorder.plugins.flush()
 
-    async def run_together(self, limit: float | None) -> None:
-        """Run every call in a task of its own, at most `limit` at a time: one for less than 1.
+    def share_out(self, limit: float | None) -> list[Coroutine[Any, Any, None]]:
+        """The calls as work for tasks: for one each, or for `limit` that take the next when one has ended."""
+        if limit is None or not math.isfinite(limit):
+            return [self.run_one(call) for call in self.calls]
+        waiting = iter(self.calls)
 
-        `asyncio.TaskGroup` on purpose: a task in an anyio group costs four times as much, and a hundred
-        parallel tools are measured.
-        """
-        async with asyncio.TaskGroup() as group:
-            if limit is None or not math.isfinite(limit):
-                for call in self.calls:
-                    group.create_task(self.run_one(call))
-                return
-            waiting = iter(self.calls)
+        async def work() -> None:
+            for call in waiting:
+                await self.run_one(call)
+                if is_cancelled():
+                    return  # a tool swallowed the cancellation; no other one is started for it
 
-            async def work() -> None:
-                for call in waiting:
-                    await self.run_one(call)
-                    if is_cancelled():
-                        return  # a tool swallowed the cancellation; no other one is started for it
-
-            for _ in range(max(1, min(int(limit), len(self.calls)))):
-                group.create_task(work())
+        return [work() for _ in range(max(1, min(int(limit), len(self.calls))))]
 
     async def run_one(self, call: PreparedCall) -> None:
         """Plugins, then whoever runs tools here, then plugins again."""
