@@ -19,7 +19,7 @@ from robota.core.provider import ChatRequest, ToolSchema
 from robota.core.schema import check
 from robota.providers.local.examples import EXAMPLES, example_turns, without_optional_parameters
 from robota.providers.local.request import choice_schema, wire_messages
-from robota.sdk.assembly import PermissionRules, create_default_tools
+from robota.sdk.assembly import LiveRules, create_default_tools
 from robota.testing.reply_conformance import ADD
 
 
@@ -33,7 +33,7 @@ def roles(messages: list[JsonObject]) -> list[str]:
 
 
 def builtin_tools() -> tuple[ToolSchema, ...]:
-    made = create_default_tools(PermissionRules(), "/")
+    made = create_default_tools(LiveRules())
     return tuple(ToolSchema(tool.name, tool.description, tool.parameters) for tool in made)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from robota.core.messages import ToolMessage
-from robota.sdk.assembly import ApprovalRequest, PermissionRules, SessionRequest, create_session
+from robota.sdk.assembly import ApprovalRequest, PermissionRules, create_session
 from robota.testing import ScriptedProvider, call
 
 pytestmark = pytest.mark.anyio
@@ -44,8 +44,7 @@ async def results(
     project: Path, *calls: object, rules: PermissionRules | None = None, person: Person | None = None
 ) -> list[str]:
     provider = ScriptedProvider(*[[one] for one in calls], "done")  # type: ignore[list-item]
-    request = SessionRequest(cwd=str(project), rules=rules or PermissionRules(), approve=person)
-    session = create_session(provider, model="m", request=request)
+    session = create_session(provider, model="m", cwd=str(project), rules=rules, approve=person)
     await session.run("go")
     return [message.content for message in session.messages if isinstance(message, ToolMessage)]
 

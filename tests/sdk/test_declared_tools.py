@@ -13,7 +13,7 @@ from robota.core.permissions import Touches
 from robota.core.tool import ToolContext, ToolResult
 from robota.core.tool_call import invoke_tool
 from robota.sdk.workspace import Workspace
-from robota.sessions.permissions.rule_book import PermissionRules
+from robota.sessions.permissions.live_rules import LiveRules, PermissionRules
 from robota.testing import call
 from robota.tools.undo.guard import guarded
 from robota.tools.undo.store import UndoStore
@@ -66,7 +66,7 @@ async def test_a_write_rule_stops_a_tool_that_declares_its_path(project: Path) -
 
 async def test_a_file_outside_the_workspace_is_asked_about(project: Path) -> None:
     person = Person(True)
-    agent = EnforcedAgent(project, tools=[Look()], handler=person, guard=Workspace(str(project)))
+    agent = EnforcedAgent(project, tools=[Look()], handler=person, guard=Workspace(str(project), LiveRules()))
 
     contents = await agent.run(
         call("look", "a", target="notes.txt"),
@@ -80,7 +80,7 @@ async def test_a_file_outside_the_workspace_is_asked_about(project: Path) -> Non
 
 async def test_writing_outside_the_workspace_is_asked_about_every_time(project: Path) -> None:
     person = Person(True)
-    agent = EnforcedAgent(project, tools=[Save()], handler=person, guard=Workspace(str(project)))
+    agent = EnforcedAgent(project, tools=[Save()], handler=person, guard=Workspace(str(project), LiveRules()))
 
     await agent.run(*(call("mcp__files__empty", name, target="../other.txt") for name in ("a", "b")))
 

@@ -9,7 +9,7 @@ from robota.core.errors import ConfigurationError
 from robota.core.provider import Provider
 from robota.core.provider_definition import CredentialRequirement, ProviderConfig, ProviderDefinition
 from robota.providers.scripted import ScriptedProvider
-from robota.sdk.assembly import SessionRequest, SessionStore, create_session
+from robota.sdk.assembly import SessionStore, create_session
 from robota.sdk.provider_profiles import (
     ProviderProfile,
     ProviderProfiles,
@@ -301,7 +301,9 @@ async def test_a_literal_key_is_written_nowhere_by_a_session(tmp_path: Path) -> 
     session = create_session(
         ScriptedProvider(f"Your key is {KEY}."),
         model="big",
-        request=SessionRequest(cwd=str(tmp_path), store=store, secrets=profiles.secrets()),
+        cwd=str(tmp_path),
+        store=store,
+        secrets=profiles.secrets(),
     )
     await session.run(f"is {KEY} right?")
     await session.shutdown("other")

@@ -16,7 +16,7 @@ from robota.core.messages import JsonObject
 from robota.core.tool import Tool
 from robota.providers.openai_compatible import OpenAICompatibleProvider
 from robota.sessions.journal.entries import SessionLogEntries, load_session_log_entries
-from robota.sessions.permissions.rule_book import PermissionRules
+from robota.sessions.permissions.live_rules import PermissionRules
 from robota.sessions.replay.session_replay import ReplayReport, replay_session
 from robota.sessions.session import Session
 from robota.sessions.start import restore_journal

@@ -6,7 +6,7 @@ from tests.sessions.live_session import Studio
 from robota.core.events import PreRun
 from robota.core.provider import Capabilities, NativeWebTool, NativeWebTools
 from robota.sessions.permissions.hosted_tools import permit_web_tools
-from robota.sessions.permissions.rule_book import PermissionRules
+from robota.sessions.permissions.live_rules import PermissionRules
 from robota.testing import ScriptedProvider
 
 BOTH = NativeWebTools(web_search=True, web_fetch=True)
@@ -48,9 +48,9 @@ async def test_rules_are_looked_at_before_every_run(tmp_path) -> None:
     described = studio.listen(PreRun)
     session = studio.session
     await session.run("First?")
-    session.enforcer.rules = PermissionRules(deny=("WebSearch",))
+    session.rules.rules = PermissionRules(deny=("WebSearch",))
     await session.run("Second?")
-    session.enforcer.rules = PermissionRules()
+    session.rules.rules = PermissionRules()
     await session.run("Third?")
     assert [request.native_web_tools for request in provider.requests] == [SEARCH, None, SEARCH]
     assert [event.data["webTools"]["webSearch"]["enabled"] for event in described] == [True, False, True]

@@ -24,7 +24,7 @@ from robota.core.provider import (
     Provider,
 )
 from robota.sessions.compaction.summarizer import CompactionError
-from robota.sessions.permissions.rule_book import PermissionRules
+from robota.sessions.permissions.live_rules import PermissionRules
 from robota.sessions.store.session_store import SessionStore
 from robota.sessions.usage.budget import Budget, BudgetedProvider, BudgetExceededError
 from robota.sessions.usage.ledger import UsageLedger

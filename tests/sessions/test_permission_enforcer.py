@@ -96,14 +96,12 @@ async def test_rules_and_mode_decide(project: Path, rules: PermissionRules, outc
 
 async def test_the_mode_can_be_changed_and_is_checked(project: Path) -> None:
     agent = EnforcedAgent(project)
-    agent.enforcer.permission_mode = "acceptEdits"
+    agent.enforcer.rules.replace(PermissionRules(mode="acceptEdits"))
     await agent.run(write())
     assert (project / "made.txt").exists()
-    assert agent.enforcer.rules == PermissionRules(mode="acceptEdits")
-    agent.enforcer.rules = PermissionRules(mode="plan", deny=("Read",))
-    assert agent.enforcer.permission_mode == "plan"
     with pytest.raises(ConfigurationError, match="no permission mode 'yolo'; use one of plan, default"):
-        agent.enforcer.permission_mode = "yolo"  # type: ignore[assignment]
+        agent.enforcer.rules.replace(PermissionRules(mode="yolo"))  # type: ignore[arg-type]
+    assert agent.enforcer.rules.rules == PermissionRules(mode="acceptEdits")
     with pytest.raises(ConfigurationError):
         PermissionEnforcer(PermissionRules(mode="yolo"), cwd="/")  # type: ignore[arg-type]
 
@@ -170,7 +168,7 @@ async def test_answers(
     [content] = await agent.run(write())
     assert (project / "made.txt").exists() == ran
     assert content.startswith("Written" if ran else "Error: Permission denied.")
-    assert agent.enforcer.session_allowed_rules == remembered
+    assert agent.enforcer.rules.granted == remembered
     assert kept == saved
 
 
@@ -202,8 +200,8 @@ async def test_for_this_session_means_the_narrowest_rule_and_not_the_tool(projec
         "Write(made.txt)",
         "Bash(echo two)",
     ]
-    assert agent.enforcer.session_allowed_rules == ("Bash(echo one)", "Write(made.txt)")
-    agent.enforcer.clear_session_allowed()
+    assert agent.enforcer.rules.granted == ("Bash(echo one)", "Write(made.txt)")
+    agent.enforcer.rules.granted = ()
     assert await agent.run(call("Bash", command="echo one")) == [REFUSED]
 
 
@@ -225,7 +223,7 @@ async def test_where_no_narrow_rule_can_be_offered_a_yes_counts_once(
     )
     await agent.run(asking, msgspec.structs.replace(asking, id="again"))
     assert [request.rule for request in person.asked] == [None, None]
-    assert (agent.enforcer.session_allowed_rules, kept) == ((), [])
+    assert (agent.enforcer.rules.granted, kept) == ((), [])
 
 
 async def test_a_tool_whose_calls_cannot_differ_may_be_allowed_by_name(project: Path) -> None:
@@ -254,7 +252,7 @@ async def test_a_rule_that_cannot_be_saved_counts_for_the_session(project: Path)
     agent = EnforcedAgent(project, handler=Person("allow-project"), save_rule=save)
     [content] = await agent.run(write())
     assert content.startswith("Written")
-    assert agent.enforcer.session_allowed_rules == ("Write(made.txt)",)
+    assert agent.enforcer.rules.granted == ("Write(made.txt)",)
     assert agent.notices == [
         "The rule Write(made.txt) counts for this session only, it could not be saved: "
         "OSError: read-only file system"
@@ -264,7 +262,7 @@ async def test_a_rule_that_cannot_be_saved_counts_for_the_session(project: Path)
 async def test_without_a_place_for_rules_the_project_is_the_session(project: Path) -> None:
     agent = EnforcedAgent(project, handler=Person("allow-project"))
     await agent.run(write())
-    assert agent.enforcer.session_allowed_rules == ("Write(made.txt)",)
+    assert agent.enforcer.rules.granted == ("Write(made.txt)",)
     assert "there is no place to save it in" in agent.notices[0]
 
 
@@ -279,7 +277,7 @@ async def test_a_changed_input_runs_in_the_place_of_the_first_and_is_allowed_onc
     await agent.run(write())
     assert not (project / "made.txt").exists()
     assert (project / "other.txt").read_text() == "y"
-    assert (agent.enforcer.session_allowed_rules, saved) == ((), [])
+    assert (agent.enforcer.rules.granted, saved) == ((), [])
     assert len(agent.records[0]["judged"]) == 3
 
 
@@ -289,7 +287,7 @@ async def test_an_input_that_came_back_unchanged_is_the_one_that_was_shown(proje
     )
     agent = EnforcedAgent(project, handler=Person(answer))
     await agent.run(write())
-    assert agent.enforcer.session_allowed_rules == ("Write(made.txt)",)
+    assert agent.enforcer.rules.granted == ("Write(made.txt)",)
 
 
 async def test_a_changed_input_may_still_be_forbidden(project: Path) -> None:
@@ -361,7 +359,7 @@ async def test_a_mode_chosen_while_a_question_is_open_settles_those_that_wait(pr
     agent = EnforcedAgent(project, handler=lambda request: answer())
 
     async def answer() -> bool:
-        agent.enforcer.permission_mode = "plan"
+        agent.enforcer.rules.rules = PermissionRules(mode="plan")
         return True
 
     first, second = await agent.run([write("a.txt"), write("b.txt")])
@@ -417,7 +415,7 @@ async def test_an_abort_while_a_question_is_open_ends_it(project: Path, hooks: A
     ] * 2
     assert not list(project.glob("?.txt"))
 
-    agent.enforcer.permission_mode = "acceptEdits"
+    agent.enforcer.rules.rules = PermissionRules(mode="acceptEdits")
     [content] = await agent.run(write("c.txt"))
     assert content.startswith("Written")
 

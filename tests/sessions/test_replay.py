@@ -42,7 +42,7 @@ from robota.core.provider import (
 from robota.core.tool import ToolContext, ToolResult
 from robota.sessions.compaction.sections import CompactionSection
 from robota.sessions.permissions.approval import ApprovalRequest, PermissionAnswer
-from robota.sessions.permissions.rule_book import PermissionRules
+from robota.sessions.permissions.live_rules import PermissionRules
 from robota.sessions.replay.session_replay import replay_session
 from robota.testing import Fail, HttpError, Stall, call
 from robota.tools.function_tool import tool

@@ -32,7 +32,7 @@ from robota.core.messages import TokenUsage
 from robota.core.provider import MetadataChunk, ReasoningChunk, RetryNotice, StopChunk
 from robota.core.tool import ToolContext, ToolResult
 from robota.sessions.permissions.approval import ApprovalRequest, PermissionAnswer
-from robota.sessions.permissions.rule_book import PermissionRules
+from robota.sessions.permissions.live_rules import PermissionRules
 from robota.sessions.replay.session_replay import replay_session
 from robota.sessions.session import Session
 from robota.testing import Delay, Fail, Stall, call

@@ -23,7 +23,7 @@ from robota.core.events import TurnEvent
 from robota.core.jsontext import encode
 from robota.core.messages import JsonObject
 from robota.sessions.permissions.approval import ApprovalRequest
-from robota.sessions.permissions.rule_book import PermissionRules
+from robota.sessions.permissions.live_rules import PermissionRules
 from robota.sessions.replay.session_replay import ReplayReport, replay_session
 from robota.sessions.start import restore_journal
 from robota.testing import Gate, ModelServer, call

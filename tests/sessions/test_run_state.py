@@ -16,7 +16,7 @@ from robota.core.robota import DEFAULT_MAX_IDENTICAL_FAILURES
 from robota.core.run import RunState
 from robota.sessions.journal.conversation import ConversationFold
 from robota.sessions.journal.memory import MemoryJournal
-from robota.sessions.permissions.rule_book import PermissionRules
+from robota.sessions.permissions.live_rules import PermissionRules
 from robota.testing import Delay, Fail, ScriptedProvider, call
 from robota.tools.function_tool import tool
 

@@ -17,7 +17,7 @@ from robota.core.messages import AssistantMessage, SystemMessage, ToolMessage, U
 from robota.core.tool import ToolContext, ToolResult
 from robota.core.transport import SessionLike
 from robota.sessions.files import Files
-from robota.sessions.permissions.rule_book import PermissionRules
+from robota.sessions.permissions.live_rules import PermissionRules
 from robota.sessions.replay.log_entries import validate_session_replay_log_entries
 from robota.sessions.session import Session
 from robota.sessions.store.session_record import SessionRecord

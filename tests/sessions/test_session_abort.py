@@ -19,7 +19,7 @@ from robota.core.errors import AbortError
 from robota.core.events import AssistantMessageCommitted, Compacted, RunCompleted, RunInterrupted, TextDelta
 from robota.core.messages import AssistantMessage, ToolMessage
 from robota.providers.openai_compatible import OpenAICompatibleProvider
-from robota.sessions.permissions.rule_book import PermissionRules
+from robota.sessions.permissions.live_rules import PermissionRules
 from robota.testing import ModelServer, ScriptedProvider, Stall, call
 from robota.tools.function_tool import tool
 

@@ -8,7 +8,7 @@ import pytest
 from tests.sessions.live_session import Studio, listen_to
 
 from robota.core.messages import TokenUsage
-from robota.sessions.permissions.rule_book import PermissionRules
+from robota.sessions.permissions.live_rules import PermissionRules
 from robota.sessions.usage.budget import Budget, BudgetExceededError
 from robota.testing import call
 

@@ -12,7 +12,7 @@ from tests.sessions.live_session import Studio
 
 from robota.core.errors import StorageError
 from robota.sessions.files import Files
-from robota.sessions.permissions.rule_book import PermissionRules
+from robota.sessions.permissions.live_rules import PermissionRules
 from robota.sessions.session import Session
 from robota.sessions.store.session_store import SessionStore
 from robota.testing import ScriptedProvider, call

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.sessions.live_session import Studio
 
-from robota.sessions.permissions.rule_book import PermissionRules
+from robota.sessions.permissions.live_rules import PermissionRules
 from robota.testing import call
 from robota.testing.faulty_files import Fault, FaultyFiles, SimulatedCrash
 

@@ -19,7 +19,7 @@ from robota.core.tool import ToolContext, ToolResult
 from robota.providers.openai_compatible import OpenAICompatibleProvider
 from robota.sessions.files import Files
 from robota.sessions.permissions.approval import PermissionAnswer
-from robota.sessions.permissions.rule_book import PermissionRules
+from robota.sessions.permissions.live_rules import PermissionRules
 from robota.sessions.redaction import Redactor
 from robota.testing import Fail, ModelServer, Stall, call, fixed_ports
 from robota.tools.function_tool import tool

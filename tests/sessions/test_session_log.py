@@ -45,7 +45,7 @@ from robota.core.provider import (
 )
 from robota.core.tool import ToolResult
 from robota.sessions.journal.entries import SessionLogReader
-from robota.sessions.permissions.rule_book import PermissionRules
+from robota.sessions.permissions.live_rules import PermissionRules
 from robota.sessions.start import restore_journal
 from robota.testing import Fail, Gate, Stall, call
 from robota.tools.function_tool import tool

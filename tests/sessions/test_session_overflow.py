@@ -11,7 +11,7 @@ from robota.core.errors import ProviderError
 from robota.core.events import Compacted, RunStarted
 from robota.core.provider import ChatRequest
 from robota.providers.openai_compatible import OpenAICompatibleProvider
-from robota.sessions.permissions.rule_book import PermissionRules
+from robota.sessions.permissions.live_rules import PermissionRules
 from robota.testing import Fail, HttpError, ModelServer, ScriptedProvider, call
 from robota.tools.function_tool import tool
 

@@ -16,7 +16,7 @@ from robota.core.tool import ToolContext, ToolResult
 from robota.core.tool_call import PreparedCall, invoke_tool
 from robota.sessions.files import Files
 from robota.sessions.permissions.approval import PermissionAnswer
-from robota.sessions.permissions.rule_book import PermissionRules
+from robota.sessions.permissions.live_rules import PermissionRules
 from robota.testing import call
 from robota.tools.builtins.bash import bash_tool
 from robota.tools.builtins.read import read_tool

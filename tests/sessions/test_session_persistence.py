@@ -17,7 +17,7 @@ from robota.core.errors import ConfigurationError, ValidationError
 from robota.core.history import HistoryEntry
 from robota.core.messages import AssistantMessage, ToolMessage, UserMessage
 from robota.sessions.journal.file.errors import JournalError, SessionLockedError
-from robota.sessions.permissions.rule_book import PermissionRules
+from robota.sessions.permissions.live_rules import PermissionRules
 from robota.sessions.replay.session_replay import replay_session
 from robota.sessions.store.session_store import SessionStore
 from robota.sessions.turn_steps import PromptBlockedError

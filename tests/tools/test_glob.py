@@ -21,7 +21,7 @@ def ripgrep(request) -> bool:
 @pytest.fixture
 def glob(tmp_path, ripgrep):
     async def glob(pattern: str, denied=None, **arguments: Any) -> str:
-        tool = glob_tool(ripgrep=ripgrep, denied=denied)
+        tool = glob_tool(ripgrep=ripgrep, path_filter=None if denied is None else lambda _: denied)
         return (await tool.run({"pattern": pattern, **arguments}, ToolContext(cwd=str(tmp_path)))).text
 
     return glob

@@ -30,7 +30,9 @@ def ripgrep(request) -> bool:
 @pytest.fixture
 def grep(tmp_path, ripgrep):
     async def grep(pattern: str, denied=None, timeout: float = 60, **arguments: Any) -> str:
-        tool = grep_tool(ripgrep=ripgrep, denied=denied, timeout=timeout)
+        tool = grep_tool(
+            ripgrep=ripgrep, path_filter=None if denied is None else lambda _: denied, timeout=timeout
+        )
         named = {name.replace("_flag", "").replace("dash_", "-"): value for name, value in arguments.items()}
         return (await tool.run({"pattern": pattern, **named}, ToolContext(cwd=str(tmp_path)))).text
 

@@ -290,7 +290,9 @@ async def test_every_redirect_is_resolved_and_checked_again() -> None:
 
 async def test_a_redirect_that_a_rule_forbids_is_not_followed() -> None:
     async with Site({"/a": redirect("/private"), "*": answer("secret")}) as site:
-        result = await fetch(f"{site.origin}/a", options={"may_follow": lambda url: "private" not in url})
+        result = await fetch(
+            f"{site.origin}/a", options={"may_follow": lambda url, _cwd: "private" not in url}
+        )
 
     assert site.paths == ["/a"]
     assert "a permission rule does not allow it" in result.content

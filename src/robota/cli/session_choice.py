@@ -10,7 +10,6 @@ from robota.sdk.assembly import (
     PermissionHandler,
     PermissionRules,
     Session,
-    SessionRequest,
     SessionStore,
     create_project_session_store,
     create_session,
@@ -35,7 +34,9 @@ def open_session(
         resume = last_session(store, working_directory())
     elif resume is not None and store is None:
         raise ConfigurationError("A session cannot be resumed with --no-save: leave one of the two out.")
-    request = SessionRequest(
+    return create_session(
+        chosen.provider,
+        model=chosen.model,
         rules=PermissionRules(mode=options.mode, allow=options.allow, deny=options.deny),
         approve=approve,
         max_turns=options.max_turns,
@@ -45,7 +46,6 @@ def open_session(
         on_problem=on_problem,
         secrets=chosen.secrets,
     )
-    return create_session(chosen.provider, model=chosen.model, request=request)
 
 
 def last_session(store: SessionStore | None, cwd: str) -> str:

@@ -22,7 +22,7 @@ _MODULES = {
         "PromptQueued ProviderNativeRawPayload ProviderRequest ProviderResponseNormalized "
         "ProviderResponseRaw ProviderRetried ProviderStreamRawDelta ReasoningDelta ReplayEvent "
         "RunCompleted RunFailed RunInterrupted RunStarted ServerToolUsed SessionInit SessionShutdown "
-        "SubagentEvent SummaryCalled TextDelta ThinkingChanged ToolBatchStarted ToolEnded "
+        "SettingsChanged SubagentEvent SummaryCalled TextDelta ThinkingChanged ToolBatchStarted ToolEnded "
         "ToolExecutionRequest ToolExecutionResult ToolInputDelta ToolMessageCommitted ToolProgressed "
         "ToolStarted TurnEvent UserAnswered event_from_wire event_to_wire"
     ),

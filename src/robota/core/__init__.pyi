@@ -65,6 +65,7 @@ from robota.core.events import RunStarted as RunStarted
 from robota.core.events import ServerToolUsed as ServerToolUsed
 from robota.core.events import SessionInit as SessionInit
 from robota.core.events import SessionShutdown as SessionShutdown
+from robota.core.events import SettingsChanged as SettingsChanged
 from robota.core.events import SubagentEvent as SubagentEvent
 from robota.core.events import SummaryCalled as SummaryCalled
 from robota.core.events import TextDelta as TextDelta

@@ -181,6 +181,13 @@ class ModelChanged(TurnEvent, frozen=True, kw_only=True, tag="model_change"):
     """What of the conversation it gets in another form or not at all, in sentences."""
 
 
+class SettingsChanged(TurnEvent, frozen=True, kw_only=True, tag="settings_change"):
+    """Rules, hooks or directories were replaced; they count from the next call on."""
+
+    keys: Sequence[str]
+    """permissions | hooks | directories"""
+
+
 class PromptQueued(TurnEvent, frozen=True, tag="prompt_queued"):
     prompt: str
 
@@ -355,7 +362,8 @@ class CompactionMarked(ReplayEvent, frozen=True, kw_only=True, tag="compaction_m
 AnyTurnEvent: TypeAlias = (
     RunStarted | TextDelta | ReasoningDelta | ToolInputDelta | ThinkingChanged | ServerToolUsed
     | ProviderRetried | ToolStarted | ToolProgressed | ToolEnded | ContextUpdated | Compacted
-    | ModelChanged | PromptQueued | Noticed | RunFailed | RunInterrupted | RunCompleted | SubagentEvent
+    | ModelChanged | SettingsChanged | PromptQueued | Noticed | RunFailed | RunInterrupted | RunCompleted
+    | SubagentEvent
 )  # fmt: skip
 AnyReplayEvent: TypeAlias = (
     SessionInit | PreRun | ProviderRequest | ProviderNativeRawPayload | ProviderStreamRawDelta

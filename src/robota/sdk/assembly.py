@@ -6,10 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from robota.core.errors import ConfigurationError
-from robota.core.permissions import evaluate_permission
 from robota.core.provider import Provider
 from robota.core.robota import RunLimits
 from robota.core.tool import Tool
@@ -17,7 +14,7 @@ from robota.sdk.workspace import Workspace
 from robota.sessions.compaction.sections import OPEN_TODOS, CompactionSection
 from robota.sessions.options import CompactionOptions, JournalOptions, PermissionOptions, SessionOptions
 from robota.sessions.permissions.approval import ApprovalRequest, PermissionAnswer, PermissionHandler
-from robota.sessions.permissions.rule_book import PermissionRules
+from robota.sessions.permissions.live_rules import LiveRules, PermissionRules
 from robota.sessions.redaction import Redactor
 from robota.sessions.session import Session
 from robota.sessions.store.session_store import SessionStore, SessionStorePort
@@ -36,11 +33,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ApprovalRequest",
+    "LiveRules",
     "PermissionAnswer",
     "PermissionHandler",
     "PermissionRules",
     "Session",
-    "SessionRequest",
     "SessionStore",
     "create_default_tools",
     "create_project_session_store",
@@ -56,65 +53,64 @@ IDLE_SECONDS = 600.0
 """Longer than any model thinks without a word, and than a small machine reads a long prompt."""
 
 
-class SessionRequest(Struct, frozen=True, kw_only=True):
-    """What a front end wants of a session besides its model."""
+def create_session(
+    provider: Provider,
+    *,
+    model: str,
+    rules: PermissionRules | None = None,
+    cwd: str | None = None,
+    approve: PermissionHandler | None = None,
+    max_turns: int = 0,
+    idle_timeout: float | None = IDLE_SECONDS,
+    context_window: int | None = None,
+    store: SessionStorePort | None = None,
+    resume: str | None = None,
+    on_problem: Callable[[str], None] | None = None,
+    secrets: tuple[str, ...] = (),
+) -> Session:
+    """A session with the built-in tools, kept in `store` if there is one.
 
-    rules: PermissionRules = PermissionRules()
-    cwd: str | None = None
-    approve: PermissionHandler | None = None
-    """Asks a person; without one, what would be a question is denied."""
-    max_turns: int = 0
-    idle_timeout: float | None = IDLE_SECONDS
-    """Seconds a model call may be silent."""
-    context_window: int | None = None
-    store: SessionStorePort | None = None
-    """Where the session is kept; `None` keeps it nowhere."""
-    resume: str | None = None
-    """The id of an earlier session to go on with."""
-    on_problem: Callable[[str], None] | None = None
-    """Told, in a sentence each, what was damaged in an earlier session and what was kept."""
-    secrets: tuple[str, ...] = ()
-    """Values that must never be written anywhere, such as keys."""
-
-
-def create_session(provider: Provider, *, model: str, request: SessionRequest | None = None) -> Session:
-    """A session with the built-in tools."""
-    wanted = request or SessionRequest()
-    where = working_directory() if wanted.cwd is None else wanted.cwd
-    todos = TodoList()
+    `approve` asks a person; without it, what would be a question is denied. `resume` is the id of an earlier
+    session to go on with; `on_problem` is told, in a sentence each, what was damaged in it and what was kept.
+    `secrets` are values that must never be written anywhere, such as keys.
+    """
+    where = working_directory() if cwd is None else cwd
+    live, todos = LiveRules(rules), TodoList()
     options = SessionOptions(
-        permissions=PermissionOptions(rules=wanted.rules, guard=Workspace(where)),
-        limits=RunLimits(idle_timeout=wanted.idle_timeout),
-        max_rounds=wanted.max_turns,
-        context_window=wanted.context_window,
+        permissions=PermissionOptions(rules=live, guard=Workspace(where, live)),
+        limits=RunLimits(idle_timeout=idle_timeout),
+        max_rounds=max_turns,
+        context_window=context_window,
         compaction=CompactionOptions(
             sections=lambda: (CompactionSection(OPEN_TODOS, todos.open_text),),
         ),
-        journal=JournalOptions(redactor=Redactor(wanted.secrets)),
+        journal=JournalOptions(redactor=Redactor(secrets)),
     )
-    start: SessionStart | None = None
-    if wanted.resume is not None:
-        if not isinstance(wanted.store, SessionStore):
-            raise ConfigurationError(
-                f"Session {wanted.resume} can be resumed only from the store it is kept in."
-            )
-        from robota.sessions.start import restore  # noqa: PLC0415 - for those who go on
-
-        start = restore(wanted.store, wanted.resume)
-        if wanted.on_problem is not None:
-            for problem in start.problems:
-                wanted.on_problem(problem)
     return Session(
         provider=provider,
         model=model,
-        tools=create_default_tools(wanted.rules, where, todos),
+        tools=create_default_tools(live, todos),
         system_message=SYSTEM_MESSAGE.format(cwd=where),
         cwd=where,
-        store=wanted.store,
-        permission_handler=wanted.approve,
-        start=start,
+        store=store,
+        permission_handler=approve,
+        start=None if resume is None else _restore(store, resume, on_problem),
         options=options,
     )
+
+
+def _restore(
+    store: SessionStorePort | None, session_id: str, on_problem: Callable[[str], None] | None
+) -> SessionStart:
+    if not isinstance(store, SessionStore):
+        raise ConfigurationError(f"Session {session_id} can be resumed only from the store it is kept in.")
+    from robota.sessions.start import restore  # noqa: PLC0415 - for those who go on
+
+    start = restore(store, session_id)
+    if on_problem is not None:
+        for problem in start.problems:
+            on_problem(problem)
+    return start
 
 
 def create_project_session_store(base_dir: str | None = None) -> SessionStore:
@@ -131,33 +127,16 @@ def working_directory() -> str:
         ) from error
 
 
-def create_default_tools(rules: PermissionRules, cwd: str, todos: TodoList | None = None) -> Sequence[Tool]:
+def create_default_tools(rules: LiveRules, todos: TodoList | None = None) -> Sequence[Tool]:
     """The built-in tools under these rules: files that may not be read do not appear in searches either."""
-
-    def is_denied(path: str) -> bool:
-        return evaluate_permission("Read", {"file_path": path}, deny=rules.deny, cwd=cwd) == "deny"
-
-    def may_follow(url: str) -> bool:
-        verdict = evaluate_permission(
-            "WebFetch",
-            {"url": url},
-            mode=rules.mode,
-            allow=rules.allow,
-            deny=rules.deny,
-            ask=rules.ask,
-            cwd=cwd,
-        )
-        return verdict == "auto"
-
-    denied = is_denied if rules.deny else None
     return (
         read_tool(),
         write_tool(),
         edit_tool(),
-        glob_tool(denied=denied),
-        grep_tool(denied=denied),
+        glob_tool(path_filter=rules.path_filter),
+        grep_tool(path_filter=rules.path_filter),
         bash_tool(),
-        web_fetch_tool(may_follow=may_follow),
+        web_fetch_tool(may_follow=rules.allows_url),
         web_search_tool(),
         todo_tool(todos),
     )

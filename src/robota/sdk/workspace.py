@@ -7,25 +7,28 @@ the workspace asks once per directory, writing outside asks every time.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 
 from robota.core.permissions.subjects import FILE_KINDS, subjects
 from robota.core.tool_call import PreparedCall
+from robota.sessions.permissions.live_rules import LiveRules
 from robota.tools.files.path import contained
 
 
 class Workspace:
-    def __init__(self, root: str, additional: Sequence[str] = ()) -> None:
+    def __init__(self, root: str, rules: LiveRules) -> None:
+        """`rules` know which directories belong to it besides `root`, at any time."""
         self._root = root
-        self._writable = (root, *additional)
-        self._readable = [root, *additional]
+        self._rules = rules
+        self._visited: list[str] = []
+        """Directories outside that the user let a call read."""
 
     def outside(self, call: PreparedCall) -> str | None:
         """The directory outside the workspace that this call would touch, if it would."""
+        own = (self._root, *self._rules.additional_dirs)
         for subject in subjects(call.request.name, call.arguments, call.tool):
             if subject.kind in FILE_KINDS and isinstance(subject.value, str):
                 path = os.path.join(self._root, subject.value)
-                if not contained(path, self._writable if subject.kind == "write" else self._readable):
+                if not contained(path, own if subject.kind == "write" else (*own, *self._visited)):
                     return path if os.path.isdir(path) else os.path.dirname(path)
         return None
 
@@ -33,4 +36,4 @@ class Workspace:
         """The user let this call go there: for reading, nobody is asked again."""
         touched = subjects(call.request.name, call.arguments, call.tool)
         if all(subject.kind != "write" for subject in touched):
-            self._readable.append(directory)
+            self._visited.append(directory)

@@ -18,7 +18,7 @@ _MODULES = {
     "robota.sessions.journal.file.errors": "JournalError SessionLockedError",
     "robota.sessions.permissions.approval": "ApprovalRequest PermissionAnswer PermissionHandler",
     "robota.sessions.permissions.permission_enforcer": "PermissionEnforcer",
-    "robota.sessions.permissions.rule_book": "PermissionRules",
+    "robota.sessions.permissions.live_rules": "PermissionRules",
     "robota.sessions.redaction": "Redactor redact",
     "robota.sessions.replay.session_replay": "ReplayReport replay_session",
     "robota.sessions.session": "Session",

@@ -21,8 +21,8 @@ from robota.sessions.options import SessionOptions as SessionOptions
 from robota.sessions.permissions.approval import ApprovalRequest as ApprovalRequest
 from robota.sessions.permissions.approval import PermissionAnswer as PermissionAnswer
 from robota.sessions.permissions.approval import PermissionHandler as PermissionHandler
+from robota.sessions.permissions.live_rules import PermissionRules as PermissionRules
 from robota.sessions.permissions.permission_enforcer import PermissionEnforcer as PermissionEnforcer
-from robota.sessions.permissions.rule_book import PermissionRules as PermissionRules
 from robota.sessions.redaction import Redactor as Redactor
 from robota.sessions.redaction import redact as redact
 from robota.sessions.replay.log_entries import replay_session_log_entries as replay_session_log_entries

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def describe_session(session: Session) -> JsonObject:
     """The fields of `session_init`."""
-    agent, options, rules = session.agent, session.options, session.enforcer.rules
+    agent, options, rules = session.agent, session.options, session.rules.rules
     prompt = agent.system_message or ""
     return {
         "systemPrompt": prompt,
@@ -60,7 +60,7 @@ def choose_web_tools(session: Session) -> NativeWebTools | None:
         return None
     from robota.sessions.permissions import hosted_tools  # noqa: PLC0415 - few want them
 
-    asked = hosted_tools.permit_web_tools(wanted, session.enforcer.rules)
+    asked = hosted_tools.permit_web_tools(wanted, session.rules.rules)
     if asked is None or session.authors is None:
         return asked
     return hosted_tools.find_offered(asked, session.agent.provider)

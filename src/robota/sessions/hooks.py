@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from robota.core.hooks import HookOutcome, run_hooks
+from robota.core.hooks.definition import HookGroup
+from robota.core.hooks.outcome import HookOutcome
 from robota.core.messages import Json, JsonObject
 
 if TYPE_CHECKING:
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from robota.core.hooks import HooksConfig
     from robota.core.hooks.matching import MatchesRule
     from robota.core.hooks.runner import Executors
+
+GivenHooks: TypeAlias = "HooksConfig | Mapping[str, Json] | None"
+"""As `parse_hooks` gives them, or as settings have them."""
 
 
 class HookPort(Protocol):
@@ -32,27 +36,35 @@ class HookPort(Protocol):
     ) -> HookOutcome: ...
 
 
-class SessionHooks:
-    """Runs configured hooks. `common` gives the input that all hooks share, `report` hears every outcome."""
+class LiveHooks:
+    """Runs the configured hooks, which may be replaced at any time.
+
+    `common` gives the input that all hooks share, `report` hears every outcome.
+    """
 
     __slots__ = ("_common", "_config", "_executors", "_report")
 
     def __init__(
         self,
-        config: HooksConfig | Mapping[str, Json],
+        config: GivenHooks = None,
         *,
         common: Callable[[], JsonObject],
         report: Callable[[HookOutcome, str], None],
         executors: Executors = (),
     ) -> None:
-        from robota.core.hooks import HookGroup, parse_hooks  # noqa: PLC0415 - sessions without hooks are many
-
-        groups: Any = [group for listed in config.values() for group in listed]
-        parsed = all(isinstance(group, HookGroup) for group in groups)
-        self._config: Any = config if parsed else parse_hooks(config)
         self._common = common
         self._executors = executors
         self._report = report
+        self.replace(config)
+
+    def replace(self, config: GivenHooks) -> None:
+        """Other hooks, from the next event on. What cannot be read raises, and the old ones stay."""
+        groups: Any = [group for listed in (config or {}).values() for group in listed]
+        if groups and not isinstance(groups[0], HookGroup):
+            from robota.core.hooks import parse_hooks  # noqa: PLC0415 - sessions without hooks are many
+
+            config = parse_hooks(config)
+        self._config: Any = config or {}
 
     def has(self, event: str) -> bool:
         return bool(self._config.get(event))
@@ -67,6 +79,8 @@ class SessionHooks:
     ) -> HookOutcome:
         if not self.has(event):
             return HookOutcome(event=event)
+        from robota.core.hooks import run_hooks  # noqa: PLC0415 - see above
+
         outcome = await run_hooks(
             self._config,
             event,
@@ -77,27 +91,6 @@ class SessionHooks:
         self._report(outcome, call_id)
         return outcome
 
-
-class NoHooks:
-    """A session without hooks."""
-
-    __slots__ = ()
-
-    def has(self, event: str) -> bool:
-        return False
-
-    async def fire(
-        self,
-        event: str,
-        hook_input: Mapping[str, Json],
-        *,
-        call_id: str = "",
-        matches_rule: MatchesRule | None = None,
-    ) -> HookOutcome:
-        return HookOutcome(event=event)
-
-
-NO_HOOKS = NoHooks()
 
 _KINDS = {
     "AUTHENTICATION_ERROR": "authentication_failed",

@@ -14,7 +14,7 @@ from robota.core.robota import DEFAULT_LIMITS, DEFAULT_SETTINGS, RunLimits
 from robota.core.tool import Ask
 from robota.core.tool_call import RunTool, invoke_tool
 from robota.sessions.context_window_tracker import DEFAULT_AUTO_COMPACT_THRESHOLD, AutoCompactThreshold
-from robota.sessions.permissions.rule_book import PermissionRules
+from robota.sessions.permissions.live_rules import LiveRules, PermissionRules
 
 if TYPE_CHECKING:
     from robota.core.hooks import HooksConfig
@@ -35,9 +35,8 @@ Sections: TypeAlias = "Callable[[], Sequence[CompactionSection]]"
 class PermissionOptions(Struct, frozen=True, kw_only=True):
     """How it is decided what tools may do."""
 
-    rules: PermissionRules = PermissionRules()
-    additional_dirs: tuple[str, ...] = ()
-    home: str | None = None
+    rules: PermissionRules | LiveRules = PermissionRules()
+    """`LiveRules` to share them with tools that have to obey too."""
     guard: WorkspaceGuard | None = None
     """Knows which files lie outside the directories the session works in."""
     judge: Judge | None = None
@@ -79,7 +78,7 @@ class JournalOptions(Struct, frozen=True, kw_only=True):
 
 
 class SessionOptions(Struct, frozen=True, kw_only=True):
-    permissions: PermissionOptions | PermissionRules = PermissionOptions()
+    permissions: PermissionOptions | PermissionRules | LiveRules = PermissionOptions()
     """Rules alone are enough."""
     hooks: HookOptions | HooksConfig | Mapping[str, Json] | None = None
     """The configuration alone is enough."""
@@ -108,7 +107,7 @@ class SessionOptions(Struct, frozen=True, kw_only=True):
         return given if isinstance(given, HookOptions) else HookOptions(config=given)
 
 
-def permission_options(given: PermissionOptions | PermissionRules) -> PermissionOptions:
+def permission_options(given: PermissionOptions | PermissionRules | LiveRules) -> PermissionOptions:
     return given if isinstance(given, PermissionOptions) else PermissionOptions(rules=given)
 
 

@@ -11,7 +11,7 @@ from robota.core.messages import JsonObject
 from robota.core.provider import Provider
 from robota.core.robota import Robota
 from robota.core.tool import Tool
-from robota.sessions.hooks import NO_HOOKS, HookPort, SessionHooks
+from robota.sessions.hooks import HookPort, LiveHooks
 from robota.sessions.journal.event_log import EventLog
 from robota.sessions.log import SessionLog
 from robota.sessions.options import SessionOptions
@@ -68,9 +68,7 @@ def make_hooks(options: SessionOptions, common: Callable[[], JsonObject], log: S
     wanted = options.hook_options()
     if wanted.port is not None:
         return wanted.port
-    if not wanted.config:
-        return NO_HOOKS
-    return SessionHooks(wanted.config, common=common, report=log.record_hooks, executors=wanted.executors)
+    return LiveHooks(wanted.config, common=common, report=log.record_hooks, executors=wanted.executors)
 
 
 def make_compaction(

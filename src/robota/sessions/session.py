@@ -13,16 +13,18 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from robota.core.bus import EventBus
 from robota.core.context import ContextWindowState
 from robota.core.conversation import ConversationStore
-from robota.core.errors import AbortError, SessionBusyError, ValidationError
-from robota.core.events import SessionShutdown, TurnEvent
+from robota.core.errors import AbortError, ConfigurationError, SessionBusyError, ValidationError
+from robota.core.events import SessionShutdown, SettingsChanged, TurnEvent
 from robota.core.history import HistoryEntry
 from robota.core.messages import (
     AssistantMessage,
+    Json,
     Message,
     Prompt,
     SystemMessage,
@@ -45,7 +47,7 @@ from robota.sessions.description import (
     describe_web_tools,
 )
 from robota.sessions.follow import follow
-from robota.sessions.hooks import NO_HOOKS
+from robota.sessions.hooks import GivenHooks, LiveHooks
 from robota.sessions.journal.records import UserRecord
 from robota.sessions.options import DEFAULT_OPTIONS, SessionOptions
 from robota.sessions.parts import make_agent, make_compaction, make_hooks, make_log
@@ -58,6 +60,7 @@ from robota.sessions.usage.ledger import UsageLedger
 if TYPE_CHECKING:
     from robota.core.events import ModelChanged
     from robota.sessions.permissions.approval import PermissionHandler
+    from robota.sessions.permissions.live_rules import PermissionRules
     from robota.sessions.start import SessionStart
     from robota.sessions.store.session_store import SessionStorePort
     from robota.sessions.swap_notes import Authors
@@ -82,7 +85,7 @@ class Session:
     __slots__ = (
         "__weakref__", "_ended", "_ending", "_name", "_shutdown", "_snapshots",
         "admission", "agent", "authors", "cwd", "enforcer", "hooks", "log", "message_count", "options",
-        "permission_handler", "session_id", "steps", "store", "tracker", "usage",
+        "permission_handler", "rules", "session_id", "steps", "store", "tracker", "usage",
     )  # fmt: skip
 
     def __init__(
@@ -141,10 +144,11 @@ class Session:
             options.permissions,
             cwd=self.cwd,
             handler=self.permission_handler,
-            hooks=None if self.hooks is NO_HOOKS else self.hooks,
+            hooks=self.hooks,
             log=self.log,
             agent_id=options.agent_id,
         )
+        self.rules = self.enforcer.rules
         self.steps = TurnSteps(
             agent,
             log=self.log,
@@ -186,20 +190,50 @@ class Session:
 
     @property
     def permission_mode(self) -> PermissionMode:
-        return self.enforcer.permission_mode
+        return self.rules.rules.mode
 
     @permission_mode.setter
     def permission_mode(self, mode: PermissionMode) -> None:
-        self.enforcer.permission_mode = mode
+        self.rules.rules = replace(self.rules.rules, mode=mode)
         self.log.note_change("permissionMode", mode)
 
     @property
     def session_allowed_tools(self) -> tuple[str, ...]:
         """The rules the user allowed for this session."""
-        return self.enforcer.session_allowed_rules
+        return self.rules.granted
 
     def clear_session_allowed_tools(self) -> None:
-        self.enforcer.clear_session_allowed()
+        self.rules.granted = ()
+
+    def reload(
+        self,
+        *,
+        rules: PermissionRules | None = None,
+        hooks: GivenHooks = None,
+        additional_dirs: Iterable[str] | None = None,
+    ) -> None:
+        """Take other rules, hooks or directories. They count from the next call on, also in mid-run; what is
+        not given stays."""
+        changed: dict[str, Json] = {}
+        if rules is not None or additional_dirs is not None:
+            self.rules.replace(rules, additional_dirs=additional_dirs)
+        if rules is not None:
+            changed["permissions"] = to_builtins(rules)
+        if additional_dirs is not None:
+            changed["directories"] = list(self.rules.additional_dirs)
+        if hooks is not None:
+            if not isinstance(self.hooks, LiveHooks):
+                raise ConfigurationError("This session was given somebody who runs its hooks; ask them.")
+            self.hooks.replace(hooks)
+            changed["hooks"] = sorted(hooks)
+        for what, value in changed.items():
+            self.log.note_change(what, value)
+        self._choose_web_tools()
+        self.log.tell(SettingsChanged, keys=tuple(changed))
+
+    def _choose_web_tools(self) -> None:
+        if self.options.native_web_tools is not None:
+            self.agent.using = replace(self.agent.using, native_web_tools=choose_web_tools(self))
 
     @property
     def context_state(self) -> ContextWindowState:
@@ -280,9 +314,7 @@ class Session:
             await self.log.open()
             record = UserRecord(input=words, display=display_input, submit_id=id)
             await self.log.accept(prompt, record)
-            if self.options.native_web_tools is not None:
-                web_tools = choose_web_tools(self)
-                self.agent.using = replace(self.agent.using, native_web_tools=web_tools)
+            self._choose_web_tools()
             result = await self.agent.run(prompt, max_rounds=max_rounds, output=output, settings=settings)
         finally:
             await self.log.sync()

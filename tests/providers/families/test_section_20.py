@@ -17,7 +17,7 @@ from robota.providers.qwen import QwenProvider
 from robota.providers.scripted import call
 from robota.providers.vllm import VllmProvider
 from robota.sessions.options import SessionOptions
-from robota.sessions.permissions.rule_book import PermissionRules
+from robota.sessions.permissions.live_rules import PermissionRules
 from robota.sessions.session import Session
 from robota.testing import Cut, ModelServer
 from robota.testing.reply_conformance import ADD, ask, listen

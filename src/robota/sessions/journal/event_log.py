@@ -40,6 +40,7 @@ from robota.core.events import (
     ServerToolUsed,
     SessionInit,
     SessionShutdown,
+    SettingsChanged,
     SummaryCalled,
     TextDelta,
     ToolBatchStarted,
@@ -359,6 +360,7 @@ EventLog.HANDLERS = {
     ContextUpdated: EventLog.take_context,
     Compacted: EventLog.take_any,
     ModelChanged: EventLog.take_any,
+    SettingsChanged: EventLog.take_any,
 }
 
 

@@ -21,6 +21,7 @@ from robota.core.events import (
     RunInterrupted,
     RunStarted,
     ServerToolUsed,
+    SettingsChanged,
     TextDelta,
     ToolEnded,
     ToolInputDelta,
@@ -54,6 +55,7 @@ from robota.sessions.journal.records import (
     RunBegan,
     RunEnded,
     ServerToolRecord,
+    SettingsRecord,
     Stream,
     UserRecord,
     read_list,
@@ -65,6 +67,7 @@ _AS_WRITTEN: dict[type[EventRecord], type[TurnEvent]] = {
     RetryRecord: ProviderRetried,
     CompactedRecord: Compacted,
     ModelRecord: ModelChanged,
+    SettingsRecord: SettingsChanged,
 }
 
 

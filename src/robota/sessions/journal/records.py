@@ -386,6 +386,10 @@ class ModelRecord(EventRecord, kw_only=True, tag="model_change"):
     notes: tuple[str, ...] = ()
 
 
+class SettingsRecord(EventRecord, kw_only=True, tag="settings_change"):
+    keys: tuple[str, ...] = ()
+
+
 class NoticeRecord(EventRecord, kw_only=True, tag="notice"):
     message: str = ""
 
@@ -422,7 +426,8 @@ AnyRecord: TypeAlias = (
     | InterruptedRecord | HistoryCleared | EntryRecord | RunBegan | PreRunRecord | RequestRecord | Stream
     | MessageRecord | ToolMessageRecord | EmptyReply | RunEnded | BatchBegan | Decision | CallBegan
     | CallEnded | OriginalResult | HookRecord | AnswerRecord | SummaryRecord | MarkRecord | ContextRecord
-    | CompactedRecord | ModelRecord | NoticeRecord | ServerToolRecord | RetryRecord | LoadedRecord
+    | CompactedRecord | ModelRecord | SettingsRecord | NoticeRecord | ServerToolRecord | RetryRecord
+    | LoadedRecord
 )  # fmt: skip
 RECORD_TYPES: dict[str, type[Record]] = {
     str(kind.__struct_config__.tag): kind for kind in get_args(AnyRecord)

@@ -19,7 +19,6 @@ from robota.sessions.permissions.approval import (
 from robota.sessions.permissions.case import PermissionCase
 from robota.sessions.permissions.consultation import Fault, consult
 from robota.sessions.permissions.judgement import DecidedBy, Judgement
-from robota.sessions.permissions.rule_book import RuleBook
 from robota.sessions.permissions.tool_hooks import (
     CallHooks,
     blocked_result,
@@ -42,11 +41,10 @@ UNANSWERED = "Permission denied. The question about this action got no usable an
 class ApprovalDesk:
     """Settles the cases that rules leave open."""
 
-    __slots__ = ("_agent_id", "_handler", "_hooks", "_lock", "_notice", "_rules", "_save_rule")
+    __slots__ = ("_agent_id", "_handler", "_hooks", "_lock", "_notice", "_save_rule")
 
     def __init__(
         self,
-        rules: RuleBook,
         hooks: CallHooks,
         *,
         handler: PermissionHandler | None,
@@ -54,7 +52,6 @@ class ApprovalDesk:
         notice: Callable[[str], None] | None,
         agent_id: str,
     ) -> None:
-        self._rules = rules
         self._hooks = hooks
         self._handler = handler
         self._save_rule = save_rule
@@ -67,13 +64,13 @@ class ApprovalDesk:
         async with self._turn():
             # Always judged anew: an answer given meanwhile may have settled this case too, and a replay must
             # not depend on which of two calls came first.
-            judgement = await self._rules.judge(case)
+            judgement = await case.judge()
             if judgement.decision == "deny":
                 return case.forbid(judgement)
             if judgement.decision == "auto" and forced is None:
                 case.by = judgement.by
                 return None
-            case.rules = await self._rules.offer(case)
+            await case.find_rules()
             outcome = await self._ask_hooks(case)
             if outcome is not None:
                 return await self._follow_hook(case, outcome)
@@ -93,7 +90,7 @@ class ApprovalDesk:
         told = describe_call(case.call, case.cwd)
         if case.rules:
             told["permission_suggestions"] = suggest_updates(case.rules)
-        outcome = await self._hooks.fire("PermissionRequest", told, case.call, self._rules.terms(case.cwd))
+        outcome = await self._hooks.fire("PermissionRequest", told, case.call, case.terms)
         decided = outcome.stop or outcome.permission_decision in ("allow", "deny")
         return outcome if decided else None
 
@@ -148,11 +145,11 @@ class ApprovalDesk:
         refusal = await self._change_input(case, answer.updated_input, "user")
         if refusal is not None:
             return refusal
-        await self._rules.remember_directory(case)
+        await case.remember_directory()
         if (
             case.call is shown and answer.scope != "once"
         ):  # the rules that were shown do not cover another input
-            self._rules.grant(case.rules)
+            case.grant_rules()
             if answer.scope == "project":
                 await self._save(case.rules)
         case.by = "user"
@@ -167,7 +164,7 @@ class ApprovalDesk:
         problem = case.change_input(arguments, by)
         if problem is not None:
             return problem
-        judgement = await self._rules.judge(case)
+        judgement = await case.judge()
         return case.forbid(judgement) if judgement.decision == "deny" else None
 
     async def _save(self, rules: Sequence[str]) -> None:
@@ -192,7 +189,7 @@ class ApprovalDesk:
             "title": "Permission needed",
             "notification_type": "permission_prompt",
         }
-        terms = self._rules.terms(case.cwd)
+        terms = case.terms
         given = None
         async with anyio.create_task_group() as group:
             group.start_soon(self._hooks.fire, "Notification", told, case.call, terms)

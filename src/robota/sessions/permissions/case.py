@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -10,7 +11,9 @@ from robota.core.messages import JsonObject
 from robota.core.schema import check
 from robota.core.tool import ToolResult
 from robota.core.tool_call import INVALID_ARGUMENTS, PreparedCall
-from robota.sessions.permissions.judgement import DecidedBy, Judgement
+from robota.sessions.permissions.consultation import consult
+from robota.sessions.permissions.judgement import DecidedBy, Judge, Judgement, Terms
+from robota.sessions.permissions.live_rules import LiveRules
 from robota.sessions.permissions.tool_hooks import copy_json
 
 if TYPE_CHECKING:
@@ -18,16 +21,23 @@ if TYPE_CHECKING:
 
 DENIED = "denied"
 FORBIDDEN = "Permission denied."
+BROKEN = Judgement(
+    decision="deny",
+    by="fault",
+    reason="The permission rules could not be evaluated; the fault is in the log.",
+)
 
 
 class PermissionCase:
     """Its `call` is the one to run: whatever changes the input, changes it here and is judged again."""
 
-    __slots__ = ("answer", "by", "call", "cwd", "judged", "outcomes", "rules")
+    __slots__ = ("_judge", "_live", "answer", "by", "call", "cwd", "judged", "outcomes", "rules")
 
-    def __init__(self, call: PreparedCall, cwd: str) -> None:
+    def __init__(self, call: PreparedCall, cwd: str, judge: Judge, live: LiveRules) -> None:
         self.call = call
         self.cwd = cwd
+        self._judge = judge
+        self._live = live
         self.by: DecidedBy = "fault"
         self.judged: list[Judgement] = []
         self.outcomes: list[HookOutcome] = []
@@ -35,6 +45,36 @@ class PermissionCase:
         self.rules: tuple[str, ...] = ()
         """The rules an answer for longer than once would add."""
         self.answer: JsonObject | None = None
+
+    @property
+    def terms(self) -> Terms:
+        return self._live.terms(self.cwd)
+
+    async def judge(self) -> Judgement:
+        """Judge the call as it is now. A judge that breaks denies."""
+        answer = await consult("The permission judge", self._judge.judge, self.call, self.terms)
+        judgement = answer if isinstance(answer, Judgement) else BROKEN
+        self.judged.append(judgement)
+        return judgement
+
+    async def find_rules(self) -> None:
+        """The rules an answer may add: never a whole tool, unless its calls have nothing to differ in."""
+        offered = await consult("The rule offer", self._judge.offer, self.call, self.terms)
+        tool = self.call.tool
+        exact = not self.call.arguments and tool is not None and not tool.parameters.get("properties")
+        if isinstance(offered, Sequence) and all(
+            isinstance(rule, str) and ("(" in rule or exact) for rule in offered
+        ):
+            self.rules = tuple(offered)
+
+    def grant_rules(self) -> None:
+        self._live.grant(self.rules)
+
+    async def remember_directory(self) -> None:
+        """A person let the call go where the last verdict said it goes."""
+        outside = self.judged[-1].outside
+        if outside is not None:
+            await consult("The workspace guard", self._judge.remember, self.call, outside)
 
     def refuse(self, by: DecidedBy, words: str) -> ToolResult:
         self.by = by

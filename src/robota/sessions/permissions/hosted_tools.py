@@ -12,7 +12,7 @@ from robota.core.permissions.rules import load_rules
 from robota.core.provider import NativeWebTool, NativeWebTools, Provider, get_provider_capabilities
 
 if TYPE_CHECKING:
-    from robota.sessions.permissions.rule_book import PermissionRules
+    from robota.sessions.permissions.live_rules import PermissionRules
 
 
 def permit_web_tools(wanted: NativeWebTools, rules: PermissionRules) -> NativeWebTools | None:

@@ -23,6 +23,9 @@ DecidedBy: TypeAlias = Literal["rule", "mode", "guard", "sandbox", "hook", "user
 """Who had the last word. `nobody`: a question that nobody could answer; `fault`: something broke."""
 
 
+_STRICTNESS: dict[PermissionDecision, int] = {"auto": 0, "approve": 1, "deny": 2}
+
+
 class Terms(Struct, frozen=True, kw_only=True):
     """What a call is judged by at this moment."""
 
@@ -34,6 +37,14 @@ class Terms(Struct, frozen=True, kw_only=True):
     cwd: str
     home: str | None = None
     additional_dirs: tuple[str, ...] = ()
+    above: Terms | None = None
+    """By which it is judged too: the stricter verdict counts."""
+
+    def as_arguments(self) -> dict[str, Any]:
+        """For the evaluator, which knows of one level."""
+        arguments = msgspec.structs.asdict(self)
+        del arguments["above"]
+        return arguments
 
 
 class Judgement(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -76,6 +87,13 @@ class RuleJudge:
         self._guard = guard
 
     async def judge(self, call: PreparedCall, terms: Terms) -> Judgement:
+        judgement = await self._judge(call, terms)
+        if terms.above is None or judgement.decision == "deny":
+            return judgement
+        above = await self.judge(call, terms.above)
+        return above if _STRICTNESS[above.decision] > _STRICTNESS[judgement.decision] else judgement
+
+    async def _judge(self, call: PreparedCall, terms: Terms) -> Judgement:
         from robota.core.permissions.evaluate import explain_permission  # noqa: PLC0415 - with the first call
 
         name = call.request.name
@@ -100,9 +118,19 @@ class RuleJudge:
         return judgement
 
     def offer(self, call: PreparedCall, terms: Terms) -> Sequence[str]:
-        from robota.core.permissions import narrowest_rules  # noqa: PLC0415 - loaded with the first question
+        from robota.core.permissions import explain_permission, narrowest_rules  # noqa: PLC0415 - see above
 
-        return narrowest_rules(call.request.name, call.arguments, **_as_arguments(call, terms))
+        name, offered, level = call.request.name, list[str](), terms
+        while True:  # a rule for one level does not help where another one asks
+            arguments = _as_arguments(call, level)
+            if explain_permission(name, call.arguments, **arguments).decision == "approve":
+                rules = narrowest_rules(name, call.arguments, **arguments)
+                if not rules:
+                    return ()
+                offered += rules
+            if level.above is None:
+                return tuple(dict.fromkeys(offered))
+            level = level.above
 
     def remember(self, call: PreparedCall, directory: str) -> None:
         if self._guard is not None:
@@ -110,7 +138,7 @@ class RuleJudge:
 
 
 def _as_arguments(call: PreparedCall, terms: Terms) -> dict[str, Any]:
-    arguments = msgspec.structs.asdict(terms)
+    arguments = terms.as_arguments()
     arguments["tool_class"] = None if call.tool is None else tool_class(call.tool)
     arguments["touches"] = declared_touches(call.tool)
     return arguments

@@ -1,23 +1,19 @@
-"""The rules in force: those of the settings, the mode, and what users allowed for the session."""
+"""The rules in force: those of the settings, the mode, and what users allowed for the session.
+
+One `LiveRules` is made first and given to everybody who has to obey: the enforcer, and tools that list files
+or follow links. What is changed counts from the next call on, for all of them.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
 from robota.core.errors import ConfigurationError
 from robota.core.permissions.modes import CLASS_POLICY, PermissionMode
-from robota.sessions.permissions.case import PermissionCase
-from robota.sessions.permissions.consultation import consult
-from robota.sessions.permissions.judgement import Judge, Judgement, Terms
-
-BROKEN = Judgement(
-    decision="deny",
-    by="fault",
-    reason="The permission rules could not be evaluated; the fault is in the log.",
-)
+from robota.sessions.permissions.judgement import Terms
 
 
 class PermissionRules(Struct, frozen=True, kw_only=True):
@@ -29,18 +25,25 @@ class PermissionRules(Struct, frozen=True, kw_only=True):
     ask: tuple[str, ...] = ()
 
 
-class RuleBook:
-    """Judges cases by the rules in force, and learns the rules that users add."""
+class LiveRules:
+    """Rules that may be replaced at any time."""
 
-    __slots__ = ("_additional_dirs", "_home", "_judge", "_rules", "granted")
+    __slots__ = ("_home", "_rules", "above", "additional_dirs", "granted")
 
     def __init__(
-        self, rules: PermissionRules, judge: Judge, home: str | None, additional_dirs: Sequence[str]
+        self,
+        rules: PermissionRules | None = None,
+        *,
+        home: str | None = None,
+        additional_dirs: Iterable[str] = (),
+        above: LiveRules | None = None,
     ) -> None:
-        self.rules = rules
-        self._judge = judge
+        """`above` are the rules of whoever started this session: the stricter of both counts."""
+        self.rules = PermissionRules() if rules is None else rules
         self._home = home
-        self._additional_dirs = tuple(additional_dirs)
+        self.above = above
+        self.additional_dirs = tuple(additional_dirs)
+        """Directories that belong to the workspace besides the working directory."""
         self.granted: tuple[str, ...] = ()
         """Rules that users allowed for the session."""
 
@@ -55,7 +58,29 @@ class RuleBook:
             raise ConfigurationError(f"There is no permission mode {rules.mode!r}; use one of {known}.")
         self._rules = rules
 
+    def replace(
+        self, rules: PermissionRules | None = None, *, additional_dirs: Iterable[str] | None = None
+    ) -> None:
+        """Take what is given; what users allowed for the session stays."""
+        if rules is not None:
+            self.rules = rules
+        if additional_dirs is not None:
+            self.additional_dirs = tuple(additional_dirs)
+
+    def grant(self, rules: Iterable[str]) -> None:
+        """A user allowed this for the session, and so for the one that started it: nobody is asked twice."""
+        added = tuple(rules)
+        self.granted = tuple(dict.fromkeys((*self.granted, *added)))
+        if self.above is not None:
+            self.above.grant(added)
+
+    def narrowed(self, own: PermissionRules | None = None) -> LiveRules:
+        """Rules for somebody who may do at most what these allow now or later, and what `own` allow."""
+        own = PermissionRules(mode="bypassPermissions") if own is None else own
+        return LiveRules(own, home=self._home, additional_dirs=self.additional_dirs, above=self)
+
     def terms(self, cwd: str) -> Terms:
+        """What a call is judged by at this moment."""
         rules = self._rules
         if self._home is None:  # once: asking the environment costs more than the rest
             self._home = os.path.expanduser("~")
@@ -66,31 +91,34 @@ class RuleBook:
             ask=tuple(rules.ask),
             cwd=cwd,
             home=self._home,
-            additional_dirs=self._additional_dirs,
+            additional_dirs=self.additional_dirs,
+            above=None if self.above is None else self.above.terms(cwd),
         )
 
-    async def judge(self, case: PermissionCase) -> Judgement:
-        """Judge the call as it is now. A judge that breaks denies."""
-        answer = await consult("The permission judge", self._judge.judge, case.call, self.terms(case.cwd))
-        judgement = answer if isinstance(answer, Judgement) else BROKEN
-        case.judged.append(judgement)
-        return judgement
+    def path_filter(self, cwd: str) -> Callable[[str], bool] | None:
+        """Whether a rule denies reading an absolute path, so that a search does not show it either; `None`
+        when there is no such rule. Fetched once per call."""
+        deny = self._denied()
+        if not deny:
+            return None
+        from robota.core.permissions import evaluate_permission  # noqa: PLC0415 - few have such rules
 
-    async def offer(self, case: PermissionCase) -> tuple[str, ...]:
-        """The rules an answer may add: never a whole tool, unless its calls have nothing to differ in."""
-        offered = await consult("The rule offer", self._judge.offer, case.call, self.terms(case.cwd))
-        if not isinstance(offered, Sequence):
-            return ()
-        tool = case.call.tool
-        exact = not case.call.arguments and tool is not None and not tool.parameters.get("properties")
-        narrow = all(isinstance(rule, str) and ("(" in rule or exact) for rule in offered)
-        return tuple(offered) if narrow else ()
+        def is_denied(path: str) -> bool:
+            return evaluate_permission("Read", {"file_path": path}, deny=deny, cwd=cwd) == "deny"
 
-    async def remember_directory(self, case: PermissionCase) -> None:
-        """A person let the call go where the last verdict said it goes."""
-        outside = case.judged[-1].outside
-        if outside is not None:
-            await consult("The workspace guard", self._judge.remember, case.call, outside)
+        return is_denied
 
-    def grant(self, rules: Sequence[str]) -> None:
-        self.granted = tuple(dict.fromkeys((*self.granted, *rules)))
+    def _denied(self) -> tuple[str, ...]:
+        above = () if self.above is None else self.above._denied()
+        return (*above, *self._rules.deny)
+
+    def allows_url(self, url: str, cwd: str) -> bool:
+        """Whether a link may be followed without a question."""
+        from robota.core.permissions import evaluate_permission  # noqa: PLC0415 - with the first redirect
+
+        terms: Terms | None = self.terms(cwd)
+        while terms is not None:
+            if evaluate_permission("WebFetch", {"url": url}, **terms.as_arguments()) != "auto":
+                return False
+            terms = terms.above
+        return True

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from robota.core.messages import JsonObject
-from robota.core.permissions.modes import PermissionMode, classify_tool
+from robota.core.permissions.modes import classify_tool
 from robota.core.tool import ToolContext, ToolResult, tool_class
-from robota.core.tool_call import INVALID_ARGUMENTS, PreparedCall, checked_result, invoke_tool
+from robota.core.tool_call import INVALID_ARGUMENTS, PreparedCall, RunTool, checked_result, invoke_tool
 from robota.sessions.options import PermissionOptions, permission_options
 from robota.sessions.permissions.approval import PermissionHandler
 from robota.sessions.permissions.approval_desk import ApprovalDesk
-from robota.sessions.permissions.case import PermissionCase
+from robota.sessions.permissions.case import BROKEN, PermissionCase
 from robota.sessions.permissions.consultation import Fault, attempt, consult
 from robota.sessions.permissions.judgement import RuleJudge
-from robota.sessions.permissions.rule_book import BROKEN, PermissionRules, RuleBook
+from robota.sessions.permissions.live_rules import LiveRules, PermissionRules
 from robota.sessions.permissions.tool_hooks import (
     CallHooks,
     add_context,
@@ -58,11 +58,13 @@ class PermissionLog(Protocol):
 class PermissionEnforcer:
     """Put `enforcer.run_tool` where an agent runs its tools."""
 
-    __slots__ = ("_book", "_cwd", "_desk", "_hooks", "_log", "_monotonic", "_output_limit", "_run_tool")
+    __slots__ = (
+        "_cwd", "_desk", "_hooks", "_judge", "_log", "_monotonic", "_output_limit", "_run_tool", "rules",
+    )  # fmt: skip
 
     def __init__(
         self,
-        options: PermissionOptions | PermissionRules | None = None,
+        options: PermissionOptions | PermissionRules | LiveRules | None = None,
         *,
         cwd: str,
         handler: PermissionHandler | None = None,
@@ -74,11 +76,11 @@ class PermissionEnforcer:
     ) -> None:
         """Without a `handler` nobody can be asked: what would be a question is denied."""
         options = permission_options(options or PermissionRules())
-        judge = options.judge or RuleJudge(options.guard)
-        self._book = RuleBook(options.rules, judge, options.home, options.additional_dirs)
+        given = options.rules
+        self.rules = given if isinstance(given, LiveRules) else LiveRules(given)
+        self._judge = options.judge or RuleJudge(options.guard)
         self._hooks = CallHooks(hooks, agent_id)
         self._desk = ApprovalDesk(
-            self._book,
             self._hooks,
             handler=handler,
             save_rule=options.save_rule,
@@ -86,34 +88,10 @@ class PermissionEnforcer:
             agent_id=agent_id,
         )
         self._cwd = cwd
-        self._run_tool = options.run_tool
+        self._run_tool = invoke_tool if options.run_tool is invoke_tool else _guarded(options.run_tool)
         self._log = log
         self._output_limit = output_limit
         self._monotonic = monotonic
-
-    @property
-    def rules(self) -> PermissionRules:
-        return self._book.rules
-
-    @rules.setter
-    def rules(self, rules: PermissionRules) -> None:
-        self._book.rules = rules
-
-    @property
-    def permission_mode(self) -> PermissionMode:
-        return self._book.rules.mode
-
-    @permission_mode.setter
-    def permission_mode(self, mode: PermissionMode) -> None:
-        self._book.rules = msgspec.structs.replace(self._book.rules, mode=mode)
-
-    @property
-    def session_allowed_rules(self) -> tuple[str, ...]:
-        """What users allowed for the session."""
-        return self._book.granted
-
-    def clear_session_allowed(self) -> None:
-        self._book.granted = ()
 
     @property
     def stop_requested(self) -> str | None:
@@ -127,14 +105,23 @@ class PermissionEnforcer:
     async def run_tool(self, call: PreparedCall, context: ToolContext) -> ToolResult:
         """Carry a call out, or say why not."""
         if call.tool is None or call.answer is not None:
-            return truncate_result(await self._carry_out(call, context), self._output_limit)
+            return truncate_result(await self._run_tool(call, context), self._output_limit)
         if not context.cwd:  # what was judged for one directory must not run in another
             context = msgspec.structs.replace(context, cwd=self._cwd)
-        case = PermissionCase(call, context.cwd)
+        case = PermissionCase(call, context.cwd, self._judge, self.rules)
         refusal = await self._decide(case)
-        if refusal is None:
-            return await self._execute(case, context)
-        return add_context(refusal, frame_context(case.outcomes, self._output_limit), self._output_limit)
+        if refusal is not None:
+            return add_context(refusal, frame_context(case.outcomes, self._output_limit), self._output_limit)
+        unsafe = await self._prepare(case.call)
+        if unsafe is not None:
+            return unsafe
+        started = self._monotonic()
+        result = await self._run_tool(case.call, context)
+        if not case.outcomes and not self._hooks.may_hear_results:
+            return truncate_result(result, self._output_limit)
+        duration = self._monotonic() - started
+        final = await consult("What hooks say about a result", self._hear_hooks, case, result, duration)
+        return final if isinstance(final, ToolResult) else truncate_result(result, self._output_limit)
 
     async def _decide(self, case: PermissionCase) -> ToolResult | None:
         """The refusal, or `None`; on record either way."""
@@ -158,7 +145,7 @@ class PermissionEnforcer:
         wish, why = None, ""
         if self._hooks.has("PreToolUse"):
             told = {**describe_call(case.call, case.cwd), "tool_use_id": case.call.request.id}
-            outcome = await self._hooks.fire("PreToolUse", told, case.call, self._book.terms(case.cwd))
+            outcome = await self._hooks.fire("PreToolUse", told, case.call, case.terms)
             case.outcomes.append(outcome)
             wish, why = outcome.permission_decision, outcome.reason
             if outcome.blocked or wish == "deny":
@@ -168,7 +155,7 @@ class PermissionEnforcer:
                 problem = case.change_input(outcome.updated_input, "hook")
                 if problem is not None:
                     return problem
-        judgement = await self._book.judge(case)
+        judgement = await case.judge()
         if judgement.decision == "deny":
             return case.forbid(judgement)
         if wish == "ask":
@@ -185,27 +172,12 @@ class PermissionEnforcer:
             return None
         return await self._desk.settle(case)
 
-    async def _execute(self, case: PermissionCase, context: ToolContext) -> ToolResult:
-        call = case.call
-        if self._log is not None and _has_effects(call):
-            fault = await consult("The preparation of a call", self._log.before_effects, call)
-            if isinstance(fault, Fault):
-                return _not_run(call, fault)
-        if not case.outcomes and not self._hooks.may_hear_results:
-            return truncate_result(await self._carry_out(call, context), self._output_limit)
-        started = self._monotonic()
-        result = await self._carry_out(call, context)
-        duration = self._monotonic() - started
-        final = await consult("What hooks say about a result", self._hear_hooks, case, result, duration)
-        return final if isinstance(final, ToolResult) else truncate_result(result, self._output_limit)
-
-    async def _carry_out(self, call: PreparedCall, context: ToolContext) -> ToolResult:
-        if self._run_tool is invoke_tool:  # which never raises
-            return await invoke_tool(call, context)
-        result = await consult(call.request.name, self._run_tool, call, context)
-        if isinstance(result, Fault):
-            return ToolResult.failure(f"{call.request.name} failed: {result.text}")
-        return checked_result(call.request.name, result)
+    async def _prepare(self, call: PreparedCall) -> ToolResult | None:
+        """Have the intent on record before the world changes; the answer to the call if that failed."""
+        if self._log is None or not _has_effects(call):
+            return None
+        fault = await consult("The preparation of a call", self._log.before_effects, call)
+        return _not_run(call, fault) if isinstance(fault, Fault) else None
 
     async def _hear_hooks(self, case: PermissionCase, result: ToolResult, duration: float) -> ToolResult:
         call, limit = case.call, self._output_limit
@@ -218,13 +190,25 @@ class PermissionEnforcer:
                 "tool_use_id": call.request.id,
                 **describe_result(result, duration),
             }
-            outcome = await self._hooks.fire(event, told, call, self._book.terms(case.cwd))
+            outcome = await self._hooks.fire(event, told, call, case.terms)
             case.outcomes.append(outcome)
             final = replace_output(result, outcome)
         context = frame_context(case.outcomes, limit)
         if self._log is not None and (context or final is not result):
             attempt("Recording a result", self._log.record_original, call, result)
         return add_context(final, context, limit)
+
+
+def _guarded(run_tool: RunTool) -> RunTool:
+    """Foreign code that carries out calls, so that it gives a result whatever happens, like `invoke_tool`."""
+
+    async def run(call: PreparedCall, context: ToolContext) -> ToolResult:
+        result = await consult(call.request.name, run_tool, call, context)
+        if isinstance(result, Fault):
+            return ToolResult.failure(f"{call.request.name} failed: {result.text}")
+        return checked_result(call.request.name, result)
+
+    return run
 
 
 def _has_effects(call: PreparedCall) -> bool:

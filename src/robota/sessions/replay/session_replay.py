@@ -37,7 +37,7 @@ from robota.sessions.options import (
     PermissionOptions,
     SessionOptions,
 )
-from robota.sessions.permissions.rule_book import PermissionRules
+from robota.sessions.permissions.live_rules import PermissionRules
 from robota.sessions.replay.action import Action, Segment
 from robota.sessions.replay.comparison import Divergence, LogComparison
 from robota.sessions.replay.doubles import ReplayHooks, ReplayProvider, ReplayTool

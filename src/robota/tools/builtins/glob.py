@@ -10,7 +10,7 @@ from robota.tools.function_tool import FunctionTool, text_beside
 from robota.tools.search.limits import DEFAULT_LIMIT, DEFAULT_TIMEOUT
 
 if TYPE_CHECKING:
-    from robota.tools.search.scope import Denied
+    from robota.tools.search.scope import PathFilter
 
 PARAMETERS: JsonObject = {
     "type": "object",
@@ -39,9 +39,10 @@ PARAMETERS: JsonObject = {
 
 
 def glob_tool(
-    *, ripgrep: str | bool = True, denied: Denied | None = None, timeout: float = DEFAULT_TIMEOUT
+    *, ripgrep: str | bool = True, path_filter: PathFilter | None = None, timeout: float = DEFAULT_TIMEOUT
 ) -> FunctionTool:
-    """`ripgrep`: where it is, or whether to look for it. `denied`: absolute paths that must not appear."""
+    """`ripgrep`: where it is, or whether to look for it. `path_filter`: gives for a working directory the
+    function that knows which absolute paths must not appear; asked at each call."""
 
     async def glob(
         ctx: ToolContext,
@@ -55,6 +56,7 @@ def glob_tool(
         from robota.tools.search.answer import Searcher  # noqa: PLC0415
         from robota.tools.search.file_query import FileQuery, search_files  # noqa: PLC0415
 
+        denied = None if path_filter is None else path_filter(ctx.cwd)
         searcher = Searcher(ripgrep=ripgrep, denied=denied, timeout=timeout)
         query = FileQuery(
             pattern=pattern,

@@ -11,7 +11,7 @@ from robota.tools.search.file_type import FILE_TYPES
 from robota.tools.search.limits import DEFAULT_LIMIT, DEFAULT_TIMEOUT
 
 if TYPE_CHECKING:
-    from robota.tools.search.scope import Denied
+    from robota.tools.search.scope import PathFilter
 
 
 def _number(description: str) -> JsonObject:
@@ -73,14 +73,16 @@ ALIASES = {
 
 
 def grep_tool(
-    *, ripgrep: str | bool = True, denied: Denied | None = None, timeout: float = DEFAULT_TIMEOUT
+    *, ripgrep: str | bool = True, path_filter: PathFilter | None = None, timeout: float = DEFAULT_TIMEOUT
 ) -> FunctionTool:
-    """`ripgrep`: where it is, or whether to look for it. `denied`: absolute paths that must not appear."""
+    """`ripgrep`: where it is, or whether to look for it. `path_filter`: gives for a working directory the
+    function that knows which absolute paths must not appear; asked at each call."""
 
     async def grep(ctx: ToolContext, arguments: JsonObject) -> ToolResult:
         from robota.tools.search.answer import Searcher  # noqa: PLC0415 - loaded with the first call
         from robota.tools.search.text_query import search_text  # noqa: PLC0415
 
+        denied = None if path_filter is None else path_filter(ctx.cwd)
         searcher = Searcher(ripgrep=ripgrep, denied=denied, timeout=timeout)
         return await search_text(searcher, arguments, ctx.cwd)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from robota.core.messages import JsonObject
-from robota.core.tool import ToolResult
+from robota.core.tool import ToolContext, ToolResult
 from robota.tools.function_tool import FunctionTool, text_beside
 
 if TYPE_CHECKING:  # the network modules are loaded with the first page
@@ -44,7 +44,7 @@ PARAMETERS: JsonObject = {
 def web_fetch_tool(
     *,
     allowed_hosts: Sequence[str] = (),
-    may_follow: Callable[[str], bool] | None = None,
+    may_follow: Callable[[str, str], bool] | None = None,
     timeout: float = TIMEOUT_SECONDS,
     max_bytes: int = MAX_PAGE_BYTES,
     resolve: Resolve | None = None,
@@ -53,10 +53,13 @@ def web_fetch_tool(
     """The tool.
 
     `allowed_hosts` (names, `*.example.org`) may be contacted whatever their address. `may_follow` is asked
-    before a redirect on the same host is followed. `resolve` and `tls` replace the system's.
+    with URL and working directory before a redirect on the same host is followed. `resolve` and `tls` replace
+    the system's.
     """
 
-    async def fetch_page(url: str, prompt: str = "", headers: dict[str, str] | None = None) -> ToolResult:
+    async def fetch_page(
+        ctx: ToolContext, url: str, prompt: str = "", headers: dict[str, str] | None = None
+    ) -> ToolResult:
         from robota.http.address import AddressPolicy  # noqa: PLC0415 - see above
         from robota.tools.web.fetch import Fetcher  # noqa: PLC0415 - see above
 
@@ -64,7 +67,7 @@ def web_fetch_tool(
             return ToolResult.failure(wrong, "invalid_arguments")
         fetcher = Fetcher(
             policy=AddressPolicy(tuple(allowed_hosts)),
-            may_follow=may_follow,
+            may_follow=None if may_follow is None else lambda target: may_follow(target, ctx.cwd),
             timeout=timeout,
             max_bytes=max_bytes,
             resolve=resolve,
