@@ -19,7 +19,7 @@ from robota.core.events import TextDelta, ToolEnded
 from robota.core.messages import AssistantMessage, ToolMessage, UserMessage
 from robota.core.provider import ModelSettings, Provider, TextChunk, ToolInputChunk
 from robota.core.robota import Robota
-from robota.sessions.compaction.overflow import is_context_overflow
+from robota.sessions.compaction.summarizer import is_context_overflow
 from robota.testing.reply_conformance import ADD, ask, listen, using
 
 pytestmark = pytest.mark.anyio

@@ -22,7 +22,7 @@ from robota.core.provider import ChatRequest, ModelSettings, TextChunk, ToolInpu
 from robota.core.robota import Robota
 from robota.providers.local import LocalProvider
 from robota.providers.local import engine as engines
-from robota.sessions.compaction.overflow import is_context_overflow
+from robota.sessions.compaction.summarizer import is_context_overflow
 from robota.testing.reply_conformance import ADD, ask, listen
 
 pytestmark = pytest.mark.anyio

@@ -30,11 +30,11 @@ from robota.core.messages import (
 from robota.sessions.files import Files
 from robota.sessions.transcripts import lines as transcript_lines
 from robota.sessions.transcripts.claude_transcript import (
+    NO_RESULT,
     ImportedTranscript,
     TranscriptError,
     read_claude_transcript,
 )
-from robota.sessions.transcripts.draft import NO_RESULT
 from robota.sessions.transcripts.files import SubagentTranscript
 
 PROJECT = Path(__file__).parent / "data" / "claude" / "projects" / "-home-ada-shop"

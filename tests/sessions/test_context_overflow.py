@@ -10,7 +10,7 @@ from robota.core.errors import (
     wrap_provider_error,
 )
 from robota.providers.wire.errors import Refusal, describe_refusal
-from robota.sessions.compaction.overflow import is_context_overflow
+from robota.sessions.compaction.summarizer import is_context_overflow
 
 SAID = [
     "prompt is too long: 213462 tokens > 200000 maximum",

@@ -25,7 +25,7 @@ from robota.core.provider import ChatRequest, ReasoningChunk, ToolInputChunk
 from robota.core.tool import ToolContext
 from robota.core.tool_round import PROGRESS_KEPT
 from robota.sessions.journal.events import EventReader
-from robota.sessions.journal.file.journal_reader import read_journal
+from robota.sessions.journal.file.reader import read_journal
 from robota.sessions.journal.records import Record
 from robota.sessions.permissions.live_rules import PermissionRules
 from robota.testing import Delay, Fail, ScriptedProvider, Stall, call

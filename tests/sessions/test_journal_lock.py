@@ -12,9 +12,9 @@ import pytest
 from tests.support.journal_files import JournalFile
 
 from robota.core.jsontext import decode
-from robota.sessions.journal.file.errors import SessionLockedError
 from robota.sessions.journal.file.line import Line
 from robota.sessions.journal.file.reader import read_lines
+from robota.sessions.journal.port import SessionLockedError
 from robota.testing.faulty_files import FaultyFiles
 
 USER = b'"event":"user"}'

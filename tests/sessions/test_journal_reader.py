@@ -7,10 +7,9 @@ import pytest
 from tests.support.journal_files import JournalFile
 
 from robota.core.jsontext import encode
-from robota.sessions.journal.file.errors import JournalError
 from robota.sessions.journal.file.line import Line, checksum_of
 from robota.sessions.journal.file.reader import read_lines
-from robota.sessions.journal.port import JournalProblem
+from robota.sessions.journal.port import JournalError, JournalProblem
 
 
 def write_lines(path: Path, count: int = 5, session_id: str = "s1") -> list[bytes]:

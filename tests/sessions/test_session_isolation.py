@@ -13,7 +13,7 @@ from tests.sessions.live_session import Studio
 from robota.core.errors import AbortError
 from robota.core.events import TextDelta
 from robota.core.provider import ChatRequest, StopChunk, TextChunk
-from robota.sessions.journal.file.errors import SessionLockedError
+from robota.sessions.journal.port import SessionLockedError
 from robota.testing import ScriptedProvider
 
 pytestmark = pytest.mark.anyio

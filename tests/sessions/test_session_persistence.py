@@ -16,7 +16,7 @@ from tests.sessions.live_session import Studio, fired, listen_to, run
 from robota.core.errors import ConfigurationError, ValidationError
 from robota.core.history import HistoryEntry
 from robota.core.messages import AssistantMessage, ToolMessage, UserMessage
-from robota.sessions.journal.file.errors import JournalError, SessionLockedError
+from robota.sessions.journal.port import JournalError, SessionLockedError
 from robota.sessions.permissions.live_rules import PermissionRules
 from robota.sessions.replay.session_replay import replay_session
 from robota.sessions.store.session_store import SessionStore

@@ -15,7 +15,7 @@ _MODULES = {
     "robota.sessions.export.artifact": "export_json import_json",
     "robota.sessions.export.html": "export_html",
     "robota.sessions.export.markdown": "export_markdown",
-    "robota.sessions.journal.file.errors": "JournalError SessionLockedError",
+    "robota.sessions.journal.port": "JournalError SessionLockedError",
     "robota.sessions.permissions.approval": "ApprovalRequest PermissionAnswer PermissionHandler",
     "robota.sessions.permissions.permission_enforcer": "PermissionEnforcer",
     "robota.sessions.permissions.live_rules": "PermissionRules",

@@ -173,6 +173,26 @@ class Files:
 
 
 REAL_FILES = Files()
+_REASONS = {
+    errno.ENOSPC: ("the disk is full", "free some space"),
+    errno.EDQUOT: ("the disk quota is used up", "free some space or raise the quota"),
+    errno.EROFS: ("the file system is read-only", "make it writable, or move the sessions with ROBOTA_HOME"),
+    errno.EACCES: ("permission is missing", "give yourself write permission, or set ROBOTA_HOME"),
+    errno.EPERM: ("permission is missing", "give yourself write permission, or set ROBOTA_HOME"),
+    errno.EIO: ("the disk reports an error", "check the disk"),
+    errno.ESTALE: ("its file was removed or replaced meanwhile", "fork the session to save it elsewhere"),
+    errno.EFBIG: ("the file may not grow further", "raise the limit for file sizes"),
+}
+
+
+def explain(error: OSError) -> tuple[str, str]:
+    """Why the disk refused and what the user can do, both as parts of a sentence."""
+    reason = _REASONS.get(error.errno or 0)
+    return reason or (_plain(error), "check the disk and the permissions")
+
+
+def _plain(error: OSError) -> str:
+    return error.strerror or (os.strerror(error.errno) if error.errno else type(error).__name__)
 
 
 def close_quietly(files: Files, fd: int) -> None:

@@ -7,6 +7,7 @@ replay makes it at the same point and a resumed session begins with the new mode
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
@@ -14,15 +15,123 @@ from msgspec.structs import replace
 
 from robota.core.errors import ConfigurationError
 from robota.core.events import ModelChanged
-from robota.core.messages import JsonObject
+from robota.core.messages import AssistantMessage, FilePart, ImagePart, ImageUriPart, JsonObject, Message
+from robota.core.models import describe_unknown_model, is_known_model
 from robota.core.provider import Provider, get_provider_capabilities
 from robota.core.robota import check_provider
 from robota.sessions.description import choose_web_tools
-from robota.sessions.swap_notes import list_limits, list_losses
+from robota.sessions.usage.budget import BudgetedProvider
 from robota.sessions.usage.meter import find_default_model
 
 if TYPE_CHECKING:
     from robota.sessions.session import Session
+
+
+class Authors:
+    """Which provider wrote which part of a conversation, as far as this process has seen it."""
+
+    __slots__ = ("_spans",)
+
+    def __init__(self) -> None:
+        self._spans: list[tuple[int, str]] = []
+        """From which message on it was who."""
+
+    def change(self, length: int, before: str, after: str) -> None:
+        """Somebody else answers after so many messages."""
+        if not self._spans or self._spans[-1][0] > length:  # the conversation was cleared since
+            self._spans = [(0, before)]
+        self._spans.append((length, after))
+
+    def find(self, place: int) -> str:
+        return next((name for start, name in reversed(self._spans) if start <= place), "")
+
+
+def list_losses(session: Session, before: Provider, after: Provider) -> Iterator[str]:
+    """What `after` gets in another form or not at all of what was said to or by others."""
+    conversation = session.agent.conversation
+    authors = session.authors = session.authors or Authors()
+    in_flight = int(conversation.has_pending_assistant)
+    authors.change(len(conversation) + in_flight, before.name, after.name)
+    seen = _Seen(conversation.timeline, authors, after.name)
+    can, name = get_provider_capabilities(after), after.name
+    if seen.images and not can.vision:
+        yield f"{_count(seen.images, 'image')} of the history will be a note: {name} takes no images."
+    if seen.files and not can.files:
+        yield f"{_count(seen.files, 'file')} of the history will be a note: {name} takes no files."
+    if seen.thoughts:
+        whose = " and ".join(sorted(seen.thinkers))
+        yield f"{_count(seen.thoughts, 'piece')} of thinking by {whose} will not be sent to {name}."
+    if seen.calls:
+        yield f"{_count(seen.calls, 'tool call')} will be sent under ids that {name} accepts."
+    if session.agent.tools and not can.function_calling:
+        yield f"{name} cannot call tools, so those of this session are of no use with it."
+    if extra := session.agent.settings.extra:
+        yield f"The extra settings {', '.join(sorted(extra))} will be sent to {name} as they are."
+    yield from _list_missing_web_tools(session, after)
+
+
+def list_limits(session: Session) -> Iterator[str]:
+    """Where the new model's window or price stands in the way."""
+    agent, tracker, model = session.agent, session.tracker, session.agent.model
+    known = not model or session.options.context_window is not None or is_known_model(model)
+    if not known:
+        yield describe_unknown_model(model)
+    state = tracker.update()
+    if state.used_tokens >= tracker.limit_tokens:
+        yield (
+            f"The conversation has about {state.used_tokens:,} tokens, the window {state.max_tokens:,}: it "
+            f"{'must' if tracker.threshold is False else 'will'} be summarised before it goes on."
+        )
+    provider = agent.provider
+    paid = isinstance(provider, BudgetedProvider) and provider.budget.max_cost_usd is not None
+    if paid and session.usage.rates(model) is None:
+        yield (
+            f"No price is known for the model {model!r}, so the budget in dollars will refuse its requests: "
+            "give its price or limit tokens instead."
+        )
+
+
+def _list_missing_web_tools(session: Session, after: Provider) -> Iterator[str]:
+    wanted, left = session.options.native_web_tools, choose_web_tools(session)
+    if wanted is None:
+        return
+    for asked, kept, label in (
+        (wanted.web_search, left is not None and left.web_search, "search"),
+        (wanted.web_fetch, left is not None and left.web_fetch, "fetch"),
+    ):
+        if asked and not kept:
+            yield f"{after.name} has no web {label} of its own; requests will go without it."
+
+
+class _Seen:
+    """What there is in the model's view of a conversation: the messages since the last compaction."""
+
+    __slots__ = ("calls", "files", "images", "thinkers", "thoughts")
+
+    def __init__(self, timeline: Sequence[Message], authors: Authors, reader: str) -> None:
+        self.calls = self.files = self.images = self.thoughts = 0
+        self.thinkers: set[str] = set()
+        for at in range(len(timeline) - 1, -1, -1):
+            message = timeline[at]
+            if isinstance(message, AssistantMessage):
+                self._take_answer(message, authors.find(at), reader)
+                if message.metadata.get("compaction"):
+                    break
+            for part in getattr(message, "parts", ()):
+                self.images += isinstance(part, ImagePart | ImageUriPart)
+                self.files += isinstance(part, FilePart)
+
+    def _take_answer(self, message: AssistantMessage, author: str, reader: str) -> None:
+        if author == reader:
+            return
+        self.calls += len(message.tool_calls)
+        if message.reasoning:
+            self.thoughts += len(message.reasoning)
+            self.thinkers.add(author)
+
+
+def _count(number: int, thing: str) -> str:
+    return f"One {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def swap_model(session: Session, provider: Provider, model: str | None) -> ModelChanged:

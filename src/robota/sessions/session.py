@@ -59,11 +59,11 @@ from robota.sessions.usage.ledger import UsageLedger
 
 if TYPE_CHECKING:
     from robota.core.events import ModelChanged
+    from robota.sessions.model_swap import Authors
     from robota.sessions.permissions.approval import PermissionHandler
     from robota.sessions.permissions.live_rules import PermissionRules
     from robota.sessions.start import SessionStart
     from robota.sessions.store.session_store import SessionStorePort
-    from robota.sessions.swap_notes import Authors
     from robota.sessions.usage.budget import Budget
 
 InjectedRole = Literal["user", "assistant", "system", "tool"]

@@ -16,7 +16,7 @@ from robota.core.ports import REAL_WORLD, Ports
 from robota.core.run import RunState
 from robota.sessions.files import REAL_FILES, Files
 from robota.sessions.journal.conversation import CONVERSATION_RECORDS, UNKNOWN_EFFECTS, ConversationFold
-from robota.sessions.journal.file.journal_reader import read_journal
+from robota.sessions.journal.file.reader import read_journal
 from robota.sessions.journal.port import JournalProblem
 from robota.sessions.journal.records import (
     Record,

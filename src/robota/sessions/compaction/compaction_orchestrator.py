@@ -8,7 +8,7 @@ remember, word for word.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
@@ -17,13 +17,15 @@ from robota.core.context import BYTES_PER_TOKEN, ContextTally
 from robota.core.conversation import SUMMARY_HEADING, ConversationStore
 from robota.core.errors import RobotaError
 from robota.core.events import Compacted, CompactionMarked, Noticed, ReplayEvent, SummaryCalled, TurnEvent
-from robota.core.messages import AssistantMessage, Message, SystemMessage
+from robota.core.jsontext import decode
+from robota.core.messages import AssistantMessage, Message, SystemMessage, ToolCall, UserMessage
+from robota.core.permissions.subjects import PATHS
+from robota.core.plain_text import shorten
 from robota.core.provider import ChatRequest, Provider
 from robota.core.robota import Robota
-from robota.sessions.compaction.fallback import summarize_by_rule
 from robota.sessions.compaction.sections import add_sections, disarm, write_sections
 from robota.sessions.compaction.summarizer import CompactionError, Summarizer
-from robota.sessions.compaction.transcript import fit_text, is_summary
+from robota.sessions.compaction.transcript import fit_text, is_summary, read_summary
 from robota.sessions.context_window_tracker import ContextWindowTracker
 
 if TYPE_CHECKING:
@@ -182,3 +184,59 @@ def _explain_fullness(percent: float) -> str:
         "the rules, the open todos and the plan are kept word for word. Shorten them, or choose a model "
         "with a larger window."
     )
+
+
+NOTE = (
+    "This summary was put together by the program, because the conversation was too long for the model to "
+    "read. Much of what happened is missing: look things up again before relying on them."
+)
+LATEST_REQUESTS = 3
+MAX_FILES = 50
+
+
+def summarize_by_rule(messages: Sequence[Message], limit: int) -> str:
+    """First and latest requests, the last answer and the files in use, in about `limit` characters.
+
+    `messages` is the whole timeline; what an earlier compaction hid from the model counts, too.
+    """
+    share = max(limit // (LATEST_REQUESTS + 4), 1)
+    requests = [message.content for message in messages if isinstance(message, UserMessage)]
+    answers = [
+        message for message in messages if isinstance(message, AssistantMessage) and message.content.strip()
+    ]
+    spoken = [message.content for message in answers if not is_summary(message)]
+    earlier = [read_summary(message) for message in answers if is_summary(message)]
+    parts = [
+        ("The first request", requests[:1]),
+        ("The earlier summary", earlier[-1:]),
+        ("The latest requests", requests[1:][-LATEST_REQUESTS:]),
+        ("The last answer", spoken[-1:]),
+        ("Files that were used, the latest first", ["\n".join(find_files(messages))]),
+    ]
+    told = [NOTE]
+    for title, texts in parts:
+        body = "\n\n".join(shorten(text.strip(), share) for text in texts)
+        if body:
+            told.append(f"{title}:\n{body}")
+    return "\n\n".join(told)
+
+
+def find_files(messages: Iterable[Message]) -> list[str]:
+    """The files that tools were called with, the latest first."""
+    found: dict[str, None] = {}
+    for message in messages:
+        for call in message.tool_calls if isinstance(message, AssistantMessage) else ():
+            for path in _paths_in(call):
+                found.pop(path, None)
+                found[path] = None
+    return list(reversed(found))[:MAX_FILES]
+
+
+def _paths_in(call: ToolCall) -> list[str]:
+    try:
+        arguments = decode(call.arguments)
+    except ValueError:
+        return []
+    if not isinstance(arguments, dict):
+        return []
+    return [path for name in PATHS if isinstance(path := arguments.get(name), str) and path]

@@ -14,14 +14,19 @@ from typing import TypeAlias
 import msgspec
 
 from robota.core.context import BYTES_PER_TOKEN, ContextEstimate
-from robota.core.errors import RobotaError, wrap_provider_error
+from robota.core.errors import (
+    AuthenticationError,
+    NetworkError,
+    RateLimitError,
+    RobotaError,
+    wrap_provider_error,
+)
 from robota.core.idle import LateError, deadline
 from robota.core.messages import AssistantMessage, Message, UserMessage
 from robota.core.ports import Ports, timestamp
 from robota.core.provider import ChatRequest, RetryNotice
 from robota.core.reply import MessageAssembly, open_stream
 from robota.core.robota import ModelChoice
-from robota.sessions.compaction.overflow import is_context_overflow
 from robota.sessions.compaction.transcript import (
     EARLIER_SUMMARY,
     Entry,
@@ -31,6 +36,51 @@ from robota.sessions.compaction.transcript import (
     split_entries,
     text_size,
 )
+
+PHRASES = (
+    "prompt is too long",  # Anthropic, also through Bedrock and Vertex
+    "input is too long",  # Bedrock
+    "context_length_exceeded",  # OpenAI and those who copy its codes
+    "context length exceeded",
+    "maximum context length",  # OpenAI, vLLM, OpenRouter, DeepSeek, Mistral
+    "exceeds the context window",  # OpenAI's Responses API
+    "reduce the length of the messages",  # OpenAI, Groq
+    "exceeds the maximum number of tokens",  # Gemini
+    "input token count",  # Gemini, Vertex
+    "exceeds the available context size",  # llama.cpp
+    "exceed_context_size_error",
+    "context size has been exceeded",  # LM Studio
+    "greater than the context length",
+    "n_ctx",
+    "exceeds the context length",  # Ollama
+    "exceeds context length",
+    "prompt too long",
+    "maximum model length",  # vLLM
+    "longer than the model's context length",  # SGLang
+    "maximum prompt length",  # xAI
+    "prompt token count",  # Copilot
+    "exceeded model token limit",  # Moonshot
+    "context window exceeds limit",  # MiniMax
+    "model_context_window_exceeded",
+    "prompt exceeds max length",  # Z.ai
+    "range of input length should be",  # Qwen
+    "maximum allowed input length",  # Poolside
+    "`inputs` tokens + `max_new_tokens`",  # Text Generation Inference
+    "cannot take a conversation this long",  # our own adapters, when the code alone told them
+)
+"""What the services say, in lower case."""
+_TOO_LARGE = 413
+
+
+def is_context_overflow(error: BaseException | None) -> bool:
+    """Whether sending less may help."""
+    if error is None or isinstance(error, RateLimitError | AuthenticationError | NetworkError):
+        return False
+    if getattr(error, "status", None) == _TOO_LARGE:
+        return True
+    said = str(error).lower()
+    return any(phrase in said for phrase in PHRASES)
+
 
 REQUEST_SHARE = 0.9
 """The part of the window that a request and its answer may take."""

@@ -1,4 +1,4 @@
-"""A session as every export reads it: redacted, in turns, each call beside its result.
+"""A session as every export reads it: redacted, in turns, each call beside its result, nothing hidden.
 
 Whatever the record holds, something readable comes out: an entry that no message can be made of is shown as
 the JSON that it is.
@@ -6,15 +6,18 @@ the JSON that it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Protocol, TypeAlias
 
+import msgspec
 from msgspec import Struct, field, to_builtins
 
 from robota.core.context import normalize_usage
 from robota.core.errors import ValidationError
 from robota.core.history import HistoryEntry, message_to_history_entry
+from robota.core.jsontext import decode, encode
 from robota.core.messages import (
     AssistantMessage,
     FilePart,
@@ -259,3 +262,90 @@ def _text(data: Mapping[str, Json], name: str) -> str:
 def _objects(data: JsonObject, name: str) -> list[JsonObject]:
     value = data.get(name)
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+GIST_LENGTH = 160
+_HUNK = re.compile(r"^@@ -[0-9]+(?:,[0-9]+)? \+[0-9]+(?:,[0-9]+)? @@", re.MULTILINE)
+_EDITS = (("old_string", "new_string"), ("oldString", "newString"))
+
+
+class CallView(Struct, frozen=True):
+    fields: str
+    """The input as JSON, without what stands in `texts` and `changes`; empty when nothing is left."""
+    texts: tuple[tuple[str, str], ...] = ()
+    """Names and values of the fields that have several lines."""
+    changes: tuple[str, ...] = ()
+    """Edits, as lines that begin with a space, a minus or a plus."""
+    gist: str = ""
+    """The first words of the input: mostly the command, the file or the address."""
+
+
+def view_call(call: ToolCall) -> CallView:
+    try:
+        given = decode(call.arguments)
+    except ValueError:
+        return CallView("", (("input (not valid JSON)", call.arguments),))
+    if not isinstance(given, dict):
+        return CallView(show_json(given))
+    gist = next((value for value in given.values() if isinstance(value, str)), "")[:GIST_LENGTH]
+    changes = tuple(_changes(given))
+    texts = tuple((name, value) for name, value in given.items() if isinstance(value, str) and "\n" in value)
+    for name, _ in texts:
+        del given[name]
+    return CallView(show_json(given) if given else "", texts, changes, gist)
+
+
+def show_json(value: Json) -> str:
+    """A JSON value for people to read."""
+    return msgspec.json.format(encode(value), indent=2).decode()
+
+
+def is_difference(text: str) -> bool:
+    """Whether a text is the output of a program that compares files."""
+    return _HUNK.search(text) is not None
+
+
+def _changes(given: JsonObject) -> Iterator[str]:
+    """Take the edits out of an input and give them as differences."""
+    edits = given.get("edits")
+    several = edits if isinstance(edits, list) and all(isinstance(edit, dict) for edit in edits) else []
+    for edit in (given, *several):
+        for old, new in _EDITS:
+            if isinstance(edit.get(old), str) and isinstance(edit.get(new), str):
+                yield difference(edit.pop(old), edit.pop(new))
+
+
+def difference(old: str, new: str) -> str:
+    """Both texts with their common beginning and end once; linear, and so not always the shortest."""
+    before, after = old.split("\n"), new.split("\n")
+    shorter = min(len(before), len(after))
+    head = next((n for n in range(shorter) if before[n] != after[n]), shorter)
+    tail = next((n for n in range(shorter - head) if before[-n - 1] != after[-n - 1]), shorter - head)
+    lines = [f" {line}" for line in before[:head]]
+    lines += [f"-{line}" for line in before[head : len(before) - tail]]
+    lines += [f"+{line}" for line in after[head : len(after) - tail]]
+    return "\n".join(lines + [f" {line}" for line in before[len(before) - tail :]])
+
+
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b\u200c\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
+    "\ud800-\udfff\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+    # joins the parts of one emoji: hidden nowhere else
+    "|(?<![\u2190-\u2bff\ufe0f\U0001f000-\U0001faff])\u200d|\u200d(?![\u2190-\u2bff\U0001f000-\U0001faff])"
+    "|\r"
+)
+
+
+def show_hidden(text: str) -> str:
+    """The text with a visible sign for every hidden character; line ends are newlines."""
+    return _HIDDEN.sub(_sign, text.replace("\r\n", "\n"))
+
+
+def on_one_line(text: str) -> str:
+    """The text for a heading or a table: visible, and with its line breaks shown as spaces."""
+    return " ".join(show_hidden(text).split())
+
+
+def _sign(found: re.Match[str]) -> str:
+    return f"\u27e8U+{ord(found[0]):04X}\u27e9"

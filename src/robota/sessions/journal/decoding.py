@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from robota.core.jsontext import decode, encode
-from robota.core.messages import JsonObject
+from robota.core.messages import Json, JsonObject
 from robota.sessions.journal.records import (
     RECORD_TYPES,
     AnyRecord,
@@ -91,3 +91,11 @@ def is_run_start(name: str, start: str) -> bool:
     """Whether whoever wants to understand a run has to begin at a record of this name; `start` is the name of
     the record where they would begin without it."""
     return name == UserRecord.name or (name == RunBegan.name and start != UserRecord.name)
+
+
+def parse_arguments(arguments: str) -> Json:
+    """The arguments of a call as values; `None` for what is no JSON."""
+    try:
+        return decode(arguments)
+    except ValueError:
+        return None

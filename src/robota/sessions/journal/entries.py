@@ -19,10 +19,9 @@ from robota.core.messages import AssistantMessage, Json, JsonObject, Message, To
 from robota.core.model_call import ROUND_SEPARATOR
 from robota.core.tool_call import NOT_STARTED
 from robota.sessions.files import REAL_FILES, Files
-from robota.sessions.journal.call_writer import parse_arguments
 from robota.sessions.journal.conversation import ConversationFold
-from robota.sessions.journal.decoding import split_record
-from robota.sessions.journal.file.journal_reader import read_journal
+from robota.sessions.journal.decoding import parse_arguments, split_record
+from robota.sessions.journal.file.reader import read_journal
 from robota.sessions.journal.port import JournalProblem
 from robota.sessions.journal.records import (
     INPUT,

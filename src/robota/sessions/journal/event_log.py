@@ -54,9 +54,7 @@ from robota.core.events import (
 from robota.core.messages import JsonObject
 from robota.core.tool_call import NOT_STARTED
 from robota.sessions.files import REAL_FILES, Files
-from robota.sessions.journal.call_writer import CallWriter, decision_record
 from robota.sessions.journal.file.file_journal import FileJournal
-from robota.sessions.journal.message_writer import MessageWriter
 from robota.sessions.journal.port import SessionJournal
 from robota.sessions.journal.records import (
     RECORD_TYPES,
@@ -74,7 +72,7 @@ from robota.sessions.journal.records import (
 )
 from robota.sessions.journal.stream_run import StreamPiece
 from robota.sessions.journal.stream_writer import StreamWriter
-from robota.sessions.journal.writer import RecordWriter
+from robota.sessions.journal.writer import CallWriter, MessageWriter, RecordWriter, decision_record
 from robota.sessions.redaction import Redactor
 
 _RESTARTS = (HistoryCleared, SessionResumed)

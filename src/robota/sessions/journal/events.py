@@ -32,8 +32,7 @@ from robota.core.events import (
 from robota.core.messages import AssistantMessage, Part, TokenUsage, ToolCall, prompt_text
 from robota.core.model_call import ROUND_SEPARATOR
 from robota.core.tool_call import NOT_STARTED
-from robota.sessions.journal.call_writer import parse_arguments
-from robota.sessions.journal.decoding import split_record
+from robota.sessions.journal.decoding import parse_arguments, split_record
 from robota.sessions.journal.records import (
     INPUT,
     PROGRESS,

@@ -11,7 +11,26 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from robota.core.errors import StorageError
 from robota.sessions.journal.records import Record
+
+
+class JournalError(StorageError):
+    """A journal that cannot be read, or must not be written by this version or this session."""
+
+    code = "JOURNAL_ERROR"
+
+
+class SessionLockedError(StorageError):
+    """Another process (or another object of this one) writes to the session."""
+
+    code = "SESSION_LOCKED"
+
+    def __init__(self, message: str, *, pid: int | None = None, host: str = "") -> None:
+        super().__init__(message)
+        self.pid = pid
+        """The holder, when its lock file says so."""
+        self.host = host
 
 
 class Position(Struct, frozen=True):

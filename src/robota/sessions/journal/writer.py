@@ -1,14 +1,50 @@
-"""The one door to a session's journal: what goes through it is redacted, and what is large is put aside."""
+"""Records on their way into a journal: redacted, what is large put aside, and nothing said twice.
+
+What goes through `RecordWriter` is what a journal gets. A message stands there once, with what is left of its
+stream and without what its result says; a call without what follows from the answer. The start of a call
+waits a moment for the decision about it, which is mostly made before anything else can happen; the start of a
+batch goes with the start of its first call.
+"""
 
 from __future__ import annotations
 
-from msgspec import Raw
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+from msgspec import UNSET, Raw, convert
 from msgspec.json import Decoder
 
+from robota.core.events import (
+    HistoryMutation,
+    PermissionDecided,
+    ProviderResponseRaw,
+    ToolBatchStarted,
+    ToolEnded,
+    ToolStarted,
+)
 from robota.core.jsontext import encode
+from robota.core.messages import AssistantMessage, Message, TokenUsage, ToolMessage
+from robota.core.reply import usage_metadata
+from robota.core.tool_call import place_of, result_metadata
+from robota.sessions.journal.decoding import parse_arguments
 from robota.sessions.journal.port import SessionJournal
-from robota.sessions.journal.records import Record
+from robota.sessions.journal.records import (
+    Batch,
+    BatchBegan,
+    CallBegan,
+    CallEnded,
+    Decision,
+    EmptyReply,
+    MessageRecord,
+    Pieces,
+    Record,
+    ToolMessageRecord,
+    Verdict,
+)
 from robota.sessions.redaction import Redactor
+
+if TYPE_CHECKING:
+    from robota.sessions.journal.stream_writer import StreamWriter
 
 _decode_members = Decoder(dict[str, Raw]).decode
 INLINE_LIMIT = 32 * 1024
@@ -48,3 +84,219 @@ class RecordWriter:
                     members[name] = Raw(self.journal.put(bytes(value)))
             encoded = encode(members)
         return self.journal.append(encoded[1:], event=self.event, hold=hold)
+
+
+class CallWriter:
+    __slots__ = ("_arguments", "_batch", "_results", "_start", "_start_event", "_writer", "batch_seq", "run")
+
+    def __init__(self, writer: RecordWriter) -> None:
+        self._writer = writer
+        self._arguments: tuple[str, ...] = ()
+        """Of each call of the last answer, as the model wrote them."""
+        self._results: dict[int, tuple[str, CallEnded]] = {}
+        """Results without a message: the provider's id of the call, and the record."""
+        self._batch: BatchBegan | None = None
+        self._start: CallBegan | None = None
+        """A call that was started and not decided about."""
+        self._start_event = 0
+        self.batch_seq = 0
+        """The record that tells of the batch under way, and thereby of the intent to run its calls."""
+        self.run = 0
+        """The number of the run."""
+
+    def begin_answer(self, message: AssistantMessage) -> None:
+        self._arguments = tuple(call.arguments for call in message.tool_calls)
+        self._results = {}
+
+    def begin_batch(self, event: ToolBatchStarted) -> None:
+        batch = Batch(mode=event.mode, max_concurrency=event.max_concurrency)
+        self._batch = BatchBegan(run=self.run, round=event.round, batch=batch)
+
+    def start(self, event: ToolStarted) -> None:
+        batch, self._batch = self._batch, None
+        self.flush()
+        at = place_of(event.call_id)[1]
+        same = at < len(self._arguments) and parse_arguments(self._arguments[at]) == event.arguments
+        self._start = CallBegan(
+            run=self.run,
+            round=event.round,
+            index=at,
+            parameters=UNSET if same else event.arguments,
+            batch=None if batch is None else batch.batch,
+        )
+        self._start_event = event.seq
+
+    def decide(self, event: PermissionDecided) -> bool:
+        """Write the decision together with the start of its call; false if that is written already."""
+        start, place = self._start, place_of(str(event.data["callId"]))
+        if start is None or (start.round, start.index) != place:
+            return False
+        start.verdict = read_verdict(event)
+        self._write_start()
+        return True
+
+    def end(self, event: ToolEnded) -> None:
+        record = self._result(event)
+        simple = not event.metadata and event.error is None
+        if simple and self._writer.redactor.are_plain((event.tool_name, event.content)):
+            self._writer.write_clean(record)
+        else:
+            self._writer.write(record)
+
+    def end_unstarted(self, event: ToolEnded) -> None:
+        """A call that was never begun: its start, which was told for completeness, goes with its result."""
+        record = self._result(event)
+        start, self._start = self._start, None
+        if start is not None:
+            record.parameters, record.batch = start.parameters, start.batch
+        self._writer.event = event.seq
+        self._writer.write(record)
+
+    def _result(self, event: ToolEnded) -> CallEnded:
+        at = place_of(event.call_id)[1]
+        record = CallEnded(
+            run=self.run,
+            round=event.round,
+            index=at,
+            tool_name=event.tool_name,
+            outcome=event.outcome,
+            content=event.content,
+            error=event.error,
+            error_code=event.error_code,
+            metadata=dict(event.metadata),
+            duration=event.duration,
+        )
+        self._results[at] = event.tool_call_id, record
+        return record
+
+    def shorten(self, message: ToolMessage, index: int, round_number: int) -> ToolMessageRecord | None:
+        """What the message says beyond its recorded result; `None` without one."""
+        found = (at for at, (call_id, _) in self._results.items() if call_id == message.tool_call_id)
+        at = next(found, None)
+        if at is None:
+            return None
+        ended = self._results.pop(at)[1]
+        if not self._results:
+            self._results = {}  # an emptied table keeps its size
+        result, name = ended.to_result(), ended.tool_name
+        metadata = result_metadata(result, name, ended.round)
+        return ToolMessageRecord(
+            run=self.run,
+            round=round_number,
+            index=index,
+            result=at,
+            id=message.id,
+            sent_at=message.timestamp,
+            tool_name=None if message.name == name else message.name,
+            content=None if message.content == result.text else message.content,
+            metadata=None if message.metadata == metadata else dict(message.metadata),
+            parts=message.parts,
+        )
+
+    def flush(self) -> None:
+        """Write what waits."""
+        if self._batch is not None:  # no call of it was started
+            batch, self._batch = self._batch, None
+            self.batch_seq = self._writer.write_clean(batch)
+        if self._start is not None:
+            self._write_start()
+
+    def _write_start(self) -> None:
+        assert self._start is not None
+        start, self._start = self._start, None
+        self._writer.event = self._start_event
+        seq = self._writer.write(start)
+        if start.batch is not None:
+            self.batch_seq = seq
+
+
+def read_verdict(event: PermissionDecided) -> Verdict:
+    return convert(event.data, Verdict)
+
+
+def decision_record(event: PermissionDecided, run: int) -> Decision:
+    number, at = place_of(str(event.data["callId"]))
+    return Decision(run=run, round=number, index=at, verdict=read_verdict(event))
+
+
+ORDINARY_METADATA = frozenset(
+    ("model", "responseId", "stopReason", "stopDetail", *usage_metadata(TokenUsage(1, 1, 1, 1, 1)))
+)
+"""What nearly every reply brings; none of it is the name of a secret."""
+
+
+class MessageWriter:
+    __slots__ = ("_calls", "_crc", "_stream", "_writer", "answer", "response", "run")
+
+    def __init__(self, writer: RecordWriter, stream: StreamWriter, calls: CallWriter) -> None:
+        self._writer = writer
+        self._stream = stream
+        self._calls = calls
+        self._crc = 0
+        self.answer = ""
+        """The words of the last answer."""
+        self.response: ProviderResponseRaw | None = None
+        """A reply whose message has not come yet."""
+        self.run = 0
+        """The number of the run."""
+
+    @property
+    def checksum(self) -> str:
+        """Of the ids of all messages since the model's view began."""
+        return f"{self._crc:08x}"
+
+    def restart(self) -> None:
+        """The model's view begins anew."""
+        self._crc = 0
+
+    def note(self, message: Message) -> None:
+        self._crc = crc32(message.id.encode(), self._crc)
+
+    def is_reply(self, message: Message) -> bool:
+        return self.response is not None and self.response.response is message
+
+    def write(self, event: HistoryMutation, rest: Pieces | None) -> None:
+        """`rest` is what was not written of the stream of a reply."""
+        message, replied = event.message, self.is_reply(event.message)
+        response, self.response = self.response, None
+        self.note(message)
+        if isinstance(message, ToolMessage) and self._write_result(message, event):
+            return
+        if isinstance(message, AssistantMessage):
+            self.answer = message.content
+            self._calls.begin_answer(message)
+        record = MessageRecord(
+            run=self.run, round=event.round, index=event.index, message=message, reply=replied, rest=rest
+        )
+        if response is not None and replied and response.error is not None:
+            record.error = dict(response.error)
+        if replied and isinstance(message, AssistantMessage) and self._is_plain(message):
+            self._writer.write_clean(record)
+        else:
+            self._writer.write(record)
+
+    def write_empty(self, event: ProviderResponseRaw, rest: Pieces | None) -> None:
+        record = EmptyReply(run=self.run, round=event.round, message=event.response, rest=rest)
+        record.error = None if event.error is None else dict(event.error)
+        self._writer.write(record)
+
+    def _write_result(self, message: ToolMessage, event: HistoryMutation) -> bool:
+        record = self._calls.shorten(message, event.index, event.round)
+        if record is None:
+            return False
+        if record.content is None and record.metadata is None and not record.parts:
+            self._writer.write_clean(record, hold=True)  # what it says is in the journal: it can wait
+            self._stream.start_moment()
+        else:
+            self._writer.write(record)
+        return True
+
+    def _is_plain(self, message: AssistantMessage) -> bool:
+        """Whether a reply is known to be without secrets: by what its stream has shown, and by its facts. To
+        look at a whole record costs more than to write it."""
+        if not self._stream.has_shown(message) or not message.metadata.keys() <= ORDINARY_METADATA:
+            return False
+        words = [str(fact) for fact in message.metadata.values() if type(fact) is not int]
+        for call in message.tool_calls:
+            words += (call.id, call.name)
+        return self._writer.redactor.are_plain(words)

@@ -1,10 +1,10 @@
-"""The recorded model, tools and hooks, in the places of the real ones."""
+"""The recorded model, tools, hooks, permissions and journal, in the places of the real ones."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from msgspec import convert
 
@@ -12,12 +12,21 @@ from robota.core.hooks import HookOutcome
 from robota.core.messages import Json, JsonObject
 from robota.core.provider import Capabilities, ChatRequest, Chunk, NativePayload, NativeWebTool, TextChunk
 from robota.core.tool import Tool, ToolContext, ToolResult
-from robota.sessions.journal.records import SessionChange
-from robota.sessions.replay.recorded_reply import Meanwhile
+from robota.sessions.journal.decoding import decode_line, split_record
+from robota.sessions.journal.memory import MemoryJournal
+from robota.sessions.journal.port import Position
+from robota.sessions.journal.records import SessionChange, Verdict
+from robota.sessions.permissions.approval import ApprovalRequest, PermissionAnswer, answer_from_record
+from robota.sessions.permissions.consultation import Fault
+from robota.sessions.permissions.judgement import Judgement
+from robota.sessions.replay.recorded import DECISION, Meanwhile
+from robota.sessions.replay.recording import INTERRUPTED
 from robota.sessions.replay.world import ReplayWorld
 
 if TYPE_CHECKING:
     from robota.core.hooks.matching import MatchesRule
+    from robota.core.tool_call import PreparedCall
+    from robota.sessions.permissions.judgement import Terms
 
 
 class ReplayProvider:
@@ -125,3 +134,96 @@ class ReplayHooks:
 def _web_tool(described: Json) -> NativeWebTool:
     said = described or {}
     return NativeWebTool(supported=bool(said.get("supported")), enabled=bool(said.get("enabled")))
+
+
+NOT_SAVED = "The rule {rule} counts for this session only, it could not be saved: "
+
+
+class RecordedJudge:
+    """Judge, approval handler and keeper of rules in one."""
+
+    def __init__(self, world: ReplayWorld) -> None:
+        self._world = world
+        self._judged: set[str] = set()
+
+    async def judge(self, call: PreparedCall, terms: Terms) -> Judgement:
+        call_id = call.call_id
+        decision = self._world.action.decisions.get(call_id)
+        first = call_id not in self._judged
+        if first:  # later ones may hold what others wait for
+            self._judged.add(call_id)
+            await self._world.turnstile(call_id).wait(call_id)
+        if decision is None and self._world.action.had(call_id, "PermissionRequest", "Notification"):
+            return Judgement(decision="approve")  # the recording ends while somebody is asked
+        if decision is None or not decision.judged:
+            await self._world.interrupt(call_id, f"decision about the call {call_id}")
+        next_one, *decision.judged = decision.judged
+        verdict = convert(next_one, Judgement)
+        if first and not decision.judged and _is_cut(decision):
+            self._world.interrupt_soon()  # it may have to wait for others, and was stopped there
+        return verdict
+
+    def offer(self, call: PreparedCall, terms: Terms) -> Sequence[str]:
+        decision = self._world.action.decisions.get(call.call_id)
+        return () if decision is None else decision.rules
+
+    def remember(self, call: PreparedCall, directory: str) -> None:
+        """What followed from it is on record."""
+
+    async def approve(self, request: ApprovalRequest) -> bool | str | PermissionAnswer | None:
+        """What the user, or nobody, answered."""
+        decision = self._world.action.decisions.get(request.call_id)
+        await self._world.turnstile(request.call_id).wait(request.call_id, DECISION)
+        if decision is None or _is_cut(decision):
+            await self._world.interrupt(request.call_id, f"answer about the call {request.call_id}")
+        answer = decision.answer
+        if answer is None:
+            return None
+        if "error" in answer:
+            fault: Any = Fault(str(answer["error"]))  # what a handler that broke comes down to
+            return fault  # type: ignore[no-any-return]  # only a handler of ours may say it so
+        return answer_from_record(answer)
+
+    def save_rule(self, rule: str) -> Any:
+        """Saving a rule fails again in the same words."""
+        complaint = NOT_SAVED.format(rule=rule)
+        failed = next((said for said in self._world.action.notices if said.startswith(complaint)), None)
+        return None if failed is None else Fault(failed.removeprefix(complaint))
+
+
+def _is_cut(decision: Verdict) -> bool:
+    """Whether the session was stopped before anybody decided."""
+    return bool((decision.answer or {}).get(INTERRUPTED))
+
+
+class ReplayJournal(MemoryJournal):
+    """Takes records, each for itself, if `accept` wants them, and says so to `on_record`."""
+
+    def __init__(
+        self,
+        session_id: str,
+        before: Position,
+        accept: Callable[[str], bool],
+        on_record: Callable[[str], None],
+    ) -> None:
+        """`before` is where the recording was when this part of it began."""
+        super().__init__(session_id, first=before.record + 1)
+        self._before = before
+        self._accept = accept
+        self._on_record = on_record
+        self.closed_for_more = False
+        """What comes now is no part of the journal."""
+
+    @property
+    def last(self) -> Position:
+        return super().last if self.records else self._before
+
+    def append(self, body: bytes, *, event: int, hold: bool = False) -> int:
+        for record in split_record(decode_line(self.make_line(body))):
+            if self.closed_for_more or not self._accept(record.name):
+                continue
+            self._event = event
+            record.seq = self.saved + 1
+            self.records.append(record)
+            self._on_record(record.name)
+        return self.saved

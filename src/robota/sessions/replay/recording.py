@@ -59,9 +59,15 @@ from robota.sessions.journal.records import (
     UserRecord,
     read_list,
 )
-from robota.sessions.replay.action import Action, RecordedRun, Segment
-from robota.sessions.replay.recorded_reply import RecordedReply
-from robota.sessions.replay.turnstile import DECISION, RESULT, START
+from robota.sessions.replay.recorded import (
+    DECISION,
+    RESULT,
+    START,
+    Action,
+    RecordedReply,
+    RecordedRun,
+    Segment,
+)
 from robota.sessions.turn_steps import NOT_SUMMARISED
 
 INTERRUPTED = "interrupted"

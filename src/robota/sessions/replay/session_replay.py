@@ -38,12 +38,16 @@ from robota.sessions.options import (
     SessionOptions,
 )
 from robota.sessions.permissions.live_rules import PermissionRules
-from robota.sessions.replay.action import Action, Segment
 from robota.sessions.replay.comparison import Divergence, LogComparison
-from robota.sessions.replay.doubles import ReplayHooks, ReplayProvider, ReplayTool
-from robota.sessions.replay.recorded_judge import RecordedJudge
+from robota.sessions.replay.doubles import (
+    RecordedJudge,
+    ReplayHooks,
+    ReplayJournal,
+    ReplayProvider,
+    ReplayTool,
+)
+from robota.sessions.replay.recorded import Action, Segment
 from robota.sessions.replay.recording import Recording
-from robota.sessions.replay.replay_journal import ReplayJournal
 from robota.sessions.replay.world import ReplayWorld
 from robota.sessions.session import Session
 from robota.sessions.start import SessionStart, restore_journal

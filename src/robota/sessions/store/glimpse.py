@@ -22,9 +22,8 @@ from robota.sessions.journal.records import (
     Unknown,
     UserRecord,
 )
-from robota.sessions.store.rebuild import read_tail
 from robota.sessions.store.session_record import decode_record
-from robota.sessions.store.snapshot_file import SnapshotFile, reason_of
+from robota.sessions.store.snapshot_file import SnapshotFile, read_tail, reason_of
 
 HEAD = 256 * 1024
 TAIL = 64 * 1024

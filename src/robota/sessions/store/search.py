@@ -21,8 +21,7 @@ from robota.core.messages import Json
 from robota.sessions.files import Files
 from robota.sessions.store.glimpse import text_of
 from robota.sessions.store.message_codec import read_time
-from robota.sessions.store.rebuild import is_journal_ahead
-from robota.sessions.store.snapshot_file import SnapshotFile
+from robota.sessions.store.snapshot_file import SnapshotFile, is_journal_ahead
 
 PIECE = 64 * 1024
 """Characters of a message that are searched as one."""
@@ -204,7 +203,7 @@ class SessionTexts:
 
     def _read_journal(self, path: str, id: str, seen: set[str]) -> Iterator[_Said]:
         from robota.sessions.journal.conversation import ConversationFold  # noqa: PLC0415 - rarely ahead
-        from robota.sessions.journal.file.journal_reader import read_journal  # noqa: PLC0415 - likewise
+        from robota.sessions.journal.file.reader import read_journal  # noqa: PLC0415 - likewise
         from robota.sessions.journal.records import Record  # noqa: PLC0415 - likewise
 
         fold = ConversationFold()

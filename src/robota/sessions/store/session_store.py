@@ -17,6 +17,7 @@ from msgspec import Struct
 from robota.core.errors import StorageError, ValidationError
 from robota.core.messages import Json
 from robota.sessions.files import REAL_FILES, Files
+from robota.sessions.journal.file.lock import JournalLock
 from robota.sessions.store.session_record import (
     SessionRecord,
     check_session_id,
@@ -24,7 +25,7 @@ from robota.sessions.store.session_record import (
     indent,
     split_record,
 )
-from robota.sessions.store.snapshot_file import SnapshotFile, merge_fields, reason_of
+from robota.sessions.store.snapshot_file import SnapshotFile, load_with_journal, merge_fields, reason_of
 
 if TYPE_CHECKING:
     from robota.sessions.journal.port import SessionJournal
@@ -127,14 +128,10 @@ class SessionStore:
                     "put a backup in its place, or delete the session."
                 )
             return snapshot
-        from robota.sessions.store.rebuild import load_with_journal  # noqa: PLC0415 - not every store has journals
-
         return load_with_journal(self._files, journal, id, snapshot, damage)
 
     def delete(self, id: str) -> None:
         """Move everything of a session into the trash; silent when there is nothing."""
-        from robota.sessions.store.trash import discard_session  # noqa: PLC0415 - rare
-
         discard_session(self._files, self.base_dir, check_session_id(id))
 
     def open_journal(
@@ -172,10 +169,13 @@ class SessionStore:
         return Migration(tuple(migrated), unchanged, tuple(problems))
 
     def empty_trash(self) -> None:
-        """Remove for good what was deleted."""
-        from robota.sessions.store.trash import empty_trash  # noqa: PLC0415 - rare
+        """Remove for good what was deleted, and the index, which may still hold its words."""
+        import shutil  # noqa: PLC0415 - rare
 
-        empty_trash(self.base_dir)
+        from robota.sessions.store.index import discard_index  # noqa: PLC0415 - loads SQLite
+
+        shutil.rmtree(f"{self.base_dir}/{TRASH}", ignore_errors=True)
+        discard_index(self.base_dir)
 
     # --- details ----------------------------------------------------------------------------------------
 
@@ -205,3 +205,90 @@ class SessionStore:
 
             self._redactor = Redactor()
         return self._redactor
+
+
+# --- the trash ----------------------------------------------------------------------------------------
+
+TRASH = ".trash"
+DAYS_KEPT = 30
+_SECONDS_KEPT = DAYS_KEPT * 86400
+
+
+def names_of_session(names: list[str], id: str) -> list[str]:
+    """Which of a directory's entries belong to a session, in the order in which they may go."""
+    first = [f"{id}.json", f"{id}.jsonl", f"{id}.payloads", id]
+    copies = (f"{id}.json.damaged-", f"{id}.json.old-", f"{id}.jsonl.torn-", f".{id}.json.")
+    present = set(names)
+    return [name for name in first if name in present] + sorted(
+        name for name in names if name.startswith(copies)
+    )
+
+
+def discard_session(files: Files, directory: str, id: str) -> None:
+    """Move a session's files into `.trash/{id}~{n}/`; one that somebody has open raises `SessionLockedError`.
+
+    The snapshot goes first and the journal second, so that a session is either still loaded from its journal
+    or gone. If a move fails, what was moved comes back. To have a session again, move its files back by hand.
+    """
+    lock = JournalLock(f"{directory}/{id}.lock", id, files)
+    try:
+        names = names_of_session(files.names(directory), id)
+        if not names:
+            return
+        lock.acquire()
+    except OSError as error:
+        raise _not_deleted(directory, id, error) from error
+    try:
+        _move_away(files, directory, id, names)
+    finally:
+        lock.release()
+
+
+def _move_away(files: Files, directory: str, id: str, names: list[str]) -> None:
+    trash = f"{directory}/{TRASH}"
+    target = f"{trash}/{id}~{os.urandom(6).hex()}"
+    moved: list[str] = []
+    try:
+        files.make_directory(trash)
+        files.make_directory(target)
+        for name in names:
+            _move(files, f"{directory}/{name}", f"{target}/{name}")
+            moved.append(name)
+        files.sync_directory(target)
+        files.sync_directory(directory)
+    except OSError as error:
+        raise _not_deleted(directory, id, error, _move_back(files, target, directory, moved)) from error
+    _remove_old(trash)
+
+
+def _move(files: Files, source: str, target: str) -> None:
+    try:
+        files.replace(source, target)
+    except FileNotFoundError:  # somebody else is deleting the same session
+        if os.path.lexists(source):
+            raise
+
+
+def _move_back(files: Files, source: str, target: str, names: list[str]) -> bool:
+    """Undo a deletion; whether all of it is back."""
+    for name in reversed(names):
+        try:
+            _move(files, f"{source}/{name}", f"{target}/{name}")
+        except OSError:
+            return False
+    return True
+
+
+def _remove_old(trash: str) -> None:
+    import shutil  # noqa: PLC0415 - rare
+
+    oldest = time.time() - _SECONDS_KEPT
+    with os.scandir(trash) as entries:
+        outdated = [entry.path for entry in entries if entry.stat(follow_symlinks=False).st_mtime < oldest]
+    for path in outdated:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _not_deleted(directory: str, id: str, error: OSError, restored: bool = True) -> StorageError:
+    where = "Its files are still there." if restored else f"Some of its files are in {directory}/{TRASH}."
+    return StorageError(f"Session {id} in {directory} was not deleted: {error.strerror or error}. {where}")

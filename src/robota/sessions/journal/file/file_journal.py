@@ -13,16 +13,16 @@ from zlib import crc32
 
 from robota.core.errors import StorageError
 from robota.core.jsontext import encode
-from robota.sessions.files import REAL_FILES, Files, close_quietly
-from robota.sessions.journal.file.errors import JournalError, SessionLockedError
+from robota.sessions.files import REAL_FILES, Files, close_quietly, explain
 from robota.sessions.journal.file.line_file import KEEP_UNSYNCED, LineFile
 from robota.sessions.journal.file.payloads import PayloadStore
-from robota.sessions.journal.file.trouble import IN_MEMORY, Trouble
-from robota.sessions.journal.port import JournalProblem, Position
+from robota.sessions.journal.port import JournalError, JournalProblem, Position, SessionLockedError
 from robota.sessions.journal.records import Record
 from robota.sessions.store.session_record import check_session_id
 
 _SYNCED = "made safe on the disk"
+IN_MEMORY = "The session goes on in memory, and what is missing is written as soon as that works again."
+UNSAFE = "What was written since that last worked may still be lost."
 
 
 class FileJournal:
@@ -156,7 +156,7 @@ class FileJournal:
             return payload
 
     def read(self, *, after_event: int = 0) -> Iterator[Record | JournalProblem]:
-        from robota.sessions.journal.file.journal_reader import read_journal  # noqa: PLC0415 - for those who read
+        from robota.sessions.journal.file.reader import read_journal  # noqa: PLC0415 - for those who read
 
         return read_journal(self.path, session_id=self.session_id, files=self._files, after_event=after_event)
 
@@ -275,6 +275,58 @@ class FileJournal:
         except OSError as error:
             self._trouble.tell("cut back to its last whole record", error)
         return False
+
+
+class Trouble:
+    """The state of a journal's disk, in words."""
+
+    __slots__ = ("_path", "_told", "listener", "text")
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._told: tuple[str, ...] = ()
+        self.listener: Callable[[str], None] | None = None
+        self.text = ""
+        """What is wrong, in one sentence; "" when nothing is."""
+
+    def __bool__(self) -> bool:
+        """Whether something was told and is not over."""
+        return bool(self._told)
+
+    def knows(self, what: str) -> bool:
+        return what in self._told
+
+    def forget(self) -> None:
+        self._told = ()
+
+    def tell(self, what: str, error: OSError, *, unsafe: bool = False) -> None:
+        """The journal cannot be `what`; `unsafe`: everything was written, but may not be on the disk."""
+        reason, advice = explain(error)
+        sentence = f"The journal {self._path} cannot be {what}: {reason}."
+        consequence = UNSAFE if unsafe else IN_MEMORY
+        self.tell_once(f"{what} {error.errno}", f"{sentence} {consequence} To help, {advice}.")
+        self._told += (what,)
+
+    def tell_once(self, kind: str, sentence: str) -> None:
+        if kind not in self._told:
+            self._told += (kind,)
+            self.say(sentence)
+
+    def recover(self, warning: str) -> None:
+        """It is over; `warning` is what remains to be said."""
+        if self._told:
+            self._told = ()
+            self.say("")
+            self.text = warning
+
+    def say(self, sentence: str) -> None:
+        self.text = sentence
+        self.mention(sentence)
+
+    def mention(self, sentence: str) -> None:
+        """Something that is no trouble any more."""
+        if self.listener is not None:
+            self.listener(sentence)
 
 
 class Stamp:

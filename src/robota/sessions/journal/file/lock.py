@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, json
 
 from robota.sessions.files import Files, close_quietly
-from robota.sessions.journal.file.errors import SessionLockedError
+from robota.sessions.journal.port import SessionLockedError
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock

@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from robota.core.errors import StorageError
 from robota.core.jsontext import decode, encode
 from robota.core.messages import Json
-from robota.sessions.files import REAL_FILES, Files, close_quietly, write_durably
-from robota.sessions.journal.file.trouble import explain
+from robota.sessions.files import REAL_FILES, Files, close_quietly, explain, write_durably
 
 KIND = "external-payload"
 INLINE_LIMIT = 32 * 1024

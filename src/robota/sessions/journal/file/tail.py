@@ -13,11 +13,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from robota.sessions.files import Files, close_quietly, write_all
-from robota.sessions.journal.file.errors import JournalError
-from robota.sessions.journal.file.line import NUMBER, VERSION, Line, find_records, parse_line
-from robota.sessions.journal.file.line_cutter import LONGEST_LINE
+from robota.sessions.journal.file.line import LONGEST_LINE, NUMBER, VERSION, Line, find_records, parse_line
 from robota.sessions.journal.file.reader import read_lines
-from robota.sessions.journal.port import Position
+from robota.sessions.journal.port import JournalError, Position
 from robota.sessions.journal.records import SessionEnded
 
 _BLOCK = 64 * 1024

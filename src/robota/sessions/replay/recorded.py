@@ -1,0 +1,354 @@
+"""What a journal says that the world answered while an action was carried out, ready to be given again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TypeAlias
+
+from msgspec import Struct, convert
+
+from robota.core.context import normalize_usage
+from robota.core.errors import (
+    AuthenticationError,
+    NetworkError,
+    ProviderError,
+    RateLimitError,
+    RobotaError,
+)
+from robota.core.jsontext import encode
+from robota.core.messages import AssistantMessage, Json, JsonObject, Message, Part, StopReason
+from robota.core.provider import (
+    Chunk,
+    MetadataChunk,
+    NativePayload,
+    ReasoningChunk,
+    RetryNotice,
+    ServerToolChunk,
+    StopChunk,
+    TextChunk,
+    ToolInputChunk,
+)
+from robota.core.tool import ToolResult
+from robota.sessions.journal.entries import NATIVE_KINDS
+from robota.sessions.journal.port import Position
+from robota.sessions.journal.records import (
+    INPUT,
+    PROGRESS,
+    TEXT,
+    TEXT_WITH_BYTES,
+    THOUGHT,
+    CallEnded,
+    Pieces,
+    Record,
+    RetryRecord,
+    ServerToolRecord,
+    SessionChange,
+    SessionFacts,
+    Verdict,
+    read_list,
+)
+
+START, DECISION, RESULT = "start", "decision", "result"
+"""Kinds of steps; a hook's is the name of its event."""
+PATIENCE = 30.0
+"""Seconds after which calls that wait for each other are told so: other code may have another order."""
+
+
+class ReplayMismatch(RobotaError):
+    """The session asks for something that it did not ask for when it was recorded."""
+
+    code = "REPLAY_MISMATCH"
+
+
+class Turnstile:
+    """Lets each call go on when everything that came before its next step has happened."""
+
+    __slots__ = ("_head", "_mine", "_over", "_waiting")
+
+    def __init__(self) -> None:
+        self._over: list[bool] = []
+        """For each step whether it has happened."""
+        self._mine: dict[str, list[tuple[str, int]]] = {}
+        """Call id -> kind and place of its steps that have not happened yet."""
+        self._head = 0
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+
+    def add(self, call_id: str, kind: str) -> None:
+        """The next step of the recording."""
+        self._mine.setdefault(call_id, []).append((kind, len(self._over)))
+        self._over.append(False)
+
+    async def wait(self, call_id: str, kind: str = "") -> None:
+        """Wait for the turn of a call's next step, or the next of a kind; without one, for all others.
+
+        Being cancelled ends nothing here: the record says what was stopped, and where.
+        """
+        steps = self._mine.get(call_id, ())
+        place = next((place for known, place in steps if known == kind or not kind), len(self._over))
+        try:
+            await self._reach(place)
+        except asyncio.CancelledError:
+            await self._reach(place)
+
+    async def _reach(self, place: int) -> None:
+        if self._head >= place:
+            return
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((place, waiter))
+        try:
+            await asyncio.wait_for(waiter, PATIENCE)
+        except TimeoutError:
+            message = "The calls wait for each other: they no longer end in their order."
+            raise ReplayMismatch(message) from None
+
+    def passed(self, call_id: str, kind: str = "") -> None:
+        """The call's next step of that kind has happened; without a kind: it is over."""
+        steps = self._mine.get(call_id, [])
+        done = [step for step in steps if step[0] == kind][:1] if kind else list(steps)
+        for step in done:
+            steps.remove(step)
+            self._over[step[1]] = True
+        while self._head < len(self._over) and self._over[self._head]:
+            self._head += 1
+        ready = [waiter for place, waiter in self._waiting if place <= self._head]
+        self._waiting = [(place, waiter) for place, waiter in self._waiting if place > self._head]
+        for waiter in ready:
+            if not waiter.done():
+                waiter.set_result(None)
+
+
+_ENGINE_KEYS = {
+    *("inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens", "reasoningTokens"),
+    *("stopReason", "stopDetail", "providerError", "incomplete"),
+}
+"""What the engine itself adds to a message's metadata."""
+_SERVICE_ERRORS = {
+    kind.code: kind for kind in (ProviderError, AuthenticationError, RateLimitError, NetworkError)
+}
+_TOO_LARGE = 413
+
+
+class Meanwhile(Struct, frozen=True):
+    """Something that was done to the session at this point of the reply."""
+
+    record: Record
+
+
+RecordedPiece: TypeAlias = Chunk | Meanwhile
+
+
+class RecordedReply:
+    __slots__ = ("_surface", "closed", "error", "interrupted", "pieces")
+
+    def __init__(self) -> None:
+        self.pieces: list[RecordedPiece] = []
+        self.error: JsonObject | None = None
+        """Code and message of the failure that ended it."""
+        self.interrupted = False
+        """The user stopped it, after the last of the pieces."""
+        self.closed = False
+        """Its end is on record."""
+        self._surface: str | None = None
+
+    # --- taking it from the journal -----------------------------------------------------------------------
+
+    def add_text(self, text: str) -> None:
+        if text:
+            self.pieces.append(TextChunk(text))
+
+    def add_pieces(self, pieces: Pieces) -> None:
+        texts, natives = iter(pieces.list_texts()), iter(read_list(pieces.native))
+        inputs = iter(read_list(pieces.inputs))
+        self._surface = pieces.surface or self._surface
+        for kind in pieces.list_kinds():
+            if kind == TEXT:
+                self.pieces.append(TextChunk(next(texts)))
+            elif kind == TEXT_WITH_BYTES:
+                self.pieces.append(TextChunk(next(texts), encode(next(natives))))
+            elif kind == THOUGHT:
+                self.pieces.append(ReasoningChunk(next(texts)))
+            elif kind == INPUT:
+                at, call_id, name = next(inputs)
+                self.pieces.append(ToolInputChunk(at, next(texts), call_id, name))
+            elif kind != PROGRESS:
+                payload = encode(next(natives))
+                native = NativePayload(kind=NATIVE_KINDS[kind], payload=payload, api_surface=self._surface)
+                self.pieces.append(native)
+
+    def add_retry(self, record: RetryRecord) -> None:
+        known = ("attempt", "max_attempts", "delay", "message")
+        self.pieces.append(RetryNotice(**{name: getattr(record, name) for name in known}))
+
+    def add_server_tool(self, record: ServerToolRecord) -> None:
+        self.pieces.append(ServerToolChunk(record.tool_name, record.input))
+
+    def add_aside(self, record: Record) -> None:
+        self.pieces.append(Meanwhile(record))
+
+    def close(self, message: AssistantMessage, error: Mapping[str, Json] | None) -> None:
+        """The message that became of it. What a reply has besides its text comes at its end, where the
+        engine only collects it."""
+        self.closed = True
+        self.interrupted = message.state == "interrupted"
+        self.error = None if error is None else dict(error)
+        self.pieces += [*message.reasoning, *message.tool_calls]
+        metadata = message.metadata
+        own = {name: value for name, value in metadata.items() if name not in _ENGINE_KEYS}
+        usage = normalize_usage(metadata)
+        if usage is not None:
+            self.pieces.append(usage)
+        if own:
+            self.pieces.append(MetadataChunk(own))
+        reason, detail = metadata.get("stopReason"), metadata.get("stopDetail")
+        if self.interrupted or self.error is not None:
+            reason = "other" if detail else None  # the engine gives the reason, the provider its words
+        if reason is not None:
+            self.pieces.append(StopChunk(convert(reason, StopReason), detail))
+
+    # --- giving it again --------------------------------------------------------------------------------
+
+    def failure(self) -> RobotaError | None:
+        """The error that ended the call, with its code and its words."""
+        if self.error is None:
+            return None
+        code = str(self.error["code"])
+        kind: type[RobotaError] = _SERVICE_ERRORS.get(code, RobotaError)
+        facts: JsonObject = {"code": code, "recoverable": bool(self.error.get("recoverable", False))}
+        if self.error.get("overflow"):
+            facts["status"] = _TOO_LARGE
+        failure = kind(str(self.error["message"]))
+        for name, value in facts.items():
+            setattr(failure, name, value)
+        return failure
+
+
+class RecordedRun:
+    """One run of the agent, as far as it matters for where it was stopped."""
+
+    __slots__ = ("cut_in_reply", "interrupted", "marks")
+
+    def __init__(self) -> None:
+        self.marks = 0
+        """Its beginning, messages, replies, summaries, batches, results, hooks: between two of them it can be
+        stopped."""
+        self.interrupted = False
+        self.cut_in_reply = False
+        """The last reply shows the interruption."""
+
+    @property
+    def ends_after_marks(self) -> bool:
+        """It was stopped while tools ran or nothing was awaited: it ends after the last of its marks."""
+        return self.interrupted and not self.cut_in_reply
+
+
+class Action:
+    """One thing done to the session from outside: a prompt, a compaction, an injected message."""
+
+    __slots__ = (
+        "answers", "asides", "clock", "decisions", "finished", "hooks", "ids", "interrupted", "last_notices",
+        "message", "notices", "originals", "parts", "progress", "record", "replies", "results", "run",
+        "sections", "starts", "system", "times", "tools", "turnstiles",
+    )  # fmt: skip
+
+    def __init__(self, record: Record, message: Message | None = None) -> None:
+        self.record = record
+        """That it was done."""
+        self.message = message
+        """Of an injected message."""
+        self.clock = 0
+        """Records so far, those aside whose number depends on timing."""
+        self.last_notices = 0
+        """Notices since the clock was moved for the last time."""
+        self.asides: dict[int, list[tuple[int, Record]]] = {}
+        """What else was done meanwhile, by the state of the clock, with the number of notices since."""
+        self.ids: deque[str] = deque()
+        self.times: deque[float] = deque()
+        self.run: RecordedRun | None = None
+        self.replies: deque[RecordedReply] = deque()
+        self.hooks: dict[tuple[str, str], deque[JsonObject]] = {}
+        self.decisions: dict[str, Verdict] = {}
+        self.answers: deque[Json] = deque()
+        self.results: dict[str, CallEnded] = {}
+        """By the id of the call, as are the next three."""
+        self.originals: dict[str, ToolResult] = {}
+        self.parts: dict[str, tuple[Part, ...]] = {}
+        self.progress: dict[str, list[str]] = {}
+        self.turnstiles: dict[str, Turnstile] = {}
+        """Batch id -> the order of what its calls did."""
+        self.starts: dict[str, int] = {}
+        """Batch id -> how many of its calls were begun."""
+        self.notices: list[str] = []
+        self.sections: deque[str] = deque()
+        """Texts of the compaction marks, for what code wrote into them."""
+        self.system: str | None = None
+        """The system message that was new in this action."""
+        self.tools: list[JsonObject] | None = None
+        """The schemas of the tools, when they were new in this action."""
+        self.interrupted = False
+        self.finished = False
+        """Its end is on record, too."""
+
+    def draw(self, message: Message) -> None:
+        """An id and a time were taken for a message."""
+        self.draw_as(message.id, message.timestamp)
+
+    def draw_as(self, message_id: str, moment: datetime) -> None:
+        self.ids.append(message_id)
+        self.times.append(moment.timestamp())
+
+    def had(self, call_id: str, *hooks: str) -> bool:
+        """Whether one of these hooks heard of the call."""
+        return any((hook, call_id) in self.hooks for hook in hooks)
+
+    def result_of(self, call_id: str) -> ToolResult:
+        """What a call gave, before hooks had their say."""
+        original = self.originals.get(call_id)
+        if original is not None:
+            return original
+        failed = self.had(call_id, "PostToolUseFailure")  # all that is known where a recording ends
+        nothing = CallEnded(outcome="error" if failed else "success")
+        return self.results.get(call_id, nothing).to_result(self.parts.get(call_id, ()))
+
+    def take_late_swaps(self, model: str) -> list[Record]:
+        """What was done since this model was asked for a summary; the record of the call comes behind it."""
+        waiting = self.asides.get(self.clock, [])
+        swaps = {
+            at: aside.value
+            for at, (_, aside) in enumerate(waiting)
+            if isinstance(aside, SessionChange) and aside.change == "model"
+        }
+        if not swaps:
+            return []
+        before = [at for at, chosen in swaps.items() if chosen == model]
+        start = before[-1] + 1 if before else min(swaps)
+        late = [aside for _, aside in waiting[start:]]
+        del waiting[start:]
+        return late
+
+    def turnstile(self, batch: str) -> Turnstile:
+        return self.turnstiles.setdefault(batch, Turnstile())
+
+
+class Segment:
+    """What one process did to the session: from its beginning, or from where it was resumed."""
+
+    __slots__ = ("actions", "before", "closed", "facts", "max_parallel", "start")
+
+    def __init__(self, facts: SessionFacts, before: Position) -> None:
+        self.facts = facts
+        """What the session was made of in the end."""
+        self.before = before
+        """Where the journal was."""
+        self.start = Action(facts)
+        """What the session learnt before its first action."""
+        self.actions: list[Action] = []
+        self.max_parallel: int | None = None
+        self.closed = False
+        """The session was shut down; without that, the record may end anywhere."""
+
+    @property
+    def first_seq(self) -> int:
+        return self.before.record + 1
