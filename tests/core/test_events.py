@@ -34,6 +34,8 @@ from robota.core.events import (
     ProviderResponseRaw,
     ProviderRetried,
     ProviderStreamRawDelta,
+    QuestionAsked,
+    QuestionClosed,
     ReasoningDelta,
     RunCompleted,
     RunFailed,
@@ -56,13 +58,13 @@ from robota.core.events import (
     ToolProgressed,
     ToolStarted,
     TurnEvent,
-    UserAnswered,
     event_from_wire,
     event_to_wire,
 )
 from robota.core.messages import AssistantMessage, TokenUsage, ToolCall, ToolMessage, UserMessage
 from robota.core.plugin import Plugin, Refusal
 from robota.core.provider import ChatRequest
+from robota.core.questions import PlanQuestion
 from robota.core.robota import Robota
 from robota.testing import Fail, ScriptedProvider, Stall, call
 from robota.tools.function_tool import tool
@@ -92,6 +94,8 @@ ONE_OF_EACH: list[Event] = [
     Compacted(trigger="auto", before={"usedTokens": 9}, after={"usedTokens": 1}, **OF),
     ModelChanged(provider="p", model="m", context_window=10, notes=["One image is left out."], **OF),
     SettingsChanged(keys=["permissions"], **OF),
+    QuestionAsked(question=PlanQuestion(id="x-r1-0", plan="1. Look"), **OF),
+    QuestionClosed(id="x-r1-0", answer={"approve": True}, by="page", **OF),
     PromptQueued("next", **OF),
     Noticed("look", **OF),
     RunFailed(message="broken", code="PROVIDER_ERROR", recoverable=True, **OF),
@@ -118,7 +122,6 @@ ONE_OF_EACH: list[Event] = [
     SessionShutdown(reason="exit", **IN),
     HookExecuted(data={"event": "Stop"}, **IN),
     PermissionDecided(data={"decision": "auto"}, **IN),
-    UserAnswered(data={"answer": True}, **IN),
     ContextLoaded(data={"files": []}, **IN),
     SummaryCalled(model="m", message_id="q", asked_at=datetime(2026, 1, 2, tzinfo=UTC), **IN),
     CompactionMarked(message=AssistantMessage("s"), epoch=1, **IN),

@@ -20,6 +20,7 @@ from robota.core.events import (
     event_to_wire,
 )
 from robota.core.messages import AssistantMessage, ImagePart, Json, JsonObject, ToolCall, ToolMessage
+from robota.core.questions import ChoiceAnswer, ChoiceQuestion, Question
 from robota.core.robota import AgentConfig, Robota, RunLimits
 from robota.core.tool import ToolContext, ToolResult
 from robota.core.tool_call import PreparedCall, invoke_tool
@@ -327,8 +328,9 @@ async def test_what_a_tool_says_of_itself_does_not_replace_what_the_engine_knows
 async def test_a_tool_knows_its_surroundings_and_can_tell_of_its_progress() -> None:
     seen: list[ToolContext] = []
 
-    async def ask(question: Any) -> str:
-        return f"answer to {question}"
+    async def ask(question: Question) -> ChoiceAnswer:
+        assert isinstance(question, ChoiceQuestion)
+        return ChoiceAnswer(chosen=(f"answer to {question.question} in {question.call_id}",))
 
     @tool
     async def look(ctx: ToolContext) -> str:
@@ -336,7 +338,9 @@ async def test_a_tool_knows_its_surroundings_and_can_tell_of_its_progress() -> N
         seen.append(ctx)
         ctx.progress("half")
         assert ctx.ask is not None
-        return str(await ctx.ask("why"))
+        answer = await ctx.ask(ChoiceQuestion(question="why"))
+        assert isinstance(answer, ChoiceAnswer)
+        return answer.chosen[0]
 
     deps = object()
     agent = Robota(
@@ -352,7 +356,7 @@ async def test_a_tool_knows_its_surroundings_and_can_tell_of_its_progress() -> N
     assert ctx.deps is deps
     assert ctx.execution_id == result.execution_id
     assert [(event.call_id, event.text) for event in progress] == [(ctx.call_id, "half")]
-    assert agent.messages[2].content == "answer to why"
+    assert agent.messages[2].content == f"answer to why in {ctx.call_id}"
 
 
 async def test_images_of_a_result_are_kept_with_its_message() -> None:

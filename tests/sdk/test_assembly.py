@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from robota.core.messages import ToolMessage
-from robota.sdk.assembly import ApprovalRequest, PermissionRules, create_session
+from robota.sdk.assembly import PermissionQuestion, PermissionRules, create_session
 from robota.testing import ScriptedProvider, call
 
 pytestmark = pytest.mark.anyio
@@ -16,9 +16,9 @@ class Person:
 
     def __init__(self, answer: bool) -> None:
         self.answer = answer
-        self.asked: list[ApprovalRequest] = []
+        self.asked: list[PermissionQuestion] = []
 
-    async def __call__(self, request: ApprovalRequest) -> bool:
+    async def __call__(self, request: PermissionQuestion) -> bool:
         self.asked.append(request)
         return self.answer
 

@@ -11,9 +11,9 @@ from tests.support.session_options import enforcer_ports
 from robota.core.events import ToolEnded
 from robota.core.hooks import HookOutcome, parse_hooks, run_hooks
 from robota.core.messages import Json, JsonObject, ToolCall, ToolMessage
+from robota.core.questions import PermissionQuestion
 from robota.core.robota import AgentConfig, Robota
 from robota.core.tool import Tool, ToolContext, ToolResult
-from robota.sessions.permissions.approval import ApprovalRequest
 from robota.sessions.permissions.permission_enforcer import PermissionEnforcer, PermissionRules
 from robota.testing import ScriptedProvider
 from robota.tools.builtins.bash import bash_tool
@@ -27,9 +27,9 @@ class Person:
 
     def __init__(self, *answers: object) -> None:
         self.answers = list(answers)
-        self.asked: list[ApprovalRequest] = []
+        self.asked: list[PermissionQuestion] = []
 
-    async def __call__(self, request: ApprovalRequest) -> Any:
+    async def __call__(self, request: PermissionQuestion) -> Any:
         self.asked.append(request)
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 

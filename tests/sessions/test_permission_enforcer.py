@@ -18,9 +18,9 @@ from robota.core.errors import ConfigurationError
 from robota.core.events import ToolEnded
 from robota.core.hooks import HookOutcome
 from robota.core.messages import JsonObject, ToolCall
+from robota.core.questions import PermissionAnswer, PermissionQuestion
 from robota.core.tool import ToolContext, ToolResult
 from robota.core.tool_call import PreparedCall, invoke_tool
-from robota.sessions.permissions.approval import ApprovalRequest, PermissionAnswer
 from robota.sessions.permissions.judgement import Judgement
 from robota.sessions.permissions.permission_enforcer import PermissionEnforcer, PermissionRules
 from robota.testing import call
@@ -130,7 +130,8 @@ async def test_the_question_shows_what_would_happen(project: Path) -> None:
     await agent.run(call("Edit", file_path="notes.txt", old_string="milk", new_string="oat milk"))
     [request] = person.asked
     path = project / "notes.txt"
-    assert request == ApprovalRequest(
+    assert request == PermissionQuestion(
+        id=request.call_id,
         tool_name="Edit",
         tool_input={"file_path": "notes.txt", "old_string": "milk", "new_string": "oat milk"},
         cwd=str(project),
@@ -182,7 +183,7 @@ async def test_a_comment_with_a_no_reaches_the_model(project: Path) -> None:
     answer = PermissionAnswer(allow=False, message="Use the other file.")
     agent = EnforcedAgent(project, handler=Person(answer))
     assert await agent.run(write()) == ["Error: Permission denied. The user says: Use the other file."]
-    assert agent.records[0]["answer"] == {"allow": False, "scope": "once", "message": "Use the other file."}
+    assert agent.records[0]["answer"] == {"allow": False, "message": "Use the other file."}
 
 
 async def test_for_this_session_means_the_narrowest_rule_and_not_the_tool(project: Path) -> None:
@@ -314,7 +315,7 @@ async def test_a_changed_input_must_fit_the_schema(project: Path) -> None:
 async def test_nobody_can_change_the_input_behind_the_evaluation(project: Path) -> None:
     given: JsonObject = {"file_path": "agreed.txt", "content": "y"}
 
-    async def handler(request: ApprovalRequest) -> PermissionAnswer:
+    async def handler(request: PermissionQuestion) -> PermissionAnswer:
         request.tool_input["file_path"] = "stolen.txt"
         return PermissionAnswer(allow=True, updated_input=given)
 
@@ -332,7 +333,7 @@ async def test_nobody_can_change_the_input_behind_the_evaluation(project: Path) 
 async def test_only_one_question_is_open_at_a_time(project: Path) -> None:
     open_questions = peak = 0
 
-    async def handler(request: ApprovalRequest) -> bool:
+    async def handler(request: PermissionQuestion) -> bool:
         nonlocal open_questions, peak
         open_questions += 1
         peak = max(peak, open_questions)
@@ -397,7 +398,7 @@ async def test_an_abort_while_a_question_is_open_ends_it(project: Path, hooks: A
     closed: list[str] = []
     agent = EnforcedAgent(project, handler=lambda request: hesitate(request), hooks=hooks)
 
-    async def hesitate(request: ApprovalRequest) -> bool:
+    async def hesitate(request: PermissionQuestion) -> bool:
         try:
             robota.abort()
             await anyio.sleep_forever()
@@ -675,12 +676,12 @@ async def test_a_permission_check_that_breaks_denies(project: Path) -> None:  # 
 async def test_a_cancellation_from_outside_is_not_swallowed(project: Path) -> None:
     asked = anyio.Event()
 
-    async def handler(request: ApprovalRequest) -> bool:
+    async def handler(request: PermissionQuestion) -> bool:
         asked.set()
         await anyio.sleep_forever()
         return True
 
-    enforcer = PermissionEnforcer(cwd="/", handler=handler)
+    enforcer = PermissionEnforcer(cwd="/", **enforcer_ports(handler=handler))
     prepared = PreparedCall(index=0, call_id="c", request=call("refresh"), tool=refresh)
     task = asyncio.create_task(enforcer.run_tool(prepared, ToolContext()))
     await asked.wait()

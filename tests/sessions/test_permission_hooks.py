@@ -10,9 +10,9 @@ from tests.sessions.enforced_agent import ConfiguredHooks, EnforcedAgent, Person
 from tests.support.processes import mark
 
 from robota.core.messages import ImagePart, Json, JsonObject
+from robota.core.questions import PermissionQuestion
 from robota.core.tool import ToolContext, ToolResult
 from robota.core.tool_call import PreparedCall
-from robota.sessions.permissions.approval import ApprovalRequest
 from robota.sessions.permissions.permission_enforcer import PermissionRules
 from robota.testing import call
 
@@ -291,7 +291,7 @@ async def test_a_slow_announcement_does_not_keep_the_question_back(project: Path
     wait = f"until [ -e {answered} ]; do sleep 0.01; done"
     hooks = ConfiguredHooks({"Notification": [hook(wait)]}, project)
 
-    async def handler(request: ApprovalRequest) -> bool:
+    async def handler(request: PermissionQuestion) -> bool:
         answered.touch()
         return True
 

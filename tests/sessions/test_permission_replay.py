@@ -12,9 +12,9 @@ from tests.sessions.enforced_agent import EnforcedAgent, Person
 from tests.support.session_options import enforcer_ports
 
 from robota.core.messages import JsonObject
+from robota.core.questions import PermissionAnswer, PermissionQuestion
 from robota.core.tool import ToolContext, ToolResult
 from robota.core.tool_call import PreparedCall
-from robota.sessions.permissions.approval import ApprovalRequest, PermissionAnswer, answer_from_record
 from robota.sessions.permissions.consultation import Fault
 from robota.sessions.permissions.judgement import Judgement, Terms
 from robota.sessions.permissions.permission_enforcer import PermissionEnforcer, PermissionRules
@@ -39,11 +39,11 @@ class Recorded:
     def remember(self, call: PreparedCall, directory: str) -> None:
         """What followed from it is in the verdicts."""
 
-    async def answer(self, request: ApprovalRequest) -> Any:
+    async def answer(self, request: PermissionQuestion) -> Any:
         answer = self.records[request.call_id]["answer"]
         if answer is None:
             return None
-        return Fault(answer["error"]) if "error" in answer else answer_from_record(answer)
+        return Fault(answer["error"]) if "error" in answer else answer
 
 
 RULES = PermissionRules(deny=("Write(.env)",), ask=("Bash(date)",), allow=("Bash(echo ok)",))

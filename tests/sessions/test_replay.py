@@ -39,9 +39,9 @@ from robota.core.provider import (
     StopChunk,
     ToolInputChunk,
 )
+from robota.core.questions import PermissionAnswer, PermissionQuestion
 from robota.core.tool import ToolContext, ToolResult
 from robota.sessions.compaction.sections import CompactionSection
-from robota.sessions.permissions.approval import ApprovalRequest, PermissionAnswer
 from robota.sessions.permissions.live_rules import PermissionRules
 from robota.sessions.replay.session_replay import replay_session
 from robota.testing import Fail, HttpError, Stall, call
@@ -281,7 +281,7 @@ ANSWERS: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", ANSWERS)
 async def test_answers_of_every_kind(tmp_path: Path, name: str) -> None:
-    async def person(request: ApprovalRequest) -> Any:
+    async def person(request: PermissionQuestion) -> Any:
         return ANSWERS[name]
 
     calls = [call("add", id="x", a=1, b=2), call("add", id="y", a=1, b=2)]
@@ -292,7 +292,7 @@ async def test_answers_of_every_kind(tmp_path: Path, name: str) -> None:
 
 
 async def test_a_person_who_breaks_and_nobody_to_ask(tmp_path: Path) -> None:
-    async def person(request: ApprovalRequest) -> bool:
+    async def person(request: PermissionQuestion) -> bool:
         raise RuntimeError("the terminal is gone")
 
     recorded = scripted(tmp_path, [call("add", a=1, b=2)], "ok", handler=person, rules=ASKING)
@@ -305,7 +305,7 @@ async def test_a_person_who_breaks_and_nobody_to_ask(tmp_path: Path) -> None:
 
 
 async def test_rules_that_could_not_be_saved(tmp_path: Path) -> None:
-    async def person(request: ApprovalRequest) -> str:
+    async def person(request: PermissionQuestion) -> str:
         return "allow-project"
 
     def refuse(rule: str) -> None:
@@ -327,7 +327,7 @@ async def test_questions_that_wait_for_each_other_with_hooks_that_call_somebody(
     }
     asked: list[str] = []
 
-    async def person(request: ApprovalRequest) -> bool:
+    async def person(request: PermissionQuestion) -> bool:
         asked.append(request.call_id)
         return len(asked) % 2 == 0
 
@@ -413,7 +413,7 @@ async def test_an_abort_before_stop_hooks(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("calls", [1, 3])
 async def test_an_abort_while_a_question_is_open(tmp_path: Path, calls: int) -> None:
-    async def person(request: ApprovalRequest) -> bool:
+    async def person(request: PermissionQuestion) -> bool:
         recorded.session.abort()
         await asyncio.sleep(60)
         return True

@@ -30,8 +30,8 @@ from robota.core.history import HistoryEntry
 from robota.core.hooks import HookOutcome
 from robota.core.messages import TokenUsage
 from robota.core.provider import MetadataChunk, ReasoningChunk, RetryNotice, StopChunk
+from robota.core.questions import PermissionAnswer, PermissionQuestion
 from robota.core.tool import ToolContext, ToolResult
-from robota.sessions.permissions.approval import ApprovalRequest, PermissionAnswer
 from robota.sessions.permissions.live_rules import PermissionRules
 from robota.sessions.replay.session_replay import replay_session
 from robota.sessions.session import Session
@@ -138,7 +138,7 @@ def make_session(home: Path, chance: Chance) -> RecordedSession:
             raise RuntimeError("five")
         return ToolResult(content=f"waited {turns}", metadata={"turns": turns})
 
-    async def person(request: ApprovalRequest) -> Any:
+    async def person(request: PermissionQuestion) -> Any:
         for _ in range(chance.random.randrange(3)):
             await asyncio.sleep(0)
         return chance.answer()

@@ -22,7 +22,7 @@ from tests.sessions.recorded_session import RecordedSession, add, scripted, serv
 from robota.core.events import TurnEvent
 from robota.core.jsontext import encode
 from robota.core.messages import JsonObject
-from robota.sessions.permissions.approval import ApprovalRequest
+from robota.core.questions import PermissionQuestion
 from robota.sessions.permissions.live_rules import PermissionRules
 from robota.sessions.replay.session_replay import ReplayReport, replay_session
 from robota.sessions.start import restore_journal
@@ -68,7 +68,7 @@ def as_json(value: Any) -> Any:
 async def test_a_session_replays_in_another_process_and_directory_without_network_or_processes(
     tmp_path: Path,
 ) -> None:
-    async def person(request: ApprovalRequest) -> str:
+    async def person(request: PermissionQuestion) -> str:
         return "allow-session"
 
     script = tmp_path / "hook.sh"

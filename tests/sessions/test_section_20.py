@@ -47,7 +47,7 @@ async def test_the_approval_handler_takes_the_terminals_place_and_without_one_th
     asked: list[str] = []
 
     async def handler(request: object) -> bool:
-        asked.append(request.tool_name)  # type: ignore[attr-defined]  # an ApprovalRequest
+        asked.append(request.tool_name)  # type: ignore[attr-defined]  # an PermissionQuestion
         return True
 
     attended = Studio(tmp_path, ADDITION, "yes", session_id="s-2", handler=handler)

@@ -15,10 +15,10 @@ from robota.core.errors import AbortError, ProviderError
 from robota.core.events import TextDelta
 from robota.core.history import HistoryEntry
 from robota.core.provider import NativePayload
+from robota.core.questions import PermissionAnswer
 from robota.core.tool import ToolContext, ToolResult
 from robota.providers.openai_compatible import OpenAICompatibleProvider
 from robota.sessions.files import Files
-from robota.sessions.permissions.approval import PermissionAnswer
 from robota.sessions.permissions.live_rules import PermissionRules
 from robota.sessions.redaction import Redactor
 from robota.testing import Fail, ModelServer, Stall, call, fixed_ports

@@ -253,7 +253,7 @@ async def test_decisions_and_hooks_come_back_with_everything_they_said(tmp_path:
     assert (decided["decision"], decided["by"], decided["answer"]) == (
         "deny",
         "user",
-        {"allow": False, "scope": "once"},
+        {"allow": False},
     )
     before = next(entry for entry in entries if entry["event"] == "pre_run")
     assert before["input"].endswith("go")

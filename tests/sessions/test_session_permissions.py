@@ -12,10 +12,10 @@ from tests.sessions.live_session import Studio
 from robota.core.errors import ConfigurationError, ValidationError
 from robota.core.events import ToolEnded
 from robota.core.messages import ToolMessage
+from robota.core.questions import ChoiceAnswer, ChoiceQuestion, PermissionAnswer
 from robota.core.tool import ToolContext, ToolResult
 from robota.core.tool_call import PreparedCall, invoke_tool
 from robota.sessions.files import Files
-from robota.sessions.permissions.approval import PermissionAnswer
 from robota.sessions.permissions.live_rules import PermissionRules
 from robota.testing import call
 from robota.tools.builtins.bash import bash_tool
@@ -181,21 +181,26 @@ async def test_whoever_runs_tools_comes_after_the_permission(tmp_path: Path) -> 
 
 async def test_what_a_tool_asks_the_user_is_answered_and_written_down(tmp_path: Path) -> None:
     async def ask(question: Any) -> Any:
-        return f"{question} Blue."
+        assert question.call_id
+        return "Blue."
 
     @tool
     async def paint(ctx: ToolContext) -> str:
         """Ask for a colour."""
         assert ctx.ask is not None
-        return str(await ctx.ask("Which colour?"))
+        answer = await ctx.ask(ChoiceQuestion(question="Which colour?"))
+        assert isinstance(answer, ChoiceAnswer)
+        return answer.chosen[0]
 
     rules = PermissionRules(mode="bypassPermissions")
     studio = Studio(tmp_path, [call("paint")], "ok", tools=[paint], rules=rules, ask=ask)
     await studio.session.run("go")
 
-    assert results(studio) == ["Which colour? Blue."]
-    [answer] = [record for record in studio.records if record["event"] == "user_answered"]
-    assert (answer["question"], answer["answer"]) == ("Which colour?", "Which colour? Blue.")
+    assert results(studio) == ["Blue."]
+    [asked] = [record for record in studio.records if record["event"] == "question_asked"]
+    [closed] = [record for record in studio.records if record["event"] == "question_closed"]
+    assert asked["question"]["question"] == "Which colour?"
+    assert (closed["id"], closed["answer"]) == (asked["question"]["id"], {"chosen": ["Blue."]})
 
 
 # --- before something changes in the world ------------------------------------------------------------------

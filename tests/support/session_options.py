@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from robota.core.bus import EventBus
 from robota.core.robota import RunLimits
 from robota.sessions.options import (
     CompactionOptions,
@@ -13,6 +14,7 @@ from robota.sessions.options import (
     PermissionOptions,
     SessionOptions,
 )
+from robota.sessions.questions import Questions
 from robota.sessions.session import Session
 from robota.sessions.start import restore
 from robota.sessions.store.session_store import SessionStore
@@ -79,4 +81,8 @@ def enforcer_ports(**flat: Any) -> dict[str, Any]:
         if name in flat
     }
     options = {name: flat.pop(name) for name in list(flat) if name in PermissionOptions.__struct_fields__}
+    handler = flat.pop("handler", None)
+    if handler is not None:
+        flat["questions"] = questions = Questions(EventBus())
+        questions.attach(handler)
     return {"options": PermissionOptions(**options), "log": Log(**log), **flat}

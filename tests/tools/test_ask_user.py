@@ -6,8 +6,9 @@ import anyio
 import msgspec
 import pytest
 
+from robota.core.questions import ChoiceAnswer, ChoiceQuestion, QuestionOption, read_answer
 from robota.core.tool import Tool, ToolContext, ToolResult, tool_class
-from robota.tools.builtins.ask_user import NOBODY, Question, QuestionOption, ask_user_tool
+from robota.tools.builtins.ask_user import NOBODY, ask_user_tool
 
 pytestmark = pytest.mark.anyio
 
@@ -17,14 +18,14 @@ class Person:
 
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)
-        self.asked: list[Question] = []
+        self.asked: list[ChoiceQuestion] = []
 
-    async def ask(self, question: Question) -> Any:
+    async def ask(self, question: ChoiceQuestion) -> Any:
         self.asked.append(question)
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
-        return answer
+        return read_answer(question, answer)
 
 
 async def ask(person: Person | None, *questions: dict[str, Any], **more: Any) -> ToolResult:
@@ -56,7 +57,7 @@ async def test_a_question_reaches_the_user_with_its_options() -> None:
     )
     assert said(result) == {"answers": {"Which database?": "Postgres"}}
     assert person.asked == [
-        Question(
+        ChoiceQuestion(
             question="Which database?",
             header="Database",
             options=(QuestionOption("SQLite"), QuestionOption("Postgres", "A server")),
@@ -93,7 +94,7 @@ async def test_free_text_can_be_excluded_unless_there_is_no_option() -> None:
 
 
 async def test_a_dismissed_question_cancels_the_rest() -> None:
-    person = Person("yes", None)
+    person = Person("yes", ChoiceAnswer(dismissed=True))
     result = await ask(person, {"question": "1?"}, {"question": "2?"}, {"question": "3?"})
     assert said(result) == {"answers": {"1?": "yes"}, "dismissed": "2?", "cancelled": ["3?"]}
     assert len(person.asked) == 2
@@ -119,7 +120,7 @@ async def test_answers_that_came_with_the_call_are_not_asked_for() -> None:
 async def test_cancelling_passes_through() -> None:
     asked = anyio.Event()
 
-    async def wait_for_ever(_: Question) -> None:
+    async def wait_for_ever(_: ChoiceQuestion) -> None:
         asked.set()
         await anyio.sleep_forever()
 

@@ -5,8 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from robota.core.questions import PlanAnswer, PlanQuestion, read_answer
 from robota.core.tool import Tool, ToolContext, ToolResult, tool_class
-from robota.tools.builtins.plan import PlanAnswer, PlanApproval, PlanState, plan_tools
+from robota.tools.builtins.plan import PlanState, plan_tools
 
 pytestmark = pytest.mark.anyio
 
@@ -19,7 +20,7 @@ class Bench:
     def __init__(self, answer: Any = None, *, active: bool = True) -> None:
         self.state = PlanState(active=active)
         self.modes: list[str | None] = []
-        self.asked: list[PlanApproval] = []
+        self.asked: list[PlanQuestion] = []
         self.answer = answer
         self.enter_tool, self.exit_tool = plan_tools(self.state, self.switch)
 
@@ -28,11 +29,11 @@ class Bench:
             raise RuntimeError("no such mode")
         self.modes.append(mode)
 
-    async def ask(self, request: PlanApproval) -> Any:
+    async def ask(self, request: PlanQuestion) -> Any:
         self.asked.append(request)
         if isinstance(self.answer, Exception):
             raise self.answer
-        return self.answer
+        return read_answer(request, self.answer)
 
     async def enter(self) -> ToolResult:
         return await self.enter_tool.run({}, ToolContext(ask=self.ask))
@@ -70,7 +71,7 @@ async def test_entering_twice_switches_once() -> None:
 async def test_an_agreed_plan_ends_the_mode_and_comes_back_word_for_word() -> None:
     bench = Bench(True)
     result = await bench.leave(planFilePath="/plans/rename.md")
-    assert bench.asked == [PlanApproval(plan=PLAN["plan"], plan_file_path="/plans/rename.md")]
+    assert bench.asked == [PlanQuestion(plan=PLAN["plan"], plan_file_path="/plans/rename.md")]
     assert "Carry it out now" in result.text
     assert PLAN["plan"] in result.text
     assert bench.state.to_json() == {"active": False, "plan": PLAN["plan"], "approved": True}
@@ -87,7 +88,6 @@ async def test_the_user_chooses_the_mode_to_go_on_in_and_may_add_something() -> 
     ("answer", "said"),
     [
         (False, "Ask what they would like instead"),
-        (None, "Ask what they would like instead"),
         (PlanAnswer(approve=False, feedback="use git mv"), "They said: use git mv"),
         ("use git mv", "They said: use git mv"),
     ],

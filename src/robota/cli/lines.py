@@ -26,7 +26,7 @@ from robota.core.events import (
 from robota.core.plain_text import strip_controls
 
 if TYPE_CHECKING:
-    from robota.sdk.assembly import ApprovalRequest, Session
+    from robota.sdk.assembly import PermissionQuestion, Session
 
 ARGUMENT_WIDTH = 80
 
@@ -113,7 +113,7 @@ async def take_turn(session: Session, prompt: str, printer: LinePrinter) -> int:
     return code
 
 
-async def ask_on_terminal(request: ApprovalRequest) -> bool | str:
+async def ask_on_terminal(request: PermissionQuestion) -> bool | str:
     """The question of the line prompt; anything but a clear yes is a no, and Ctrl-C ends the turn."""
     print(f"\n[Permission Required] Tool: {request.tool_name}", file=sys.stderr)
     for name, value in request.tool_input.items():

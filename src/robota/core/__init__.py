@@ -20,11 +20,12 @@ _MODULES = {
         "AssistantMessageCommitted Compacted CompactionMarked ContextLoaded ContextUpdated Event "
         "HistoryMutation HookExecuted ModelChanged Noticed OwnerPathSegment PermissionDecided PreRun "
         "PromptQueued ProviderNativeRawPayload ProviderRequest ProviderResponseNormalized "
-        "ProviderResponseRaw ProviderRetried ProviderStreamRawDelta ReasoningDelta ReplayEvent "
+        "ProviderResponseRaw ProviderRetried ProviderStreamRawDelta QuestionAsked QuestionClosed "
+        "ReasoningDelta ReplayEvent "
         "RunCompleted RunFailed RunInterrupted RunStarted ServerToolUsed SessionInit SessionShutdown "
         "SettingsChanged SubagentEvent SummaryCalled TextDelta ThinkingChanged ToolBatchStarted ToolEnded "
         "ToolExecutionRequest ToolExecutionResult ToolInputDelta ToolMessageCommitted ToolProgressed "
-        "ToolStarted TurnEvent UserAnswered event_from_wire event_to_wire"
+        "ToolStarted TurnEvent event_from_wire event_to_wire"
     ),
     "robota.core.errors": (
         "AbortError AgentBusyError AuthenticationError CacheIntegrityError CircuitBreakerOpenError "

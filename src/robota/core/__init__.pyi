@@ -56,6 +56,8 @@ from robota.core.events import ProviderResponseNormalized as ProviderResponseNor
 from robota.core.events import ProviderResponseRaw as ProviderResponseRaw
 from robota.core.events import ProviderRetried as ProviderRetried
 from robota.core.events import ProviderStreamRawDelta as ProviderStreamRawDelta
+from robota.core.events import QuestionAsked as QuestionAsked
+from robota.core.events import QuestionClosed as QuestionClosed
 from robota.core.events import ReasoningDelta as ReasoningDelta
 from robota.core.events import ReplayEvent as ReplayEvent
 from robota.core.events import RunCompleted as RunCompleted
@@ -79,7 +81,6 @@ from robota.core.events import ToolMessageCommitted as ToolMessageCommitted
 from robota.core.events import ToolProgressed as ToolProgressed
 from robota.core.events import ToolStarted as ToolStarted
 from robota.core.events import TurnEvent as TurnEvent
-from robota.core.events import UserAnswered as UserAnswered
 from robota.core.events import event_from_wire as event_from_wire
 from robota.core.events import event_to_wire as event_to_wire
 from robota.core.history import HistoryEntry as HistoryEntry

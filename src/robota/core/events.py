@@ -35,6 +35,7 @@ from robota.core.messages import (
     TokenUsage,
     ToolMessage,
 )
+from robota.core.questions import AnyQuestion
 
 ToolOutcome: TypeAlias = Literal["success", "error", "denied"]
 PayloadKind: TypeAlias = Literal["request", "response", "stream_event"]
@@ -188,6 +189,20 @@ class SettingsChanged(TurnEvent, frozen=True, kw_only=True, tag="settings_change
     """permissions | hooks | directories"""
 
 
+class QuestionAsked(TurnEvent, frozen=True, kw_only=True, tag="question_asked"):
+    question: AnyQuestion
+
+
+class QuestionClosed(TurnEvent, frozen=True, kw_only=True, tag="question_closed"):
+    """Nobody needs to answer any more."""
+
+    id: str
+    answer: Json = None
+    by: str = ""
+    reason: Literal["answered", "aborted", "nobody", "fault"] = "answered"
+    """`fault`: what a handler gave was no answer."""
+
+
 class PromptQueued(TurnEvent, frozen=True, tag="prompt_queued"):
     prompt: str
 
@@ -331,10 +346,6 @@ class PermissionDecided(ReplayEvent, frozen=True, kw_only=True, tag="permission_
     data: Mapping[str, Json]
 
 
-class UserAnswered(ReplayEvent, frozen=True, kw_only=True, tag="user_answered"):
-    data: Mapping[str, Json]
-
-
 class ContextLoaded(ReplayEvent, frozen=True, kw_only=True, tag="context_loaded"):
     data: Mapping[str, Json]
 
@@ -362,14 +373,14 @@ class CompactionMarked(ReplayEvent, frozen=True, kw_only=True, tag="compaction_m
 AnyTurnEvent: TypeAlias = (
     RunStarted | TextDelta | ReasoningDelta | ToolInputDelta | ThinkingChanged | ServerToolUsed
     | ProviderRetried | ToolStarted | ToolProgressed | ToolEnded | ContextUpdated | Compacted
-    | ModelChanged | SettingsChanged | PromptQueued | Noticed | RunFailed | RunInterrupted | RunCompleted
-    | SubagentEvent
+    | ModelChanged | SettingsChanged | QuestionAsked | QuestionClosed | PromptQueued | Noticed | RunFailed
+    | RunInterrupted | RunCompleted | SubagentEvent
 )  # fmt: skip
 AnyReplayEvent: TypeAlias = (
     SessionInit | PreRun | ProviderRequest | ProviderNativeRawPayload | ProviderStreamRawDelta
     | ProviderResponseRaw | ProviderResponseNormalized | AssistantMessageCommitted | ToolBatchStarted
     | ToolExecutionRequest | ToolExecutionResult | ToolMessageCommitted | HistoryMutation
-    | SessionShutdown | HookExecuted | PermissionDecided | UserAnswered | ContextLoaded | SummaryCalled
+    | SessionShutdown | HookExecuted | PermissionDecided | ContextLoaded | SummaryCalled
     | CompactionMarked
 )  # fmt: skip
 AnyEvent: TypeAlias = AnyTurnEvent | AnyReplayEvent

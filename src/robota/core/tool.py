@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from robota.core.errors import ConfigurationError, ToolExecutionError
 from robota.core.messages import Json, JsonObject, Part
 from robota.core.provider import ToolSchema
+from robota.core.questions import Answer, Question
 
 ToolClass: TypeAlias = Literal["inspect", "modify", "execute"]
 """What a tool of ours does to the world. MCP and third-party tools stay unclassified whatever they claim."""
@@ -73,7 +74,7 @@ class FileVersions:
         return self._hashes.get(path)
 
 
-Ask: TypeAlias = Callable[[Any], Awaitable[Any]]
+Ask: TypeAlias = Callable[[Question], Awaitable[Answer | None]]
 
 
 def _no_progress(text: str) -> None:
@@ -95,7 +96,7 @@ class ToolContext(Struct, frozen=True, kw_only=True):
     progress: Callable[[str], None] = _no_progress
     """Show a line of progress to whoever watches."""
     ask: Ask | None = None
-    """Ask the user; `None` when nobody is there."""
+    """Ask the user; `None` where nobody can be asked. The answer is `None` when nobody gave one."""
 
 
 @runtime_checkable

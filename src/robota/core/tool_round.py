@@ -179,6 +179,7 @@ class ToolRound:
             tell(ToolProgressed, call_id=call.call_id, tool_name=name, text=text, round=number)
 
         config = agent.config
+        ask = config.ask
         return ToolContext(
             call_id=call.call_id,
             tool_call_id=call.request.id,
@@ -189,7 +190,7 @@ class ToolRound:
             files=agent.files,
             deps=config.deps,
             progress=lambda text: self.control.call_in_loop(lambda: show(str(text))),
-            ask=config.ask,
+            ask=None if ask is None else lambda question: ask(replace(question, call_id=call.call_id)),
         )
 
     def report_start(self, call: PreparedCall) -> None:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from robota.core.errors import ConfigurationError
 from robota.core.provider import Provider
+from robota.core.questions import PermissionAnswer, PermissionQuestion
 from robota.core.robota import RunLimits
 from robota.core.tool import Tool
 from robota.sdk.workspace import Workspace
 from robota.sessions.compaction.sections import OPEN_TODOS, CompactionSection
 from robota.sessions.options import CompactionOptions, JournalOptions, PermissionOptions, SessionOptions
-from robota.sessions.permissions.approval import ApprovalRequest, PermissionAnswer, PermissionHandler
 from robota.sessions.permissions.live_rules import LiveRules, PermissionRules
+from robota.sessions.questions import PermissionHandler
 from robota.sessions.redaction import Redactor
 from robota.sessions.session import Session
 from robota.sessions.store.session_store import SessionStore, SessionStorePort
@@ -32,10 +33,10 @@ if TYPE_CHECKING:
     from robota.sessions.start import SessionStart
 
 __all__ = [
-    "ApprovalRequest",
     "LiveRules",
     "PermissionAnswer",
     "PermissionHandler",
+    "PermissionQuestion",
     "PermissionRules",
     "Session",
     "SessionStore",

@@ -1,5 +1,7 @@
 """What type checkers see; written by `python -m robota._stubs`."""
 
+from robota.core.questions import PermissionAnswer as PermissionAnswer
+from robota.core.questions import PermissionQuestion as PermissionQuestion
 from robota.sessions.compaction.compaction_orchestrator import CompactionOrchestrator as CompactionOrchestrator
 from robota.sessions.compaction.sections import CompactionSection as CompactionSection
 from robota.sessions.compaction.summarizer import CompactionError as CompactionError
@@ -18,11 +20,10 @@ from robota.sessions.options import HookOptions as HookOptions
 from robota.sessions.options import JournalOptions as JournalOptions
 from robota.sessions.options import PermissionOptions as PermissionOptions
 from robota.sessions.options import SessionOptions as SessionOptions
-from robota.sessions.permissions.approval import ApprovalRequest as ApprovalRequest
-from robota.sessions.permissions.approval import PermissionAnswer as PermissionAnswer
-from robota.sessions.permissions.approval import PermissionHandler as PermissionHandler
 from robota.sessions.permissions.live_rules import PermissionRules as PermissionRules
 from robota.sessions.permissions.permission_enforcer import PermissionEnforcer as PermissionEnforcer
+from robota.sessions.questions import PermissionHandler as PermissionHandler
+from robota.sessions.questions import Questions as Questions
 from robota.sessions.redaction import Redactor as Redactor
 from robota.sessions.redaction import redact as redact
 from robota.sessions.replay.log_entries import replay_session_log_entries as replay_session_log_entries

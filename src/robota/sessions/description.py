@@ -38,7 +38,7 @@ def describe_session(session: Session) -> JsonObject:
         "webTools": describe_web_tools(session),
         "selfChecking": [tool.name for tool in agent.tools if getattr(tool, "validates_arguments", False)],
         "hookEvents": [event for event in HOOK_EVENTS if session.hooks.has(event)] or None,
-        "canAsk": session.permission_handler is not None,
+        "canAsk": session.questions.attended,
         "agentId": options.agent_id or None,
     }
 

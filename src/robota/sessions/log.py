@@ -19,7 +19,6 @@ from robota.core.events import (
     ReplayEvent,
     SessionInit,
     TurnEvent,
-    UserAnswered,
 )
 from robota.core.history import HistoryEntry, chat_entry_to_message, is_chat_entry
 from robota.core.messages import AssistantMessage, Json, JsonObject, Message, Prompt, ToolMessage, prompt_text
@@ -217,9 +216,6 @@ class SessionLog:
     def record_original(self, call: PreparedCall, result: ToolResult) -> None:
         """What a tool gave before hooks changed it."""
         self.write(OriginalResult(call_id=call.call_id, result=result))
-
-    def record_answer(self, question: Json, answer: Json) -> None:
-        self.report(UserAnswered, data={"question": question, "answer": answer})
 
     def record_hooks(self, outcome: HookOutcome, call_id: str) -> None:
         data = {"hook": outcome.event, "callId": call_id or None, "outcome": to_builtins(outcome)}

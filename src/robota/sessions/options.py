@@ -11,7 +11,6 @@ from robota.core.messages import Json
 from robota.core.ports import REAL_WORLD, Ports
 from robota.core.provider import ModelSettings, NativeWebTools
 from robota.core.robota import DEFAULT_LIMITS, DEFAULT_SETTINGS, RunLimits
-from robota.core.tool import Ask
 from robota.core.tool_call import RunTool, invoke_tool
 from robota.sessions.context_window_tracker import DEFAULT_AUTO_COMPACT_THRESHOLD, AutoCompactThreshold
 from robota.sessions.permissions.live_rules import LiveRules, PermissionRules
@@ -23,8 +22,9 @@ if TYPE_CHECKING:
     from robota.sessions.compaction.sections import CompactionSection
     from robota.sessions.hooks import HookPort
     from robota.sessions.journal.port import SessionJournal
-    from robota.sessions.permissions.approval import RuleSaver
+    from robota.sessions.permissions.approval_desk import RuleSaver
     from robota.sessions.permissions.judgement import Judge, WorkspaceGuard
+    from robota.sessions.questions import QuestionHandler, Questions
     from robota.sessions.redaction import Redactor
     from robota.sessions.usage.budget import Budget
     from robota.sessions.usage.ledger import UsageLedger
@@ -94,7 +94,10 @@ class SessionOptions(Struct, frozen=True, kw_only=True):
     ledger: UsageLedger | None = None
     """Given to share it: a sub-agent counts into its parent's."""
     plugins: Sequence[Plugin] = ()
-    ask: Ask | None = None
+    ask: QuestionHandler | None = None
+    """Asks the user what tools want to know; calls are the business of `permission_handler`."""
+    questions: Questions | None = None
+    """Given to share them: a sub-agent's are asked where its parent's are."""
     deps: Any = None
     name: str | None = None
     """What the user calls the session."""

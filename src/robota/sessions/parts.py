@@ -9,12 +9,20 @@ from typing import TYPE_CHECKING
 from robota.core.conversation import ConversationStore
 from robota.core.messages import JsonObject
 from robota.core.provider import Provider
+from robota.core.questions import (
+    ChoiceQuestion,
+    FormQuestion,
+    PermissionQuestion,
+    PlanQuestion,
+    Question,
+)
 from robota.core.robota import Robota
 from robota.core.tool import Tool
 from robota.sessions.hooks import HookPort, LiveHooks
 from robota.sessions.journal.event_log import EventLog
 from robota.sessions.log import SessionLog
 from robota.sessions.options import SessionOptions
+from robota.sessions.questions import PermissionHandler, QuestionHandler, Questions
 
 if TYPE_CHECKING:
     from robota.sessions.compaction.compaction_orchestrator import CompactionOrchestrator
@@ -61,6 +69,25 @@ def make_log(
         )
     event_log = None if journal is None else EventLog(journal, wanted.redactor)
     return SessionLog(session_id, event_log, agent.events, agent.conversation, describe)
+
+
+def make_questions(agent: Robota, approve: PermissionHandler | None, options: SessionOptions) -> Questions:
+    """`approve` is asked about calls, and the `ask` of the options about everything else."""
+    if options.questions is not None:
+        return options.questions
+    questions = Questions(agent.events)
+    if approve is not None:
+        questions.attach(_only(PermissionQuestion, approve))
+    if options.ask is not None:
+        questions.attach(_only((ChoiceQuestion, PlanQuestion, FormQuestion), options.ask))
+    return questions
+
+
+def _only(kinds: type | tuple[type, ...], handler: QuestionHandler) -> QuestionHandler:
+    async def ask(question: Question) -> object:
+        return await handler(question) if isinstance(question, kinds) else None
+
+    return ask
 
 
 def make_hooks(options: SessionOptions, common: Callable[[], JsonObject], log: SessionLog) -> HookPort:

@@ -50,7 +50,7 @@ from robota.sessions.follow import follow
 from robota.sessions.hooks import GivenHooks, LiveHooks
 from robota.sessions.journal.records import UserRecord
 from robota.sessions.options import DEFAULT_OPTIONS, SessionOptions
-from robota.sessions.parts import make_agent, make_compaction, make_hooks, make_log
+from robota.sessions.parts import make_agent, make_compaction, make_hooks, make_log, make_questions
 from robota.sessions.permissions.permission_enforcer import PermissionEnforcer
 from robota.sessions.snapshots import Snapshots
 from robota.sessions.turn_steps import TurnSteps
@@ -60,8 +60,8 @@ from robota.sessions.usage.ledger import UsageLedger
 if TYPE_CHECKING:
     from robota.core.events import ModelChanged
     from robota.sessions.model_swap import Authors
-    from robota.sessions.permissions.approval import PermissionHandler
     from robota.sessions.permissions.live_rules import PermissionRules
+    from robota.sessions.questions import PermissionHandler
     from robota.sessions.start import SessionStart
     from robota.sessions.store.session_store import SessionStorePort
     from robota.sessions.usage.budget import Budget
@@ -85,7 +85,7 @@ class Session:
     __slots__ = (
         "__weakref__", "_ended", "_ending", "_name", "_shutdown", "_snapshots",
         "admission", "agent", "authors", "cwd", "enforcer", "hooks", "log", "message_count", "options",
-        "permission_handler", "rules", "session_id", "steps", "store", "tracker", "usage",
+        "questions", "rules", "session_id", "steps", "store", "tracker", "usage",
     )  # fmt: skip
 
     def __init__(
@@ -114,7 +114,6 @@ class Session:
         self.session_id = options.ports.new_id() if session_id is None else session_id
         self.cwd = os.getcwd() if cwd is None else cwd
         self.store = store
-        self.permission_handler = permission_handler
         self._name = start.name if start is not None and options.name is None else options.name
         self.message_count = 0
         """Prompts that were answered."""
@@ -134,6 +133,7 @@ class Session:
         self.admission = Admission(self.usage, provider, self.log.notice)
         if options.budget is not None:
             self.admission.limit(options.budget, provider)
+        self.questions = make_questions(agent, permission_handler, options)
         self.hooks = make_hooks(options, partial(describe_to_hooks, self), self.log)
         self._connect_agent()
 
@@ -143,7 +143,7 @@ class Session:
         self.enforcer = PermissionEnforcer(
             options.permissions,
             cwd=self.cwd,
-            handler=self.permission_handler,
+            questions=self.questions,
             hooks=self.hooks,
             log=self.log,
             agent_id=options.agent_id,
@@ -162,7 +162,7 @@ class Session:
             session_id=self.session_id,
             cwd=self.cwd,
             deps=options.deps,
-            ask=None if options.ask is None else self._ask,
+            ask=self.questions.ask,
             run_tool=self.enforcer.run_tool,
             admit=self.admission.admit,
             steps=self.steps,
@@ -364,13 +364,6 @@ class Session:
         self._snapshots.save_if_due()
         if ended is not None:
             ended.set()
-
-    async def _ask(self, question: Any) -> Any:
-        """Ask the user, and write down what was answered."""
-        assert self.options.ask is not None
-        answer = await self.options.ask(question)
-        self.log.record_answer(question, answer)
-        return answer
 
     # --- the conversation -----------------------------------------------------------------------------
 

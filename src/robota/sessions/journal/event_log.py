@@ -32,6 +32,8 @@ from robota.core.events import (
     ProviderRequest,
     ProviderResponseRaw,
     ProviderRetried,
+    QuestionAsked,
+    QuestionClosed,
     ReasoningDelta,
     RunCompleted,
     RunFailed,
@@ -49,7 +51,6 @@ from robota.core.events import (
     ToolProgressed,
     ToolStarted,
     TurnEvent,
-    UserAnswered,
 )
 from robota.core.messages import JsonObject
 from robota.core.tool_call import NOT_STARTED
@@ -307,7 +308,7 @@ class EventLog:
         self._tools = event.data.get("toolSchemas")
         self.writer.write(convert(event.data, SessionBegan))
 
-    def take_data(self, event: HookExecuted | UserAnswered) -> None:
+    def take_data(self, event: HookExecuted) -> None:
         """An event whose fields are one object made by the session."""
         self.reach(event)
         self.writer.write(convert(event.data, RECORD_TYPES[event.name]))
@@ -348,7 +349,6 @@ EventLog.HANDLERS = {
     PreRun: EventLog.take_pre_run,
     HookExecuted: EventLog.take_data,
     PermissionDecided: EventLog.take_decision,
-    UserAnswered: EventLog.take_data,
     ContextLoaded: EventLog.take_loaded,
     SummaryCalled: EventLog.take_any,
     SessionShutdown: EventLog.take_any,
@@ -359,6 +359,8 @@ EventLog.HANDLERS = {
     Compacted: EventLog.take_any,
     ModelChanged: EventLog.take_any,
     SettingsChanged: EventLog.take_any,
+    QuestionAsked: EventLog.take_any,
+    QuestionClosed: EventLog.take_any,
 }
 
 

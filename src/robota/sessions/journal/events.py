@@ -15,6 +15,8 @@ from robota.core.events import (
     ModelChanged,
     Noticed,
     ProviderRetried,
+    QuestionAsked,
+    QuestionClosed,
     ReasoningDelta,
     RunCompleted,
     RunFailed,
@@ -41,6 +43,7 @@ from robota.sessions.journal.records import (
     THOUGHT,
     CallBegan,
     CallEnded,
+    ClosedRecord,
     CompactedRecord,
     ContextRecord,
     EventRecord,
@@ -48,6 +51,7 @@ from robota.sessions.journal.records import (
     ModelRecord,
     NoticeRecord,
     PreRunRecord,
+    QuestionRecord,
     Record,
     RequestRecord,
     RetryRecord,
@@ -67,6 +71,8 @@ _AS_WRITTEN: dict[type[EventRecord], type[TurnEvent]] = {
     CompactedRecord: Compacted,
     ModelRecord: ModelChanged,
     SettingsRecord: SettingsChanged,
+    QuestionRecord: QuestionAsked,
+    ClosedRecord: QuestionClosed,
 }
 
 

@@ -27,6 +27,7 @@ from robota.core.messages import (
     ToolMessage,
     UserMessage,
 )
+from robota.core.questions import AnyQuestion
 from robota.core.tool import ToolResult
 
 TEXT_WITH_BYTES, TEXT, THOUGHT, INPUT, NATIVE_EVENT, NATIVE_RESPONSE, NATIVE_REQUEST, PROGRESS = "tTrinNqp"
@@ -345,11 +346,6 @@ class HookRecord(Record, kw_only=True, tag="hook_executed"):
     outcome: JsonObject = field(default_factory=dict)
 
 
-class AnswerRecord(Record, kw_only=True, tag="user_answered"):
-    question: Json = None
-    answer: Json = None
-
-
 class SummaryRecord(Record, kw_only=True, tag="summary_call"):
     model: str = ""
     message_id: str = ""
@@ -390,6 +386,17 @@ class SettingsRecord(EventRecord, kw_only=True, tag="settings_change"):
     keys: tuple[str, ...] = ()
 
 
+class QuestionRecord(EventRecord, kw_only=True, tag="question_asked"):
+    question: AnyQuestion
+
+
+class ClosedRecord(EventRecord, kw_only=True, tag="question_closed"):
+    id: str
+    answer: Json = None
+    by: str = ""
+    reason: Literal["answered", "aborted", "nobody", "fault"] = "answered"
+
+
 class NoticeRecord(EventRecord, kw_only=True, tag="notice"):
     message: str = ""
 
@@ -425,9 +432,9 @@ AnyRecord: TypeAlias = (
     SessionBegan | SessionResumed | SessionChange | SessionEnded | UserRecord | CompactRecord | ErrorRecord
     | InterruptedRecord | HistoryCleared | EntryRecord | RunBegan | PreRunRecord | RequestRecord | Stream
     | MessageRecord | ToolMessageRecord | EmptyReply | RunEnded | BatchBegan | Decision | CallBegan
-    | CallEnded | OriginalResult | HookRecord | AnswerRecord | SummaryRecord | MarkRecord | ContextRecord
-    | CompactedRecord | ModelRecord | SettingsRecord | NoticeRecord | ServerToolRecord | RetryRecord
-    | LoadedRecord
+    | CallEnded | OriginalResult | HookRecord | SummaryRecord | MarkRecord | ContextRecord
+    | CompactedRecord | ModelRecord | SettingsRecord | QuestionRecord | ClosedRecord | NoticeRecord
+    | ServerToolRecord | RetryRecord | LoadedRecord
 )  # fmt: skip
 RECORD_TYPES: dict[str, type[Record]] = {
     str(kind.__struct_config__.tag): kind for kind in get_args(AnyRecord)

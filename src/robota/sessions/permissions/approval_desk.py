@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from robota.core.messages import JsonObject
+from robota.core.questions import PermissionAnswer, PermissionQuestion, answer_to_plain
 from robota.core.tool import ToolResult
-from robota.sessions.permissions.approval import (
-    ApprovalRequest,
-    PermissionAnswer,
-    PermissionHandler,
-    RuleSaver,
-    answer_to_record,
-    read_answer,
-)
 from robota.sessions.permissions.case import PermissionCase
 from robota.sessions.permissions.consultation import Fault, consult
 from robota.sessions.permissions.judgement import DecidedBy, Judgement
@@ -32,6 +25,10 @@ if TYPE_CHECKING:
     import anyio
 
     from robota.core.hooks.outcome import HookOutcome
+    from robota.sessions.questions import Questions, Settled
+
+RuleSaver: TypeAlias = Callable[[str], Awaitable[None] | None]
+"""Keeps a rule for the project."""
 
 REFUSED = "Permission denied. The user did not approve this action."
 NOBODY_TO_ASK = "Permission denied. Nobody can be asked here; an allow rule would let it run."
@@ -41,19 +38,19 @@ UNANSWERED = "Permission denied. The question about this action got no usable an
 class ApprovalDesk:
     """Settles the cases that rules leave open."""
 
-    __slots__ = ("_agent_id", "_handler", "_hooks", "_lock", "_notice", "_save_rule")
+    __slots__ = ("_agent_id", "_hooks", "_lock", "_notice", "_questions", "_save_rule")
 
     def __init__(
         self,
         hooks: CallHooks,
         *,
-        handler: PermissionHandler | None,
+        questions: Questions | None,
         save_rule: RuleSaver | None,
         notice: Callable[[str], None] | None,
         agent_id: str,
     ) -> None:
         self._hooks = hooks
-        self._handler = handler
+        self._questions = questions
         self._save_rule = save_rule
         self._notice = notice
         self._agent_id = agent_id
@@ -74,7 +71,7 @@ class ApprovalDesk:
             outcome = await self._ask_hooks(case)
             if outcome is not None:
                 return await self._follow_hook(case, outcome)
-            return await self._ask_handler(case, judgement, forced or judgement.reason)
+            return await self._ask_people(case, judgement, forced or judgement.reason)
 
     def _turn(self) -> anyio.Lock:
         if self._lock is None:
@@ -109,13 +106,11 @@ class ApprovalDesk:
         case.by = "hook"
         return await self._change_input(case, outcome.updated_input, "hook")
 
-    async def _ask_handler(
-        self, case: PermissionCase, judgement: Judgement, reason: str
-    ) -> ToolResult | None:
-        if self._handler is None:
+    async def _ask_people(self, case: PermissionCase, judgement: Judgement, reason: str) -> ToolResult | None:
+        questions, call = self._questions, case.call
+        if questions is None or not questions.attended:
             return case.refuse("nobody", f"{NOBODY_TO_ASK} {reason}".rstrip())
-        call = case.call
-        request = ApprovalRequest(
+        question = PermissionQuestion(
             tool_name=call.request.name,
             tool_input=copy_json(call.arguments),
             cwd=case.cwd,
@@ -126,16 +121,14 @@ class ApprovalDesk:
             agent_id=self._agent_id,
             call_id=call.call_id,
         )
-        given = await self._put(case, partial(consult, "The approval handler", self._handler, request))
-        if given is None:
-            return case.refuse("nobody", f"{NOBODY_TO_ASK} {reason}".rstrip())
-        answer = read_answer(given)
-        if answer is None:
-            said = given.text if isinstance(given, Fault) else f"it answered with {type(given).__name__}"
-            case.answer = {"error": said}
+        settled = await self._put(case, partial(questions.settle, question))
+        if settled.fault:
+            case.answer = {"error": settled.fault}
             return case.refuse("fault", UNANSWERED)
-        case.answer = answer_to_record(answer)
-        return await self._follow_answer(case, answer)
+        if not isinstance(settled.answer, PermissionAnswer):
+            return case.refuse("nobody", f"{NOBODY_TO_ASK} {reason}".rstrip())
+        case.answer = answer_to_plain(settled.answer)
+        return await self._follow_answer(case, settled.answer)
 
     async def _follow_answer(self, case: PermissionCase, answer: PermissionAnswer) -> ToolResult | None:
         if not answer.allow:
@@ -178,7 +171,7 @@ class ApprovalDesk:
                     f"The rule {rule} counts for this session only, it could not be saved: {fault.text}"
                 )
 
-    async def _put(self, case: PermissionCase, ask: Callable[[], Awaitable[object]]) -> object:
+    async def _put(self, case: PermissionCase, ask: Callable[[], Awaitable[Settled]]) -> Settled:
         """Put the question; hooks that call somebody to the screen run while it is open."""
         if not self._hooks.has("Notification"):
             return await ask()
@@ -190,11 +183,10 @@ class ApprovalDesk:
             "notification_type": "permission_prompt",
         }
         terms = case.terms
-        given = None
         async with anyio.create_task_group() as group:
             group.start_soon(self._hooks.fire, "Notification", told, case.call, terms)
-            given = await ask()
-        return given
+            settled = await ask()
+        return settled
 
     async def _preview(self, case: PermissionCase) -> str | None:
         preview = getattr(case.call.tool, "preview", None)

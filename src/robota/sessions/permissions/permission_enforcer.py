@@ -18,7 +18,6 @@ from robota.core.permissions.modes import classify_tool
 from robota.core.tool import ToolContext, ToolResult, tool_class
 from robota.core.tool_call import INVALID_ARGUMENTS, PreparedCall, RunTool, checked_result, invoke_tool
 from robota.sessions.options import PermissionOptions, permission_options
-from robota.sessions.permissions.approval import PermissionHandler
 from robota.sessions.permissions.approval_desk import ApprovalDesk
 from robota.sessions.permissions.case import BROKEN, PermissionCase
 from robota.sessions.permissions.consultation import Fault, attempt, consult
@@ -37,6 +36,7 @@ from robota.sessions.permissions.truncation import MAX_TOOL_OUTPUT_CHARACTERS, t
 
 if TYPE_CHECKING:
     from robota.sessions.hooks import HookPort
+    from robota.sessions.questions import Questions
 
 
 class PermissionLog(Protocol):
@@ -67,14 +67,14 @@ class PermissionEnforcer:
         options: PermissionOptions | PermissionRules | LiveRules | None = None,
         *,
         cwd: str,
-        handler: PermissionHandler | None = None,
+        questions: Questions | None = None,
         hooks: HookPort | None = None,
         log: PermissionLog | None = None,
         agent_id: str = "",
         output_limit: int = MAX_TOOL_OUTPUT_CHARACTERS,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Without a `handler` nobody can be asked: what would be a question is denied."""
+        """Without anybody who attends to `questions`, what would be a question is denied."""
         options = permission_options(options or PermissionRules())
         given = options.rules
         self.rules = given if isinstance(given, LiveRules) else LiveRules(given)
@@ -82,7 +82,7 @@ class PermissionEnforcer:
         self._hooks = CallHooks(hooks, agent_id)
         self._desk = ApprovalDesk(
             self._hooks,
-            handler=handler,
+            questions=questions,
             save_rule=options.save_rule,
             notice=None if log is None else log.notice,
             agent_id=agent_id,

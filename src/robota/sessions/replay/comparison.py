@@ -13,8 +13,9 @@ from robota.sessions.journal.entries import LazyList, LogEntry
 
 _LEFT_OUT = frozenset(("timestamp", "seq", "sessionId", "epoch"))
 _NOT_COMPARED = frozenset(
-    ("context_loaded", "session_resumed", "run_start", "user_answered", "model_change", "tool_progress")
-)
+    ("context_loaded", "session_resumed", "run_start", "question_asked", "question_closed", "model_change",
+     "tool_progress")
+)  # fmt: skip
 """What depends on the world around a session, or follows from something that is compared."""
 _IN_BATCH = frozenset(
     ("hook_executed", "permission_decided", "tool_original", "notice", "session_change", "history_entry")

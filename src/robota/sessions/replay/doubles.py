@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import convert
 
+from robota.core.bus import EventBus
 from robota.core.hooks import HookOutcome
 from robota.core.messages import Json, JsonObject
 from robota.core.provider import Capabilities, ChatRequest, Chunk, NativePayload, NativeWebTool, TextChunk
+from robota.core.questions import PermissionQuestion, Question, read_answer
 from robota.core.tool import Tool, ToolContext, ToolResult
 from robota.sessions.journal.decoding import decode_line, split_record
 from robota.sessions.journal.memory import MemoryJournal
 from robota.sessions.journal.port import Position
 from robota.sessions.journal.records import SessionChange, Verdict
-from robota.sessions.permissions.approval import ApprovalRequest, PermissionAnswer, answer_from_record
 from robota.sessions.permissions.consultation import Fault
 from robota.sessions.permissions.judgement import Judgement
-from robota.sessions.replay.recorded import DECISION, Meanwhile
+from robota.sessions.questions import Questions, Settled
+from robota.sessions.replay.recorded import ASKED, CLOSED, Meanwhile
 from robota.sessions.replay.recording import INTERRUPTED
 from robota.sessions.replay.world import ReplayWorld
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from robota.core.hooks.matching import MatchesRule
     from robota.core.tool_call import PreparedCall
     from robota.sessions.permissions.judgement import Terms
+    from robota.sessions.session import Session
 
 
 class ReplayProvider:
@@ -86,8 +89,7 @@ class ReplayTool:
 
     async def run(self, arguments: JsonObject, context: ToolContext) -> ToolResult:
         if self._real is None:
-            for text in self._world.action.progress.get(context.call_id, ()):
-                context.progress(text)
+            self._world.tell_again(context)
             await self._world.take_turn(context.call_id)
             return self._world.action.result_of(context.call_id)
         result = await self._real.run(arguments, context)
@@ -140,7 +142,7 @@ NOT_SAVED = "The rule {rule} counts for this session only, it could not be saved
 
 
 class RecordedJudge:
-    """Judge, approval handler and keeper of rules in one."""
+    """Judge and keeper of rules in one."""
 
     def __init__(self, world: ReplayWorld) -> None:
         self._world = world
@@ -153,8 +155,12 @@ class RecordedJudge:
         if first:  # later ones may hold what others wait for
             self._judged.add(call_id)
             await self._world.turnstile(call_id).wait(call_id)
-        if decision is None and self._world.action.had(call_id, "PermissionRequest", "Notification"):
-            return Judgement(decision="approve")  # the recording ends while somebody is asked
+        action = self._world.action
+        if decision is None and (
+            action.had(call_id, "PermissionRequest", "Notification") or call_id in action.questions
+        ):
+            # The recording ends while somebody is asked; with a rule, so that no hook answers for them.
+            return Judgement(decision="approve", rule="")
         if decision is None or not decision.judged:
             await self._world.interrupt(call_id, f"decision about the call {call_id}")
         next_one, *decision.judged = decision.judged
@@ -170,25 +176,52 @@ class RecordedJudge:
     def remember(self, call: PreparedCall, directory: str) -> None:
         """What followed from it is on record."""
 
-    async def approve(self, request: ApprovalRequest) -> bool | str | PermissionAnswer | None:
-        """What the user, or nobody, answered."""
-        decision = self._world.action.decisions.get(request.call_id)
-        await self._world.turnstile(request.call_id).wait(request.call_id, DECISION)
-        if decision is None or _is_cut(decision):
-            await self._world.interrupt(request.call_id, f"answer about the call {request.call_id}")
-        answer = decision.answer
-        if answer is None:
-            return None
-        if "error" in answer:
-            fault: Any = Fault(str(answer["error"]))  # what a handler that broke comes down to
-            return fault  # type: ignore[no-any-return]  # only a handler of ours may say it so
-        return answer_from_record(answer)
-
     def save_rule(self, rule: str) -> Any:
         """Saving a rule fails again in the same words."""
         complaint = NOT_SAVED.format(rule=rule)
         failed = next((said for said in self._world.action.notices if said.startswith(complaint)), None)
         return None if failed is None else Fault(failed.removeprefix(complaint))
+
+
+class RecordedQuestions(Questions):
+    """Answers as they were given: the same question has the same id again."""
+
+    def __init__(self, world: ReplayWorld) -> None:
+        super().__init__(EventBus())
+        self._world = world
+
+    @property
+    def attended(self) -> bool:
+        return self._world.facts.can_ask
+
+    def follow(self, session: Session) -> None:
+        """Tell what is asked where this session tells what happens."""
+        self._events = session.events
+
+    async def settle(self, question: Question, *, wait: bool = False) -> Settled:
+        if not isinstance(question, PermissionQuestion):
+            return await super().settle(question, wait=wait)
+        call_id, turnstile = question.call_id, self._world.turnstile(question.call_id)
+        await turnstile.wait(call_id, ASKED)
+        try:
+            return await super().settle(question, wait=wait)
+        finally:
+            turnstile.passed(call_id, CLOSED)
+
+    async def find_answer(self, question: Question, *, wait: bool) -> Settled:
+        call_id, world = question.call_id, self._world
+        decision = world.action.decisions.get(call_id)
+        if isinstance(question, PermissionQuestion):
+            world.turnstile(call_id).passed(call_id, ASKED)
+            await world.turnstile(call_id).wait(call_id, CLOSED)
+            if decision is None or _is_cut(decision):
+                await world.interrupt(call_id, f"answer about the call {call_id}")
+        closed = world.action.answers.get(question.id)
+        if closed is None:
+            await world.stop_here("answer of the user")
+        fault = str(((decision and decision.answer) or {}).get("error", ""))
+        answer = read_answer(question, closed.answer)
+        return Settled(answer=answer, by=closed.by, reason=closed.reason, fault=fault)
 
 
 def _is_cut(decision: Verdict) -> bool:

@@ -31,6 +31,7 @@ from robota.core.provider import (
     TextChunk,
     ToolInputChunk,
 )
+from robota.core.questions import Question
 from robota.core.tool import ToolResult
 from robota.sessions.journal.entries import NATIVE_KINDS
 from robota.sessions.journal.port import Position
@@ -41,7 +42,9 @@ from robota.sessions.journal.records import (
     TEXT_WITH_BYTES,
     THOUGHT,
     CallEnded,
+    ClosedRecord,
     Pieces,
+    QuestionRecord,
     Record,
     RetryRecord,
     ServerToolRecord,
@@ -51,7 +54,7 @@ from robota.sessions.journal.records import (
     read_list,
 )
 
-START, DECISION, RESULT = "start", "decision", "result"
+START, ASKED, CLOSED, DECISION, RESULT = "start", "asked", "closed", "decision", "result"
 """Kinds of steps; a hook's is the name of its event."""
 PATIENCE = 30.0
 """Seconds after which calls that wait for each other are told so: other code may have another order."""
@@ -249,8 +252,8 @@ class Action:
 
     __slots__ = (
         "answers", "asides", "clock", "decisions", "finished", "hooks", "ids", "interrupted", "last_notices",
-        "message", "notices", "originals", "parts", "progress", "record", "replies", "results", "run",
-        "sections", "starts", "system", "times", "tools", "turnstiles",
+        "message", "notices", "originals", "parts", "questions", "record", "replies", "results", "run",
+        "sections", "starts", "system", "times", "told", "tools", "turnstiles",
     )  # fmt: skip
 
     def __init__(self, record: Record, message: Message | None = None) -> None:
@@ -270,12 +273,15 @@ class Action:
         self.replies: deque[RecordedReply] = deque()
         self.hooks: dict[tuple[str, str], deque[JsonObject]] = {}
         self.decisions: dict[str, Verdict] = {}
-        self.answers: deque[Json] = deque()
+        self.questions: dict[str, Question] = {}
+        """By their ids, as are the answers."""
+        self.answers: dict[str, ClosedRecord] = {}
         self.results: dict[str, CallEnded] = {}
         """By the id of the call, as are the next three."""
         self.originals: dict[str, ToolResult] = {}
         self.parts: dict[str, tuple[Part, ...]] = {}
-        self.progress: dict[str, list[str]] = {}
+        self.told: dict[str, list[str | QuestionRecord | ClosedRecord]] = {}
+        """The progress of a call and the questions that its tool asked, in order."""
         self.turnstiles: dict[str, Turnstile] = {}
         """Batch id -> the order of what its calls did."""
         self.starts: dict[str, int] = {}

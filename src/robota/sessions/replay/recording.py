@@ -15,16 +15,17 @@ from msgspec.structs import replace
 
 from robota.core.errors import StorageError
 from robota.core.messages import AssistantMessage, Json, Message, SystemMessage, ToolMessage
+from robota.core.questions import PermissionQuestion, Question
 from robota.core.tool_call import NOT_STARTED
 from robota.sessions.journal.conversation import ConversationFold
 from robota.sessions.journal.entries import SessionLogReader
 from robota.sessions.journal.port import Position
 from robota.sessions.journal.records import (
     PROGRESS,
-    AnswerRecord,
     BatchBegan,
     CallBegan,
     CallEnded,
+    ClosedRecord,
     CompactedRecord,
     CompactRecord,
     Decision,
@@ -40,6 +41,7 @@ from robota.sessions.journal.records import (
     NoticeRecord,
     OriginalResult,
     Pieces,
+    QuestionRecord,
     Record,
     RequestRecord,
     RetryRecord,
@@ -60,6 +62,8 @@ from robota.sessions.journal.records import (
     read_list,
 )
 from robota.sessions.replay.recorded import (
+    ASKED,
+    CLOSED,
     DECISION,
     RESULT,
     START,
@@ -232,7 +236,7 @@ class _Taker:
         for kind, text in zip(with_text, pieces.list_texts(), strict=False):
             if kind == PROGRESS:
                 call_id = f"{self.batch(record)}-{next(places)}"
-                self.action.progress.setdefault(call_id, []).append(text)
+                self.action.told.setdefault(call_id, []).append(text)
 
     def take_retry(self, record: RetryRecord) -> None:
         if self.reply is not None and not self.reply.closed:
@@ -323,10 +327,22 @@ class _Taker:
         self.action.decisions[call_id] = record.verdict
         self.action.turnstile(batch).add(call_id, DECISION)
 
-    def take_answer(self, record: AnswerRecord) -> None:
-        self.action.answers.append(record.answer)
+    def take_question(self, record: QuestionRecord) -> None:
+        self.action.questions[record.question.id] = record.question
+        self._note_question(record.question, record, ASKED)
 
-    # --- what else there is -----------------------------------------------------------------------------
+    def take_closed(self, record: ClosedRecord) -> None:
+        self.action.answers[record.id] = record
+        question = self.action.questions.get(record.id)
+        if question is not None:
+            self._note_question(question, record, CLOSED)
+
+    def _note_question(self, question: Question, record: QuestionRecord | ClosedRecord, kind: str) -> None:
+        call_id = question.call_id
+        if isinstance(question, PermissionQuestion):
+            self.action.turnstile(call_id.rpartition("-")[0]).add(call_id, kind)
+        else:
+            self.action.told.setdefault(call_id, []).append(record)
 
     def take_hook(self, record: HookRecord) -> None:
         hook, call_id = record.hook, record.call_id or ""
@@ -366,7 +382,8 @@ _TAKE: dict[type[Record], _Take] = {
     CallEnded: _Taker.take_result,
     OriginalResult: _Taker.take_original,
     Decision: _Taker.take_decision,
-    AnswerRecord: _Taker.take_answer,
+    QuestionRecord: _Taker.take_question,
+    ClosedRecord: _Taker.take_closed,
     HookRecord: _Taker.take_hook,
     NoticeRecord: _Taker.take_notice,
 }

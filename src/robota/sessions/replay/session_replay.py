@@ -41,6 +41,7 @@ from robota.sessions.permissions.live_rules import PermissionRules
 from robota.sessions.replay.comparison import Divergence, LogComparison
 from robota.sessions.replay.doubles import (
     RecordedJudge,
+    RecordedQuestions,
     ReplayHooks,
     ReplayJournal,
     ReplayProvider,
@@ -146,6 +147,7 @@ class _SegmentReplay:
         self.segment = segment
         self.world = ReplayWorld(segment, _do_aside, on_cut=self.end_early, on_mismatch=self.note_mismatch)
         self.judge = RecordedJudge(self.world)
+        self.questions = RecordedQuestions(self.world)
         self.mismatch: Divergence | None = None
         session_id = segment.facts.session_id
         self.journal = ReplayJournal(session_id, segment.before, self.accept, self.note_record)
@@ -154,6 +156,7 @@ class _SegmentReplay:
         self.messages: tuple[Message, ...] = ()
         self.replayed: list[LogEntry] | None = None
         self.session = self.make_session(session_id)
+        self.questions.follow(self.session)
         if replay.on_event is not None:
             self.session.events.subscribe(self.pass_on)  # first: the world may do more with an event
         self.world.follow(self.session)
@@ -178,7 +181,6 @@ class _SegmentReplay:
             tools=self.tools(facts.tool_schemas or ()),
             system_message=changes.system_message or facts.system_prompt or None,
             cwd=facts.cwd,
-            permission_handler=self.judge.approve if facts.can_ask else None,
             session_id=session_id,
             conversation=self.before.conversation if self.segment.before.record else None,
             options=options,
@@ -217,7 +219,7 @@ class _SegmentReplay:
                 sections=world.sections,
             ),
             journal=JournalOptions(journal=self.journal),
-            ask=world.answer,
+            questions=self.questions,
             name=facts.session_name,
             agent_id=facts.agent_id or "",
             ports=world.ports(),

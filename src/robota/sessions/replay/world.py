@@ -18,6 +18,8 @@ from robota.core.events import (
     HookExecuted,
     PermissionDecided,
     ProviderResponseRaw,
+    QuestionAsked,
+    QuestionClosed,
     RunCompleted,
     RunFailed,
     RunInterrupted,
@@ -27,11 +29,12 @@ from robota.core.events import (
     ToolEnded,
     ToolStarted,
 )
-from robota.core.messages import Json, ToolMessage
+from robota.core.messages import ToolMessage
 from robota.core.ports import Ports
+from robota.core.tool import ToolContext
 from robota.core.tool_call import NOT_STARTED
 from robota.sessions.compaction.sections import CompactionSection, read_sections
-from robota.sessions.journal.records import Record
+from robota.sessions.journal.records import ClosedRecord, QuestionRecord, Record
 from robota.sessions.replay.recorded import DECISION, START, Action, ReplayMismatch, Segment, Turnstile
 from robota.sessions.replay.recording import INTERRUPTED, UNCOUNTED
 
@@ -316,11 +319,17 @@ class ReplayWorld:
         if cut or (recorded is None and not heard_of):
             await self.interrupt(call_id, f"result of the call {call_id}")
 
-    async def answer(self, question: Json) -> Json:
-        """What the user answered to a tool."""
-        if not self.action.answers:
-            await self.stop_here("answer of the user")
-        return self.action.answers.popleft()
+    def tell_again(self, context: ToolContext) -> None:
+        """What a tool showed and asked while it ran."""
+        assert self.session is not None
+        for item in self.action.told.get(context.call_id, ()):
+            if isinstance(item, QuestionRecord):
+                self.session.log.tell(QuestionAsked, question=item.question)
+            elif isinstance(item, ClosedRecord):
+                said = {"answer": item.answer, "by": item.by, "reason": item.reason}
+                self.session.log.tell(QuestionClosed, id=item.id, **said)
+            else:
+                context.progress(item)
 
     def note_decision(self, event: PermissionDecided) -> None:
         call_id = str(event.data.get("callId"))

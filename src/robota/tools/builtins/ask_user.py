@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import msgspec
-from msgspec import Struct
 
 from robota.core.errors import describe_exception
 from robota.core.messages import Json, JsonObject
+from robota.core.questions import ChoiceAnswer, ChoiceQuestion, QuestionOption
 from robota.core.tool import Ask, ToolContext, ToolResult
 from robota.tools.function_tool import FunctionTool, text_beside
 
@@ -58,36 +58,13 @@ PARAMETERS: JsonObject = {
 }
 
 
-class QuestionOption(Struct, frozen=True):
-    label: str
-    description: str = ""
-
-
-class Question(Struct, frozen=True, kw_only=True):
-    """What `ToolContext.ask` gets.
-
-    It returns the chosen label or the user's own words, a list of them with `multi_select`, or `None` when
-    the user dismissed the question.
-    """
-
-    question: str
-    header: str = ""
-    options: tuple[QuestionOption, ...] = ()
-    multi_select: bool = False
-    allow_free_text: bool = True
-    """Whether the user may answer in their own words; without options there is no other way."""
-
-
 def ask_user_tool() -> FunctionTool:
     async def ask_questions(
         ctx: ToolContext, questions: list[JsonObject], answers: JsonObject | None = None
     ) -> ToolResult:
         wanted = [_read(question) for question in questions]
-        known = dict(answers or {})
-        if ctx.ask is None and any(one.question not in known for one in wanted):
-            return _answer({"unavailable": True, "reason": NOBODY})
         try:
-            return await _ask_each(wanted, known, ctx.ask)
+            return await _ask_each(wanted, dict(answers or {}), ctx.ask)
         except Exception as error:  # noqa: BLE001 - the front end is foreign code
             return _answer({"unavailable": True, "reason": f"Asking failed: {describe_exception(error)}"})
 
@@ -96,14 +73,14 @@ def ask_user_tool() -> FunctionTool:
     )
 
 
-def _read(question: Mapping[str, Json]) -> Question:
+def _read(question: Mapping[str, Json]) -> ChoiceQuestion:
     options = [
         QuestionOption(option)
         if isinstance(option, str)
         else QuestionOption(option["label"], option.get("description", ""))
         for option in question.get("options", ())
     ]
-    return Question(
+    return ChoiceQuestion(
         question=question["question"],
         header=question.get("header", ""),
         options=tuple(options),
@@ -112,22 +89,24 @@ def _read(question: Mapping[str, Json]) -> Question:
     )
 
 
-async def _ask_each(questions: Sequence[Question], known: JsonObject, ask: Ask | None) -> ToolResult:
+async def _ask_each(questions: Sequence[ChoiceQuestion], known: JsonObject, ask: Ask | None) -> ToolResult:
     """One after the other, so that a dismissed one saves the user the rest."""
     answers: JsonObject = {}
     for index, question in enumerate(questions):
         if question.question in known:
-            answer = known[question.question]
-        else:
-            answer = None if ask is None else await ask(question)
-        if answer is None:
+            answers[question.question] = _tidy(known[question.question], question)
+            continue
+        answer = None if ask is None else await ask(question)
+        if not isinstance(answer, ChoiceAnswer):
+            return _answer({"unavailable": True, "reason": NOBODY})
+        if answer.dismissed:
             rest = [one.question for one in questions[index + 1 :]]
             return _answer({"answers": answers, "dismissed": question.question, "cancelled": rest})
-        answers[question.question] = _tidy(answer, question)
+        answers[question.question] = _tidy(answer.chosen, question)
     return _answer({"answers": answers})
 
 
-def _tidy(answer: Json, question: Question) -> Json:
+def _tidy(answer: Json, question: ChoiceQuestion) -> Json:
     """A text, or a list of texts where several may be chosen."""
     if isinstance(answer, list | tuple):
         texts = [str(one) for one in answer]

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from robota.core.errors import describe_exception
 from robota.core.messages import Json, JsonObject
+from robota.core.questions import PlanAnswer, PlanQuestion
 from robota.core.tool import ToolContext, ToolResult
 from robota.tools.function_tool import FunctionTool, text_beside
 
@@ -68,21 +69,6 @@ class _SavedPlan(Struct):
     approved: bool = False
 
 
-class PlanApproval(Struct, frozen=True, kw_only=True):
-    """What `ToolContext.ask` gets; it returns a `PlanAnswer`, or simply True, False or `None`."""
-
-    plan: str
-    plan_file_path: str = ""
-
-
-class PlanAnswer(Struct, frozen=True, kw_only=True):
-    approve: bool
-    feedback: str = ""
-    """For the model: what to change, or what to mind."""
-    mode: str | None = None
-    """The permission mode to go on in; `None` for the one before."""
-
-
 def plan_tools(
     state: PlanState | None = None, switch_mode: SwitchMode | None = None
 ) -> tuple[FunctionTool, FunctionTool]:
@@ -118,13 +104,13 @@ async def _present(
     if not state.active:
         return ToolResult.failure("Plan mode is not on: go on with the work, or call EnterPlanMode first.")
     state.plan, state.approved = arguments["plan"], False
-    if ctx.ask is None:
-        return ToolResult(content=_NOBODY, metadata={"unavailable": True})
-    request = PlanApproval(plan=state.plan, plan_file_path=arguments.get("planFilePath", ""))
+    question = PlanQuestion(plan=state.plan, plan_file_path=arguments.get("planFilePath", ""))
     try:
-        answer = _read_answer(await ctx.ask(request))
+        answer = None if ctx.ask is None else await ctx.ask(question)
     except Exception as error:  # noqa: BLE001 - the front end is foreign code; without an answer nothing is agreed
         return ToolResult.failure(f"{_REFUSED}Asking failed: {describe_exception(error)}")
+    if not isinstance(answer, PlanAnswer):
+        return ToolResult(content=_NOBODY, metadata={"unavailable": True})
     if not answer.approve:
         wish = f"They said: {answer.feedback}" if answer.feedback else "Ask what they would like instead."
         return ToolResult(content=_REFUSED + wish, metadata={"approved": False})
@@ -132,14 +118,6 @@ async def _present(
     state.active, state.approved = False, True
     remark = f" They added: {answer.feedback}" if answer.feedback else ""
     return ToolResult(content=f"{_APPROVED}{remark}\n\nThe plan:\n{state.plan}", metadata={"approved": True})
-
-
-def _read_answer(answer: object) -> PlanAnswer:
-    if isinstance(answer, PlanAnswer):
-        return answer
-    if isinstance(answer, str):  # words instead of a yes
-        return PlanAnswer(approve=False, feedback=answer)
-    return PlanAnswer(approve=answer is True)
 
 
 async def _switch(switch_mode: SwitchMode | None, mode: str | None) -> None:
