@@ -118,7 +118,7 @@ class ReplayHooks:
         world = self._world
         outcomes: deque[JsonObject] = world.action.hooks.get((event, call_id)) or deque()
         if call_id and outcomes:
-            await world.turnstile(call_id).wait(call_id, event)
+            await world.order_of(call_id).wait(call_id, event)
         if not outcomes:
             if call_id:
                 await world.interrupt(call_id, f"outcome of {event} hooks")
@@ -127,7 +127,7 @@ class ReplayHooks:
         assert world.session is not None
         world.session.log.record_hooks(outcome, call_id)
         if call_id:
-            world.turnstile(call_id).passed(call_id, event)
+            world.order_of(call_id).passed(call_id, event)
         return outcome
 
 
@@ -152,7 +152,7 @@ class RecordedJudge:
         first = call_id not in self._judged
         if first:  # later ones may hold what others wait for
             self._judged.add(call_id)
-            await self._world.turnstile(call_id).wait(call_id)
+            await self._world.order_of(call_id).wait(call_id)
         if decision is None and self._world.action.had(call_id, "PermissionRequest", "Notification"):
             return Judgement(decision="approve")  # the recording ends while somebody is asked
         if decision is None or not decision.judged:
@@ -173,7 +173,7 @@ class RecordedJudge:
     async def approve(self, request: ApprovalRequest) -> bool | str | PermissionAnswer | None:
         """What the user, or nobody, answered."""
         decision = self._world.action.decisions.get(request.call_id)
-        await self._world.turnstile(request.call_id).wait(request.call_id, DECISION)
+        await self._world.order_of(request.call_id).wait(request.call_id, DECISION)
         if decision is None or _is_cut(decision):
             await self._world.interrupt(request.call_id, f"answer about the call {request.call_id}")
         answer = decision.answer
