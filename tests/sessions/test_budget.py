@@ -23,10 +23,9 @@ from robota.core.retry import RetryingProvider
 from robota.core.robota import Robota
 from robota.providers.openai_compatible import OpenAICompatibleProvider
 from robota.providers.scripted import Reply
-from robota.sessions.usage.budget import Budget, BudgetedProvider, BudgetExceededError, describe_budget
+from robota.sessions.usage.budget import Budget, BudgetedProvider, BudgetExceededError
 from robota.sessions.usage.ledger import UsageLedger
 from robota.sessions.usage.meter import InputSize
-from robota.sessions.usage.report import UsageTotals
 from robota.testing import Delay, Fail, Gate, ModelServer, ScriptedProvider, Stall, call
 from robota.tools.function_tool import tool
 
@@ -214,15 +213,6 @@ async def test_most_of_a_budget_used_is_said_once_and_again_for_a_new_budget() -
         "90% of the session's budget is used: $0.0090 of $0.0100.",
         "82% of the session's budget is used: 900 tokens of 1,100 tokens.",
     ]
-
-
-def test_a_budget_is_described_with_what_is_used() -> None:
-    totals = UsageTotals(requests=3, input_tokens=900, output_tokens=100, cost_usd=0.5)
-    assert describe_budget(Budget(), totals) == "No budget is set."
-    budget = Budget(max_cost_usd=5, max_tokens=2_000, max_requests=10)
-    assert describe_budget(budget, totals) == (
-        "Budget: $0.5000 of $5.00, 1,000 of 2,000 tokens, 3 of 10 requests."
-    )
 
 
 # --- several at once ----------------------------------------------------------------------------------

@@ -20,14 +20,13 @@ from robota.core.events import (
     TextDelta,
     ToolEnded,
 )
-from robota.core.messages import AssistantMessage, TokenUsage, UserMessage
+from robota.core.messages import TokenUsage, UserMessage
 from robota.core.models import ModelPrice
 from robota.core.provider import ChatRequest
 from robota.core.reply import chat
 from robota.core.robota import Robota
-from robota.sessions.usage.book import NAMES_KEPT, OTHERS, TURNS_KEPT
 from robota.sessions.usage.budget import BudgetedProvider
-from robota.sessions.usage.ledger import UsageLedger
+from robota.sessions.usage.ledger import NAMES_KEPT, OTHERS, TURNS_KEPT, UsageLedger
 from robota.sessions.usage.report import (
     AgentUsage,
     ToolUsage,
@@ -389,23 +388,6 @@ async def test_a_resumed_session_goes_on_from_the_report_of_the_earlier_process(
     assert (report.total.input_tokens, report.total.cost_usd) == (70, 0.00014)
     assert [turn.input_tokens for turn in report.turns] == [30, 40]
     assert report.tools[0].calls == 1
-
-
-def test_without_a_report_the_messages_tell_what_they_used() -> None:
-    ledger = UsageLedger(prices=PRICES)
-    ledger.restore_messages(
-        [
-            UserMessage("a"),
-            AssistantMessage("x", metadata={"inputTokens": 10, "outputTokens": 1, "model": "other"}),
-            AssistantMessage("not from a model"),
-            UserMessage("b"),
-            AssistantMessage("y", metadata={"usage": {"promptTokens": 20, "completionTokens": 2}}),
-        ],
-        "m",
-    )
-    report = ledger.snapshot()
-    assert (report.earlier_turn_count, report.earlier_turns) == (2, report.total)
-    assert {row.model: row.input_tokens for row in report.models} == {"other": 10, "m": 20}
 
 
 def test_a_turn_that_is_opened_again_goes_on() -> None:

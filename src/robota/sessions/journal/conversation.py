@@ -7,9 +7,8 @@ the tool had finished, else a note that its effects are unknown. Results without
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, TypeAlias
+from typing import Any
 
 from robota.core.conversation import ConversationStore
 from robota.core.errors import ValidationError
@@ -17,23 +16,9 @@ from robota.core.messages import AssistantMessage, JsonObject, Message, ToolCall
 from robota.core.ports import REAL_WORLD, Ports
 from robota.core.run import CallOutcome, RunState
 from robota.core.tool_call import INTERRUPTED_CALL, result_metadata
-from robota.sessions.journal.records import (
-    CallEnded,
-    EmptyReply,
-    EntryRecord,
-    HistoryCleared,
-    MarkRecord,
-    MessageRecord,
-    Pieces,
-    Record,
-    RequestRecord,
-    RunBegan,
-    RunEnded,
-    SessionResumed,
-    Stream,
-    ToolMessageRecord,
-    Unknown,
-)
+from robota.sessions.journal import records
+from robota.sessions.journal.decoding import methods_by_record
+from robota.sessions.journal.records import CallEnded, Record, Unknown
 
 UNKNOWN_EFFECTS = "Error: interrupted; effects unknown. The session ended before the tool reported a result."
 
@@ -60,7 +45,7 @@ class ConversationFold:
         """What had to be put right, for people."""
         self._unanswered = unanswered
         self._failure_limit = identical_failures
-        self._streams: list[Pieces] = []
+        self._streams: list[records.Pieces] = []
         """The pieces of a reply that has no message yet."""
         self._calls: tuple[ToolCall, ...] = ()
         """All calls of the last answer, in order."""
@@ -70,8 +55,11 @@ class ConversationFold:
 
     def take(self, record: Record) -> Message | None:
         """Take a record in; the message that it added, if it did."""
+        if isinstance(record, Unknown):
+            return self._take_foreign(record)
         take = _TAKE.get(type(record))
-        return None if take is None else take(self, record)
+        message: Message | None = None if take is None else take(self, record)
+        return message
 
     def settle(self) -> None:
         """Repair what was cut before this point."""
@@ -80,42 +68,42 @@ class ConversationFold:
 
     # --- the run ------------------------------------------------------------------------------------------
 
-    def take_run(self, record: RunBegan) -> None:
+    def take_run_start(self, record: records.RunBegan) -> None:
         self.run = RunState(
             execution_id=record.execution_id,
             max_rounds=record.max_rounds,
             max_identical_failures=self._failure_limit,
         )
 
-    def take_request(self, record: RequestRecord) -> None:
+    def take_provider_request(self, record: records.RequestRecord) -> None:
         self.settle()
         self._round = record.round
         if self.run is not None:
             self.run.note_request(summing_up=record.extra is not None)
 
-    def take_stream(self, record: Stream) -> None:
+    def take_stream(self, record: records.Stream) -> None:
         self._streams.append(record.pieces)
 
-    def take_empty(self, record: EmptyReply) -> None:
+    def take_empty_reply(self, record: records.EmptyReply) -> None:
         self._streams.clear()
         if self.run is not None:
             self.run.note_reply(record.message, kept=False)
 
-    def take_result(self, record: CallEnded) -> None:
+    def take_tool_result(self, record: CallEnded) -> None:
         self._results[record.index] = record
 
-    def take_end(self, record: RunEnded) -> None:
+    def take_run_end(self, record: records.RunEnded) -> None:
         self.settle()
         self.run = None
 
-    def take_resumed(self, record: SessionResumed) -> None:
+    def take_session_resumed(self, record: records.SessionResumed) -> None:
         """Whatever was under way when the last process ended, nobody goes on with it from here."""
         self.settle()
         self.run = None
 
     # --- messages -----------------------------------------------------------------------------------------
 
-    def take_message(self, record: MessageRecord) -> Message | None:
+    def take_message(self, record: records.MessageRecord) -> Message | None:
         message = record.message
         if isinstance(message, ToolMessage):
             if message.tool_call_id not in {call.id for call in self.store.open_calls}:
@@ -133,7 +121,7 @@ class ConversationFold:
             self.run.note_message(message)
         return self._add(message)
 
-    def take_tool_message(self, record: ToolMessageRecord) -> Message | None:
+    def take_tool_message(self, record: records.ToolMessageRecord) -> Message | None:
         if record.result >= len(self._calls):
             self.repairs.append("A tool result without a call was left out.")
             return None
@@ -145,7 +133,7 @@ class ConversationFold:
             self.run.note_results(self._outcomes())
         return self._add(message)
 
-    def _tool_message(self, record: ToolMessageRecord) -> ToolMessage:
+    def _tool_message(self, record: records.ToolMessageRecord) -> ToolMessage:
         call, ended = self._calls[record.result], self._results.get(record.result)
         result = None if ended is None else ended.to_result()
         name, known = record.tool_name or call.name, record.metadata
@@ -158,7 +146,7 @@ class ConversationFold:
             content, call.id, name, record.parts, id=record.id, timestamp=record.sent_at, metadata=known
         )
 
-    def take_original(self, record: Unknown) -> Message | None:
+    def _take_foreign(self, record: Unknown) -> Message | None:
         """How the TypeScript original keeps a message; one without an id is known by its place."""
         if record.kind != "history_mutation" or "message" not in record.fields:
             return None
@@ -172,19 +160,19 @@ class ConversationFold:
             return None
         return self._add(message)
 
-    def take_mark(self, record: MarkRecord) -> Message:
+    def take_compaction_marked(self, record: records.MarkRecord) -> Message:
         self.settle()
         self.store.restore_mark(record.message)
         self.steps += 1
         self._calls, self._results, self._last = (), {}, record.message
         return record.message
 
-    def take_cleared(self, record: HistoryCleared) -> None:
+    def take_history_cleared(self, record: records.HistoryCleared) -> None:
         self._streams.clear()
         self._calls, self._results, self._last = (), {}, None
         self.store.clear()
 
-    def take_entry(self, record: EntryRecord) -> None:
+    def take_history_entry(self, record: records.EntryRecord) -> None:
         self.store.add_entry(record.entry)
 
     def _add(self, message: Message) -> Message:
@@ -243,21 +231,6 @@ class ConversationFold:
         return {"id": f"{last.id}-{what}", "timestamp": last.timestamp}
 
 
-_Take: TypeAlias = Callable[[ConversationFold, Any], Message | None]
-_TAKE: dict[type[Record], _Take] = {
-    RunBegan: ConversationFold.take_run,
-    RequestRecord: ConversationFold.take_request,
-    Stream: ConversationFold.take_stream,
-    MessageRecord: ConversationFold.take_message,
-    ToolMessageRecord: ConversationFold.take_tool_message,
-    EmptyReply: ConversationFold.take_empty,
-    CallEnded: ConversationFold.take_result,
-    RunEnded: ConversationFold.take_end,
-    SessionResumed: ConversationFold.take_resumed,
-    MarkRecord: ConversationFold.take_mark,
-    HistoryCleared: ConversationFold.take_cleared,
-    EntryRecord: ConversationFold.take_entry,
-    Unknown: ConversationFold.take_original,
-}
+_TAKE = methods_by_record(ConversationFold)
 CONVERSATION_RECORDS = frozenset(kind.name for kind in _TAKE) | {"history_mutation"}
 """The names of the records that a conversation is made of."""

@@ -1,4 +1,4 @@
-"""Lines of a journal as records, and records taken apart where one stands for several."""
+"""Lines of a journal as records, records taken apart where one stands for several, methods that take them."""
 
 from __future__ import annotations
 
@@ -99,3 +99,14 @@ def parse_arguments(arguments: str) -> Json:
         return decode(arguments)
     except ValueError:
         return None
+
+
+def methods_by_record(owner: type) -> dict[type[Record], Callable[[Any, Any], Any]]:
+    """The methods of a class that take records, by type: `take_<name>` takes the record of that name, as the
+    methods of an `ast.NodeVisitor` do. One that is called after no record raises `KeyError`."""
+    prefix = "take_"
+    return {
+        RECORD_TYPES[name.removeprefix(prefix)]: method
+        for name, method in vars(owner).items()
+        if name.startswith(prefix)
+    }

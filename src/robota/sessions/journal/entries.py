@@ -13,53 +13,29 @@ from typing import Any, TypeAlias, overload
 from msgspec import UNSET, to_builtins
 
 from robota.core.context import window_state
-from robota.core.events import PayloadKind
 from robota.core.jsontext import decode, encode
 from robota.core.messages import AssistantMessage, Json, JsonObject, Message, ToolCall
 from robota.core.model_call import ROUND_SEPARATOR
 from robota.core.tool_call import NOT_STARTED
 from robota.sessions.files import REAL_FILES, Files
+from robota.sessions.journal import records
 from robota.sessions.journal.conversation import ConversationFold
-from robota.sessions.journal.decoding import parse_arguments, split_record
+from robota.sessions.journal.decoding import methods_by_record, parse_arguments, split_record
 from robota.sessions.journal.file.reader import read_journal
 from robota.sessions.journal.port import JournalProblem
 from robota.sessions.journal.records import (
+    ANSWER,
     INPUT,
-    NATIVE_EVENT,
-    NATIVE_REQUEST,
-    NATIVE_RESPONSE,
+    NATIVE_KINDS,
     PROGRESS,
-    TEXT,
     TEXT_WITH_BYTES,
     THOUGHT,
-    BatchBegan,
-    CallBegan,
-    CallEnded,
-    ContextRecord,
-    Decision,
-    EmptyReply,
-    MessageRecord,
-    PreRunRecord,
     Record,
-    RequestRecord,
-    RunBegan,
-    RunEnded,
     RunRecord,
-    SessionBegan,
-    Stream,
-    ToolMessageRecord,
-    Unknown,
-    UserRecord,
-    read_list,
 )
 
 LogEntry: TypeAlias = JsonObject
 """`timestamp`, `sessionId`, `event` and the fields of that event."""
-NATIVE_KINDS: dict[str, PayloadKind] = {
-    NATIVE_EVENT: "stream_event",
-    NATIVE_RESPONSE: "response",
-    NATIVE_REQUEST: "request",
-}
 
 
 class SessionLogEntries(list[LogEntry]):
@@ -122,13 +98,16 @@ class EntryFold:
         message = self.conversation.take(record)
         if isinstance(message, AssistantMessage):
             self._calls = message.tool_calls
-        if isinstance(record, MessageRecord | ToolMessageRecord):
-            return self.take_message(record, message)
-        take = _TAKE.get(type(record))
-        return iter((self._as_written(record),)) if take is None else take(self, record)
+        if isinstance(record, records.MessageRecord | records.ToolMessageRecord):
+            return self._take_message(record, message)
+        take = _METHODS.get(type(record))
+        if take is None:
+            return iter((self._as_written(record),))
+        entries: Iterator[LogEntry] = take(self, record)
+        return entries
 
     def _as_written(self, record: Record) -> LogEntry:
-        if isinstance(record, Unknown):
+        if isinstance(record, records.Unknown):
             return {name: value for name, value in record.fields.items() if name not in ("crc", "v", "run")}
         fields = {
             name: to_builtins(value)
@@ -151,15 +130,15 @@ class EntryFold:
 
     # --- the run ----------------------------------------------------------------------------------------
 
-    def take_init(self, record: SessionBegan) -> Iterator[LogEntry]:
+    def take_session_init(self, record: records.SessionBegan) -> Iterator[LogEntry]:
         self._tools, self._web = record.tool_schemas or [], record.web_tools
         yield self._as_written(record)
 
-    def take_user(self, record: UserRecord) -> Iterator[LogEntry]:
+    def take_user(self, record: records.UserRecord) -> Iterator[LogEntry]:
         self._input = record.prompt or record.input
         yield self._as_written(record)
 
-    def take_pre_run(self, record: PreRunRecord) -> Iterator[LogEntry]:
+    def take_pre_run(self, record: records.PreRunRecord) -> Iterator[LogEntry]:
         entry = self._as_written(record)
         for name in ("context", "usedTokens", "round", *self._ids):
             entry.pop(name, None)
@@ -173,15 +152,15 @@ class EntryFold:
         if record.used_tokens is not None:
             yield from self.take_context(record)
 
-    def take_context(self, record: ContextRecord | PreRunRecord) -> Iterator[LogEntry]:
+    def take_context(self, record: records.ContextRecord | records.PreRunRecord) -> Iterator[LogEntry]:
         state = window_state(record.used_tokens or 0, record.max_tokens)
         yield {**_head(record, "context"), **to_builtins(state)}
 
-    def take_start(self, record: RunBegan) -> Iterator[LogEntry]:
+    def take_run_start(self, record: records.RunBegan) -> Iterator[LogEntry]:
         self._ids = {"executionId": record.execution_id, "conversationId": record.conversation_id}
         yield self._as_written(record)
 
-    def take_end(self, record: RunEnded) -> Iterator[LogEntry]:
+    def take_run_end(self, record: records.RunEnded) -> Iterator[LogEntry]:
         store = self.conversation.store
         history = store.timeline
         last = next((said for said in reversed(history) if isinstance(said, AssistantMessage)), None)
@@ -207,7 +186,7 @@ class EntryFold:
 
     # --- the model --------------------------------------------------------------------------------------
 
-    def take_request(self, record: RequestRecord) -> Iterator[LogEntry]:
+    def take_provider_request(self, record: records.RequestRecord) -> Iterator[LogEntry]:
         if record.round > 1:
             yield self._entry(record, "text_delta", {"sequence": 0, "delta": ROUND_SEPARATOR})
         if record.extra is None and record.tools is not None:
@@ -224,33 +203,29 @@ class EntryFold:
             request["options"] = record.options
         yield self._entry(record, "provider_request", request)
 
-    def take_stream(self, record: Stream) -> Iterator[LogEntry]:
-        pieces = record.pieces
-        texts, natives = iter(pieces.list_texts()), iter(read_list(pieces.native))
-        inputs, progress = iter(read_list(pieces.inputs)), iter(read_list(pieces.progress))
-        self._surface = pieces.surface or self._surface
-        for kind in pieces.list_kinds():
-            if kind in (TEXT, TEXT_WITH_BYTES):
+    def take_stream(self, record: records.Stream) -> Iterator[LogEntry]:
+        self._surface = record.pieces.surface or self._surface
+        for kind, text, beside in record.pieces.each():
+            if kind in ANSWER:
                 if kind == TEXT_WITH_BYTES:
-                    yield self._native(record, "stream_event", next(natives))
+                    yield self._native(record, "stream_event", beside)
                 self._texts += 1
-                piece = {"sequence": self._texts, "delta": next(texts)}
+                piece = {"sequence": self._texts, "delta": text}
                 yield self._entry(record, "provider_stream_raw_delta", piece)
                 yield self._entry(record, "text_delta", piece)
             elif kind == THOUGHT:
-                yield self._entry(record, "reasoning_delta", {"delta": next(texts)})
+                yield self._entry(record, "reasoning_delta", {"delta": text})
             elif kind == INPUT:
-                at, call_id, name = next(inputs)
-                fields = {"index": at, "toolCallId": call_id, "toolName": name, "delta": next(texts)}
-                yield self._entry(record, "tool_input_delta", fields)
+                call = dict(zip(("index", "toolCallId", "toolName"), beside, strict=True))
+                yield self._entry(record, "tool_input_delta", {**call, "delta": text})
             elif kind == PROGRESS:
-                call = self._call(record, next(progress))
-                shown: JsonObject = {name: call[name] for name in ("callId", "toolName") if name in call}
-                yield self._entry(record, "tool_progress", {**shown, "text": next(texts)})
+                told = self._call(record, beside).items()
+                shown: JsonObject = {name: value for name, value in told if name in ("callId", "toolName")}
+                yield self._entry(record, "tool_progress", {**shown, "text": text})
             else:
-                yield self._native(record, NATIVE_KINDS[kind], next(natives))
+                yield self._native(record, NATIVE_KINDS[kind], beside)
 
-    def _native(self, record: Stream, kind: str, payload: Json) -> LogEntry:
+    def _native(self, record: records.Stream, kind: str, payload: Json) -> LogEntry:
         if kind == "stream_event":
             self._stream_events = sequence = self._stream_events + 1
         else:
@@ -266,26 +241,26 @@ class EntryFold:
             fields["apiSurface"] = self._surface
         return self._entry(record, "provider_native_raw_payload", fields)
 
-    def take_message(
-        self, record: MessageRecord | ToolMessageRecord, message: Message | None
+    def _take_message(
+        self, record: records.MessageRecord | records.ToolMessageRecord, message: Message | None
     ) -> Iterator[LogEntry]:
         if message is None:
             return
         said = as_json(message)
-        if isinstance(record, MessageRecord) and record.reply:
+        if isinstance(record, records.MessageRecord) and record.reply:
             yield from self._response(record, said, kept=True)
             yield self._entry(record, "assistant_message_committed", {"message": said})
         change = {"mutation": "append_message", "index": record.index, "message": said}
         yield self._entry(record, "history_mutation", change)
-        if isinstance(record, ToolMessageRecord):
+        if isinstance(record, records.ToolMessageRecord):
             committed = {"batchId": self._batch(record), "index": record.result, "message": said}
             yield self._entry(record, "tool_message_committed", committed)
 
-    def take_empty_reply(self, record: EmptyReply) -> Iterator[LogEntry]:
+    def take_empty_reply(self, record: records.EmptyReply) -> Iterator[LogEntry]:
         yield from self._response(record, as_json(record.message), kept=False)
 
     def _response(
-        self, record: MessageRecord | EmptyReply, said: JsonObject, *, kept: bool
+        self, record: records.MessageRecord | records.EmptyReply, said: JsonObject, *, kept: bool
     ) -> Iterator[LogEntry]:
         raw: JsonObject = {"response": said, "responseKind": "provider-normalized-message", "kept": kept}
         if record.error:
@@ -304,7 +279,7 @@ class EntryFold:
         known = {"toolName": calls[at].name, "toolCallId": calls[at].id} if at < len(calls) else {}
         return {"batchId": batch, "index": at, "callId": f"{batch}-{at}", **known}
 
-    def take_batch(self, record: BatchBegan) -> Iterator[LogEntry]:
+    def take_tool_batch_started(self, record: records.BatchBegan) -> Iterator[LogEntry]:
         self._finished = 0
         fields = {
             "batchId": self._batch(record),
@@ -315,7 +290,7 @@ class EntryFold:
         }
         yield self._entry(record, "tool_batch_started", fields)
 
-    def take_tool_start(self, record: CallBegan | CallEnded) -> Iterator[LogEntry]:
+    def take_tool_start(self, record: records.CallBegan | records.CallEnded) -> Iterator[LogEntry]:
         at, call = record.index, self._call(record, record.index)
         parameters = record.parameters
         if parameters is UNSET:
@@ -328,11 +303,11 @@ class EntryFold:
         fields = {**call, "parameters": parameters, "ownerPath": path}
         yield self._entry(record, "tool_execution_request", fields)
 
-    def take_decision(self, record: Decision) -> Iterator[LogEntry]:
+    def take_permission_decided(self, record: records.Decision) -> Iterator[LogEntry]:
         verdict = {name: getattr(record.verdict, name) for name in record.verdict.__struct_fields__}
         yield self._entry(record, "permission_decided", {**verdict, **self._call(record, record.index)})
 
-    def take_tool_result(self, record: CallEnded) -> Iterator[LogEntry]:
+    def take_tool_result(self, record: records.CallEnded) -> Iterator[LogEntry]:
         if record.error_code == NOT_STARTED:
             yield from self.take_tool_start(record)
         self._finished += 1
@@ -351,22 +326,7 @@ class EntryFold:
         yield self._entry(record, "tool_execution_result", fields)
 
 
-_Take: TypeAlias = Callable[[EntryFold, Any], Iterator[LogEntry]]
-_TAKE: dict[type[Record], _Take] = {
-    SessionBegan: EntryFold.take_init,
-    UserRecord: EntryFold.take_user,
-    PreRunRecord: EntryFold.take_pre_run,
-    ContextRecord: EntryFold.take_context,
-    RunBegan: EntryFold.take_start,
-    RunEnded: EntryFold.take_end,
-    RequestRecord: EntryFold.take_request,
-    Stream: EntryFold.take_stream,
-    EmptyReply: EntryFold.take_empty_reply,
-    BatchBegan: EntryFold.take_batch,
-    CallBegan: EntryFold.take_tool_start,
-    Decision: EntryFold.take_decision,
-    CallEnded: EntryFold.take_tool_result,
-}
+_METHODS = methods_by_record(EntryFold)
 
 
 def _head(record: Record, event: str) -> LogEntry:

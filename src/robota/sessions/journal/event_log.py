@@ -14,71 +14,25 @@ from typing import Any, ClassVar
 
 from msgspec import convert, to_builtins
 
+from robota.core import events
 from robota.core.bus import EventBus, HandlerTable, Unsubscribe
 from robota.core.encoded import MessageView
-from robota.core.events import (
-    Compacted,
-    CompactionMarked,
-    ContextLoaded,
-    ContextUpdated,
-    Event,
-    HistoryMutation,
-    HookExecuted,
-    ModelChanged,
-    Noticed,
-    PermissionDecided,
-    PreRun,
-    ProviderNativeRawPayload,
-    ProviderRequest,
-    ProviderResponseRaw,
-    ProviderRetried,
-    QuestionAsked,
-    QuestionClosed,
-    ReasoningDelta,
-    RunCompleted,
-    RunFailed,
-    RunInterrupted,
-    RunStarted,
-    ServerToolUsed,
-    SessionInit,
-    SessionShutdown,
-    SettingsChanged,
-    SummaryCalled,
-    TextDelta,
-    ToolBatchStarted,
-    ToolEnded,
-    ToolInputDelta,
-    ToolProgressed,
-    ToolStarted,
-    TurnEvent,
-)
+from robota.core.events import Event, TurnEvent
 from robota.core.messages import JsonObject
 from robota.core.tool_call import NOT_STARTED
 from robota.sessions.files import REAL_FILES, Files
+from robota.sessions.journal import records
 from robota.sessions.journal.file.file_journal import FileJournal
 from robota.sessions.journal.port import SessionJournal
-from robota.sessions.journal.records import (
-    RECORD_TYPES,
-    HistoryCleared,
-    LoadedRecord,
-    MarkRecord,
-    PreRunRecord,
-    Record,
-    RequestRecord,
-    RunBegan,
-    RunEnded,
-    RunRecord,
-    SessionBegan,
-    SessionResumed,
-)
+from robota.sessions.journal.records import Record
 from robota.sessions.journal.stream_run import StreamPiece
 from robota.sessions.journal.stream_writer import StreamWriter
 from robota.sessions.journal.writer import CallWriter, MessageWriter, RecordWriter, decision_record
 from robota.sessions.redaction import Redactor
 
-_RESTARTS = (HistoryCleared, SessionResumed)
+_RESTARTS = (records.HistoryCleared, records.SessionResumed)
 """Records after which the running checksum of the history begins anew."""
-_RECORD_NAMES: dict[type[Event], str] = {ContextUpdated: "context"}
+_RECORD_NAMES: dict[type[Event], str] = {events.ContextUpdated: "context"}
 
 
 class EventLog:
@@ -100,7 +54,7 @@ class EventLog:
         self._model: tuple[str, str] | None = None
         self._prompt: str | None = None
         """The words of the prompt that was accepted last."""
-        self._before: PreRunRecord | None = None
+        self._before: records.PreRunRecord | None = None
         self._progress = 0
         """The number of the last progress that was taken."""
         self._synced_batch = 0
@@ -110,8 +64,8 @@ class EventLog:
 
     # --- what a session calls -------------------------------------------------------------------------
 
-    def attach(self, events: EventBus) -> Unsubscribe:
-        return events.on_each(self.HANDLERS, self)
+    def attach(self, bus: EventBus) -> Unsubscribe:
+        return bus.on_each(self.HANDLERS, self)
 
     def write(self, record: Record) -> None:
         """A record that no event stands for."""
@@ -177,17 +131,17 @@ class EventLog:
     def take_piece(self, piece: StreamPiece) -> None:
         self.stream.add(piece)
 
-    def take_progress(self, piece: ToolProgressed) -> None:
+    def take_progress(self, piece: events.ToolProgressed) -> None:
         if piece.seq > self._progress:  # else it is only shown
             self._progress = piece.seq
             self.calls.flush()
             self.stream.add(piece)
 
-    def take_start(self, event: RunStarted) -> None:
+    def take_start(self, event: events.RunStarted) -> None:
         self.reach(event)
         self._run = self.calls.run = self.messages.run = self._run + 1
         prompt, self._prompt = self._prompt, None
-        record = RunBegan(
+        record = records.RunBegan(
             run=self._run,
             execution_id=event.execution_id,
             conversation_id=event.conversation_id,
@@ -201,13 +155,13 @@ class EventLog:
         else:
             self.writer.write(record)
 
-    def take_pre_run(self, event: PreRun) -> None:
+    def take_pre_run(self, event: events.PreRun) -> None:
         """What the run begins with waits for the estimate of what will be sent."""
         self.reach(event)
-        self._before = before = convert(event.data, PreRunRecord)
+        self._before = before = convert(event.data, records.PreRunRecord)
         before.run, before.web_tools = self._run, None  # of the session, and said at its beginning
 
-    def take_context(self, event: ContextUpdated) -> None:
+    def take_context(self, event: events.ContextUpdated) -> None:
         if self._before is None:
             self.take_any(event)
             return
@@ -223,7 +177,7 @@ class EventLog:
         elif before is not None:
             self.writer.write(before)
 
-    def take_request(self, event: ProviderRequest) -> None:
+    def take_request(self, event: events.ProviderRequest) -> None:
         self.reach(event)
         self.stream.begin_reply(self._run)
         view, extra = event.messages, None
@@ -232,7 +186,7 @@ class EventLog:
         same = event.tools is self._tools or event.tools == self._tools
         who = (event.provider, event.model)
         news, self._model = who != self._model, who
-        record = RequestRecord(
+        record = records.RequestRecord(
             run=self._run,
             round=event.round,
             provider=event.provider if news else None,
@@ -250,7 +204,7 @@ class EventLog:
             self.writer.write_clean(record, hold=True)
             self.stream.start_moment()
 
-    def take_response(self, event: ProviderResponseRaw) -> None:
+    def take_response(self, event: events.ProviderResponseRaw) -> None:
         if event.kept:
             self.messages.response = (
                 event  # its message follows at once, and takes the rest of the stream along
@@ -260,36 +214,36 @@ class EventLog:
         self.reach(event)
         self.messages.write_empty(event, rest)
 
-    def take_message(self, event: HistoryMutation) -> None:
+    def take_message(self, event: events.HistoryMutation) -> None:
         rest = self.stream.take_rest() if self.messages.is_reply(event.message) else None
         self.reach(event)
         self.messages.write(event, rest)
 
-    def take_batch(self, event: ToolBatchStarted) -> None:
+    def take_batch(self, event: events.ToolBatchStarted) -> None:
         self.reach(event)
         self.calls.begin_batch(event)
 
-    def take_tool_start(self, event: ToolStarted) -> None:
+    def take_tool_start(self, event: events.ToolStarted) -> None:
         if self.stream.pending:
             self.stream.close_run()
         self.calls.start(event)
         self.stream.start_moment()
 
-    def take_tool_end(self, event: ToolEnded) -> None:
+    def take_tool_end(self, event: events.ToolEnded) -> None:
         if event.error_code == NOT_STARTED:
             self.calls.end_unstarted(event)
             return
         self.reach(event)
         self.calls.end(event)
 
-    def take_decision(self, event: PermissionDecided) -> None:
+    def take_decision(self, event: events.PermissionDecided) -> None:
         if not self.calls.decide(event):
             self.reach(event)
             self.writer.write(decision_record(event, self._run))
 
-    def take_end(self, event: RunCompleted | RunInterrupted | RunFailed) -> None:
+    def take_end(self, event: events.RunCompleted | events.RunInterrupted | events.RunFailed) -> None:
         self.reach(event)
-        record = convert(fields_of(event), RunEnded)
+        record = convert(fields_of(event), records.RunEnded)
         record.run, record.outcome = self._run, event.name
         if record.text == self.messages.answer:
             record.text = None  # the last answer, which is in the journal
@@ -297,31 +251,30 @@ class EventLog:
 
     # --- what else there is ---------------------------------------------------------------------------
 
-    def take_mark(self, event: CompactionMarked) -> None:
+    def take_mark(self, event: events.CompactionMarked) -> None:
         self.reach(event)
         self.messages.restart()
         self.messages.note(event.message)
-        self.writer.write(MarkRecord(epoch=event.epoch, message=event.message))
+        self.writer.write(records.MarkRecord(epoch=event.epoch, message=event.message))
 
-    def take_init(self, event: SessionInit) -> None:
-        self.reach(event)
+    def take_init(self, event: events.SessionInit) -> None:
         self._tools = event.data.get("toolSchemas")
-        self.writer.write(convert(event.data, SessionBegan))
+        self.take_data(event)
 
-    def take_data(self, event: HookExecuted) -> None:
+    def take_data(self, event: events.SessionInit | events.HookExecuted) -> None:
         """An event whose fields are one object made by the session."""
         self.reach(event)
-        self.writer.write(convert(event.data, RECORD_TYPES[event.name]))
+        self.writer.write(convert(event.data, records.RECORD_TYPES[event.name]))
 
-    def take_loaded(self, event: ContextLoaded) -> None:
+    def take_loaded(self, event: events.ContextLoaded) -> None:
         self.reach(event)
-        self.writer.write(LoadedRecord(data=dict(event.data)))
+        self.writer.write(records.LoadedRecord(data=dict(event.data)))
 
     def take_any(self, event: Event) -> None:
         """An event that is written as it is."""
         self.reach(event)
-        record = convert(fields_of(event), RECORD_TYPES[_RECORD_NAMES.get(type(event), event.name)])
-        if isinstance(record, RunRecord) and event.execution_id:
+        record = convert(fields_of(event), records.RECORD_TYPES[_RECORD_NAMES.get(type(event), event.name)])
+        if isinstance(record, records.RunRecord) and event.execution_id:
             record.run = self._run
         self.writer.write(record)
 
@@ -329,38 +282,36 @@ class EventLog:
 
 
 EventLog.HANDLERS = {
-    TextDelta: EventLog.take_piece,
-    ReasoningDelta: EventLog.take_piece,
-    ToolInputDelta: EventLog.take_piece,
-    ProviderNativeRawPayload: EventLog.take_piece,
-    ToolProgressed: EventLog.take_progress,
-    RunStarted: EventLog.take_start,
-    ProviderRequest: EventLog.take_request,
-    ProviderResponseRaw: EventLog.take_response,
-    HistoryMutation: EventLog.take_message,
-    ToolBatchStarted: EventLog.take_batch,
-    ToolStarted: EventLog.take_tool_start,
-    ToolEnded: EventLog.take_tool_end,
-    RunCompleted: EventLog.take_end,
-    RunInterrupted: EventLog.take_end,
-    RunFailed: EventLog.take_end,
-    CompactionMarked: EventLog.take_mark,
-    SessionInit: EventLog.take_init,
-    PreRun: EventLog.take_pre_run,
-    HookExecuted: EventLog.take_data,
-    PermissionDecided: EventLog.take_decision,
-    ContextLoaded: EventLog.take_loaded,
-    SummaryCalled: EventLog.take_any,
-    SessionShutdown: EventLog.take_any,
-    ServerToolUsed: EventLog.take_any,
-    ProviderRetried: EventLog.take_any,
-    Noticed: EventLog.take_any,
-    ContextUpdated: EventLog.take_context,
-    Compacted: EventLog.take_any,
-    ModelChanged: EventLog.take_any,
-    SettingsChanged: EventLog.take_any,
-    QuestionAsked: EventLog.take_any,
-    QuestionClosed: EventLog.take_any,
+    **dict.fromkeys(
+        (events.TextDelta, events.ReasoningDelta, events.ToolInputDelta, events.ProviderNativeRawPayload),
+        EventLog.take_piece,
+    ),
+    events.ToolProgressed: EventLog.take_progress,
+    events.RunStarted: EventLog.take_start,
+    events.ProviderRequest: EventLog.take_request,
+    events.ProviderResponseRaw: EventLog.take_response,
+    events.HistoryMutation: EventLog.take_message,
+    events.ToolBatchStarted: EventLog.take_batch,
+    events.ToolStarted: EventLog.take_tool_start,
+    events.ToolEnded: EventLog.take_tool_end,
+    **dict.fromkeys((events.RunCompleted, events.RunInterrupted, events.RunFailed), EventLog.take_end),
+    events.CompactionMarked: EventLog.take_mark,
+    events.SessionInit: EventLog.take_init,
+    events.PreRun: EventLog.take_pre_run,
+    events.PermissionDecided: EventLog.take_decision,
+    events.ContextLoaded: EventLog.take_loaded,
+    events.ContextUpdated: EventLog.take_context,
+    events.HookExecuted: EventLog.take_data,
+    events.SummaryCalled: EventLog.take_any,
+    events.SessionShutdown: EventLog.take_any,
+    events.ServerToolUsed: EventLog.take_any,
+    events.ProviderRetried: EventLog.take_any,
+    events.Noticed: EventLog.take_any,
+    events.Compacted: EventLog.take_any,
+    events.ModelChanged: EventLog.take_any,
+    events.SettingsChanged: EventLog.take_any,
+    events.QuestionAsked: EventLog.take_any,
+    events.QuestionClosed: EventLog.take_any,
 }
 
 

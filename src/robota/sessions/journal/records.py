@@ -7,14 +7,14 @@ the events 41 to 57. What has its ordinary value is not written.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from robota.core.events import ToolOutcome
+from robota.core.events import PayloadKind, ToolOutcome
 from robota.core.history import HistoryEntry
 from robota.core.messages import (
     AssistantMessage,
@@ -32,7 +32,12 @@ from robota.core.tool import ToolResult
 
 TEXT_WITH_BYTES, TEXT, THOUGHT, INPUT, NATIVE_EVENT, NATIVE_RESPONSE, NATIVE_REQUEST, PROGRESS = "tTrinNqp"
 """Kinds of the pieces of a stream."""
-_NO_TEXT = frozenset((NATIVE_EVENT, NATIVE_RESPONSE, NATIVE_REQUEST))
+ANSWER = (TEXT, TEXT_WITH_BYTES)
+NATIVE_KINDS: dict[str, PayloadKind] = {
+    NATIVE_EVENT: "stream_event",
+    NATIVE_RESPONSE: "response",
+    NATIVE_REQUEST: "request",
+}
 _NOTHING = Raw(b"[]")
 _AnyMessage = SystemMessage | UserMessage | AssistantMessage | ToolMessage
 
@@ -52,17 +57,22 @@ class Pieces(Struct, kw_only=True, omit_defaults=True):
     surface: str | None = None
     native: Raw = _NOTHING
 
-    def list_kinds(self) -> str:
-        return self.kinds or TEXT_WITH_BYTES * len(self.list_texts())
-
-    def list_texts(self) -> list[str]:
-        return read_list(self.texts)
+    def each(self, *, native: bool = True) -> Iterator[tuple[str, str, Any]]:
+        """Kind and text of each piece, and what belongs to it: the call, or the provider's own event, which
+        costs the most to read. A native event has no text."""
+        found: list[str] = _read_list(self.texts)
+        kinds, texts = self.kinds or TEXT_WITH_BYTES * len(found), iter(found)
+        calls, running = iter(_read_list(self.inputs)), iter(_read_list(self.progress))
+        events = iter(_read_list(self.native) if native else ())
+        beside = {TEXT: None, THOUGHT: None, INPUT: calls, PROGRESS: running}
+        for kind in kinds:
+            source = beside.get(kind, events)
+            text = "" if kind in NATIVE_KINDS else next(texts, "")
+            yield kind, text, None if source is None else next(source, None)
 
     def answer(self) -> str:
         """The words of the answer among the pieces."""
-        with_text = [kind for kind in self.list_kinds() if kind not in _NO_TEXT]
-        pairs = zip(with_text, self.list_texts(), strict=False)
-        return "".join(text for kind, text in pairs if kind in (TEXT, TEXT_WITH_BYTES))
+        return "".join(text for kind, text, _ in self.each(native=False) if kind in ANSWER)
 
 
 class Batch(Struct, kw_only=True, omit_defaults=True, rename="camel"):
@@ -443,7 +453,7 @@ for _name, _kind in RECORD_TYPES.items():
     _kind.name = _name
 
 
-def read_list(raw: Raw) -> list[Any]:
+def _read_list(raw: Raw) -> list[Any]:
     """A list that was left as the bytes it is."""
     value: list[Any] = msgspec.json.decode(raw, type=list)
     return value

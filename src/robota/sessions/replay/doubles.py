@@ -120,7 +120,7 @@ class ReplayHooks:
         world = self._world
         outcomes: deque[JsonObject] = world.action.hooks.get((event, call_id)) or deque()
         if call_id and outcomes:
-            await world.turnstile(call_id).wait(call_id, event)
+            await world.order_of(call_id).wait(call_id, event)
         if not outcomes:
             if call_id:
                 await world.interrupt(call_id, f"outcome of {event} hooks")
@@ -129,7 +129,7 @@ class ReplayHooks:
         assert world.session is not None
         world.session.log.record_hooks(outcome, call_id)
         if call_id:
-            world.turnstile(call_id).passed(call_id, event)
+            world.order_of(call_id).passed(call_id, event)
         return outcome
 
 
@@ -154,7 +154,7 @@ class RecordedJudge:
         first = call_id not in self._judged
         if first:  # later ones may hold what others wait for
             self._judged.add(call_id)
-            await self._world.turnstile(call_id).wait(call_id)
+            await self._world.order_of(call_id).wait(call_id)
         action = self._world.action
         if decision is None and (
             action.had(call_id, "PermissionRequest", "Notification") or call_id in action.questions
@@ -201,19 +201,19 @@ class RecordedQuestions(Questions):
     async def settle(self, question: Question, *, wait: bool = False) -> Settled:
         if not isinstance(question, PermissionQuestion):
             return await super().settle(question, wait=wait)
-        call_id, turnstile = question.call_id, self._world.turnstile(question.call_id)
-        await turnstile.wait(call_id, ASKED)
+        call_id, order = question.call_id, self._world.order_of(question.call_id)
+        await order.wait(call_id, ASKED)
         try:
             return await super().settle(question, wait=wait)
         finally:
-            turnstile.passed(call_id, CLOSED)
+            order.passed(call_id, CLOSED)
 
     async def find_answer(self, question: Question, *, wait: bool) -> Settled:
         call_id, world = question.call_id, self._world
         decision = world.action.decisions.get(call_id)
         if isinstance(question, PermissionQuestion):
-            world.turnstile(call_id).passed(call_id, ASKED)
-            await world.turnstile(call_id).wait(call_id, CLOSED)
+            world.order_of(call_id).passed(call_id, ASKED)
+            await world.order_of(call_id).wait(call_id, CLOSED)
             if decision is None or _is_cut(decision):
                 await world.interrupt(call_id, f"answer about the call {call_id}")
         closed = world.action.answers.get(question.id)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Mapping
-from datetime import datetime
 from typing import TypeAlias
 
-from msgspec import Struct, convert
+from msgspec import Struct, convert, field
 
 from robota.core.context import normalize_usage
 from robota.core.errors import (
@@ -25,18 +24,16 @@ from robota.core.provider import (
     MetadataChunk,
     NativePayload,
     ReasoningChunk,
-    RetryNotice,
-    ServerToolChunk,
     StopChunk,
     TextChunk,
     ToolInputChunk,
 )
 from robota.core.questions import Question
 from robota.core.tool import ToolResult
-from robota.sessions.journal.entries import NATIVE_KINDS
 from robota.sessions.journal.port import Position
 from robota.sessions.journal.records import (
     INPUT,
+    NATIVE_KINDS,
     PROGRESS,
     TEXT,
     TEXT_WITH_BYTES,
@@ -46,12 +43,9 @@ from robota.sessions.journal.records import (
     Pieces,
     QuestionRecord,
     Record,
-    RetryRecord,
-    ServerToolRecord,
     SessionChange,
     SessionFacts,
     Verdict,
-    read_list,
 )
 
 START, ASKED, CLOSED, DECISION, RESULT = "start", "asked", "closed", "decision", "result"
@@ -66,7 +60,7 @@ class ReplayMismatch(RobotaError):
     code = "REPLAY_MISMATCH"
 
 
-class Turnstile:
+class CallOrder:
     """Lets each call go on when everything that came before its next step has happened."""
 
     __slots__ = ("_head", "_mine", "_over", "_waiting")
@@ -143,53 +137,34 @@ class Meanwhile(Struct, frozen=True):
 RecordedPiece: TypeAlias = Chunk | Meanwhile
 
 
-class RecordedReply:
-    __slots__ = ("_surface", "closed", "error", "interrupted", "pieces")
-
-    def __init__(self) -> None:
-        self.pieces: list[RecordedPiece] = []
-        self.error: JsonObject | None = None
-        """Code and message of the failure that ended it."""
-        self.interrupted = False
-        """The user stopped it, after the last of the pieces."""
-        self.closed = False
-        """Its end is on record."""
-        self._surface: str | None = None
-
-    # --- taking it from the journal -----------------------------------------------------------------------
-
-    def add_text(self, text: str) -> None:
-        if text:
-            self.pieces.append(TextChunk(text))
+class RecordedReply(Struct, eq=False):
+    pieces: list[RecordedPiece] = field(default_factory=list)
+    error: JsonObject | None = None
+    """Code and message of the failure that ended it."""
+    interrupted: bool = False
+    """The user stopped it, after the last of the pieces."""
+    closed: bool = False
+    """Its end is on record."""
+    surface: str | None = None
+    """Of the provider's own events."""
 
     def add_pieces(self, pieces: Pieces) -> None:
-        texts, natives = iter(pieces.list_texts()), iter(read_list(pieces.native))
-        inputs = iter(read_list(pieces.inputs))
-        self._surface = pieces.surface or self._surface
-        for kind in pieces.list_kinds():
+        self.surface = pieces.surface or self.surface
+        for kind, text, beside in pieces.each():
             if kind == TEXT:
-                self.pieces.append(TextChunk(next(texts)))
+                self.pieces.append(TextChunk(text))
             elif kind == TEXT_WITH_BYTES:
-                self.pieces.append(TextChunk(next(texts), encode(next(natives))))
+                self.pieces.append(TextChunk(text, encode(beside)))
             elif kind == THOUGHT:
-                self.pieces.append(ReasoningChunk(next(texts)))
+                self.pieces.append(ReasoningChunk(text))
             elif kind == INPUT:
-                at, call_id, name = next(inputs)
-                self.pieces.append(ToolInputChunk(at, next(texts), call_id, name))
+                at, call_id, name = beside
+                self.pieces.append(ToolInputChunk(at, text, call_id, name))
             elif kind != PROGRESS:
-                payload = encode(next(natives))
-                native = NativePayload(kind=NATIVE_KINDS[kind], payload=payload, api_surface=self._surface)
-                self.pieces.append(native)
-
-    def add_retry(self, record: RetryRecord) -> None:
-        known = ("attempt", "max_attempts", "delay", "message")
-        self.pieces.append(RetryNotice(**{name: getattr(record, name) for name in known}))
-
-    def add_server_tool(self, record: ServerToolRecord) -> None:
-        self.pieces.append(ServerToolChunk(record.tool_name, record.input))
-
-    def add_aside(self, record: Record) -> None:
-        self.pieces.append(Meanwhile(record))
+                payload, surface = encode(beside), self.surface
+                self.pieces.append(
+                    NativePayload(kind=NATIVE_KINDS[kind], payload=payload, api_surface=surface)
+                )
 
     def close(self, message: AssistantMessage, error: Mapping[str, Json] | None) -> None:
         """The message that became of it. What a reply has besides its text comes at its end, where the
@@ -211,8 +186,6 @@ class RecordedReply:
         if reason is not None:
             self.pieces.append(StopChunk(convert(reason, StopReason), detail))
 
-    # --- giving it again --------------------------------------------------------------------------------
-
     def failure(self) -> RobotaError | None:
         """The error that ended the call, with its code and its words."""
         if self.error is None:
@@ -228,18 +201,15 @@ class RecordedReply:
         return failure
 
 
-class RecordedRun:
+class RecordedRun(Struct, eq=False):
     """One run of the agent, as far as it matters for where it was stopped."""
 
-    __slots__ = ("cut_in_reply", "interrupted", "marks")
-
-    def __init__(self) -> None:
-        self.marks = 0
-        """Its beginning, messages, replies, summaries, batches, results, hooks: between two of them it can be
-        stopped."""
-        self.interrupted = False
-        self.cut_in_reply = False
-        """The last reply shows the interruption."""
+    marks: int = 1
+    """Its beginning, messages, replies, summaries, batches, results, hooks: between two of them it can be
+    stopped."""
+    interrupted: bool = False
+    cut_in_reply: bool = False
+    """The last reply shows the interruption."""
 
     @property
     def ends_after_marks(self) -> bool:
@@ -247,63 +217,53 @@ class RecordedRun:
         return self.interrupted and not self.cut_in_reply
 
 
-class Action:
+class Action(Struct, eq=False):
     """One thing done to the session from outside: a prompt, a compaction, an injected message."""
 
-    __slots__ = (
-        "answers", "asides", "clock", "decisions", "finished", "hooks", "ids", "interrupted", "last_notices",
-        "message", "notices", "originals", "parts", "questions", "record", "replies", "results", "run",
-        "sections", "starts", "system", "times", "told", "tools", "turnstiles",
-    )  # fmt: skip
-
-    def __init__(self, record: Record, message: Message | None = None) -> None:
-        self.record = record
-        """That it was done."""
-        self.message = message
-        """Of an injected message."""
-        self.clock = 0
-        """Records so far, those aside whose number depends on timing."""
-        self.last_notices = 0
-        """Notices since the clock was moved for the last time."""
-        self.asides: dict[int, list[tuple[int, Record]]] = {}
-        """What else was done meanwhile, by the state of the clock, with the number of notices since."""
-        self.ids: deque[str] = deque()
-        self.times: deque[float] = deque()
-        self.run: RecordedRun | None = None
-        self.replies: deque[RecordedReply] = deque()
-        self.hooks: dict[tuple[str, str], deque[JsonObject]] = {}
-        self.decisions: dict[str, Verdict] = {}
-        self.questions: dict[str, Question] = {}
-        """By their ids, as are the answers."""
-        self.answers: dict[str, ClosedRecord] = {}
-        self.results: dict[str, CallEnded] = {}
-        """By the id of the call, as are the next three."""
-        self.originals: dict[str, ToolResult] = {}
-        self.parts: dict[str, tuple[Part, ...]] = {}
-        self.told: dict[str, list[str | QuestionRecord | ClosedRecord]] = {}
-        """The progress of a call and the questions that its tool asked, in order."""
-        self.turnstiles: dict[str, Turnstile] = {}
-        """Batch id -> the order of what its calls did."""
-        self.starts: dict[str, int] = {}
-        """Batch id -> how many of its calls were begun."""
-        self.notices: list[str] = []
-        self.sections: deque[str] = deque()
-        """Texts of the compaction marks, for what code wrote into them."""
-        self.system: str | None = None
-        """The system message that was new in this action."""
-        self.tools: list[JsonObject] | None = None
-        """The schemas of the tools, when they were new in this action."""
-        self.interrupted = False
-        self.finished = False
-        """Its end is on record, too."""
+    record: Record
+    """That it was done."""
+    message: Message | None = None
+    """Of an injected message."""
+    clock: int = 0
+    """Records so far, those aside whose number depends on timing."""
+    last_notices: int = 0
+    """Notices since the clock was moved for the last time."""
+    asides: dict[int, list[tuple[int, Record]]] = field(default_factory=dict)
+    """What else was done meanwhile, by the state of the clock, with the number of notices since."""
+    ids: deque[str] = field(default_factory=deque)
+    times: deque[float] = field(default_factory=deque)
+    run: RecordedRun | None = None
+    replies: deque[RecordedReply] = field(default_factory=deque)
+    hooks: dict[tuple[str, str], deque[JsonObject]] = field(default_factory=dict)
+    decisions: dict[str, Verdict] = field(default_factory=dict)
+    questions: dict[str, Question] = field(default_factory=dict)
+    """By their ids, as are the answers."""
+    answers: dict[str, ClosedRecord] = field(default_factory=dict)
+    results: dict[str, CallEnded] = field(default_factory=dict)
+    """By the id of the call, as are the next three."""
+    originals: dict[str, ToolResult] = field(default_factory=dict)
+    parts: dict[str, tuple[Part, ...]] = field(default_factory=dict)
+    told: dict[str, list[str | QuestionRecord | ClosedRecord]] = field(default_factory=dict)
+    """The progress of a call and the questions that its tool asked, in order."""
+    orders: dict[str, CallOrder] = field(default_factory=dict)
+    """Batch id -> the order of what its calls did."""
+    starts: dict[str, int] = field(default_factory=dict)
+    """Batch id -> how many of its calls were begun."""
+    notices: list[str] = field(default_factory=list)
+    sections: deque[str] = field(default_factory=deque)
+    """Texts of the compaction marks, for what code wrote into them."""
+    system: str | None = None
+    """The system message that was new in this action."""
+    tools: list[JsonObject] | None = None
+    """The schemas of the tools, when they were new in this action."""
+    interrupted: bool = False
+    finished: bool = False
+    """Its end is on record, too."""
 
     def draw(self, message: Message) -> None:
         """An id and a time were taken for a message."""
-        self.draw_as(message.id, message.timestamp)
-
-    def draw_as(self, message_id: str, moment: datetime) -> None:
-        self.ids.append(message_id)
-        self.times.append(moment.timestamp())
+        self.ids.append(message.id)
+        self.times.append(message.timestamp.timestamp())
 
     def had(self, call_id: str, *hooks: str) -> bool:
         """Whether one of these hooks heard of the call."""
@@ -334,26 +294,23 @@ class Action:
         del waiting[start:]
         return late
 
-    def turnstile(self, batch: str) -> Turnstile:
-        return self.turnstiles.setdefault(batch, Turnstile())
+    def order_of(self, batch: str) -> CallOrder:
+        return self.orders.setdefault(batch, CallOrder())
 
 
-class Segment:
+class Segment(Struct, eq=False):
     """What one process did to the session: from its beginning, or from where it was resumed."""
 
-    __slots__ = ("actions", "before", "closed", "facts", "max_parallel", "start")
-
-    def __init__(self, facts: SessionFacts, before: Position) -> None:
-        self.facts = facts
-        """What the session was made of in the end."""
-        self.before = before
-        """Where the journal was."""
-        self.start = Action(facts)
-        """What the session learnt before its first action."""
-        self.actions: list[Action] = []
-        self.max_parallel: int | None = None
-        self.closed = False
-        """The session was shut down; without that, the record may end anywhere."""
+    facts: SessionFacts
+    """What the session was made of in the end."""
+    before: Position
+    """Where the journal was."""
+    start: Action
+    """What the session learnt before its first action."""
+    actions: list[Action] = field(default_factory=list)
+    max_parallel: int | None = None
+    closed: bool = False
+    """The session was shut down; without that, the record may end anywhere."""
 
     @property
     def first_seq(self) -> int:

@@ -7,60 +7,30 @@ results of tools, outcomes of hooks, decisions, answers, ids and times.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
 from robota.core.errors import StorageError
-from robota.core.messages import AssistantMessage, Json, Message, SystemMessage, ToolMessage
+from robota.core.messages import (
+    AssistantMessage,
+    Json,
+    JsonObject,
+    Message,
+    SystemMessage,
+    ToolMessage,
+    UserMessage,
+)
+from robota.core.provider import RetryNotice, ServerToolChunk, TextChunk
 from robota.core.questions import PermissionQuestion, Question
 from robota.core.tool_call import NOT_STARTED
+from robota.sessions.journal import records
 from robota.sessions.journal.conversation import ConversationFold
+from robota.sessions.journal.decoding import methods_by_record
 from robota.sessions.journal.entries import SessionLogReader
 from robota.sessions.journal.port import Position
-from robota.sessions.journal.records import (
-    PROGRESS,
-    BatchBegan,
-    CallBegan,
-    CallEnded,
-    ClosedRecord,
-    CompactedRecord,
-    CompactRecord,
-    Decision,
-    EmptyReply,
-    EntryRecord,
-    ErrorRecord,
-    HistoryCleared,
-    HookRecord,
-    InterruptedRecord,
-    MarkRecord,
-    MessageRecord,
-    ModelRecord,
-    NoticeRecord,
-    OriginalResult,
-    Pieces,
-    QuestionRecord,
-    Record,
-    RequestRecord,
-    RetryRecord,
-    RunBegan,
-    RunEnded,
-    RunRecord,
-    ServerToolRecord,
-    SessionBegan,
-    SessionChange,
-    SessionEnded,
-    SessionFacts,
-    SessionResumed,
-    Stream,
-    SummaryRecord,
-    ToolMessageRecord,
-    Unknown,
-    UserRecord,
-    read_list,
-)
+from robota.sessions.journal.records import PROGRESS, Record
 from robota.sessions.replay.recorded import (
     ASKED,
     CLOSED,
@@ -68,6 +38,8 @@ from robota.sessions.replay.recorded import (
     RESULT,
     START,
     Action,
+    Meanwhile,
+    RecordedPiece,
     RecordedReply,
     RecordedRun,
     Segment,
@@ -76,13 +48,13 @@ from robota.sessions.turn_steps import NOT_SUMMARISED
 
 INTERRUPTED = "interrupted"
 REDACTED = b"[REDACTED]"
-UNCOUNTED = frozenset(kind.name for kind in (Stream, NoticeRecord, ModelRecord, SessionBegan, SessionResumed))
+UNCOUNTED = frozenset(("stream", "notice", "model_change", "session_init", "session_resumed"))
 """Records that do not move an action's clock: how many there are depends on timing, or on what was done
 meanwhile."""
-_ASIDES = (EntryRecord, SessionChange)
+_ASIDES = (records.EntryRecord, records.SessionChange)
 """What may be done to a session at any time, also in the middle of something else."""
-_ACTIONS = (UserRecord, CompactRecord, HistoryCleared, SessionEnded)
-_LONG = (UserRecord, CompactRecord)
+_ACTIONS = (records.UserRecord, records.CompactRecord, records.HistoryCleared, records.SessionEnded)
+_LONG = (records.UserRecord, records.CompactRecord)
 """Actions that take time, so that other things may happen meanwhile."""
 
 
@@ -96,7 +68,7 @@ class Recording:
         taker = _Taker(self)
         unchecked = 0
         for record in reader.records():
-            if isinstance(record, Unknown):
+            if isinstance(record, records.Unknown):
                 unchecked += not record.seq
             else:
                 taker.take(record)
@@ -119,7 +91,7 @@ class _Taker:
         self.recording = recording
         self.conversation = ConversationFold()
         self.segment: Segment | None = None
-        self.action = Action(SessionBegan())
+        self.action = Action(records.SessionBegan())
         self.run = RecordedRun()
         self.reply: RecordedReply | None = None
         self.running = False
@@ -137,20 +109,20 @@ class _Taker:
         """Both as they were last."""
 
     def take(self, record: Record) -> None:
-        if isinstance(record, SessionFacts):
+        if isinstance(record, records.SessionFacts):
             self.begin_segment(record)
         message = self.conversation.take(record)
-        self.position = Position(record.seq, record.ev, isinstance(record, SessionEnded))
+        self.position = Position(record.seq, record.ev, isinstance(record, records.SessionEnded))
         if isinstance(record, _ASIDES) and self.busy:
-            self.take_aside(record)
+            self.add_aside(record)
             return
         if isinstance(record, _ACTIONS + _ASIDES) or self.is_from_outside(record):
             self.begin(record, message)
-        take = _TAKE.get(type(record))
+        take = _METHODS.get(type(record))
         if take is not None:
             take(self, record)
         if message is not None:
-            self.take_message(record, message)
+            self.add_message(record, message)
         if record.name not in UNCOUNTED:
             self.action.clock += 1
             self.notices = 0
@@ -158,9 +130,9 @@ class _Taker:
 
     def is_from_outside(self, record: Record) -> bool:
         """A message or mark that no run and no compaction made."""
-        if isinstance(record, MarkRecord):
+        if isinstance(record, records.MarkRecord):
             return not isinstance(self.action.record, _LONG)
-        return isinstance(record, MessageRecord | ToolMessageRecord) and not self.running
+        return isinstance(record, records.MessageRecord | records.ToolMessageRecord) and not self.running
 
     def begin(self, record: Record, message: Message | None) -> None:
         self.action = Action(record, message)
@@ -168,56 +140,52 @@ class _Taker:
         if self.segment is not None:
             self.segment.actions.append(self.action)
             hooked = "SessionEnd" in (self.segment.facts.hook_events or ())
-            self.segment.closed = isinstance(record, SessionEnded) and not hooked
+            self.segment.closed = isinstance(record, records.SessionEnded) and not hooked
 
-    def begin_segment(self, facts: SessionFacts) -> None:
+    def begin_segment(self, facts: records.SessionFacts) -> None:
         """What the record of a resumed session leaves to its first one is as it was last."""
-        if isinstance(facts, SessionBegan):
+        if isinstance(facts, records.SessionBegan):
             self.system, self.tools = facts.system_prompt, facts.tool_schemas
         else:
             facts = replace(facts, system_prompt=self.system, tool_schemas=self.tools)
         before = Position(facts.seq - 1, self.position.event, self.position.closed)
-        self.segment = Segment(facts, before)
+        self.segment = Segment(facts, before, Action(facts))
         self.recording.segments.append(self.segment)
         self.action = self.segment.start
         self.running, self.busy, self.reply, self.conversation_id = False, False, None, ""
 
-    def take_aside(self, record: Record) -> None:
-        if self.reply is not None and not self.reply.closed:
-            self.reply.add_aside(record)
-            return
-        self.action.asides.setdefault(self.action.clock, []).append((self.notices, record))
+    def add_aside(self, record: Record) -> None:
+        if not self.add_piece(Meanwhile(record)):
+            self.action.asides.setdefault(self.action.clock, []).append((self.notices, record))
 
     # --- the run ----------------------------------------------------------------------------------------
 
-    def take_run(self, record: RunBegan) -> None:
+    def take_run_start(self, record: records.RunBegan) -> None:
         self.running, self.reply = True, None
-        self.run = RecordedRun()
-        self.run.marks = 1
-        self.action.run = self.run
+        self.run = self.action.run = RecordedRun()
         if record.conversation_id != self.conversation_id:
             self.conversation_id = record.conversation_id
             self.action.ids.append(record.conversation_id)
         self.execution = record.execution_id
         self.action.ids.append(self.execution)
 
-    def take_run_end(self, record: RunEnded) -> None:
+    def take_run_end(self, record: records.RunEnded) -> None:
         self.running, self.busy, self.action.finished = False, False, True
         if record.outcome == INTERRUPTED:
             self.action.interrupted = self.run.interrupted = True
         elif record.outcome == "error" and self.reply is not None and self.reply.error is not None:
             self.reply.error["recoverable"] = record.recoverable
 
-    def take_error(self, record: ErrorRecord) -> None:
+    def take_error(self, record: records.ErrorRecord) -> None:
         self.busy, self.action.finished = False, True
 
-    def take_interruption(self, record: InterruptedRecord) -> None:
+    def take_interrupted(self, record: records.InterruptedRecord) -> None:
         self.action.interrupted = True
         self.busy, self.action.finished = False, True
 
     # --- the model --------------------------------------------------------------------------------------
 
-    def take_request(self, record: RequestRecord) -> None:
+    def take_provider_request(self, record: records.RequestRecord) -> None:
         self.reply = RecordedReply()
         self.action.replies.append(self.reply)
         if record.extra is not None:
@@ -225,64 +193,65 @@ class _Taker:
         elif record.tools is not None:
             self.tools = self.action.tools = list(record.tools)
 
-    def take_stream(self, record: Stream) -> None:
-        self.take_progress(record, record.pieces)
+    def take_stream(self, record: records.Stream) -> None:
+        for kind, text, at in record.pieces.each(native=False):
+            if kind == PROGRESS:
+                self.action.told.setdefault(f"{self.batch(record)}-{at}", []).append(text)
         if self.reply is not None and not self.reply.closed:
             self.reply.add_pieces(record.pieces)
 
-    def take_progress(self, record: Stream, pieces: Pieces) -> None:
-        places = iter(read_list(pieces.progress))
-        with_text = [kind for kind in pieces.list_kinds() if kind not in "nNq"]
-        for kind, text in zip(with_text, pieces.list_texts(), strict=False):
-            if kind == PROGRESS:
-                call_id = f"{self.batch(record)}-{next(places)}"
-                self.action.told.setdefault(call_id, []).append(text)
+    def take_provider_retry(self, record: records.RetryRecord) -> None:
+        known = {name: getattr(record, name) for name in ("attempt", "max_attempts", "delay", "message")}
+        self.add_piece(RetryNotice(**known))
 
-    def take_retry(self, record: RetryRecord) -> None:
-        if self.reply is not None and not self.reply.closed:
-            self.reply.add_retry(record)
+    def take_server_tool(self, record: records.ServerToolRecord) -> None:
+        self.add_piece(ServerToolChunk(record.tool_name, record.input))
 
-    def take_server_tool(self, record: ServerToolRecord) -> None:
-        if self.reply is not None and not self.reply.closed:
-            self.reply.add_server_tool(record)
+    def add_piece(self, piece: RecordedPiece) -> bool:
+        """Add to the reply under way; false if there is none."""
+        if self.reply is None or self.reply.closed:
+            return False
+        self.reply.pieces.append(piece)
+        return True
 
-    def take_empty_reply(self, record: EmptyReply) -> None:
+    def take_empty_reply(self, record: records.EmptyReply) -> None:
         self.action.draw(record.message)
-        self.run.marks += 1
-        if self.reply is not None and not self.reply.closed:
-            self.reply.close(record.message, record.error)
+        self.close_reply(record.message, record.error)
 
-    def take_message(self, record: Record, message: Message) -> None:
+    def close_reply(self, message: Message, error: JsonObject | None) -> None:
+        self.run.marks += 1
+        if isinstance(message, AssistantMessage) and self.reply is not None and not self.reply.closed:
+            self.reply.close(message, error)
+
+    def add_message(self, record: Record, message: Message) -> None:
         self.action.draw(message)
         self.run.marks += self.running and not isinstance(message, ToolMessage)
         if isinstance(message, SystemMessage) and self.running:
             self.system = self.action.system = message.content
-        if isinstance(record, MessageRecord) and record.reply and isinstance(message, AssistantMessage):
-            self.run.marks += 1
+        if isinstance(record, records.MessageRecord) and record.reply:
             self.run.cut_in_reply |= message.state == INTERRUPTED
-            if self.reply is not None and not self.reply.closed:
-                self.reply.close(message, record.error)
-        if isinstance(record, ToolMessageRecord) and record.parts:
+            self.close_reply(message, record.error)
+        if isinstance(record, records.ToolMessageRecord) and record.parts:
             self.action.parts[f"{self.batch(record)}-{record.result}"] = record.parts
 
     # --- compaction -------------------------------------------------------------------------------------
 
-    def take_summary(self, record: SummaryRecord) -> None:
+    def take_summary_call(self, record: records.SummaryRecord) -> None:
         self.note_overflow()
         self.run.marks += self.running
-        self.action.draw_as(record.message_id, record.asked_at)
+        self.action.draw(UserMessage("", id=record.message_id, timestamp=record.asked_at))
         self.reply = reply = RecordedReply()
         self.action.replies.append(reply)
-        for aside in self.action.take_late_swaps(record.model):
-            reply.add_aside(aside)
-        reply.add_text(record.content)
+        reply.pieces += map(Meanwhile, self.action.take_late_swaps(record.model))
+        if record.content:
+            reply.pieces.append(TextChunk(record.content))
         reply.close(AssistantMessage("", metadata=record.metadata), record.error)
 
-    def take_mark(self, record: MarkRecord) -> None:
+    def take_compaction_marked(self, record: records.MarkRecord) -> None:
         self.note_overflow()
         self.action.sections.append(record.message.content)
 
-    def take_compaction(self, record: CompactedRecord) -> None:
+    def take_context_compact(self, record: records.CompactedRecord) -> None:
         if record.trigger == "manual":
             self.action.finished = True
             facts = None if self.segment is None else self.segment.facts
@@ -295,60 +264,64 @@ class _Taker:
 
     # --- tools ------------------------------------------------------------------------------------------
 
-    def batch(self, record: RunRecord) -> str:
+    def batch(self, record: records.RunRecord) -> str:
         return f"{self.execution}-r{record.round}"
 
-    def take_batch(self, record: BatchBegan) -> None:
+    def take_tool_batch_started(self, record: records.BatchBegan) -> None:
         self.run.marks += 1
-        self.action.turnstile(self.batch(record))
+        self.action.order_of(self.batch(record))
         if self.segment is not None:
             self.segment.max_parallel = record.batch.max_concurrency
 
-    def take_start(self, record: CallBegan) -> None:
+    def take_tool_start(self, record: records.CallBegan) -> None:
         batch = self.batch(record)
         self.action.starts[batch] = self.action.starts.get(batch, 0) + 1
-        self.action.turnstile(batch).add(f"{batch}-{record.index}", START)
+        self.action.order_of(batch).add(f"{batch}-{record.index}", START)
 
-    def take_result(self, record: CallEnded) -> None:
+    def take_tool_result(self, record: records.CallEnded) -> None:
         batch = self.batch(record)
         call_id = f"{batch}-{record.index}"
         self.action.results[call_id] = record
         if record.error_code == NOT_STARTED:
             return  # told when the batch was settled, in no order of its own
         self.run.marks += 1
-        self.action.turnstile(batch).add(call_id, RESULT)
+        self.action.order_of(batch).add(call_id, RESULT)
 
-    def take_original(self, record: OriginalResult) -> None:
+    def take_tool_original(self, record: records.OriginalResult) -> None:
         self.action.originals[record.call_id] = record.result
 
-    def take_decision(self, record: Decision) -> None:
+    def take_permission_decided(self, record: records.Decision) -> None:
         batch = self.batch(record)
         call_id = f"{batch}-{record.index}"
         self.action.decisions[call_id] = record.verdict
-        self.action.turnstile(batch).add(call_id, DECISION)
+        self.action.order_of(batch).add(call_id, DECISION)
 
-    def take_question(self, record: QuestionRecord) -> None:
+    def take_question_asked(self, record: records.QuestionRecord) -> None:
         self.action.questions[record.question.id] = record.question
-        self._note_question(record.question, record, ASKED)
+        self.note_question(record.question, record, ASKED)
 
-    def take_closed(self, record: ClosedRecord) -> None:
+    def take_question_closed(self, record: records.ClosedRecord) -> None:
         self.action.answers[record.id] = record
         question = self.action.questions.get(record.id)
         if question is not None:
-            self._note_question(question, record, CLOSED)
+            self.note_question(question, record, CLOSED)
 
-    def _note_question(self, question: Question, record: QuestionRecord | ClosedRecord, kind: str) -> None:
+    def note_question(
+        self, question: Question, record: records.QuestionRecord | records.ClosedRecord, kind: str
+    ) -> None:
         call_id = question.call_id
         if isinstance(question, PermissionQuestion):
-            self.action.turnstile(call_id.rpartition("-")[0]).add(call_id, kind)
+            self.action.order_of(call_id.rpartition("-")[0]).add(call_id, kind)
         else:
             self.action.told.setdefault(call_id, []).append(record)
 
-    def take_hook(self, record: HookRecord) -> None:
+    # --- what else there is -----------------------------------------------------------------------------
+
+    def take_hook_executed(self, record: records.HookRecord) -> None:
         hook, call_id = record.hook, record.call_id or ""
         self.action.hooks.setdefault((hook, call_id), deque()).append(record.outcome)
         if call_id:
-            self.action.turnstile(call_id.rpartition("-")[0]).add(call_id, hook)
+            self.action.order_of(call_id.rpartition("-")[0]).add(call_id, hook)
             return
         self.run.marks += self.running
         if hook == "PreCompact":
@@ -356,34 +329,11 @@ class _Taker:
         elif hook == "PostCompact" and not self.running:
             self.busy = False
 
-    def take_notice(self, record: NoticeRecord) -> None:
+    def take_notice(self, record: records.NoticeRecord) -> None:
         self.action.notices.append(record.message)
         if record.message.startswith(NOT_SUMMARISED):
             self.reply = None  # the summary failed for good: what follows has another reason
         self.notices += 1
 
 
-_Take: TypeAlias = Callable[[_Taker, Any], None]
-_TAKE: dict[type[Record], _Take] = {
-    RunBegan: _Taker.take_run,
-    RunEnded: _Taker.take_run_end,
-    ErrorRecord: _Taker.take_error,
-    InterruptedRecord: _Taker.take_interruption,
-    RequestRecord: _Taker.take_request,
-    Stream: _Taker.take_stream,
-    RetryRecord: _Taker.take_retry,
-    ServerToolRecord: _Taker.take_server_tool,
-    EmptyReply: _Taker.take_empty_reply,
-    SummaryRecord: _Taker.take_summary,
-    MarkRecord: _Taker.take_mark,
-    CompactedRecord: _Taker.take_compaction,
-    BatchBegan: _Taker.take_batch,
-    CallBegan: _Taker.take_start,
-    CallEnded: _Taker.take_result,
-    OriginalResult: _Taker.take_original,
-    Decision: _Taker.take_decision,
-    QuestionRecord: _Taker.take_question,
-    ClosedRecord: _Taker.take_closed,
-    HookRecord: _Taker.take_hook,
-    NoticeRecord: _Taker.take_notice,
-}
+_METHODS = methods_by_record(_Taker)

@@ -16,20 +16,9 @@ from robota.core.messages import JsonObject, Message, Part, Prompt
 from robota.core.provider import ModelSettings, NativeWebTools
 from robota.core.robota import RunLimits
 from robota.core.tool import Tool
+from robota.sessions.journal import records
 from robota.sessions.journal.entries import EntryFold, LogEntry, SessionLogReader
-from robota.sessions.journal.records import (
-    CompactRecord,
-    EntryRecord,
-    HistoryCleared,
-    MarkRecord,
-    MessageRecord,
-    Record,
-    SessionChange,
-    SessionEnded,
-    SessionFacts,
-    ToolMessageRecord,
-    UserRecord,
-)
+from robota.sessions.journal.records import Record
 from robota.sessions.options import (
     CompactionOptions,
     HookOptions,
@@ -53,7 +42,7 @@ from robota.sessions.replay.world import ReplayWorld
 from robota.sessions.session import Session
 from robota.sessions.start import SessionStart, restore_journal
 
-_MESSAGES = frozenset((MessageRecord.name, ToolMessageRecord.name, MarkRecord.name))
+_MESSAGES = frozenset((records.MessageRecord.name, records.ToolMessageRecord.name, records.MarkRecord.name))
 
 
 class ReplayReport(Struct, frozen=True, kw_only=True):
@@ -310,7 +299,7 @@ class _SegmentReplay:
                 yield entry
 
 
-def wanted_web_tools(facts: SessionFacts) -> NativeWebTools | None:
+def wanted_web_tools(facts: records.SessionFacts) -> NativeWebTools | None:
     web = facts.web_tools
     search, fetch = (bool((web.get(name) or {}).get("enabled")) for name in ("webSearch", "webFetch"))
     return NativeWebTools(web_search=search, web_fetch=fetch) if search or fetch else None
@@ -318,7 +307,7 @@ def wanted_web_tools(facts: SessionFacts) -> NativeWebTools | None:
 
 async def _prompt(session: Session, action: Action) -> None:
     record = action.record
-    assert isinstance(record, UserRecord)
+    assert isinstance(record, records.UserRecord)
     prompt: Prompt = record.input if record.prompt is None else record.prompt
     if record.parts is not None:
         prompt = convert(record.parts, list[Part])
@@ -326,7 +315,7 @@ async def _prompt(session: Session, action: Action) -> None:
 
 
 async def _compact(session: Session, action: Action) -> None:
-    assert isinstance(action.record, CompactRecord)
+    assert isinstance(action.record, records.CompactRecord)
     await session.compact(action.record.instructions)
 
 
@@ -351,17 +340,17 @@ async def _change(session: Session, action: Action) -> None:
 
 
 async def _shut_down(session: Session, action: Action) -> None:
-    assert isinstance(action.record, SessionEnded)
+    assert isinstance(action.record, records.SessionEnded)
     await session.shutdown(action.record.reason)
 
 
 def _do_aside(session: Session, aside: Record) -> None:
-    if isinstance(aside, EntryRecord):
+    if isinstance(aside, records.EntryRecord):
         session.add_history_entry(aside.entry)
-    elif isinstance(aside, SessionChange) and aside.provider is not None:
+    elif isinstance(aside, records.SessionChange) and aside.provider is not None:
         before: Any = session.agent.provider
         session.set_provider(getattr(before, "inner", before).next(aside), str(aside.value))
-    elif isinstance(aside, SessionChange):
+    elif isinstance(aside, records.SessionChange):
         setattr(session, _ATTRIBUTES[aside.change], aside.value)
 
 
@@ -372,13 +361,13 @@ _ATTRIBUTES = {
     "model": "model",
 }
 _ACTIONS: dict[type[Record], Callable[[Session, Action], Awaitable[None]]] = {
-    UserRecord: _prompt,
-    CompactRecord: _compact,
-    HistoryCleared: _clear,
-    EntryRecord: _change,
-    MessageRecord: _inject,
-    ToolMessageRecord: _inject,
-    MarkRecord: _mark,
-    SessionChange: _change,
-    SessionEnded: _shut_down,
+    records.UserRecord: _prompt,
+    records.CompactRecord: _compact,
+    records.HistoryCleared: _clear,
+    records.EntryRecord: _change,
+    records.MessageRecord: _inject,
+    records.ToolMessageRecord: _inject,
+    records.MarkRecord: _mark,
+    records.SessionChange: _change,
+    records.SessionEnded: _shut_down,
 }

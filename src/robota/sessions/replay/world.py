@@ -11,31 +11,14 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from robota.core.events import (
-    CompactionMarked,
-    ContextUpdated,
-    HistoryMutation,
-    HookExecuted,
-    PermissionDecided,
-    ProviderResponseRaw,
-    QuestionAsked,
-    QuestionClosed,
-    RunCompleted,
-    RunFailed,
-    RunInterrupted,
-    RunStarted,
-    SummaryCalled,
-    ToolBatchStarted,
-    ToolEnded,
-    ToolStarted,
-)
+from robota.core import events
 from robota.core.messages import ToolMessage
 from robota.core.ports import Ports
 from robota.core.tool import ToolContext
 from robota.core.tool_call import NOT_STARTED
 from robota.sessions.compaction.sections import CompactionSection, read_sections
 from robota.sessions.journal.records import ClosedRecord, QuestionRecord, Record
-from robota.sessions.replay.recorded import DECISION, START, Action, ReplayMismatch, Segment, Turnstile
+from robota.sessions.replay.recorded import DECISION, START, Action, CallOrder, ReplayMismatch, Segment
 from robota.sessions.replay.recording import INTERRUPTED, UNCOUNTED
 
 if TYPE_CHECKING:
@@ -139,18 +122,18 @@ class ReplayWorld:
 
     def follow(self, session: Session) -> None:
         self.session = session
-        session.events.on(RunStarted, self.note_run)
-        session.events.on(ProviderResponseRaw, self.note_mark)
-        for kind in (RunCompleted, RunFailed, RunInterrupted, ContextUpdated):
-            session.events.on(kind, self.go_on)
-        session.events.on(ToolBatchStarted, self.note_batch)
-        session.events.on(ToolStarted, self.note_start)
-        session.events.on(ToolEnded, self.note_end)
-        session.events.on(PermissionDecided, self.note_decision)
-        session.events.on(SummaryCalled, self.note_mark)
-        session.events.on(CompactionMarked, self.note_mark)
-        session.events.on(HookExecuted, self.note_hook)
-        session.events.on(HistoryMutation, self.note_message)
+        hear = session.events.on
+        hear(events.RunStarted, self.note_run)
+        hear(events.ToolBatchStarted, self.note_batch)
+        hear(events.ToolStarted, self.note_start)
+        hear(events.ToolEnded, self.note_end)
+        hear(events.PermissionDecided, self.note_decision)
+        hear(events.HookExecuted, self.note_hook)
+        hear(events.HistoryMutation, self.note_message)
+        for kind in (events.ProviderResponseRaw, events.SummaryCalled, events.CompactionMarked):
+            hear(kind, self.note_mark)
+        for end in (events.RunCompleted, events.RunFailed, events.RunInterrupted, events.ContextUpdated):
+            hear(end, self.go_on)
 
     def begin(self, action: Action) -> None:
         self.action = action
@@ -197,7 +180,7 @@ class ReplayWorld:
     async def interrupt(self, call_id: str, what: str) -> NoReturn:
         """Stop one call where the recording has nothing more for it. Calls that were stopped together are
         stopped one by one, in the order in which they ended; after the last of them the run is stopped."""
-        await self.turnstile(call_id).wait(call_id)
+        await self.order_of(call_id).wait(call_id)
         recorded = self.action.results.get(call_id)
         cut = self.may_be_stopped and recorded is not None and recorded.error_code == INTERRUPTED
         if not cut or self._is_in_run_task:
@@ -210,7 +193,7 @@ class ReplayWorld:
         if task is not None and not self._is_in_run_task:
             asyncio.get_running_loop().call_soon(task.cancel)
 
-    def note_run(self, event: RunStarted) -> None:
+    def note_run(self, event: events.RunStarted) -> None:
         self._marks = 0
         self.note_mark(event)
 
@@ -225,11 +208,11 @@ class ReplayWorld:
         if run is not None and run.ends_after_marks and self._marks == run.marks and self.session is not None:
             self.session.agent.abort()
 
-    def note_hook(self, event: HookExecuted) -> None:
+    def note_hook(self, event: events.HookExecuted) -> None:
         if not event.data.get("callId"):
             self.note_mark(event)
 
-    def note_message(self, event: HistoryMutation) -> None:
+    def note_message(self, event: events.HistoryMutation) -> None:
         if event.execution_id and not isinstance(event.message, ToolMessage):
             self.note_mark(event)
 
@@ -263,10 +246,10 @@ class ReplayWorld:
 
     # --- tools --------------------------------------------------------------------------------------------
 
-    def turnstile(self, call_id: str) -> Turnstile:
-        return self.action.turnstile(call_id.rpartition("-")[0])
+    def order_of(self, call_id: str) -> CallOrder:
+        return self.action.order_of(call_id.rpartition("-")[0])
 
-    def note_batch(self, event: ToolBatchStarted) -> None:
+    def note_batch(self, event: events.ToolBatchStarted) -> None:
         """If only some of the calls were begun, the run had been told to stop when the next one was due: at
         once where there was room for it, else when another one ended."""
         self._write_waiting()
@@ -278,9 +261,9 @@ class ReplayWorld:
         self._room = event.request_count if event.max_concurrency is None else max(event.max_concurrency, 1)
         self.note_mark(event)
 
-    def note_start(self, event: ToolStarted) -> None:
+    def note_start(self, event: events.ToolStarted) -> None:
         self._timed[asyncio.current_task()] = event.call_id
-        self.turnstile(event.call_id).passed(event.call_id, START)
+        self.order_of(event.call_id).passed(event.call_id, START)
         task = None if self.session is None else self.session.agent._task
         if task is not None and not task.is_stopping:  # else the call was never begun, and this is the end
             self._write_waiting()
@@ -295,10 +278,10 @@ class ReplayWorld:
         if log is not None:
             log.calls.flush()
 
-    def note_end(self, event: ToolEnded) -> None:
+    def note_end(self, event: events.ToolEnded) -> None:
         if event.error_code == NOT_STARTED:
             return
-        self.turnstile(event.call_id).passed(event.call_id)
+        self.order_of(event.call_id).passed(event.call_id)
         self._room += 1
         if self._to_begin == 0:
             self.begin_no_more()
@@ -312,7 +295,7 @@ class ReplayWorld:
 
     async def take_turn(self, call_id: str) -> None:
         """Wait until it is this call's turn to end; a call that was interrupted is interrupted again."""
-        await self.turnstile(call_id).wait(call_id)
+        await self.order_of(call_id).wait(call_id)
         recorded = self.action.results.get(call_id)
         cut = recorded is not None and recorded.error_code == INTERRUPTED and self.may_be_stopped
         heard_of = call_id in self.action.originals or self.action.had(call_id, *AFTER_TOOL)
@@ -324,16 +307,16 @@ class ReplayWorld:
         assert self.session is not None
         for item in self.action.told.get(context.call_id, ()):
             if isinstance(item, QuestionRecord):
-                self.session.log.tell(QuestionAsked, question=item.question)
+                self.session.log.tell(events.QuestionAsked, question=item.question)
             elif isinstance(item, ClosedRecord):
                 said = {"answer": item.answer, "by": item.by, "reason": item.reason}
-                self.session.log.tell(QuestionClosed, id=item.id, **said)
+                self.session.log.tell(events.QuestionClosed, id=item.id, **said)
             else:
                 context.progress(item)
 
-    def note_decision(self, event: PermissionDecided) -> None:
+    def note_decision(self, event: events.PermissionDecided) -> None:
         call_id = str(event.data.get("callId"))
-        self.turnstile(call_id).passed(call_id, DECISION)
+        self.order_of(call_id).passed(call_id, DECISION)
 
     # --- compaction -------------------------------------------------------------------------------------
 

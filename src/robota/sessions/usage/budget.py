@@ -23,10 +23,9 @@ from robota.core.models import get_model_max_output
 from robota.core.provider import ChatRequest, Chunk, MetadataChunk, Provider, TextChunk
 from robota.core.reply import open_stream
 from robota.core.wrapper import ProviderWrapper
-from robota.sessions.usage.book import PICO
-from robota.sessions.usage.ledger import UsageLedger, text_size
+from robota.sessions.usage.ledger import PICO, UsageLedger, text_size
 from robota.sessions.usage.meter import InputSize, Meter, find_default_model
-from robota.sessions.usage.report import UsageTotals, format_usd
+from robota.sessions.usage.report import format_usd
 
 if TYPE_CHECKING:
     from anyio import Event as Signal
@@ -312,18 +311,6 @@ class Admission:
         if isinstance(admitted, BudgetedProvider):
             return admitted.share(self._ledger.for_purpose(purpose))
         return admitted
-
-
-def describe_budget(budget: Budget, totals: UsageTotals) -> str:
-    """One line for people: how much of each limit is used."""
-    parts = []
-    if budget.max_cost_usd is not None:
-        parts.append(f"{format_usd(totals.cost_usd or 0.0)} of {format_usd(budget.max_cost_usd)}")
-    if budget.max_tokens is not None:
-        parts.append(f"{totals.total_tokens:,} of {budget.max_tokens:,} tokens")
-    if budget.max_requests is not None:
-        parts.append(f"{totals.requests:,} of {budget.max_requests:,} requests")
-    return f"Budget: {', '.join(parts)}." if parts else "No budget is set."
 
 
 def _refuse(limit: Limit, own: int) -> BudgetExceededError:

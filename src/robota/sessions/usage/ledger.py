@@ -2,20 +2,27 @@
 
 Requests are entered by the provider that made them (`robota.sessions.usage.budget`), so compactions,
 subagents, stopped replies and whatever else goes through it are counted, and a reply from a cache above it
-is not.
-Tools and the borders of turns come from events. Where no such provider is in use, events tell about requests
-as well: what their replies report, and nothing is estimated. Only sums are kept: an entry costs the same
-however long the session is. A ledger belongs to one event loop.
+is not. Tools and the borders of turns come from events. Where no such provider is in use, events tell about
+requests as well: what their replies report, and nothing is estimated.
+
+Only sums are kept: an entry costs the same however long the session is. Money is whole picodollars, so sums
+are the same in any order and what is added can be taken back without a rest. Only the `*_KEPT` latest or
+first entries have a record of their own; the others share one. A ledger belongs to one event loop.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
+from typing import Any, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import astuple
 
 from robota.core.bus import EventBus, HandlerTable, Unsubscribe
 from robota.core.context import BYTES_PER_TOKEN, normalize_usage, read_token_usage
+from robota.core.errors import ConfigurationError
 from robota.core.events import (
     ProviderRequest,
     ProviderResponseRaw,
@@ -26,10 +33,202 @@ from robota.core.events import (
     SummaryCalled,
     ToolEnded,
 )
-from robota.core.messages import AssistantMessage, Json, Message, TokenUsage, UserMessage
+from robota.core.messages import Json, TokenUsage
 from robota.core.models import ModelPrice, find_model_price
-from robota.sessions.usage.book import NAMES_KEPT, Book, Rates, Tally, ToolTally, keep
-from robota.sessions.usage.report import UsageReport, UsageTotals
+from robota.sessions.usage.report import (
+    AgentUsage,
+    ModelUsage,
+    PurposeUsage,
+    ToolUsage,
+    TurnUsage,
+    UsageReport,
+    UsageTotals,
+)
+
+PICO = 10**12
+"""Picodollars in a dollar. A price per million tokens is then a whole number of them per token."""
+TURNS_KEPT = 100
+"""Turns with a record of their own; older ones are kept as one sum."""
+NAMES_KEPT = 200
+"""Tools, models, purposes and subagents with a record of their own, each; further ones share `OTHERS`."""
+OTHERS = "(others)"
+
+Kept = TypeVar("Kept")
+Totals = TypeVar("Totals", bound=UsageTotals)
+
+
+class Rates:
+    """A model's prices as picodollars per token. A cache price that is not known is the full input price."""
+
+    __slots__ = ("cache_read", "cache_write", "input", "output")
+
+    def __init__(self, price: ModelPrice) -> None:
+        self.input = _picodollars(price.input)
+        self.output = _picodollars(price.output)
+        read, write = price.cache_read, price.cache_write
+        self.cache_read = self.input if read is None else _picodollars(read)
+        self.cache_write = self.input if write is None else _picodollars(write)
+
+    def cost(self, usage: TokenUsage) -> int:
+        read, written = usage.cache_read_tokens, usage.cache_write_tokens
+        uncached = max(0, usage.input_tokens - read - written)
+        sent = uncached * self.input + read * self.cache_read + written * self.cache_write
+        return sent + usage.output_tokens * self.output
+
+
+class Tally(Struct, eq=False):
+    """A sum over model requests: the fields of `UsageTotals`, with the cost in picodollars."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+    estimated_tokens: int = 0
+    unpriced_tokens: int = 0
+    cost: int = 0
+    tool_calls: int = 0
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+    def enter(self, usage: TokenUsage, cost: int | None, estimated: int) -> None:
+        """One more request; a cost of `None` is not known."""
+        self.requests += 1
+        self.input_tokens += usage.input_tokens
+        self.output_tokens += usage.output_tokens
+        self.cache_read_tokens += usage.cache_read_tokens
+        self.cache_write_tokens += usage.cache_write_tokens
+        self.reasoning_tokens += usage.reasoning_tokens
+        self.estimated_tokens += estimated
+        if cost is None:
+            self.unpriced_tokens += usage.input_tokens + usage.output_tokens
+        else:
+            self.cost += cost
+
+    def absorb(self, other: Tally | UsageTotals) -> None:
+        for name in self.__struct_fields__:
+            setattr(self, name, getattr(self, name) + getattr(other, name, 0))
+        if isinstance(other, UsageTotals):
+            self.cost += round((other.cost_usd or 0.0) * PICO)
+
+    def totals(self, kind: type[Totals], **fields: Any) -> Totals:
+        known = {name: getattr(self, name) for name in kind.__struct_fields__ if hasattr(self, name)}
+        return kind(**known, cost_usd=_dollars(self.cost, unknown=self.unpriced_tokens > 0), **fields)
+
+
+class ToolTally(Struct, eq=False):
+    """A sum over the calls of one tool: the fields of `ToolUsage`, with the cost in picodollars."""
+
+    calls: int = 0
+    failures: int = 0
+    result_tokens_estimate: int = 0
+    duration: float = 0.0
+    unpriced: int = 0
+    cost: int = 0
+
+    def add(self, usage: ToolUsage) -> None:
+        for name in self.__struct_fields__:
+            setattr(self, name, getattr(self, name) + getattr(usage, name, 0))
+        if usage.input_cost_usd_estimate is None:
+            self.unpriced += usage.result_tokens_estimate
+        else:
+            self.cost += round(usage.input_cost_usd_estimate * PICO)
+
+    def charge(self, tokens: int, rates: Rates | None) -> None:
+        """Results of so many tokens were sent to a model for the first time."""
+        if rates is None:
+            self.unpriced += tokens
+        else:
+            self.cost += tokens * rates.input
+
+    def usage(self, name: str) -> ToolUsage:
+        known = {key: getattr(self, key) for key in ToolUsage.__struct_fields__ if hasattr(self, key)}
+        cost = _dollars(self.cost, unknown=self.unpriced > 0)
+        return ToolUsage(name=name, input_cost_usd_estimate=cost, **known)
+
+
+class Book(Struct, eq=False):
+    """All sums of one session."""
+
+    total: Tally = field(default_factory=Tally)
+    turn: Tally | None = None
+    """The turn under way."""
+    latest: Tally | None = None
+    """The turn under way, else the last one."""
+    turns: dict[str, Tally] = field(default_factory=dict)
+    earlier: Tally = field(default_factory=Tally)
+    """Turns that no longer have a record of their own."""
+    earlier_count: int = 0
+    between: Tally = field(default_factory=Tally)
+    """What was used outside of turns."""
+    models: dict[str, Tally] = field(default_factory=dict)
+    purposes: dict[str, Tally] = field(default_factory=dict)
+    tools: dict[str, ToolTally] = field(default_factory=dict)
+    agents: dict[str, Tally] = field(default_factory=dict)
+
+    def add_turn(self, execution_id: str) -> Tally:
+        """The record of a turn; the oldest makes room for it."""
+        turn = self.turns.setdefault(execution_id, Tally())
+        if len(self.turns) > TURNS_KEPT:
+            self.earlier.absorb(self.turns.pop(next(iter(self.turns))))
+            self.earlier_count += 1
+        return turn
+
+    def report(self) -> UsageReport:
+        return UsageReport(
+            total=self.total.totals(UsageTotals),
+            turns=tuple(turn.totals(TurnUsage, execution_id=id) for id, turn in self.turns.items()),
+            earlier_turns=self.earlier.totals(UsageTotals),
+            earlier_turn_count=self.earlier_count,
+            between_turns=self.between.totals(UsageTotals),
+            models=tuple(tally.totals(ModelUsage, model=name) for name, tally in self.models.items()),
+            purposes=tuple(tally.totals(PurposeUsage, purpose=name) for name, tally in self.purposes.items()),
+            tools=tuple(tally.usage(name) for name, tally in self.tools.items()),
+            agents=tuple(agent.totals(AgentUsage, agent_id=id) for id, agent in self.agents.items()),
+        )
+
+    def add(self, report: UsageReport) -> None:
+        self.total.absorb(report.total)
+        self.between.absorb(report.between_turns)
+        self.earlier.absorb(report.earlier_turns)
+        self.earlier_count += report.earlier_turn_count
+        for turn in report.turns:
+            self.add_turn(turn.execution_id).absorb(turn)
+        for model in report.models:
+            keep(self.models, model.model, Tally).absorb(model)
+        for purpose in report.purposes:
+            keep(self.purposes, purpose.purpose, Tally).absorb(purpose)
+        for agent in report.agents:
+            keep(self.agents, agent.agent_id, Tally).absorb(agent)
+        for tool in report.tools:
+            keep(self.tools, tool.name, ToolTally).add(tool)
+
+
+def keep(table: dict[str, Kept], name: str, make: Callable[[], Kept]) -> Kept:
+    """The entry of that name; once the table is full, new names share one."""
+    found = table.get(name)
+    if found is None:
+        if len(table) >= NAMES_KEPT:
+            name = OTHERS
+        found = table.get(name)
+        if found is None:
+            found = table[name] = make()
+    return found
+
+
+def _picodollars(per_million: float) -> int:
+    if not (math.isfinite(per_million) and per_million >= 0):
+        raise ConfigurationError(
+            f"A price must be a number of US dollars per million tokens, not {per_million!r}."
+        )
+    return round(per_million * (PICO // 1_000_000))
+
+
+def _dollars(picodollars: int, *, unknown: bool) -> float | None:
+    return None if unknown and not picodollars else picodollars / PICO
 
 
 class UsageLedger:
@@ -75,7 +274,18 @@ class UsageLedger:
     def record(self, model: str, usage: TokenUsage, *, estimated: int = 0) -> None:
         """Enter one model request. `estimated`: how many of its tokens nobody reported."""
         book = self.book
-        self._enter(book.turn or book.between, model, usage, estimated)
+        usage = _plausible(usage)
+        rates = self.rates(model)
+        cost = None if rates is None else rates.cost(usage)
+        model_sum, purpose_sum = keep(book.models, model, Tally), keep(book.purposes, self.purpose, Tally)
+        for tally in (book.total, book.turn or book.between, model_sum, purpose_sum):
+            tally.enter(usage, cost, estimated)
+        if self.agent_id:
+            keep(book.agents, self.agent_id, Tally).enter(usage, cost, estimated)
+        if self._fresh and usage.input_tokens:
+            for name, tokens in self._fresh.items():
+                keep(book.tools, name, ToolTally).charge(tokens, rates)
+            self._fresh = None
 
     def record_request(self, event: ProviderRequest) -> None:
         self._asked = event.model
@@ -97,7 +307,7 @@ class UsageLedger:
         tool.failures += event.outcome != "success"
         tool.duration += event.duration
         tokens = math.ceil((text_size(event.content) + text_size(event.error or "")) / BYTES_PER_TOKEN)
-        tool.result_tokens += tokens
+        tool.result_tokens_estimate += tokens
         if self._fresh is None:
             self._fresh = {}
         self._fresh[name] = self._fresh.get(name, 0) + tokens
@@ -115,21 +325,6 @@ class UsageLedger:
     def close_turn(self) -> None:
         if self.root is self:
             self.book.turn = None
-
-    def _enter(self, turn: Tally, model: str, usage: TokenUsage, estimated: int = 0) -> None:
-        book = self.book
-        usage = _plausible(usage)
-        rates = self.rates(model)
-        cost = None if rates is None else rates.cost(usage)
-        model_sum, purpose_sum = keep(book.models, model, Tally), keep(book.purposes, self.purpose, Tally)
-        for tally in (book.total, turn, model_sum, purpose_sum):
-            tally.enter(usage, cost, estimated)
-        if self.agent_id:
-            keep(book.agents, self.agent_id, Tally).enter(usage, cost, estimated)
-        if self._fresh and usage.input_tokens:
-            for name, tokens in self._fresh.items():
-                keep(book.tools, name, ToolTally).charge(tokens, rates)
-            self._fresh = None
 
     # --- reading ---------------------------------------------------------------------------------------
 
@@ -171,20 +366,6 @@ class UsageLedger:
         """Add what an earlier process of this session reported."""
         self.book.add(report)
 
-    def restore_messages(self, messages: Iterable[Message], model: str = "") -> None:
-        """Add what the messages of a resumed session say about themselves, as earlier turns.
-
-        `model` stands in where a message does not name the one that wrote it. Requests that left no message
-        (compactions, empty replies) and subagents are not in there: `restore` knows more.
-        """
-        book = self.book
-        for message in messages:
-            if isinstance(message, UserMessage):
-                book.earlier_count += 1
-            usage = read_token_usage(message) if isinstance(message, AssistantMessage) else None
-            if usage is not None:
-                self._enter(book.earlier, self.choose_name("", message.metadata.get("model")) or model, usage)
-
 
 @lru_cache(maxsize=NAMES_KEPT)
 def shipped_rates(model: str) -> Rates | None:
@@ -200,10 +381,7 @@ def text_size(text: str) -> int:
 
 def _plausible(usage: TokenUsage) -> TokenUsage:
     """The counts, none below zero: a broken report must not give a budget back."""
-    counts = (
-        usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens,
-        usage.reasoning_tokens,
-    )  # fmt: skip
+    counts = astuple(usage)
     return usage if min(counts) >= 0 else TokenUsage(*(max(0, count) for count in counts))
 
 
@@ -212,9 +390,9 @@ USAGE_HANDLERS: HandlerTable = {
     RunCompleted: lambda ledger, _: ledger.close_turn(),
     RunInterrupted: lambda ledger, _: ledger.close_turn(),
     RunFailed: lambda ledger, _: ledger.close_turn(),
-    ProviderRequest: lambda ledger, event: ledger.record_request(event),
-    ProviderResponseRaw: lambda ledger, event: ledger.record_response(event),
-    SummaryCalled: lambda ledger, event: ledger.record_summary(event),
-    ToolEnded: lambda ledger, event: ledger.record_tool(event),
+    ProviderRequest: UsageLedger.record_request,
+    ProviderResponseRaw: UsageLedger.record_response,
+    SummaryCalled: UsageLedger.record_summary,
+    ToolEnded: UsageLedger.record_tool,
 }
 """For `EventBus.on_each`, with a ledger as the owner."""
