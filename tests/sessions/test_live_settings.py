@@ -18,6 +18,7 @@ from robota.sdk.workspace import Workspace
 from robota.sessions.hooks import HookPort
 from robota.sessions.options import HookOptions
 from robota.sessions.permissions.live_rules import LiveRules, PermissionRules
+from robota.sessions.replay.session_replay import replay_session
 from robota.testing import call
 from robota.tools.builtins.glob import glob_tool
 from robota.tools.builtins.grep import grep_tool
@@ -173,9 +174,11 @@ async def test_a_change_is_told_and_on_record(tmp_path: Path) -> None:
         ("permissions",),
         ("directories", "hooks"),
     ]
-    changes = {each["change"]: each["value"] for each in studio.records if each["event"] == "session_change"}
-    assert changes["permissions"]["deny"] == ["Read(secret/**)"]
-    assert (changes["directories"], changes["hooks"]) == (["/srv"], ["Stop"])
+    first, second = (each["values"] for each in studio.records if each["event"] == "settings_change")
+    assert first["permissions"]["deny"] == ["Read(secret/**)"]
+    assert second == {"directories": ["/srv"], "hooks": ["Stop"]}
+    report = await replay_session(studio.path)
+    assert report.divergence is None, str(report.divergence)
 
 
 async def test_what_cannot_be_used_changes_nothing(tmp_path: Path) -> None:

@@ -127,6 +127,21 @@ class ConversationStore:
         if system is not None:
             self.append(system)
 
+    def reopen(self, count: int) -> None:
+        """Take back the last results, which were made up for calls that a crash cut: they get real ones."""
+        taken = {id(message) for message in self._messages[-count:]}
+        self._entries = [entry for entry in self._entries if id(entry) not in taken]
+        del self._messages[-count:]
+        self._restart(self._view[0 if self._system is None else 1 : -count], prepared=True)
+        for at in range(len(self._messages) - 1, -1, -1):
+            message = self._messages[at]
+            if isinstance(message, AssistantMessage):
+                answered = {
+                    each.tool_call_id for each in self._messages[at:] if isinstance(each, ToolMessage)
+                }
+                self._open_calls = {call.id: call for call in message.tool_calls if call.id not in answered}
+                return
+
     # --- the answer being streamed ---------------------------------------------------------------------
 
     def begin_assistant(self) -> PendingAssistant:

@@ -187,6 +187,8 @@ class SettingsChanged(TurnEvent, frozen=True, kw_only=True, tag="settings_change
 
     keys: Sequence[str]
     """permissions | hooks | directories"""
+    values: Mapping[str, Json] = msgspec.field(default_factory=dict)
+    """What they are now; of hooks the events that have some."""
 
 
 class QuestionAsked(TurnEvent, frozen=True, kw_only=True, tag="question_asked"):

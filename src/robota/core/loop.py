@@ -26,6 +26,7 @@ from robota.core.events import (
     TurnEvent,
 )
 from robota.core.messages import (
+    AssistantMessage,
     Json,
     Message,
     Prompt,
@@ -40,7 +41,7 @@ from robota.core.plugin import PluginChain, Refusal
 from robota.core.provider import ChatRequest, ModelSettings, get_provider_capabilities
 from robota.core.recorder import Recorder
 from robota.core.reply import Reply
-from robota.core.run import RunResult, RunState
+from robota.core.run import CutRun, RunResult, RunState
 from robota.core.steps import StopRun
 from robota.core.tool import Toolset
 from robota.core.tool_round import ToolRound
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from robota.core.run_task import RunTask
     from robota.core.structured import OutputType
 
+GO_ON = "The session was interrupted in the middle of your answer. Go on where it stopped."
 FALLBACK_ANSWER = "Maximum rounds reached. Partial results available in conversation history."
 NO_TOOLS = Toolset()
 
@@ -66,16 +68,21 @@ class Loop:
     control: RunTask
     """Set by whoever starts the task that `run` happens in."""
 
-    def __init__(self, agent: Robota, *, max_rounds: int, settings: ModelSettings | None = None) -> None:
+    def __init__(
+        self,
+        agent: Robota,
+        *,
+        max_rounds: int = 0,
+        settings: ModelSettings | None = None,
+        state: RunState | None = None,
+    ) -> None:
+        """`state` is that of a run to go on with."""
         self.agent = agent
         self.settings = settings
         """How the models of this run should answer, if not as the agent says."""
-        self.recorder = Recorder(agent)
-        self.state = RunState(
-            execution_id=self.recorder.execution_id,
-            max_rounds=max_rounds,
-            max_identical_failures=agent.limits.max_identical_failures,
-        )
+        self.recorder = Recorder(agent, "" if state is None else state.execution_id)
+        self.state = state or RunState(execution_id=self.recorder.execution_id, max_rounds=max_rounds)
+        self.state.max_identical_failures = agent.limits.max_identical_failures
         self.error: RobotaError | None = None
         self.finished = False
         """False while a cancellation is on its way out: then the run counts as interrupted."""
@@ -86,14 +93,15 @@ class Loop:
         self.output: Any = None
         self._unsubscribe = watch_for_plugins(agent, self.recorder.plugins)
 
-    async def run(self, prompt: Prompt) -> None:
-        """Rounds until an answer, an error or a guard; a run without an answer ends with a summary.
+    async def run(self, prompt: Prompt, cut: CutRun | None = None) -> None:
+        """Rounds until an answer, an error or a guard; a run without an answer ends with a summary. With
+        `cut` it goes on where a crash has cut it.
 
         Whatever happens, a valid conversation and exactly one closing event are left.
         """
         agent, state, steps = self.agent, self.state, self.agent.config.steps
         try:
-            going = await self.start(prompt)
+            going = await (self.start(prompt) if cut is None else self.resume(cut))
             while going:
                 self.control.check()
                 instruction = state.instruction
@@ -106,10 +114,10 @@ class Loop:
                     continue
                 call = ModelCall(self, using, self.build_request(using, toolset, instruction))
                 reply = await call.run(summing_up=instruction is not None)
-                if reply.calls:
-                    await ToolRound(self, reply, toolset).run(
-                        int(using.window * TOOL_RESULT_BUDGET_THRESHOLD)
-                    )
+                if reply.calls and reply.message is not None:
+                    truncated = reply.stop == "max_tokens"
+                    tools = ToolRound(self, reply.message.tool_calls, toolset, truncated=truncated)
+                    await tools.run(int(using.window * TOOL_RESULT_BUDGET_THRESHOLD))
                 elif self.is_answered(reply, instruction):
                     going = await self.goes_on()
             self.finished = True
@@ -125,14 +133,38 @@ class Loop:
 
     async def start(self, prompt: Prompt) -> bool:
         """Tell that the run begins and record its prompt; false if a plugin refuses it."""
-        agent, recorder = self.agent, self.recorder
+        recorder = self.recorder
         recorder.tell(
             RunStarted,
             conversation_id=recorder.conversation_id,
-            agent_name=agent.config.name,
+            agent_name=self.agent.config.name,
             prompt=prompt_text(prompt),
             max_rounds=self.state.max_rounds,
         )
+        return await self.record_prompt(prompt)
+
+    async def resume(self, cut: CutRun) -> bool:
+        """Do what is left of the round that was cut; false if that was all."""
+        agent, recorder, state = self.agent, self.recorder, self.state
+        if cut.prompt is not None:
+            return await self.record_prompt(cut.prompt)
+        await recorder.plugins.initialize(agent.config.name)
+        recorder.round = state.rounds
+        last = recorder.conversation.timeline[-1] if len(recorder.conversation) else None
+        if recorder.conversation.open_calls:
+            calls = last_answer(recorder.conversation.timeline).tool_calls
+            tools = ToolRound(self, calls, agent.toolset)
+            tools.recall(cut)
+            await tools.run(int(agent.using.window * TOOL_RESULT_BUDGET_THRESHOLD))
+        elif isinstance(last, AssistantMessage) and last.state == "complete":
+            return await self.goes_on()
+        elif isinstance(last, AssistantMessage):
+            origin = {"origin": "engine"}
+            self.add([user_message(GO_ON, **recorder.identity(), metadata=origin)])
+        return True
+
+    async def record_prompt(self, prompt: Prompt) -> bool:
+        agent, recorder = self.agent, self.recorder
         if news := agent.take_news():
             recorder.tell(Noticed, message=news)
         await recorder.plugins.initialize(agent.config.name)
@@ -287,6 +319,10 @@ class Loop:
             tools_executed=tuple(state.tools_executed),
             output=self.output,
         )
+
+
+def last_answer(timeline: Sequence[Message]) -> AssistantMessage:
+    return next(message for message in reversed(timeline) if isinstance(message, AssistantMessage))
 
 
 def explain_overflow(estimate: ContextEstimate, window: int) -> tuple[str, dict[str, Json]]:

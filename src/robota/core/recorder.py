@@ -27,13 +27,13 @@ class Recorder:
         "round",
     )  # fmt: skip
 
-    def __init__(self, agent: Robota) -> None:
+    def __init__(self, agent: Robota, execution_id: str = "") -> None:
         self.conversation = agent.conversation
         self.conversation_id = agent.conversation_id
         self.events = agent.events
         self.plugins = agent.chain
         self.ports = agent.config.ports
-        self.execution_id = agent.config.ports.new_id()
+        self.execution_id = execution_id or agent.config.ports.new_id()
         self.round = 0
         self._spare_ids = 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -26,7 +27,7 @@ from robota.core.provider import (
     Provider,
     assert_native_web_tools_available,
 )
-from robota.core.run import RunResult, RunState
+from robota.core.run import CutRun, RunResult, RunState
 from robota.core.run_task import RunTask, stream_run, wait_for_readers
 from robota.core.steps import RunSteps
 from robota.core.tool import Ask, FileVersions, Tool, Toolset, name_tools
@@ -241,11 +242,33 @@ class Robota:
         check_prompt(prompt)
         check_agent(self)
         run = Loop(self, max_rounds=limit, settings=settings)
+        return await self._complete(run, prompt, None, output, retries)
+
+    async def continue_run(
+        self,
+        cut: CutRun,
+        *,
+        output: Any = None,
+        output_retries: int = 2,
+        settings: ModelSettings | None = None,
+    ) -> RunResult:
+        """Take a run to its end that a crash has cut, from the conversation as it was then."""
+        retries = check_count("output_retries", output_retries)
+        self.require_idle()
+        check_agent(self)
+        self._conversation_id = cut.conversation_id
+        run = Loop(self, settings=settings, state=cut.state)
+        return await self._complete(run, "", cut, output, retries)
+
+    async def _complete(
+        self, run: Loop, prompt: Prompt, cut: CutRun | None, output: Any, retries: int
+    ) -> RunResult:
+        """Have the run happen in a task of its own."""
         if output is not None:
             from robota.core.structured import OutputType  # noqa: PLC0415 - for the runs that ask for a type
 
             run.wanted, run.tries_left = OutputType(output, retries), retries
-        self._task = run.control = RunTask(run.run(prompt), self._forget_task)
+        self._task = run.control = RunTask(run.run(prompt, cut), self._forget_task)
         self.run_state = run.state
         async with run.control as task:
             await asyncio.wait((task,))
@@ -284,7 +307,7 @@ class Robota:
 
     def stream(self, prompt: Prompt, **options: Any) -> AsyncGenerator[TurnEvent, None]:
         """The run's turn events as they happen; the last says how it ended. Leaving early stops the run."""
-        return stream_run(self, prompt, options)
+        return stream_run(self, partial(self.run, prompt, **options))
 
     def abort(self) -> None:
         """Stop the run under way, if there is one. Safe from any thread and from signal handlers."""

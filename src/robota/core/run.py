@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from msgspec import Struct, field
@@ -10,7 +10,16 @@ from msgspec import Struct, field
 from robota.core.context import read_token_usage
 from robota.core.errors import RobotaError
 from robota.core.events import ToolOutcome
-from robota.core.messages import AssistantMessage, Message, StopReason, TokenUsage, ToolCall, UserMessage
+from robota.core.messages import (
+    AssistantMessage,
+    Message,
+    Prompt,
+    StopReason,
+    TokenUsage,
+    ToolCall,
+    UserMessage,
+)
+from robota.core.tool import ToolResult
 from robota.core.tool_call import NEVER_RAN, UNKNOWN_TOOL
 
 MAX_UNKNOWN_TOOL_ROUNDS = 2
@@ -146,8 +155,11 @@ class RunState(Struct, kw_only=True, rename="camel"):
             self.answer = message.content
             if message.metadata.get("contextOverflow"):
                 self.stop = "context_overflow"
-        elif isinstance(message, UserMessage) and message.metadata.get("continues"):
-            self.continuations += 1
+        elif isinstance(message, UserMessage):
+            continues = bool(message.metadata.get("continues"))
+            if not continues and message.metadata.get("origin") != "steering":
+                return
+            self.continuations += continues
             self.verdict, self.empty_replies, self.unknown_rounds = None, 0, 0
             self.unknown_names, self.failures = [], []
 
@@ -166,3 +178,16 @@ class RunState(Struct, kw_only=True, rename="camel"):
         limit = self.max_identical_failures
         worst = sorted({failure.name for failure in self.failures if limit and failure.times >= limit})
         return REPEATED_FAILURE_INSTRUCTION.format(names=", ".join(worst), times=limit) if worst else None
+
+
+class CutRun(Struct, frozen=True, kw_only=True):
+    """A run that a crash has cut. Its conversation ends where it was cut, with calls that have no result."""
+
+    state: RunState
+    conversation_id: str
+    prompt: Prompt | None = None
+    """Set when it is not in the conversation yet."""
+    results: Mapping[int, ToolResult] = field(default_factory=dict)
+    """What calls of the last answer gave, by their places in it."""
+    begun: frozenset[int] = frozenset()
+    """Those whose start was told."""

@@ -7,7 +7,7 @@ of its caller without counting. What is cancelled may still await in its `finall
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from threading import get_ident
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from robota.core.events import TurnEvent
 
 if TYPE_CHECKING:
-    from robota.core.messages import Prompt
     from robota.core.robota import Robota
     from robota.core.run import RunResult
 
@@ -140,11 +139,12 @@ async def wait_shielded(task: asyncio.Task[Any], seconds: float = LEAVE_SECONDS)
 
 
 async def stream_run(
-    agent: Robota, prompt: Prompt, options: Mapping[str, Any]
+    agent: Robota, run: Callable[[], Coroutine[Any, Any, RunResult]]
 ) -> AsyncGenerator[TurnEvent, None]:
+    """The events of a run that `run` starts."""
     agent.require_idle()  # before listening: the events of another run are not ours
     events = agent.events.open(TurnEvent)
-    task = asyncio.create_task(agent.run(prompt, **options))
+    task = asyncio.create_task(run())
     task.add_done_callback(lambda _: events.close())
     agent.streaming = True
     try:

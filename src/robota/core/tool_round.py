@@ -25,12 +25,11 @@ from robota.core.events import (
     ToolProgressed,
     ToolStarted,
 )
-from robota.core.messages import ToolMessage
+from robota.core.messages import ToolCall, ToolMessage
 from robota.core.plugin import Refusal
-from robota.core.reply import Reply
-from robota.core.run import CallOutcome, RunState
+from robota.core.run import CallOutcome, CutRun, RunState
 from robota.core.run_task import is_cancelled
-from robota.core.tool import INTERRUPTED, ToolContext, ToolResult, Toolset
+from robota.core.tool import INTERRUPTED, ToolContext, ToolResult, Toolset, tool_class
 from robota.core.tool_call import (
     INTERRUPTED_CALL,
     NOT_STARTED,
@@ -51,6 +50,11 @@ PROGRESS_KEPT = 32 * 1024
 """Characters of a call's progress that are numbered and journaled; what follows is only shown."""
 INTERRUPTED_RESULT = ToolResult.failure(INTERRUPTED, INTERRUPTED_CALL, errorCode=INTERRUPTED_CALL)
 NOT_STARTED_RESULT = ToolResult.failure(INTERRUPTED, NOT_STARTED, errorCode=NOT_STARTED)
+UNKNOWN_OUTCOME = ToolResult.failure(
+    "interrupted; effects unknown. The session ended before the tool reported a result.",
+    INTERRUPTED_CALL,
+    errorCode=INTERRUPTED_CALL,
+)
 SKIPPED_RESULT = ToolResult.failure(
     "Context window near capacity. Tool execution result skipped.",
     "context_overflow",
@@ -63,26 +67,47 @@ class ToolRound:
 
     __slots__ = (
         "agent", "batch_id", "calls", "control", "finished", "over", "recorder", "results", "started",
-        "state",
+        "state", "to_answer",
     )  # fmt: skip
 
-    def __init__(self, run: Loop, reply: Reply, toolset: Toolset) -> None:
+    def __init__(
+        self, run: Loop, requests: Sequence[ToolCall], toolset: Toolset, *, truncated: bool = False
+    ) -> None:
+        """`truncated`: the answer with these calls was cut at the token limit."""
         self.agent: Robota = run.agent
         self.recorder: Recorder = run.recorder
         self.control: RunTask = run.control
         self.state: RunState = run.state
         self.batch_id = f"{self.recorder.execution_id}-r{self.recorder.round}"
-        truncated = reply.stop == "max_tokens"
-        requests = reply.message.tool_calls if reply.message is not None else ()
         self.calls = [
             prepare_call(at, f"{self.batch_id}-{at}", request, toolset.tools, truncated=truncated)
             for at, request in enumerate(requests)
         ]
+        self.to_answer = self.calls
+        """Those without a message that tells of their result."""
         self.results: list[ToolResult | None] = [None] * len(self.calls)
         self.finished = 0
         self.started: set[str] = set()
         self.over: set[str] = set()
         """Calls that have ended; what they still say is dropped."""
+
+    def recall(self, cut: CutRun) -> None:
+        """Go on with calls of which a crash cut some: results that are known stay, calls that only look are
+        made again, and of the others nobody knows what became of them."""
+        unanswered = {call.id for call in self.recorder.conversation.open_calls}
+        for call in self.calls:
+            known = cut.results.get(call.index)
+            if call.index in cut.begun or known is not None:
+                self.started.add(call.call_id)
+            if known is not None:
+                self.results[call.index] = known
+                self.over.add(call.call_id)
+            elif call.tool is not None and tool_class(call.tool) != "inspect":
+                self.results[call.index] = UNKNOWN_OUTCOME
+                if call.call_id not in self.started:
+                    self.report_start(call)
+                self.report_end(call, UNKNOWN_OUTCOME, 0.0)
+        self.to_answer = [call for call in self.calls if call.request.id in unanswered]
 
     async def run(self, budget: int) -> None:
         """Run the calls; their results are in the conversation, in order, however this ends.
@@ -99,26 +124,29 @@ class ToolRound:
             tools=[call.request.name for call in self.calls],
         )
         try:
-            if len(self.calls) == 1:
+            calls = [call for call in self.calls if self.results[call.index] is None]
+            if len(calls) == 1:
                 # In the run's own task: the extra turns of the loop that another one takes make hundreds of
                 # runs at once find every connection idle at the same moment, which doubled their cost.
-                await self.run_one(self.calls[0])
+                await self.run_one(calls[0])
             else:
                 # Not an anyio group: a task there costs four times as much, and a hundred parallel tools are
                 # measured.
                 async with asyncio.TaskGroup() as group:
-                    for work in self.share_out(limit):
+                    for work in self.share_out(calls, limit):
                         group.create_task(work)
         finally:
             self.commit(budget)
         self.control.check()
         await self.recorder.plugins.flush()
 
-    def share_out(self, limit: float | None) -> list[Coroutine[Any, Any, None]]:
+    def share_out(
+        self, calls: Sequence[PreparedCall], limit: float | None
+    ) -> list[Coroutine[Any, Any, None]]:
         """The calls as work for tasks: for one each, or for `limit` that take the next when one has ended."""
         if limit is None or not math.isfinite(limit):
-            return [self.run_one(call) for call in self.calls]
-        waiting = iter(self.calls)
+            return [self.run_one(call) for call in calls]
+        waiting = iter(calls)
 
         async def work() -> None:
             for call in waiting:
@@ -126,7 +154,7 @@ class ToolRound:
                 if is_cancelled():
                     return  # a tool swallowed the cancellation; no other one is started for it
 
-        return [work() for _ in range(max(1, min(int(limit), len(self.calls))))]
+        return [work() for _ in range(max(1, min(int(limit), len(calls))))]
 
     async def run_one(self, call: PreparedCall) -> None:
         """Plugins, then whoever runs tools here, then plugins again."""
@@ -134,7 +162,8 @@ class ToolRound:
             return  # stays without a result: `commit` says that it was interrupted
         monotonic, plugins = self.agent.config.ports.monotonic, self.recorder.plugins
         started = monotonic()
-        self.report_start(call)
+        if call.call_id not in self.started:
+            self.report_start(call)
         result = INTERRUPTED_RESULT
         try:
             if call.answer is None and plugins.has("before_tool_execution"):
@@ -255,12 +284,14 @@ class ToolRound:
                 self.results[call.index] = NOT_STARTED_RESULT
                 self.report_start(call)
                 self.report_end(call, NOT_STARTED_RESULT, 0.0)
+            elif call.call_id not in self.over:  # begun in an earlier process, and not begun again
+                self.report_end(call, INTERRUPTED_RESULT, 0.0)
         recorder, overflowed = self.recorder, False
         results = [result or INTERRUPTED_RESULT for result in self.results]
-        last, floor = len(self.calls) - 1, self.state.last_usage.input_tokens
-        for at, (call, result) in enumerate(zip(self.calls, results, strict=True)):
-            message = self.message(call, SKIPPED_RESULT if overflowed else result)
-            if at == last:
+        last, floor = self.to_answer[-1], self.state.last_usage.input_tokens
+        for call in self.to_answer:
+            message = self.message(call, SKIPPED_RESULT if overflowed else results[call.index])
+            if call is last:
                 self.state.note_results(self.outcomes(results))
             recorder.record(message)
             recorder.log(ToolMessageCommitted, batch_id=self.batch_id, index=call.index, message=message)

@@ -4,7 +4,7 @@ done to it from outside, what it learnt from the world.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from msgspec import convert, to_builtins
@@ -22,12 +22,14 @@ from robota.core.events import (
 )
 from robota.core.history import HistoryEntry, chat_entry_to_message, is_chat_entry
 from robota.core.messages import AssistantMessage, Json, JsonObject, Message, Prompt, ToolMessage, prompt_text
+from robota.core.tool import Tool, tool_class
 from robota.sessions.journal.port import Position
 from robota.sessions.journal.records import (
     EntryRecord,
     HistoryCleared,
     OriginalResult,
     Record,
+    RunContinued,
     SessionChange,
     SessionResumed,
     UserRecord,
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from robota.core.bus import EventBus, Unsubscribe
     from robota.core.conversation import ConversationStore
     from robota.core.hooks import HookOutcome
+    from robota.core.run import CutRun
     from robota.core.tool import ToolResult
     from robota.core.tool_call import PreparedCall
     from robota.sessions.journal.event_log import EventLog
@@ -174,6 +177,16 @@ class SessionLog:
         if self.event_log is not None:
             self.event_log.accept_prompt(record, prompt_text(prompt))
             await self.event_log.sync()
+
+    def continue_run(self, cut: CutRun, tools: Iterable[Tool]) -> None:
+        """Another process began this run and did not end it."""
+        if self.event_log is not None:
+            record = RunContinued(
+                execution_id=cut.state.execution_id,
+                conversation_id=cut.conversation_id,
+                looking=tuple(tool.name for tool in tools if tool_class(tool) == "inspect"),
+            )
+            self.event_log.continue_run(record)
 
     def note_change(self, what: str, value: Json, **more: Json) -> None:
         """Something about the session was changed; until the journal is open, its first record says so."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Iterable
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from msgspec import to_builtins
 from msgspec.structs import replace
@@ -20,7 +21,7 @@ from robota.core.bus import EventBus
 from robota.core.context import ContextWindowState
 from robota.core.conversation import ConversationStore
 from robota.core.errors import AbortError, ConfigurationError, SessionBusyError, ValidationError
-from robota.core.events import SessionShutdown, SettingsChanged, TurnEvent
+from robota.core.events import PromptQueued, SessionShutdown, SettingsChanged, TurnEvent
 from robota.core.history import HistoryEntry
 from robota.core.messages import (
     AssistantMessage,
@@ -37,6 +38,7 @@ from robota.core.ports import Ports, timestamp
 from robota.core.provider import ModelSettings, Provider
 from robota.core.robota import AgentConfig, check_prompt
 from robota.core.run import RunResult
+from robota.core.run_task import stream_run, wait_for_readers
 from robota.core.tool import Tool
 from robota.sessions.context_window_tracker import AutoCompactThreshold, ContextWindowTracker
 from robota.sessions.description import (
@@ -48,10 +50,12 @@ from robota.sessions.description import (
 )
 from robota.sessions.follow import follow
 from robota.sessions.hooks import GivenHooks, LiveHooks
+from robota.sessions.inbox import Inbox
 from robota.sessions.journal.records import UserRecord
 from robota.sessions.options import DEFAULT_OPTIONS, SessionOptions
 from robota.sessions.parts import make_agent, make_compaction, make_hooks, make_log, make_questions
 from robota.sessions.permissions.permission_enforcer import PermissionEnforcer
+from robota.sessions.resources import Resources
 from robota.sessions.snapshots import Snapshots
 from robota.sessions.turn_steps import TurnSteps
 from robota.sessions.usage.budget import Admission
@@ -59,6 +63,7 @@ from robota.sessions.usage.ledger import UsageLedger
 
 if TYPE_CHECKING:
     from robota.core.events import ModelChanged
+    from robota.sessions.journal.conversation import CutConversation
     from robota.sessions.model_swap import Authors
     from robota.sessions.permissions.live_rules import PermissionRules
     from robota.sessions.questions import PermissionHandler
@@ -66,6 +71,7 @@ if TYPE_CHECKING:
     from robota.sessions.store.session_store import SessionStorePort
     from robota.sessions.usage.budget import Budget
 
+T = TypeVar("T")
 InjectedRole = Literal["user", "assistant", "system", "tool"]
 ABORTED = "The run was stopped by the user."
 _MESSAGE_TYPES: dict[str, type[Message]] = {
@@ -83,9 +89,9 @@ class Session:
     """
 
     __slots__ = (
-        "__weakref__", "_ended", "_ending", "_name", "_shutdown", "_snapshots",
-        "admission", "agent", "authors", "cwd", "enforcer", "hooks", "log", "message_count", "options",
-        "questions", "rules", "session_id", "steps", "store", "tracker", "usage",
+        "__weakref__", "_cut", "_ended", "_ending", "_name", "_results", "_shutdown", "_snapshots",
+        "admission", "agent", "authors", "cwd", "enforcer", "hooks", "inbox", "log", "message_count",
+        "options", "questions", "resources", "rules", "session_id", "steps", "store", "tracker", "usage",
     )  # fmt: skip
 
     def __init__(
@@ -127,7 +133,14 @@ class Session:
             agent.conversation, agent.using.window, options.compaction.threshold
         )
         self.log = make_log(self.session_id, agent, store, options, partial(describe_session, self))
-        self._snapshots = Snapshots(store, self.log, partial(describe_snapshot, self))
+        sub_agent = bool(options.agent_id)
+        self._snapshots = Snapshots(store, self.log, partial(describe_snapshot, self), sub_agent=sub_agent)
+        self.resources = Resources(self.log.notice)
+        self.inbox = Inbox(self.log, options.ports)
+        self._results: dict[str, RunResult] = {}
+        """How prompts ended that had an id, by that."""
+        self._cut: CutConversation | None = None
+        """A run to go on with."""
         self.usage = UsageLedger() if options.ledger is None else options.ledger
         self.usage.attach(agent.events)
         self.admission = Admission(self.usage, provider, self.log.notice)
@@ -136,6 +149,16 @@ class Session:
         self.questions = make_questions(agent, permission_handler, options)
         self.hooks = make_hooks(options, partial(describe_to_hooks, self), self.log)
         self._connect_agent()
+        if start is not None and start.session_id == self.session_id:
+            self._go_on_from(start)
+
+    def _go_on_from(self, start: SessionStart) -> None:
+        """Take over what an earlier process left undone."""
+        self._results = dict(start.results)
+        self._cut = start.cut
+        if start.cut is not None:
+            self.questions.known.update(start.answers)
+        self.steps.inbox = self.inbox = Inbox(self.log, self.options.ports, list(start.inbox.values()))
 
     def _connect_agent(self) -> None:
         """Put the session between the agent and the world."""
@@ -155,6 +178,7 @@ class Session:
             hooks=self.hooks,
             enforcer=self.enforcer,
             tracker=self.tracker,
+            inbox=self.inbox,
             compaction=make_compaction(agent, self.tracker, options, self.hooks, self.admission),
             web_tools=partial(describe_web_tools, self),
         )
@@ -215,21 +239,18 @@ class Session:
         """Take other rules, hooks or directories. They count from the next call on, also in mid-run; what is
         not given stays."""
         changed: dict[str, Json] = {}
-        if rules is not None or additional_dirs is not None:
-            self.rules.replace(rules, additional_dirs=additional_dirs)
+        if hooks is not None and not isinstance(self.hooks, LiveHooks):
+            raise ConfigurationError("This session was given somebody who runs its hooks; ask them.")
+        self.rules.replace(rules, additional_dirs=additional_dirs)
         if rules is not None:
             changed["permissions"] = to_builtins(rules)
         if additional_dirs is not None:
             changed["directories"] = list(self.rules.additional_dirs)
-        if hooks is not None:
-            if not isinstance(self.hooks, LiveHooks):
-                raise ConfigurationError("This session was given somebody who runs its hooks; ask them.")
+        if hooks is not None and isinstance(self.hooks, LiveHooks):
             self.hooks.replace(hooks)
             changed["hooks"] = sorted(hooks)
-        for what, value in changed.items():
-            self.log.note_change(what, value)
         self._choose_web_tools()
-        self.log.tell(SettingsChanged, keys=tuple(changed))
+        self.log.tell(SettingsChanged, keys=tuple(changed), values=changed)
 
     def _choose_web_tools(self) -> None:
         if self.options.native_web_tools is not None:
@@ -308,19 +329,55 @@ class Session:
         ends show in its place.
         """
         check_prompt(prompt)
-        words = self.steps.words = prompt_text(prompt) if raw_input is None else raw_input
+        if id and self._cut is not None and self._cut.submit_id == id:
+            return await self.continue_run(output=output, settings=settings)
+        if id in self._results:
+            return self._results[id]
+        self.steps.words = prompt_text(prompt) if raw_input is None else raw_input
+        record = UserRecord(input=self.steps.words, display=display_input, submit_id=id)
+        if self.agent.streaming:
+            await self._wait_for_readers()
         self._enter()
         try:
             await self.log.open()
-            record = UserRecord(input=words, display=display_input, submit_id=id)
+            self.inbox.write()
             await self.log.accept(prompt, record)
             self._choose_web_tools()
             result = await self.agent.run(prompt, max_rounds=max_rounds, output=output, settings=settings)
         finally:
             await self.log.sync()
             self._leave()
+        return self._note_result(id, result)
+
+    def _note_result(self, id: str, result: RunResult) -> RunResult:
         self.message_count += result.success
+        if id:
+            self._results[id] = result
         return result
+
+    async def continue_run(self, *, output: Any = None, settings: ModelSettings | None = None) -> RunResult:
+        """Go on with the run that the end of an earlier process cut. Results on record stay, calls that only
+        look are made again; of the others the model is told that their effects are unknown."""
+        cut = self._cut
+        if cut is None:
+            raise ConfigurationError(f"Session {self.session_id} has no run to go on with: submit a prompt.")
+        self._enter()
+        try:
+            await self.log.open()
+            self.log.continue_run(cut.run, self.agent.tools)
+            cut.reopen(self.agent.conversation)
+            self._choose_web_tools()
+            result = await self.agent.continue_run(cut.run, output=output, settings=settings)
+        finally:
+            await self.log.sync()
+            self._leave()
+        return self._note_result(cut.submit_id, result)
+
+    async def _wait_for_readers(self) -> None:
+        """Wait for a run whose stream was left, with what the session has to do after it."""
+        await wait_for_readers(self.agent)
+        if self._ended is not None and not self.agent.is_running:
+            await self._ended.wait()
 
     async def run(self, prompt: Prompt, *, raw_input: str | None = None) -> str:
         """The answer to a prompt. An abort raises `AbortError`, a failing model its error; history stays."""
@@ -330,6 +387,51 @@ class Session:
         if result.error is not None:
             raise result.error
         return result.text
+
+    def run_sync(self, prompt: Prompt, *, raw_input: str | None = None) -> str:
+        """`run` for code without an event loop; also in notebooks, any number of times."""
+        from robota.core.sync import run_sync  # noqa: PLC0415 - starts a thread, for those who ask for it
+
+        return run_sync(self.run(prompt, raw_input=raw_input))
+
+    def stream(self, prompt: Prompt, **options: Any) -> AsyncGenerator[TurnEvent, None]:
+        """`submit`, as the events of the run; the last says how it ended. Leaving early stops the run."""
+        return stream_run(self.agent, partial(self.submit, prompt, **options))
+
+    def steer(self, prompt: Prompt, *, id: str = "") -> str:
+        """Tell the model something while it works: it hears it before its next round, or with the next
+        prompt when nothing runs. Returns the id of the message, under which it is delivered once."""
+        check_prompt(prompt)
+        self.events.emit(PromptQueued(prompt_text(prompt), seq=self.events.seq))
+        return self.inbox.put(prompt, id=id)
+
+    async def own(self, manager: AbstractAsyncContextManager[T]) -> T:
+        """Enter something that lives as long as the session, such as a table of processes."""
+        return await self.resources.own(manager)
+
+    def child(
+        self,
+        agent_id: str,
+        *,
+        tools: Iterable[Tool] | None = None,
+        system_message: str | None = None,
+        model: str | None = None,
+        rules: PermissionRules | None = None,
+        max_rounds: int | None = None,
+    ) -> Session:
+        """A session below this one, with at most its rights, out of its budget, and with a journal of its
+        own. What it does comes through `events` as `SubagentEvent`; it ends with this one at the latest."""
+        from robota.sessions.child import make_child  # noqa: PLC0415 - for those who have some
+
+        return make_child(
+            self,
+            agent_id,
+            tools=tools,
+            system_message=system_message,
+            model=model,
+            rules=rules,
+            max_rounds=max_rounds,
+        )
 
     def follow(self, after: int = 0) -> AsyncGenerator[TurnEvent, None]:
         """The events behind number `after`, whenever they happened: those of the journal, then live ones.
@@ -358,6 +460,7 @@ class Session:
                 "This session is working on another prompt: wait for it, or abort() it first."
             )
         self._ended = asyncio.Event()
+        self._cut = None  # what is done now gives it up, or takes it to its end
 
     def _leave(self) -> None:
         ended, self._ended = self._ended, None
@@ -371,6 +474,7 @@ class Session:
         """Begin an empty conversation; the journal keeps the old one."""
         self.log.require_open()
         self.agent.clear()
+        self._cut = None
         self.log.record_clearing()
         self.tracker.update()
 
@@ -383,6 +487,7 @@ class Session:
         """Put a message into the conversation without asking the model."""
         message = _make_message(role, content, self.options.ports, tool_call_id, name)
         self.log.record(message)
+        self._cut = None
         return message
 
     # --- the end --------------------------------------------------------------------------------------
@@ -409,6 +514,7 @@ class Session:
         if log.closed:
             return
         try:
+            await self.resources.aclose()
             if log.used:
                 await log.open()
                 log.report(SessionShutdown, reason=reason)

@@ -13,12 +13,20 @@ from robota.core.conversation import ConversationStore
 from robota.core.errors import StorageError, ValidationError
 from robota.core.messages import AssistantMessage, Json, ToolMessage
 from robota.core.ports import REAL_WORLD, Ports
-from robota.core.run import RunState
+from robota.core.run import RunResult, RunState
 from robota.sessions.files import REAL_FILES, Files
-from robota.sessions.journal.conversation import CONVERSATION_RECORDS, UNKNOWN_EFFECTS, ConversationFold
+from robota.sessions.journal.conversation import (
+    CONVERSATION_RECORDS,
+    UNKNOWN_EFFECTS,
+    ConversationFold,
+    CutConversation,
+)
 from robota.sessions.journal.file.reader import read_journal
 from robota.sessions.journal.port import JournalProblem
 from robota.sessions.journal.records import (
+    ClosedRecord,
+    InboxRecord,
+    MessageRecord,
     Record,
     SessionBegan,
     SessionChange,
@@ -36,7 +44,7 @@ if TYPE_CHECKING:
 LEFT_OUT = "Error: not known here. The conversation goes on from a point before the result of this call."
 """What the model is told about calls whose results a fork leaves behind."""
 _WANTED = CONVERSATION_RECORDS | {
-    kind.name for kind in (SessionBegan, UserRecord, SessionChange, SessionEnded)
+    kind.name for kind in (SessionBegan, SessionChange, SessionEnded, InboxRecord, ClosedRecord)
 }
 
 
@@ -44,15 +52,21 @@ class SessionStart:
     """A session as it was left."""
 
     __slots__ = (
-        "_changes", "closed", "conversation", "created_at", "facts", "first_prompt", "last_seq", "problems",
-        "prompts", "run", "session_id", "steps", "updated_at",
+        "_changes", "answers", "closed", "conversation", "created_at", "cut", "facts", "first_prompt",
+        "inbox", "last_seq", "problems", "prompts", "results", "session_id", "steps", "updated_at",
     )  # fmt: skip
 
     def __init__(self, session_id: str = "") -> None:
         self.session_id = session_id
         self.conversation = ConversationStore()
-        self.run: RunState | None = None
+        self.cut: CutConversation | None = None
         """The run that a crash cut."""
+        self.results: dict[str, RunResult] = {}
+        """How runs ended whose prompts had an id, by that."""
+        self.inbox: dict[str, InboxRecord] = {}
+        """What waits to be told to the model, by id."""
+        self.answers: dict[str, Json] = {}
+        """What was answered to questions of the last run, by id."""
         self.facts = SessionFacts()
         """What it was begun with."""
         self._changes: dict[str, Json] = {}
@@ -67,6 +81,11 @@ class SessionStart:
         """The session was shut down in good order."""
         self.problems: tuple[str, ...] = ()
         """What was damaged or cut, and what became of it."""
+
+    @property
+    def run(self) -> RunState | None:
+        """The state of the run that a crash cut."""
+        return None if self.cut is None else self.cut.run.state
 
     @property
     def messages(self) -> list[Any]:
@@ -114,7 +133,14 @@ class SessionStart:
             self._changes[record.change] = record.value
             if record.provider is not None:
                 self._changes["provider"] = record.provider
+        elif isinstance(record, InboxRecord):
+            self.inbox[record.id] = record
+        elif isinstance(record, MessageRecord):
+            self.inbox.pop(record.message.metadata.get("inbox", ""), None)
+        elif isinstance(record, ClosedRecord):
+            self.answers[record.id] = record.answer
         elif isinstance(record, UserRecord):
+            self.answers = {}
             self.prompts += 1
             self.first_prompt = self.first_prompt or record.input
         elif isinstance(record, Unknown) and record.kind == UserRecord.name:
@@ -159,7 +185,7 @@ def restore(
             field="step",
         )
     if fork or step is not None:
-        start.session_id = ""
+        start.session_id, start.cut, start.results = "", None, {}
     return start
 
 
@@ -196,8 +222,9 @@ def fold_journal(
             break
         start.take(item)
         fold.take(item)
-    start.run = fold.run
-    fold.settle()
+    fold.cut_off()
+    if step is None:
+        start.cut, start.results = fold.cut, fold.results
     start.conversation, start.steps = fold.store, fold.steps
     start.problems = (*problems, *fold.repairs)
     return start

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from robota.core.run import RunState
     from robota.sessions.compaction.compaction_orchestrator import CompactionOrchestrator
     from robota.sessions.context_window_tracker import ContextWindowTracker
+    from robota.sessions.inbox import Inbox
     from robota.sessions.log import SessionLog
     from robota.sessions.permissions.permission_enforcer import PermissionEnforcer
 
@@ -45,8 +46,8 @@ class TurnSteps:
     """The `RunSteps` of a session."""
 
     __slots__ = (
-        "_agent", "_compaction", "_enforcer", "_hooks", "_log", "_recovered_at", "_resumed", "_start_context",
-        "_started", "_tracker", "_web_tools", "words",
+        "_agent", "_compaction", "_enforcer", "_hooks", "_log", "_recovered_at", "_resumed",
+        "_start_context", "_started", "_tracker", "_web_tools", "inbox", "words",
     )  # fmt: skip
 
     def __init__(
@@ -57,6 +58,7 @@ class TurnSteps:
         hooks: HookPort,
         enforcer: PermissionEnforcer,
         tracker: ContextWindowTracker,
+        inbox: Inbox,
         compaction: Callable[[], CompactionOrchestrator],
         web_tools: Callable[[], JsonObject],
     ) -> None:
@@ -65,6 +67,7 @@ class TurnSteps:
         self._hooks = hooks
         self._enforcer = enforcer
         self._tracker = tracker
+        self.inbox = inbox
         self._compaction = compaction
         self._web_tools = web_tools
         self._resumed = len(agent.conversation) > 0
@@ -145,9 +148,10 @@ class TurnSteps:
         if reason := self._enforcer.stop_requested:
             self._log.notice(f"A hook ended the run: {reason}")
             raise StopRun("hook")
+        await self.begin()  # a run that goes on after a crash had no start here
         if run.rounds and await self._compact_if_full():
-            return [self._note(CONTINUE_AFTER_COMPACTION, origin="engine")]
-        return ()
+            return [self._note(CONTINUE_AFTER_COMPACTION, origin="engine"), *self.inbox.drain()]
+        return self.inbox.drain() if self.inbox else ()
 
     async def _compact_if_full(self) -> bool:
         self._tracker.update()
@@ -202,6 +206,8 @@ class TurnSteps:
         if error is not None:
             await self._fire_failure(error)
             return ()
+        if self.inbox and not run.is_exhausted:
+            return self.inbox.drain()
         self.tell_context()
         outcome = await self._fire_stop(run)
         if not outcome.blocked or outcome.stop:

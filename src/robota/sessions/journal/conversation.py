@@ -10,11 +10,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from msgspec import Struct, field
+
 from robota.core.conversation import ConversationStore
-from robota.core.errors import ValidationError
+from robota.core.errors import RobotaError, ValidationError
 from robota.core.messages import AssistantMessage, JsonObject, Message, ToolCall, ToolMessage, UserMessage
 from robota.core.ports import REAL_WORLD, Ports
-from robota.core.run import CallOutcome, RunState
+from robota.core.run import CallOutcome, CutRun, RunResult, RunState
 from robota.core.tool_call import INTERRUPTED_CALL, result_metadata
 from robota.sessions.journal import records
 from robota.sessions.journal.decoding import methods_by_record
@@ -23,12 +25,31 @@ from robota.sessions.journal.records import CallEnded, Record, Unknown
 UNKNOWN_EFFECTS = "Error: interrupted; effects unknown. The session ended before the tool reported a result."
 
 
+class CutConversation(Struct, frozen=True, kw_only=True):
+    """A run that the end of a process cut, and what was put in the place of the rest."""
+
+    run: CutRun
+    submit_id: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    ended: dict[int, CallEnded] = field(default_factory=dict)
+    repaired: int = 0
+    """Results that were made up, or are known and were no messages yet."""
+    steps: int = 0
+    """Messages there were then."""
+
+    def reopen(self, conversation: ConversationStore) -> None:
+        """Take back what was put there, so that the run can go on."""
+        if self.repaired:
+            conversation.reopen(self.repaired)
+
+
 class ConversationFold:
     """Takes records in order; keeps the conversation that they add up to, and the run that is under way."""
 
     __slots__ = (
-        "_calls", "_failure_limit", "_last", "_results", "_round", "_streams", "_unanswered", "repairs",
-        "run", "steps", "store",
+        "_begun", "_calls", "_continued", "_conversation_id", "_failure_limit", "_last", "_prompt",
+        "_results", "_round", "_streams", "_submit_id", "_unanswered", "cut", "repairs", "results", "run",
+        "steps", "store",
     )  # fmt: skip
 
     def __init__(
@@ -41,6 +62,10 @@ class ConversationFold:
         """Messages so far, those of conversations that were cleared included."""
         self.run: RunState | None = None
         """Of the run that has not ended."""
+        self.cut: CutConversation | None = None
+        """The run that the end of a process cut, while nothing else has followed."""
+        self.results: dict[str, RunResult] = {}
+        """How runs ended whose prompts had an id, by that."""
         self.repairs: list[str] = []
         """What had to be put right, for people."""
         self._unanswered = unanswered
@@ -50,6 +75,13 @@ class ConversationFold:
         self._calls: tuple[ToolCall, ...] = ()
         """All calls of the last answer, in order."""
         self._results: dict[int, CallEnded] = {}
+        self._begun: set[int] = set()
+        """Calls of the last answer whose start was told."""
+        self._prompt: records.UserRecord | None = None
+        """The prompt that was accepted and is no message yet."""
+        self._submit_id = self._conversation_id = ""
+        self._continued = False
+        """Results may be those of an earlier process."""
         self._round = 0
         self._last: Message | None = None
 
@@ -68,16 +100,29 @@ class ConversationFold:
 
     # --- the run ------------------------------------------------------------------------------------------
 
+    def take_user(self, record: records.UserRecord) -> None:
+        self._prompt, self._submit_id = record, record.submit_id
+
     def take_run_start(self, record: records.RunBegan) -> None:
+        self.cut, self._conversation_id = None, record.conversation_id
         self.run = RunState(
             execution_id=record.execution_id,
             max_rounds=record.max_rounds,
             max_identical_failures=self._failure_limit,
         )
 
+    def take_run_continued(self, record: records.RunContinued) -> None:
+        cut, self.cut = self.cut, None
+        if cut is None:
+            return
+        self.run, self._submit_id, self._continued = cut.run.state, cut.submit_id, True
+        cut.reopen(self.store)
+        self.steps -= cut.repaired
+        self._calls, self._results, self._begun = cut.calls, dict(cut.ended), set(cut.run.begun)
+
     def take_provider_request(self, record: records.RequestRecord) -> None:
         self.settle()
-        self._round = record.round
+        self._round, self._continued = record.round, False
         if self.run is not None:
             self.run.note_request(summing_up=record.extra is not None)
 
@@ -92,14 +137,44 @@ class ConversationFold:
     def take_tool_result(self, record: CallEnded) -> None:
         self._results[record.index] = record
 
+    def take_tool_start(self, record: records.CallBegan) -> None:
+        self._begun.add(record.index)
+
     def take_run_end(self, record: records.RunEnded) -> None:
         self.settle()
-        self.run = None
+        run, self.run = self.run, None
+        if run is not None and self._submit_id:
+            self.results[self._submit_id] = read_result(record, run)
 
     def take_session_resumed(self, record: records.SessionResumed) -> None:
-        """Whatever was under way when the last process ended, nobody goes on with it from here."""
-        self.settle()
-        self.run = None
+        self.cut_off()
+
+    def cut_off(self) -> None:
+        """The process ended here. Whatever was under way is repaired; whoever is next may go on with it."""
+        run, self.run = self.run, None
+        if run is None:
+            self.settle()
+            if self.cut is not None and self.cut.steps != self.steps:
+                self.cut = None
+            return
+        self._keep_partial_reply()
+        calls, ended, begun, before = self._calls, self._results, self._begun, self.steps
+        self._answer_calls()
+        prompt = self._prompt
+        self.cut = CutConversation(
+            run=CutRun(
+                state=run,
+                conversation_id=self._conversation_id,
+                prompt=None if prompt is None else prompt.read_prompt(),
+                results={at: record.to_result() for at, record in ended.items()},
+                begun=frozenset(begun),
+            ),
+            submit_id=self._submit_id,
+            calls=calls,
+            ended=ended,
+            repaired=self.steps - before,
+            steps=self.steps,
+        )
 
     # --- messages -----------------------------------------------------------------------------------------
 
@@ -109,6 +184,8 @@ class ConversationFold:
             if message.tool_call_id not in {call.id for call in self.store.open_calls}:
                 self.repairs.append(f"A result of {message.name} without a call was left out.")
                 return None
+            if self.run is not None and self._continued and len(self.store.open_calls) == 1:
+                self.run.note_results(self._outcomes())
             return self._add(message)
         if record.reply:
             self._streams.clear()
@@ -119,6 +196,8 @@ class ConversationFold:
             self.run.note_reply(message)
         elif self.run is not None and isinstance(message, AssistantMessage | UserMessage):
             self.run.note_message(message)
+            if isinstance(message, UserMessage) and "origin" not in message.metadata:
+                self._prompt = None
         return self._add(message)
 
     def take_tool_message(self, record: records.ToolMessageRecord) -> Message | None:
@@ -177,7 +256,7 @@ class ConversationFold:
 
     def _add(self, message: Message) -> Message:
         if isinstance(message, AssistantMessage):
-            self._calls, self._results = message.tool_calls, {}
+            self._calls, self._results, self._begun = message.tool_calls, {}, set()
         self.store.append(message)
         self.steps += 1
         self._last = message
@@ -229,6 +308,30 @@ class ConversationFold:
         if last is None:
             return {"id": f"recovered-{what}", "timestamp": datetime.fromtimestamp(0, UTC)}
         return {"id": f"{last.id}-{what}", "timestamp": last.timestamp}
+
+
+class RecordedError(RobotaError):
+    """How a run failed, as its journal tells it."""
+
+    def __init__(self, message: str, code: str, *, recoverable: bool) -> None:
+        super().__init__(message)
+        self.code = code  # type: ignore[misc]  # of a class elsewhere, here of what was recorded
+        self.recoverable = recoverable  # type: ignore[misc]
+
+
+def read_result(record: records.RunEnded, run: RunState) -> RunResult:
+    """What the run that ended so gave back; its `output` is not on record."""
+    failed = record.outcome == "error"
+    return RunResult(
+        text=run.answer if record.text is None else record.text,
+        execution_id=run.execution_id,
+        interrupted=record.outcome == "interrupted",
+        error=RecordedError(record.message, record.code, recoverable=record.recoverable) if failed else None,
+        stop_reason=record.stop_reason,
+        rounds=record.rounds or run.rounds,
+        usage=run.usage if record.usage is None else record.usage,
+        tools_executed=tuple(run.tools_executed),
+    )
 
 
 _TAKE = methods_by_record(ConversationFold)

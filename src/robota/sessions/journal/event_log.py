@@ -39,7 +39,7 @@ class EventLog:
     """The events of one session on their way into its journal. Give it the bus of an agent with `attach`."""
 
     __slots__ = (
-        "_before", "_model", "_progress", "_prompt", "_run", "_synced_batch", "_syncing", "_tools", "calls",
+        "_before", "_model", "_prompt", "_run", "_synced_batch", "_syncing", "_told", "_tools", "calls",
         "has_effects", "journal", "messages", "stream", "writer",
     )  # fmt: skip
 
@@ -55,8 +55,8 @@ class EventLog:
         self._prompt: str | None = None
         """The words of the prompt that was accepted last."""
         self._before: records.PreRunRecord | None = None
-        self._progress = 0
-        """The number of the last progress that was taken."""
+        self._told = 0
+        """The number of the last event that was taken of those that may be only shown."""
         self._synced_batch = 0
         self._syncing: asyncio.Lock | None = None
         self.has_effects = False
@@ -76,6 +76,11 @@ class EventLog:
 
     def accept_prompt(self, record: Record, words: str) -> None:
         self._prompt = words
+        self.write(record)
+
+    def continue_run(self, record: records.RunContinued) -> None:
+        """An earlier process began this run."""
+        record.run = self._run = self.calls.run = self.messages.run = self._run + 1
         self.write(record)
 
     async def sync(self) -> bool:
@@ -132,8 +137,8 @@ class EventLog:
         self.stream.add(piece)
 
     def take_progress(self, piece: events.ToolProgressed) -> None:
-        if piece.seq > self._progress:  # else it is only shown
-            self._progress = piece.seq
+        if piece.seq > self._told:  # else it is only shown
+            self._told = piece.seq
             self.calls.flush()
             self.stream.add(piece)
 
@@ -266,6 +271,12 @@ class EventLog:
         self.reach(event)
         self.writer.write(convert(event.data, records.RECORD_TYPES[event.name]))
 
+    def take_subagent(self, event: events.SubagentEvent) -> None:
+        if event.seq > self._told:  # else it is only shown
+            self._told = event.seq
+            self.reach(event)
+            self.writer.write(records.SubagentRecord(agent_id=event.agent_id, inner=to_builtins(event.inner)))
+
     def take_loaded(self, event: events.ContextLoaded) -> None:
         self.reach(event)
         self.writer.write(records.LoadedRecord(data=dict(event.data)))
@@ -310,6 +321,7 @@ EventLog.HANDLERS = {
     events.Compacted: EventLog.take_any,
     events.ModelChanged: EventLog.take_any,
     events.SettingsChanged: EventLog.take_any,
+    events.SubagentEvent: EventLog.take_subagent,
     events.QuestionAsked: EventLog.take_any,
     events.QuestionClosed: EventLog.take_any,
 }

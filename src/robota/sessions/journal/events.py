@@ -10,7 +10,7 @@ from msgspec.structs import asdict, replace
 
 from robota.core import events
 from robota.core.context import window_state
-from robota.core.events import TurnEvent
+from robota.core.events import SubagentEvent, TurnEvent
 from robota.core.messages import AssistantMessage, Part, TokenUsage, ToolCall, prompt_text
 from robota.core.model_call import ROUND_SEPARATOR
 from robota.core.tool_call import NOT_STARTED
@@ -65,6 +65,9 @@ class EventReader:
         return kind(**{name: known[name] for name in kind.__struct_fields__ if name in known})
 
     # --- the run ------------------------------------------------------------------------------------------
+
+    def take_subagent(self, record: records.SubagentRecord) -> Iterable[TurnEvent]:
+        yield convert({"event": "subagent", "agentId": record.agent_id, "inner": record.inner}, SubagentEvent)
 
     def take_user(self, record: records.UserRecord) -> None:
         parts = None if record.parts is None else convert(record.parts, tuple[Part, ...])

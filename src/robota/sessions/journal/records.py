@@ -21,6 +21,7 @@ from robota.core.messages import (
     Json,
     JsonObject,
     Part,
+    Prompt,
     StopReason,
     SystemMessage,
     TokenUsage,
@@ -174,6 +175,23 @@ class UserRecord(Record, kw_only=True, tag="user"):
     """What a front end shows in its place."""
     submit_id: str = ""
 
+    def read_prompt(self) -> Prompt:
+        if self.parts is not None:
+            return msgspec.convert(self.parts, tuple[Part, ...])
+        return self.input if self.prompt is None else self.prompt
+
+
+class InboxRecord(Record, kw_only=True, tag="inbox"):
+    """Something that the model should be told as soon as it can be."""
+
+    id: str
+    origin: str = "steering"
+    prompt: str = ""
+    parts: Json = None
+
+    def read_prompt(self) -> Prompt:
+        return self.prompt if self.parts is None else msgspec.convert(self.parts, tuple[Part, ...])
+
 
 class CompactRecord(Record, kw_only=True, tag="compact"):
     """A compaction was asked for."""
@@ -210,6 +228,15 @@ class RunBegan(RunRecord, kw_only=True, tag="run_start"):
     prompt: str | None = None
     """Its words, if they are not those of the `user` record before it."""
     max_rounds: int = 0
+
+
+class RunContinued(RunRecord, kw_only=True, tag="run_continued"):
+    """Another process goes on with a run that a crash has cut."""
+
+    execution_id: str
+    conversation_id: str = ""
+    looking: tuple[str, ...] = ()
+    """The tools that only look, whose calls were made again."""
 
 
 class PreRunRecord(RunRecord, kw_only=True, tag="pre_run"):
@@ -394,6 +421,7 @@ class ModelRecord(EventRecord, kw_only=True, tag="model_change"):
 
 class SettingsRecord(EventRecord, kw_only=True, tag="settings_change"):
     keys: tuple[str, ...] = ()
+    values: JsonObject = field(default_factory=dict)
 
 
 class QuestionRecord(EventRecord, kw_only=True, tag="question_asked"):
@@ -405,6 +433,11 @@ class ClosedRecord(EventRecord, kw_only=True, tag="question_closed"):
     answer: Json = None
     by: str = ""
     reason: Literal["answered", "aborted", "nobody", "fault"] = "answered"
+
+
+class SubagentRecord(EventRecord, kw_only=True, tag="subagent"):
+    agent_id: str
+    inner: JsonObject
 
 
 class NoticeRecord(EventRecord, kw_only=True, tag="notice"):
@@ -439,12 +472,13 @@ class Unknown(Record, kw_only=True, tag="unknown"):
 
 
 AnyRecord: TypeAlias = (
-    SessionBegan | SessionResumed | SessionChange | SessionEnded | UserRecord | CompactRecord | ErrorRecord
-    | InterruptedRecord | HistoryCleared | EntryRecord | RunBegan | PreRunRecord | RequestRecord | Stream
-    | MessageRecord | ToolMessageRecord | EmptyReply | RunEnded | BatchBegan | Decision | CallBegan
+    SessionBegan | SessionResumed | SessionChange | SessionEnded | UserRecord | InboxRecord | CompactRecord
+    | ErrorRecord | InterruptedRecord | HistoryCleared | EntryRecord | RunBegan | RunContinued
+    | PreRunRecord | RequestRecord | Stream | MessageRecord | ToolMessageRecord | EmptyReply | RunEnded
+    | BatchBegan | Decision | CallBegan
     | CallEnded | OriginalResult | HookRecord | SummaryRecord | MarkRecord | ContextRecord
-    | CompactedRecord | ModelRecord | SettingsRecord | QuestionRecord | ClosedRecord | NoticeRecord
-    | ServerToolRecord | RetryRecord | LoadedRecord
+    | CompactedRecord | ModelRecord | SettingsRecord | QuestionRecord | ClosedRecord | SubagentRecord
+    | NoticeRecord | ServerToolRecord | RetryRecord | LoadedRecord
 )  # fmt: skip
 RECORD_TYPES: dict[str, type[Record]] = {
     str(kind.__struct_config__.tag): kind for kind in get_args(AnyRecord)

@@ -18,8 +18,9 @@ _NOT_COMPARED = frozenset(
 )  # fmt: skip
 """What depends on the world around a session, or follows from something that is compared."""
 _IN_BATCH = frozenset(
-    ("hook_executed", "permission_decided", "tool_original", "notice", "session_change", "history_entry")
-)
+    ("hook_executed", "permission_decided", "tool_original", "notice", "session_change", "settings_change",
+     "inbox", "history_entry")
+)  # fmt: skip
 _SIZES = {
     "session_init": frozenset(("systemPromptLength",)),
     "pre_run": frozenset(("historyChars", "historyEstTokens")),

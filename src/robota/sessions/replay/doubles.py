@@ -13,11 +13,11 @@ from robota.core.hooks import HookOutcome
 from robota.core.messages import Json, JsonObject
 from robota.core.provider import Capabilities, ChatRequest, Chunk, NativePayload, NativeWebTool, TextChunk
 from robota.core.questions import PermissionQuestion, Question, read_answer
-from robota.core.tool import Tool, ToolContext, ToolResult
+from robota.core.tool import Tool, ToolClass, ToolContext, ToolResult
 from robota.sessions.journal.decoding import decode_line, split_record
 from robota.sessions.journal.memory import MemoryJournal
 from robota.sessions.journal.port import Position
-from robota.sessions.journal.records import SessionChange, Verdict
+from robota.sessions.journal.records import RunContinued, SessionChange, Verdict
 from robota.sessions.permissions.consultation import Fault
 from robota.sessions.permissions.judgement import Judgement
 from robota.sessions.questions import Questions, Settled
@@ -87,7 +87,14 @@ class ReplayTool:
         self._world = world
         self._real = real
 
+    @property
+    def tool_class(self) -> ToolClass | None:
+        """Known where it matters: which calls were made again in a run that went on after a crash."""
+        action = self._world.action.record
+        return "inspect" if isinstance(action, RunContinued) and self.name in action.looking else None
+
     async def run(self, arguments: JsonObject, context: ToolContext) -> ToolResult:
+        self._world.note_call(context.call_id)
         if self._real is None:
             self._world.tell_again(context)
             await self._world.take_turn(context.call_id)

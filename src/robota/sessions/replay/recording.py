@@ -51,11 +51,11 @@ REDACTED = b"[REDACTED]"
 UNCOUNTED = frozenset(("stream", "notice", "model_change", "session_init", "session_resumed"))
 """Records that do not move an action's clock: how many there are depends on timing, or on what was done
 meanwhile."""
-_ASIDES = (records.EntryRecord, records.SessionChange)
+_ASIDES = (records.EntryRecord, records.SessionChange, records.SettingsRecord, records.InboxRecord)
 """What may be done to a session at any time, also in the middle of something else."""
-_ACTIONS = (records.UserRecord, records.CompactRecord, records.HistoryCleared, records.SessionEnded)
-_LONG = (records.UserRecord, records.CompactRecord)
+_LONG = (records.UserRecord, records.RunContinued, records.CompactRecord)
 """Actions that take time, so that other things may happen meanwhile."""
+_ACTIONS = (*_LONG, records.HistoryCleared, records.SessionEnded)
 
 
 class Recording:
@@ -168,6 +168,11 @@ class _Taker:
             self.action.ids.append(record.conversation_id)
         self.execution = record.execution_id
         self.action.ids.append(self.execution)
+
+    def take_run_continued(self, record: records.RunContinued) -> None:
+        self.running, self.reply = True, None
+        self.run = self.action.run = RecordedRun()
+        self.conversation_id, self.execution = record.conversation_id, record.execution_id
 
     def take_run_end(self, record: records.RunEnded) -> None:
         self.running, self.busy, self.action.finished = False, False, True

@@ -11,8 +11,8 @@ from typing import Any
 from msgspec import Struct, convert
 
 from robota.core.errors import RobotaError
-from robota.core.events import TurnEvent
-from robota.core.messages import JsonObject, Message, Part, Prompt
+from robota.core.events import SettingsChanged, TurnEvent
+from robota.core.messages import JsonObject, Message
 from robota.core.provider import ModelSettings, NativeWebTools
 from robota.core.robota import RunLimits
 from robota.core.tool import Tool
@@ -155,7 +155,9 @@ class _SegmentReplay:
         earlier = self.segment.before.record
         if not earlier:
             return SessionStart()
-        return restore_journal(self.replay.path, until=earlier, ports=self.world.ports())
+        start = restore_journal(self.replay.path, until=earlier, ports=self.world.ports())
+        start.session_id = self.segment.facts.session_id
+        return start
 
     # --- the session ------------------------------------------------------------------------------------
 
@@ -171,7 +173,7 @@ class _SegmentReplay:
             system_message=changes.system_message or facts.system_prompt or None,
             cwd=facts.cwd,
             session_id=session_id,
-            conversation=self.before.conversation if self.segment.before.record else None,
+            start=self.before if self.segment.before.record else None,
             options=options,
         )
 
@@ -308,10 +310,12 @@ def wanted_web_tools(facts: records.SessionFacts) -> NativeWebTools | None:
 async def _prompt(session: Session, action: Action) -> None:
     record = action.record
     assert isinstance(record, records.UserRecord)
-    prompt: Prompt = record.input if record.prompt is None else record.prompt
-    if record.parts is not None:
-        prompt = convert(record.parts, list[Part])
-    await session.submit(prompt, id=record.submit_id, display_input=record.display, raw_input=record.input)
+    shown: Any = {"display_input": record.display, "raw_input": record.input}
+    await session.submit(record.read_prompt(), id=record.submit_id, **shown)
+
+
+async def _continue(session: Session, action: Action) -> None:
+    await session.continue_run()
 
 
 async def _compact(session: Session, action: Action) -> None:
@@ -350,6 +354,13 @@ def _do_aside(session: Session, aside: Record) -> None:
     elif isinstance(aside, records.SessionChange) and aside.provider is not None:
         before: Any = session.agent.provider
         session.set_provider(getattr(before, "inner", before).next(aside), str(aside.value))
+    elif isinstance(aside, records.InboxRecord):
+        origin: Any = aside.origin
+        session.inbox.put(aside.read_prompt(), origin=origin, id=aside.id)
+    elif isinstance(aside, records.SettingsRecord):
+        changed = aside.values.get("permissions")
+        session.rules.replace(None if changed is None else convert(changed, PermissionRules))
+        session.log.tell(SettingsChanged, keys=aside.keys, values=aside.values)
     elif isinstance(aside, records.SessionChange):
         setattr(session, _ATTRIBUTES[aside.change], aside.value)
 
@@ -362,7 +373,10 @@ _ATTRIBUTES = {
 }
 _ACTIONS: dict[type[Record], Callable[[Session, Action], Awaitable[None]]] = {
     records.UserRecord: _prompt,
+    records.RunContinued: _continue,
     records.CompactRecord: _compact,
+    records.InboxRecord: _change,
+    records.SettingsRecord: _change,
     records.HistoryCleared: _clear,
     records.EntryRecord: _change,
     records.MessageRecord: _inject,

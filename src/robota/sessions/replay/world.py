@@ -261,8 +261,12 @@ class ReplayWorld:
         self._room = event.request_count if event.max_concurrency is None else max(event.max_concurrency, 1)
         self.note_mark(event)
 
+    def note_call(self, call_id: str) -> None:
+        """The current task carries out this call."""
+        self._timed[asyncio.current_task()] = call_id
+
     def note_start(self, event: events.ToolStarted) -> None:
-        self._timed[asyncio.current_task()] = event.call_id
+        self.note_call(event.call_id)
         self.order_of(event.call_id).passed(event.call_id, START)
         task = None if self.session is None else self.session.agent._task
         if task is not None and not task.is_stopping:  # else the call was never begun, and this is the end

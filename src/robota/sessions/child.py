@@ -1,0 +1,122 @@
+"""A session below another: with at most the rights of its parent, out of its budget, in its own journal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from robota.core.events import (
+    ReasoningDelta,
+    RunCompleted,
+    RunInterrupted,
+    SubagentEvent,
+    TextDelta,
+    ThinkingChanged,
+    ToolEnded,
+    ToolInputDelta,
+    ToolProgressed,
+    TurnEvent,
+)
+from robota.sessions.options import HookOptions, JournalOptions, SessionOptions, permission_options
+
+if TYPE_CHECKING:
+    from robota.core.hooks import HookOutcome
+    from robota.core.hooks.matching import MatchesRule
+    from robota.core.messages import Json
+    from robota.core.tool import Tool
+    from robota.sessions.hooks import HookPort
+    from robota.sessions.permissions.live_rules import PermissionRules
+    from robota.sessions.session import Session
+
+RESULT_KEPT = 2_000
+"""Characters of a text that the parent's stream carries; the child's own has all of it."""
+_TRANSIENT = (TextDelta, ReasoningDelta, ToolInputDelta, ToolProgressed, ThinkingChanged)
+"""Shown by the parent, numbered only in the child's stream."""
+_HOOK_NAMES = {"Stop": "SubagentStop"}
+_SILENT = frozenset(("SessionStart", "SessionEnd", "UserPromptSubmit"))
+"""Hooks about the session as a whole."""
+
+
+def make_child(
+    parent: Session,
+    agent_id: str,
+    *,
+    tools: Iterable[Tool] | None,
+    system_message: str | None,
+    model: str | None,
+    rules: PermissionRules | None,
+    max_rounds: int | None,
+) -> Session:
+    options, agent = parent.options, parent.agent
+    permissions = replace(permission_options(options.permissions), rules=parent.rules.narrowed(rules))
+    child = type(parent)(
+        provider=parent.admission.admit(agent.provider),
+        model=model or agent.model,
+        tools=agent.tools if tools is None else tools,
+        system_message=system_message,
+        cwd=parent.cwd,
+        store=parent.store,
+        session_id=parent.session_id,
+        options=SessionOptions(
+            permissions=permissions,
+            hooks=HookOptions(port=_ChildHooks(parent.hooks, agent_id)),
+            limits=options.limits,
+            max_rounds=options.max_rounds if max_rounds is None else max_rounds,
+            settings=options.settings,
+            context_window=options.context_window if model is None else None,
+            compaction=options.compaction,
+            journal=JournalOptions(durable=options.journal.durable, redactor=options.journal.redactor),
+            ledger=parent.usage.child(agent_id),
+            questions=parent.questions,
+            deps=options.deps,
+            agent_id=agent_id,
+            ports=options.ports,
+        ),
+    )
+    parent.resources.keep(child)
+    events = parent.events
+
+    def pass_on(event: TurnEvent) -> None:
+        numbered = not isinstance(event, _TRANSIENT)
+        seq = events.next_seq() if numbered else events.seq
+        events.emit(SubagentEvent(agent_id=agent_id, inner=_shorten(event), seq=seq))  # type: ignore[arg-type]
+
+    child.events.on(TurnEvent, pass_on)
+    return child
+
+
+def _shorten(event: TurnEvent) -> TurnEvent:
+    if isinstance(event, ToolEnded) and len(event.content) > RESULT_KEPT:
+        return replace(event, content=event.content[:RESULT_KEPT])
+    if isinstance(event, RunCompleted | RunInterrupted) and len(event.text) > RESULT_KEPT:
+        return replace(event, text=event.text[:RESULT_KEPT])
+    return event
+
+
+class _ChildHooks:
+    """The hooks of the parent, by the names that they have for a sub-agent."""
+
+    def __init__(self, port: HookPort, agent_id: str) -> None:
+        self._port = port
+        self._agent_id = agent_id
+
+    def has(self, event: str) -> bool:
+        return event not in _SILENT and self._port.has(_HOOK_NAMES.get(event, event))
+
+    async def fire(
+        self,
+        event: str,
+        hook_input: Mapping[str, Json],
+        *,
+        call_id: str = "",
+        matches_rule: MatchesRule | None = None,
+    ) -> HookOutcome:
+        if event in _SILENT:
+            from robota.core.hooks.outcome import HookOutcome  # noqa: PLC0415 - see the layer below
+
+            return HookOutcome(event=event)
+        told = {**hook_input, "agent_id": self._agent_id}
+        name = _HOOK_NAMES.get(event, event)
+        return await self._port.fire(name, told, call_id=call_id, matches_rule=matches_rule)

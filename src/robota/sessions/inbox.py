@@ -1,0 +1,66 @@
+"""What the model should hear as soon as it can: between two rounds, or before a run ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+from msgspec import to_builtins
+
+from robota.core.messages import Prompt, UserMessage, user_message
+from robota.core.ports import Ports, timestamp
+from robota.sessions.journal.records import InboxRecord
+from robota.sessions.log import SessionLog
+
+Origin: TypeAlias = Literal["steering", "reminder", "task", "command"]
+"""Who wrote a message that is not the prompt; the engine and hooks have their own ways."""
+
+
+class Inbox:
+    """Messages that wait. Each is on record before it is delivered, so that a crash loses none."""
+
+    __slots__ = ("_log", "_ports", "_unwritten", "_waiting")
+
+    def __init__(self, log: SessionLog, ports: Ports, waiting: Sequence[InboxRecord] = ()) -> None:
+        """`waiting` was put into it before a crash."""
+        self._log = log
+        self._ports = ports
+        self._waiting = list(waiting)
+        self._unwritten: list[InboxRecord] = []
+        """What came before the journal was open."""
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def put(self, prompt: Prompt, *, origin: Origin = "steering", id: str = "") -> str:
+        """Have the model told this as soon as it can be; the id of the message, under which it comes once."""
+        item = InboxRecord(id=id or self._ports.new_id(), origin=origin)
+        if isinstance(prompt, str):
+            item.prompt = prompt
+        else:
+            item.parts = to_builtins(tuple(prompt))
+        if all(item.id != known.id for known in self._waiting):
+            self._waiting.append(item)
+            self._unwritten.append(item)
+            self.write()
+        return item.id
+
+    def write(self) -> None:
+        """Have on record what waits, once the journal is open."""
+        if self._log.opened:
+            unwritten, self._unwritten = self._unwritten, []
+            for item in unwritten:
+                self._log.write(item)
+
+    def drain(self) -> list[UserMessage]:
+        """Everything that waits, as messages."""
+        waiting, self._waiting = self._waiting, []
+        return [self._make_message(item) for item in waiting]
+
+    def _make_message(self, item: InboxRecord) -> UserMessage:
+        return user_message(
+            item.read_prompt(),
+            id=self._ports.new_id(),
+            timestamp=timestamp(self._ports.now()),
+            metadata={"origin": item.origin, "inbox": item.id},
+        )
