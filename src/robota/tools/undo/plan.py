@@ -7,20 +7,22 @@ otherwise the whole workspace is, and what the words do tell about places elsewh
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 import msgspec
 from msgspec import Struct
 
-from robota.core.shell.effects import Touch, find_touches, is_read_only, substitute
+from robota.core.permissions.paths import is_inside
+from robota.core.shell.effects import Touch, find_touches, is_read_only, known_path, substitute
 from robota.core.shell.expansions import find_possible_hazards, names_set_by_commands
 from robota.core.shell.grammar import parse_shell
 from robota.core.shell.invocations import Invocation, find_invocations, walk
 from robota.core.shell.programs import load_programs
-from robota.core.shell.script import Script, ShellSyntaxError
-from robota.tools.undo.repository import find_repository, read_git_call
-from robota.tools.undo.scope import Scope, cover, is_system_path, lies_in
-from robota.tools.undo.shell_glob import expand_word
+from robota.core.shell.script import Script, ShellSyntaxError, Word
+from robota.tools.undo.git import find_repository, read_git_call
+from robota.tools.undo.snapshot import Scope, cover, is_system_path
 
 _HARMLESS = frozenset({
     ":", "awk", "base64", "break", "continue", "declare", "exit", "expand", "export", "fmt", "gawk", "join",
@@ -49,30 +51,30 @@ _RUNNERS = frozenset({
 
 
 class Plan(Struct, frozen=True):
-    named: Scope
+    targets: Scope
     """What the call names."""
-    wide: Scope | None = None
+    whole: Scope | None = None
     """What is saved because the call may change anything in it."""
-    spared: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
     """Trees inside of these that are not: objects of git, when the call takes none of them away."""
     workspace: str = ""
 
     @property
     def scope(self) -> Scope:
-        return self.named if self.wide is None else self.named.join(self.wide)
+        return self.targets if self.whole is None else self.targets.join(self.whole)
 
     def join(self, other: Plan | None) -> Plan:
         """One plan for both; None changes nothing."""
         if other is None:
             return self
-        wide = self.wide if other.wide is None else other.wide
-        return Plan(self.named.join(other.named), wide, self.spared + other.spared, self.workspace)
+        whole = self.whole if other.whole is None else other.whole
+        return Plan(self.targets.join(other.targets), whole, self.excluded + other.excluded, self.workspace)
 
     @property
     def attempts(self) -> tuple[Plan, ...]:
         """The whole plan, and what to do when that is too much."""
-        if self.wide is not None and self.named.trees:
-            return self, msgspec.structs.replace(self, wide=None)
+        if self.whole is not None and self.targets.trees:
+            return self, msgspec.structs.replace(self, whole=None)
         return (self,)
 
 
@@ -98,10 +100,12 @@ def plan_command(command: str, cwd: str, workspace: Sequence[str], home: str | N
     for touch in find_touches(script, invocations, here, house):
         if touch.kind != "read":
             reach.add_touch(touch)
-    if reach.wide:
-        wide = _widen(workspace, tuple(reach.directories))
-        return Plan(reach.named, wide, reach.spared, _first(workspace))
-    return Plan(reach.named, workspace=_first(workspace)) if reach.named.trees or reach.named.places else None
+    if reach.is_unbounded:
+        whole = _widen(workspace, tuple(reach.directories))
+        return Plan(reach.targets, whole, reach.excluded, _first(workspace))
+    if reach.targets.trees or reach.targets.paths:
+        return Plan(reach.targets, workspace=_first(workspace))
+    return None
 
 
 class _Reach:
@@ -111,29 +115,29 @@ class _Reach:
         steering, names = load_programs().is_steering, {*script.assigned, *names_set_by_commands(script)}
         self._home = home
         self._assigned = frozenset(script.assigned)
-        self.named = Scope()
+        self.targets = Scope()
         self.directories: list[str] = []
-        self.wide = self._takes_all = _is_doubtful(script) or any(map(steering, names))
+        self.is_unbounded = self._takes_all = _is_doubtful(script) or any(map(steering, names))
         self._objects: list[str] = []
 
     @property
-    def spared(self) -> tuple[str, ...]:
+    def excluded(self) -> tuple[str, ...]:
         return () if self._takes_all else tuple(self._objects)
 
     def add(self, invocation: Invocation) -> None:
         if invocation.words[0].text == "git":
             self._add_git(invocation)
         elif not (_is_harmless(invocation) or self._is_exact(invocation) or _is_runner(invocation)):
-            self.wide = self._takes_all = True
+            self.is_unbounded = self._takes_all = True
             self.directories += [each for each in invocation.directories if each is not None]
 
     def add_touch(self, touch: Touch) -> None:
         for directory in touch.directories:
             paths = expand_word(touch.word, directory, self._home, self._assigned)
             if paths is None:
-                self.wide = self._takes_all = True
+                self.is_unbounded = self._takes_all = True
             else:
-                self.named = self.named.join(_cover_touch(touch, paths))
+                self.targets = self.targets.join(_cover_touch(touch, paths))
 
     def _is_exact(self, invocation: Invocation) -> bool:
         flags = _FLAGS.get(invocation.words[0].text)
@@ -153,13 +157,13 @@ class _Reach:
             shows = is_read_only(invocation) and call.subcommand != "reflog"
             if not hazards and (shows or call.is_harmless):
                 continue
-            self.wide = True
+            self.is_unbounded = True
             self._takes_all = self._takes_all or not call.keeps_objects or bool(hazards)
             repository = None if call.directory is None else find_repository(call.directory)
             if repository is None:
                 self.directories += [] if call.directory is None else [call.directory]
             else:
-                self.named = self.named.join(cover(repository.folders))
+                self.targets = self.targets.join(cover(repository.folders))
                 self.directories.append(repository.top)
                 self._objects += [os.path.join(folder, "objects") for folder in repository.folders]
 
@@ -216,8 +220,85 @@ def _with_target(touch: Touch, path: str) -> Iterator[str]:
 def _widen(workspace: Sequence[str], more: Sequence[str]) -> Scope:
     roots = [os.path.realpath(root) for root in workspace]
     extra = [os.path.realpath(each) for each in more]
-    return cover([*roots, *(each for each in extra if not any(lies_in(each, root) for root in roots))])
+    return cover([*roots, *(each for each in extra if not any(is_inside(each, root) for root in roots))])
 
 
 def _first(workspace: Sequence[str]) -> str:
     return os.path.realpath(workspace[0]) if workspace else ""
+
+
+_Letter: TypeAlias = tuple[str, bool]
+"""A character, and whether it may be part of a pattern."""
+
+
+def expand_word(word: Word, directory: str | None, home: str, assigned: frozenset[str]) -> list[str] | None:
+    """Absolute paths that a word names, wildcards matched against the disk; None when only bash will know.
+
+    In doubt more is found than bash would find: a bracket stands for any text.
+    """
+    word = substitute(word, directory, home, assigned)
+    if not word.globbed or word.computed:
+        path = known_path(word, directory, home, assigned)
+        return None if path is None else [path]
+    letters = _letters(word, home)
+    if letters is None or (directory is None and letters[0][0] != "/"):
+        return None
+    if letters[0][0] != "/":
+        letters = [*((letter, False) for letter in f"{directory}/"), *letters]
+    literal = "".join(letter for letter, _ in letters)
+    return [*_match(_split(letters)), literal]  # a pattern that matches nothing stands for itself
+
+
+def _letters(word: Word, home: str) -> list[_Letter] | None:
+    letters = [(letter, not quoted) for _, text, quoted in word.pieces for letter in text]
+    if not word.tilde:
+        return letters
+    if "".join(letter for letter, _ in letters[:2]) != "~/":
+        return None
+    return [*((letter, False) for letter in home), *letters[1:]]
+
+
+def _split(letters: list[_Letter]) -> list[list[_Letter]]:
+    parts: list[list[_Letter]] = [[]]
+    for letter in letters:
+        if letter[0] == "/":
+            parts.append([])
+        else:
+            parts[-1].append(letter)
+    return [part for part in parts if part]
+
+
+def _match(parts: list[list[_Letter]]) -> list[str]:
+    found = ["/"]
+    for part in parts:
+        if any(active and letter in "*?[" for letter, active in part):
+            found = [path for folder in found for path in _match_names(folder, part)]
+        else:
+            name = "".join(letter for letter, _ in part)
+            found = [path for folder in found if os.path.lexists(path := os.path.join(folder, name))]
+    return found
+
+
+def _match_names(folder: str, part: list[_Letter]) -> list[str]:
+    pattern = re.compile(_translate(part), re.DOTALL)
+    hidden = part[0][0] == "."
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return []
+    return [
+        os.path.join(folder, name)
+        for name in names
+        if pattern.fullmatch(name) and (hidden or not name.startswith("."))
+    ]
+
+
+def _translate(part: list[_Letter]) -> str:
+    first = next((at for at, letter in enumerate(part) if letter == ("[", True)), len(part))
+    last = max((at for at, letter in enumerate(part) if letter[0] == "]"), default=-1)
+    if first < last:
+        return _translate(part[:first]) + ".*" + _translate(part[last + 1 :])
+    patterns = {"*": ".*", "?": "."}
+    return "".join(
+        patterns.get(letter, re.escape(letter)) if active else re.escape(letter) for letter, active in part
+    )

@@ -138,5 +138,5 @@ def compare(before: Manifest, after: Mapping[bytes, PathState]) -> list[Change]:
     ]
 
 
-def is_inside(path: bytes, folders: Iterable[bytes]) -> bool:
+def is_in_any(path: bytes, folders: Iterable[bytes]) -> bool:
     return any(path == folder or path.startswith(folder.rstrip(b"/") + b"/") for folder in folders)
