@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from robota.core.messages import JsonObject
 from robota.core.tool import ToolContext, ToolResult
 from robota.tools.function_tool import FunctionTool, text_beside
-from robota.tools.search.limits import DEFAULT_LIMIT, DEFAULT_TIMEOUT
+from robota.tools.search.arguments import DEFAULT_LIMIT, DEFAULT_TIMEOUT
 
 if TYPE_CHECKING:
     from robota.tools.search.scope import Denied
@@ -52,17 +52,13 @@ def glob_tool(
     ) -> ToolResult:
         """Numbers may arrive as `3.0`, which JSON counts as an integer."""
         from robota.tools.files.path import locate  # noqa: PLC0415 - loaded with the first call
-        from robota.tools.search.answer import Searcher  # noqa: PLC0415
-        from robota.tools.search.file_query import FileQuery, search_files  # noqa: PLC0415
+        from robota.tools.search.query import Searcher, search_files  # noqa: PLC0415
 
         searcher = Searcher(ripgrep=ripgrep, denied=denied, timeout=timeout)
-        query = FileQuery(
-            pattern=pattern,
-            directory=locate(path or ".", ctx.cwd),
-            limit=int(limit),
-            include_ignored=include_ignored,
+        directory = locate(path or ".", ctx.cwd)
+        return await search_files(
+            searcher, pattern, directory, limit=int(limit), include_ignored=include_ignored
         )
-        return await search_files(searcher, query)
 
     return FunctionTool(
         "Glob",

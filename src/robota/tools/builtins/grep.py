@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from robota.core.messages import JsonObject
 from robota.core.tool import ToolContext, ToolResult
 from robota.tools.function_tool import FunctionTool, text_beside
-from robota.tools.search.file_type import FILE_TYPES
-from robota.tools.search.limits import DEFAULT_LIMIT, DEFAULT_TIMEOUT
+from robota.tools.search.arguments import DEFAULT_LIMIT, DEFAULT_TIMEOUT, FILE_TYPES
 
 if TYPE_CHECKING:
     from robota.tools.search.scope import Denied
@@ -78,8 +77,7 @@ def grep_tool(
     """`ripgrep`: where it is, or whether to look for it. `denied`: absolute paths that must not appear."""
 
     async def grep(ctx: ToolContext, arguments: JsonObject) -> ToolResult:
-        from robota.tools.search.answer import Searcher  # noqa: PLC0415 - loaded with the first call
-        from robota.tools.search.text_query import search_text  # noqa: PLC0415
+        from robota.tools.search.query import Searcher, search_text  # noqa: PLC0415 - loaded with the first call
 
         searcher = Searcher(ripgrep=ripgrep, denied=denied, timeout=timeout)
         return await search_text(searcher, arguments, ctx.cwd)
