@@ -1,4 +1,7 @@
-"""Generated JSON schemas made fit for models: no titles, definitions put in place, enums with a type."""
+"""JSON schemas for models: written by hand in few words, and generated ones made fit.
+
+Fit means no titles, definitions put in place, enums with a type.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,24 @@ _LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
 _SINGLES = frozenset({"items", "additionalProperties", "not", "propertyNames"})
 _DROPPED = frozenset({"title", "discriminator"})
 """A discriminator points into `$defs`; the constant tags in the branches say the same."""
+
+
+def arguments_schema(properties: JsonObject, *required: str) -> JsonObject:
+    """What a tool takes, and nothing besides."""
+    needed: JsonObject = {"required": list(required)} if required else {}
+    return {"type": "object", "properties": properties, **needed, "additionalProperties": False}
+
+
+def string(description: str, **limits: Json) -> JsonObject:
+    return {"type": "string", **limits, "description": description}
+
+
+def integer(description: str, **limits: Json) -> JsonObject:
+    return {"type": "integer", **limits, "description": description}
+
+
+def boolean(description: str) -> JsonObject:
+    return {"type": "boolean", "description": description}
 
 
 def tidy_schema(schema: JsonObject, definitions: Mapping[str, JsonObject]) -> JsonObject:

@@ -4,38 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from robota.core.messages import JsonObject
 from robota.core.tool import ToolContext, ToolResult
 from robota.tools.function_tool import FunctionTool, text_beside
+from robota.tools.json_schema import arguments_schema, boolean, integer, string
 from robota.tools.search.arguments import DEFAULT_LIMIT, DEFAULT_TIMEOUT
 
 if TYPE_CHECKING:
     from robota.tools.search.scope import Denied
 
-PARAMETERS: JsonObject = {
-    "type": "object",
-    "properties": {
-        "pattern": {
-            "type": "string",
-            "description": "What paths must look like, seen from the searched directory, such as `**/*.py`.",
-        },
-        "path": {
-            "type": "string",
-            "description": "The directory to search in. Default: the working directory.",
-        },
-        "limit": {
-            "type": "integer",
-            "minimum": 1,
-            "description": f"How many files to list. Default: {DEFAULT_LIMIT}.",
-        },
-        "include_ignored": {
-            "type": "boolean",
-            "description": "Also list files that git ignores. Default: false.",
-        },
+PARAMETERS = arguments_schema(
+    {
+        "pattern": string("What paths must look like, seen from the searched directory, such as `**/*.py`."),
+        "path": string("The directory to search in. Default: the working directory."),
+        "limit": integer(f"How many files to list. Default: {DEFAULT_LIMIT}.", minimum=1),
+        "include_ignored": boolean("Also list files that git ignores. Default: false."),
     },
-    "required": ["pattern"],
-    "additionalProperties": False,
-}
+    "pattern",
+)
 
 
 def glob_tool(

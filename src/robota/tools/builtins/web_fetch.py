@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from robota.core.messages import JsonObject
 from robota.core.tool import ToolResult
 from robota.tools.function_tool import FunctionTool, text_beside
+from robota.tools.json_schema import arguments_schema, string
 
 if TYPE_CHECKING:  # the network modules are loaded with the first page
     from ssl import SSLContext
@@ -25,20 +25,18 @@ MAX_PAGE_BYTES = 5_000_000
 ALLOWED_HEADERS = ("Accept", "Accept-Language")
 """Headers a model may choose: they say what it would like to get, and nothing about who asks."""
 
-PARAMETERS: JsonObject = {
-    "type": "object",
-    "properties": {
-        "url": {"type": "string", "minLength": 1, "description": "The address, http or https."},
-        "prompt": {"type": "string", "description": "What you are looking for on the page."},
+PARAMETERS = arguments_schema(
+    {
+        "url": string("The address, http or https.", minLength=1),
+        "prompt": string("What you are looking for on the page."),
         "headers": {
             "type": "object",
             "additionalProperties": {"type": "string", "maxLength": 200},
             "description": f"Request headers; only {' and '.join(ALLOWED_HEADERS)}.",
         },
     },
-    "required": ["url"],
-    "additionalProperties": False,
-}
+    "url",
+)
 
 
 def web_fetch_tool(

@@ -9,6 +9,7 @@ from robota.core.errors import RobotaError
 from robota.core.messages import JsonObject
 from robota.core.tool import ToolResult
 from robota.tools.function_tool import FunctionTool, text_beside
+from robota.tools.json_schema import arguments_schema, integer, string
 
 if TYPE_CHECKING:  # the network modules are loaded with the first search
     from robota.tools.web.search import SearchBackend, SearchHit
@@ -19,21 +20,17 @@ MAX_TITLE_CHARACTERS = 200
 MAX_SNIPPET_CHARACTERS = 1_000
 
 _DOMAINS: JsonObject = {"type": "array", "items": {"type": "string", "minLength": 1}}
-PARAMETERS: JsonObject = {
-    "type": "object",
-    "properties": {
-        "query": {"type": "string", "minLength": 1, "description": "What to search for."},
-        "limit": {
-            "type": "integer",
-            "minimum": 1,
-            "description": f"How many results to return. Default: {DEFAULT_LIMIT}, at most {MAX_LIMIT}.",
-        },
+PARAMETERS = arguments_schema(
+    {
+        "query": string("What to search for.", minLength=1),
+        "limit": integer(
+            f"How many results to return. Default: {DEFAULT_LIMIT}, at most {MAX_LIMIT}.", minimum=1
+        ),
         "allowed_domains": {**_DOMAINS, "description": "Only results of these domains."},
         "blocked_domains": {**_DOMAINS, "description": "No results of these domains."},
     },
-    "required": ["query"],
-    "additionalProperties": False,
-}
+    "query",
+)
 
 
 def web_search_tool(
