@@ -18,8 +18,8 @@ from robota.tools.builtins.write import write_tool as write_tool
 from robota.tools.function_tool import FunctionTool as FunctionTool
 from robota.tools.function_tool import create_function_tool as create_function_tool
 from robota.tools.function_tool import tool as tool
-from robota.tools.openapi import OpenAPITool as OpenAPITool
-from robota.tools.openapi import load_openapi as load_openapi
+from robota.tools.openapi.tool import OpenAPITool as OpenAPITool
+from robota.tools.openapi.tool import load_openapi as load_openapi
 from robota.tools.processes import ProcessTable as ProcessTable
 from robota.tools.registry import ToolRegistry as ToolRegistry
 from robota.tools.undo.guard import guarded as guarded

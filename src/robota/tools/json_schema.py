@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from robota.core.messages import Json, JsonObject
 
-_PREFIX = "#/$defs/"
+DEFINITIONS = "#/$defs/"
 _MAPS = frozenset({"properties", "patternProperties", "$defs"})
 _LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
 _SINGLES = frozenset({"items", "additionalProperties", "not", "propertyNames"})
@@ -46,7 +46,7 @@ def tidy_schema(schema: JsonObject, definitions: Mapping[str, JsonObject]) -> Js
 def _tidy(schema: Json, definitions: Mapping[str, JsonObject], recursive: set[str]) -> Json:
     if not isinstance(schema, dict):
         return schema
-    name = _target(schema)
+    name = definition_name(schema)
     if name in definitions and name not in recursive:
         rest = {key: value for key, value in schema.items() if key != "$ref"}
         return _tidy({**definitions[name], **rest}, definitions, recursive)
@@ -73,9 +73,10 @@ def _with_type(schema: JsonObject) -> JsonObject:
     return schema
 
 
-def _target(schema: JsonObject) -> str:
+def definition_name(schema: JsonObject) -> str:
+    """Which of `$defs` a schema refers to; empty if it does not."""
     ref = schema.get("$ref")
-    return ref[len(_PREFIX) :] if isinstance(ref, str) and ref.startswith(_PREFIX) else ""
+    return ref[len(DEFINITIONS) :] if isinstance(ref, str) and ref.startswith(DEFINITIONS) else ""
 
 
 def _leads_to(start: str, goal: str, definitions: Mapping[str, JsonObject], seen: set[str]) -> bool:
@@ -91,7 +92,7 @@ def _leads_to(start: str, goal: str, definitions: Mapping[str, JsonObject], seen
 
 def _references(node: Json) -> list[str]:
     if isinstance(node, dict):
-        own = [name] if (name := _target(node)) else []
+        own = [name] if (name := definition_name(node)) else []
         return own + [name for inner in node.values() for name in _references(inner)]
     if isinstance(node, list):
         return [name for inner in node for name in _references(inner)]

@@ -16,18 +16,18 @@ from robota.core.plain_text import clip
 from robota.core.schema import check
 from robota.core.tool import ToolContext, ToolResult
 from robota.http.url import Url
-from robota.tools.openapi_spec.auth import (
+from robota.tools.openapi.document import Document, read_document
+from robota.tools.openapi.operations import Operation, OperationReader, read_base_url
+from robota.tools.openapi.request import (
+    CallError,
     Credential,
-    MissingCredentialError,
     Scheme,
+    build_request,
     check_auth,
     choose_schemes,
     obtain,
     read_schemes,
 )
-from robota.tools.openapi_spec.document import Document, read_document
-from robota.tools.openapi_spec.operations import Operation, OperationReader, read_base_url
-from robota.tools.openapi_spec.wire import ArgumentError, WireRequest, build_request
 
 if TYPE_CHECKING:
     from robota.tools.web.exchange import Reply
@@ -144,30 +144,30 @@ class OpenAPITool:
             return ToolResult.failure(text, code, errorCode=code)
         try:
             credentials = self._identify()
-            request = build_request(self.operation, arguments, credentials)
-        except (MissingCredentialError, ArgumentError) as error:
+            url, headers, body = build_request(self.operation, arguments, credentials)
+        except CallError as error:
             return ToolResult.failure(f"{self.name} was not called: {error}.", "not_called")
         secrets = [secret for one in credentials for secret in one.secrets]
-        return await self._send(request, secrets)
+        return await self._send(url, headers, body, secrets)
 
     def _identify(self) -> list[Credential]:
         if self._access.missing:
             names = ", ".join(map(repr, self._access.missing))
-            raise MissingCredentialError(
-                f"it needs credentials; whoever loaded the API must give `auth` for {names}"
-            )
+            raise CallError(f"it needs credentials; whoever loaded the API must give `auth` for {names}")
         return [obtain(scheme, self._access.auth, self._env) for scheme in self._access.schemes]
 
-    async def _send(self, request: WireRequest, secrets: Sequence[str]) -> ToolResult:
+    async def _send(
+        self, url: Url, headers: Mapping[str, str], body: bytes, secrets: Sequence[str]
+    ) -> ToolResult:
         from robota.tools.web.exchange import exchange  # noqa: PLC0415 - loaded with the first call
         from robota.tools.web.failure import FetchError, bad_status  # noqa: PLC0415 - see above
 
         try:
             reply = await exchange(
-                request.method,
-                request.url,
-                headers=request.headers,
-                body=request.body,
+                self.operation.method,
+                url,
+                headers=headers,
+                body=body,
                 timeout=self._timeout,
                 max_bytes=self._max_bytes,
             )
