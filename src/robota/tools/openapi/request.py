@@ -140,11 +140,7 @@ def _query_pairs(parameter: Parameter, value: Json) -> list[str]:
 
 
 def _joined(
-    parameter: Parameter,
-    value: Json,
-    exploded: str,
-    escape: Callable[[str, str], str] = _escape,
-    keep: str = "",
+    parameter: Parameter, value: Json, exploded: str, escape: _Escape = _escape, keep: str = ""
 ) -> str:
     """A list or an object in one text; `exploded` stands between key and value where that is asked for."""
     delimiter = _DELIMITERS[parameter.style]

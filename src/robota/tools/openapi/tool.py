@@ -30,8 +30,7 @@ from robota.tools.openapi.request import (
 )
 
 if TYPE_CHECKING:
-    from robota.tools.web.exchange import Reply
-    from robota.tools.web.failure import FetchError
+    from robota.tools.web.exchange import FetchError, Reply
 
 TIMEOUT_SECONDS = 30.0
 MAX_REPLY_BYTES = 5_000_000
@@ -159,8 +158,11 @@ class OpenAPITool:
     async def _send(
         self, url: Url, headers: Mapping[str, str], body: bytes, secrets: Sequence[str]
     ) -> ToolResult:
-        from robota.tools.web.exchange import exchange  # noqa: PLC0415 - loaded with the first call
-        from robota.tools.web.failure import FetchError, bad_status  # noqa: PLC0415 - see above
+        from robota.tools.web.exchange import (  # noqa: PLC0415 - see above
+            FetchError,
+            bad_status,
+            exchange,
+        )
 
         try:
             reply = await exchange(
@@ -215,8 +217,12 @@ def _origin(url: Url) -> tuple[str, str, int]:
 
 def _show(reply: Reply, secrets: Sequence[str]) -> str:
     """The answer as text for the model: without secrets, control characters or imitated marks."""
-    from robota.tools.web.frame import defuse_marks  # noqa: PLC0415 - loaded with the first call
-    from robota.tools.web.text import decode_body, kind_of, media_type  # noqa: PLC0415 - see above
+    from robota.tools.web.text import (  # noqa: PLC0415 - see above
+        decode_body,
+        defuse_marks,
+        kind_of,
+        media_type,
+    )
 
     if 300 <= reply.status < 400 and "location" in reply.headers:
         return f"It redirects to {defuse_marks(reply.headers['location'][:300])!r}, which is not followed."

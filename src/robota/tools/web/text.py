@@ -1,4 +1,4 @@
-"""Bytes from a web server as text: which types are text, and which character set they are in.
+"""Bytes from a web server as text for a model: which types are text, in which character set, framed as data.
 
 Names of character sets come from strangers, so only those that browsers know are used: Python has codecs
 whose cost grows with the square of their input.
@@ -106,3 +106,20 @@ def _is_utf8(body: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+_MARKS = re.compile(r"<(?=[\s/]*(?:web_content|system-reminder))", re.IGNORECASE)
+"""Where a text imitates a mark that only robota sets."""
+
+
+def defuse_marks(text: str) -> str:
+    """The text with imitated marks made plain."""
+    return _MARKS.sub("&lt;", text)
+
+
+def frame_page(text: str, url: str) -> str:
+    """What a page says, between marks that name where it comes from; `url` is in canonical form.
+
+    No text can end its frame or open another.
+    """
+    return f'<web_content url="{url}">\n{defuse_marks(text)}\n</web_content>'
