@@ -40,31 +40,21 @@ _NOBODY = (
 )
 
 
-class PlanState:
+class PlanState(Struct, kw_only=True):
     """Whether a session plans, and its last plan."""
 
-    __slots__ = ("active", "approved", "plan")
-
-    def __init__(self, *, active: bool = False, plan: str = "", approved: bool = False) -> None:
-        self.active = active
-        self.plan = plan
-        """The plan as it was presented last, word for word."""
-        self.approved = approved
+    active: bool = False
+    plan: str = ""
+    """The plan as it was presented last, word for word."""
+    approved: bool = False
 
     def to_json(self) -> JsonObject:
-        return {"active": self.active, "plan": self.plan, "approved": self.approved}
+        return msgspec.structs.asdict(self)
 
     @classmethod
     def from_json(cls, saved: Mapping[str, Json]) -> PlanState:
         """The state of a saved session. Raises `msgspec.ValidationError` for anything else."""
-        fields = msgspec.convert(saved, _SavedPlan)
-        return cls(active=fields.active, plan=fields.plan, approved=fields.approved)
-
-
-class _SavedPlan(Struct):
-    active: bool = False
-    plan: str = ""
-    approved: bool = False
+        return msgspec.convert(saved, cls)
 
 
 class PlanApproval(Struct, frozen=True, kw_only=True):

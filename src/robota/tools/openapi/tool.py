@@ -101,17 +101,6 @@ NO_ACCESS = Access()
 class OpenAPITool:
     """One operation of an API."""
 
-    __slots__ = (
-        "_access",
-        "_env",
-        "_max_bytes",
-        "_timeout",
-        "description",
-        "name",
-        "operation",
-        "parameters",
-    )
-
     validates_arguments = True
 
     def __init__(

@@ -30,16 +30,7 @@ _SCOPES = 1 << 0 | 1 << 1
 _IOCTL_ABI, _SCOPE_ABI = 5, 6
 _PR_SET_NO_NEW_PRIVS, _PR_CAPBSET_DROP = 38, 24
 _CAPABILITIES = 64
-_DEVICES = (
-    "/dev/null",
-    "/dev/zero",
-    "/dev/full",
-    "/dev/random",
-    "/dev/urandom",
-    "/dev/tty",
-    "/dev/ptmx",
-    "/dev/pts",
-)
+_DEVICES = [f"/dev/{name}" for name in ["null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts"]]
 
 
 def landlock_abi() -> int:

@@ -62,18 +62,6 @@ class Sandbox:
     The kinds in `backends` are tried once, in this order, by running a command under each.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_found",
-        "_lock",
-        "_make_policy",
-        "_noted",
-        "_tmp",
-        "backends",
-        "mode",
-        "network",
-    )
-
     def __init__(
         self,
         mode: SandboxMode,

@@ -7,8 +7,9 @@ otherwise the whole workspace is, and what the words do tell about places elsewh
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Sequence
+from glob import escape, glob
+from itertools import groupby
 from typing import TypeAlias
 
 import msgspec
@@ -246,7 +247,7 @@ def expand_word(word: Word, directory: str | None, home: str, assigned: frozense
     if letters[0][0] != "/":
         letters = [*((letter, False) for letter in f"{directory}/"), *letters]
     literal = "".join(letter for letter, _ in letters)
-    return [*_match(_split(letters)), literal]  # a pattern that matches nothing stands for itself
+    return [*glob(_to_pattern(letters)), literal]  # a pattern that matches nothing stands for itself
 
 
 def _letters(word: Word, home: str) -> list[_Letter] | None:
@@ -258,47 +259,15 @@ def _letters(word: Word, home: str) -> list[_Letter] | None:
     return [*((letter, False) for letter in home), *letters[1:]]
 
 
-def _split(letters: list[_Letter]) -> list[list[_Letter]]:
-    parts: list[list[_Letter]] = [[]]
-    for letter in letters:
-        if letter[0] == "/":
-            parts.append([])
-        else:
-            parts[-1].append(letter)
-    return [part for part in parts if part]
-
-
-def _match(parts: list[list[_Letter]]) -> list[str]:
-    found = ["/"]
-    for part in parts:
-        if any(active and letter in "*?[" for letter, active in part):
-            found = [path for folder in found for path in _match_names(folder, part)]
-        else:
-            name = "".join(letter for letter, _ in part)
-            found = [path for folder in found if os.path.lexists(path := os.path.join(folder, name))]
-    return found
-
-
-def _match_names(folder: str, part: list[_Letter]) -> list[str]:
-    pattern = re.compile(_translate(part), re.DOTALL)
-    hidden = part[0][0] == "."
-    try:
-        names = os.listdir(folder)
-    except OSError:
-        return []
-    return [
-        os.path.join(folder, name)
-        for name in names
-        if pattern.fullmatch(name) and (hidden or not name.startswith("."))
-    ]
+def _to_pattern(letters: list[_Letter]) -> str:
+    """What `glob` understands: a bracket has become a star, everything quoted stands for itself."""
+    parts = (list(part) for slash, part in groupby(letters, lambda letter: letter[0] == "/") if not slash)
+    return "".join("/" + _translate(part) for part in parts)
 
 
 def _translate(part: list[_Letter]) -> str:
     first = next((at for at, letter in enumerate(part) if letter == ("[", True)), len(part))
     last = max((at for at, letter in enumerate(part) if letter[0] == "]"), default=-1)
     if first < last:
-        return _translate(part[:first]) + ".*" + _translate(part[last + 1 :])
-    patterns = {"*": ".*", "?": "."}
-    return "".join(
-        patterns.get(letter, re.escape(letter)) if active else re.escape(letter) for letter, active in part
-    )
+        part = [*part[:first], ("*", True), *part[last + 1 :]]
+    return "".join(letter if active and letter in "*?" else escape(letter) for letter, active in part)

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping
-from typing import Literal, TypeAlias, assert_never
+from typing import Literal, TypeAlias
 
 import anyio
 from msgspec import Struct
 
 from robota._version import __version__
 from robota.http.client import CONNECT_SECONDS, HttpClient
-from robota.http.errors import HeaderError, HttpError
+from robota.http.errors import FailureKind, HeaderError, HttpError
 from robota.http.request import build_request
 from robota.http.url import Url
 
@@ -85,36 +85,29 @@ class FetchError(Exception):
         self.advice = advice
 
 
+_FAILURES: Mapping[FailureKind, tuple[FailureCode, str, str]] = {
+    "refused": (
+        "refused",
+        "{host} refused the connection on port {port}.",
+        "Check the address; retry only if the service is just starting.",
+    ),
+    "certificate": ("certificate", "The certificate of {host} was not accepted: {error}.", DO_NOT_RETRY),
+    "tls": ("certificate", "{host} does not speak TLS as it should.", DO_NOT_RETRY),
+    "connect_timeout": ("timeout", "{host} did not answer in time.", RETRY_ONCE),
+    "silence": ("timeout", "{host} did not answer in time.", RETRY_ONCE),
+    "closed": ("reset", "{host} closed the connection before its answer was complete.", RETRY_ONCE),
+    "protocol": ("protocol", "{host} did not answer in proper HTTP: {error}.", DO_NOT_RETRY),
+    "connect": ("network", "{host} could not be reached.", RETRY_ONCE),
+    "proxy": ("network", "{host} could not be reached.", RETRY_ONCE),
+}
+
+
 def describe_failure(error: HttpError, url: Url) -> FetchError:
     """What a failure of the HTTP client means."""
-    where = url.host
-    match error.kind:
-        case "dns":
-            return _unknown_host(error.__cause__, where)
-        case "refused":
-            return FetchError(
-                "refused",
-                f"{where} refused the connection on port {url.port}.",
-                "Check the address; retry only if the service is just starting.",
-            )
-        case "certificate":
-            return FetchError(
-                "certificate", f"The certificate of {where} was not accepted: {error}.", DO_NOT_RETRY
-            )
-        case "tls":
-            return FetchError("certificate", f"{where} does not speak TLS as it should.", DO_NOT_RETRY)
-        case "connect_timeout" | "silence":
-            return FetchError("timeout", f"{where} did not answer in time.", RETRY_ONCE)
-        case "closed":
-            return FetchError(
-                "reset", f"{where} closed the connection before its answer was complete.", RETRY_ONCE
-            )
-        case "protocol":
-            return FetchError("protocol", f"{where} did not answer in proper HTTP: {error}.", DO_NOT_RETRY)
-        case "connect" | "proxy":
-            return FetchError("network", f"{where} could not be reached.", RETRY_ONCE)
-        case _:
-            assert_never(error.kind)
+    if error.kind == "dns":
+        return _unknown_host(error.__cause__, url.host)
+    code, fact, advice = _FAILURES[error.kind]
+    return FetchError(code, fact.format(host=url.host, port=url.port, error=error), advice)
 
 
 def too_slow(url: Url, seconds: float) -> FetchError:
