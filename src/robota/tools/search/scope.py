@@ -205,16 +205,12 @@ def _names_to_push(alternatives: Sequence[list[str]]) -> tuple[str, ...]:
     for *_, last in alternatives:
         if last == "**":
             return ()
-        name = re.sub(r"\*+", "*", "".join(one if _PUSHED.match(one) else "*" for one in _simple(last)))
+        simple = re.sub(r"\[.*\]|\\.|\?", "*", last, flags=re.DOTALL)
+        name = re.sub(r"\*+", "*", "".join(one if _PUSHED.match(one) else "*" for one in simple))
         if len(name) < _NARROWEST:
             return ()
         pushed.append(name)
     return tuple(dict.fromkeys(pushed))
-
-
-def _simple(part: str) -> str:
-    """A part in which everything but plain characters has become a star."""
-    return re.sub(r"\[.*\]|\\.|\?", "*", part, flags=re.DOTALL)
 
 
 def _is_exact(alternatives: Sequence[list[str]], names: tuple[str, ...], start: list[str]) -> bool:

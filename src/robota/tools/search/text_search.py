@@ -145,9 +145,11 @@ class TextSearch:
             source = TextSource(descriptor, whole=self._spans_lines, any_bytes=any_bytes)
             if self.report == "lines":
                 return self._print_lines(source)
+            texts = (_decode(block) for block in source.blocks() if self._may_match(block))
             if self.report == "paths":
-                return b"" if any(self._matches(block) for block in source.blocks()) else None
-            count = sum(self._count(block) for block in source.blocks())
+                return b"" if any(any(self._spans(text)) for text in texts) else None
+            find = self._matches_in if self._spans_lines else self._spans
+            count = sum(1 for text in texts for _ in find(text))
             return b"%d\n" % count if count and not source.is_binary else None
         finally:
             os.close(descriptor)
@@ -158,15 +160,6 @@ class TextSearch:
 
     def _finder(self, text: str) -> Callable[[str, int], re.Match[str] | None]:
         return (self._pattern if text.isascii() or not _STRAY_BYTE.search(text) else self._strict).search
-
-    def _matches(self, block: bytes) -> bool:
-        return self._may_match(block) and next(self._spans(_decode(block)), None) is not None
-
-    def _count(self, block: bytes) -> int:
-        if not self._may_match(block):
-            return 0
-        text = _decode(block)
-        return sum(1 for _ in (self._matches_in(text) if self._spans_lines else self._spans(text)))
 
     def _print_lines(self, source: TextSource) -> bytes | None:
         page = _Page(self._before, self._after, self._columns)

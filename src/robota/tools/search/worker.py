@@ -178,11 +178,9 @@ class Walk:
         except OSError:
             self.failed = True
             return
-        covers = _never
         if self._git:
             above = above.enter(prefix or b".", prefix, {entry.name for entry in entries})
-            covers = above.covers
-        names, skipped = self._names, self._skipped
+        names, skipped, covers = self._names, self._skipped, above.covers
         for entry in entries:
             name = entry.name
             if name in skipped:
@@ -197,7 +195,3 @@ class Walk:
                 and not covers(name, path, False)
             ):
                 yield path, None
-
-
-def _never(name: bytes, path: bytes, is_directory: bool) -> bool:
-    return False

@@ -72,15 +72,11 @@ def find_repository(directory: str) -> Repository | None:
             return Repository(folder, (inside,))
         if os.path.isfile(inside):
             return Repository(folder, tuple(_linked(folder, inside)))
-        if _is_git_directory(folder):
+        if all(os.path.exists(os.path.join(folder, name)) for name in ("HEAD", "objects", "refs")):
             return Repository(folder, (folder,))
         if folder == os.path.dirname(folder):
             return None
         folder = os.path.dirname(folder)
-
-
-def _is_git_directory(folder: str) -> bool:
-    return all(os.path.exists(os.path.join(folder, name)) for name in ("HEAD", "objects", "refs"))
 
 
 def _linked(folder: str, file: str) -> list[str]:

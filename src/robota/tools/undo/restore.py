@@ -97,7 +97,8 @@ class Restoration:
             elif step.then.kind == "special":
                 raise StorageError("sockets and devices are not saved")
             elif self._is_same_file(folder, name, step.then):
-                self._write_in_place(folder, name, step.then)
+                with open_descriptor(self._system, name, _IN_PLACE, dir_fd=folder) as descriptor:
+                    self._fill(descriptor, step.then)
                 self._set_facts(folder, name, step)
             else:
                 self._replace(folder, name, step.then)
@@ -110,10 +111,6 @@ class Restoration:
             facts = self._system.stat(name, dir_fd=folder, follow_symlinks=False)
             return stat.S_ISREG(facts.st_mode) and facts.st_ino == then.inode and facts.st_nlink > 1
         return False
-
-    def _write_in_place(self, folder: int, name: bytes, then: PathState) -> None:
-        with open_descriptor(self._system, name, _IN_PLACE, dir_fd=folder) as descriptor:
-            self._fill(descriptor, then)
 
     def _replace(self, folder: int, name: bytes, then: PathState) -> None:
         temporary = os.fsencode(f".robota-{os.urandom(8).hex()}.tmp")

@@ -64,9 +64,11 @@ def looks_like_html(text: str) -> bool:
 
 def decode_body(body: bytes, content_type: str) -> str | None:
     """The text without control characters; `None` if these bytes are none."""
-    codec = _codec_by_mark(body) or _codec_by_name(_declared(content_type))
-    if codec is None and (found := _META.search(body[:_META_REACH])):
-        codec = _codec_by_name(found[1].decode("ascii"))
+    codec = next((codec for mark, codec in _BOMS if body.startswith(mark)), None)
+    if codec is None and (found := _CHARSET.search(content_type)):
+        codec = _codec_by_name(found[1])
+    if codec is None and (meta := _META.search(body[:_META_REACH])):
+        codec = _codec_by_name(meta[1].decode("ascii"))
     if codec is None:
         if kind_of(content_type) == "unknown" and looks_binary(body):
             return None
@@ -75,19 +77,10 @@ def decode_body(body: bytes, content_type: str) -> str | None:
     return None if _is_noise(text) else strip_controls(text)
 
 
-def _declared(content_type: str) -> str:
-    found = _CHARSET.search(content_type)
-    return found[1] if found else ""
-
-
-def _codec_by_mark(body: bytes) -> str | None:
-    return next((codec for mark, codec in _BOMS if body.startswith(mark)), None)
-
-
 def _codec_by_name(name: str) -> str | None:
     """The codec to use for a declared character set, `None` if it is unknown."""
     try:
-        codec = codecs.lookup(name).name if name else ""
+        codec = codecs.lookup(name).name
     except (LookupError, ValueError):
         return None
     if codec in ("ascii", "iso8859-1"):  # as every browser reads them
