@@ -65,11 +65,11 @@ async def test_stopping_ends_the_process_and_its_children(fifo: Path, tmp_path: 
     async with ProcessTable() as table:
         process = await table.start(sh("trap '' TERM; sleep 1000 & echo > fifo; wait", tmp_path), title="")
         await read_fifo(fifo)
-        await table.stop(process.id)
+        await process.stop()
         assert running_with(mark) == []
         assert (process.status, process.result) == ("stopped", None)
         await process.stop()
-        assert await table.stop("process_9") is None
+        assert table.find("process_9") is None
 
 
 async def test_closing_the_table_ends_everything(tmp_path: Path, mark: str) -> None:
@@ -87,7 +87,6 @@ async def test_closing_the_table_ends_everything(tmp_path: Path, mark: str) -> N
     assert running_with(mark) == []
     assert [process.status for process in table.processes] == ["stopped", "stopped"]
     assert sorted(ended) == ["a", "b"]
-    assert not table.is_open
 
 
 async def test_a_closed_table_starts_nothing() -> None:

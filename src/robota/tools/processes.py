@@ -183,11 +183,6 @@ class ProcessTable:
         return await group.__aexit__(kind, error, trace)
 
     @property
-    def is_open(self) -> bool:
-        """Whether background processes can be started."""
-        return self._group is not None
-
-    @property
     def processes(self) -> tuple[BackgroundProcess, ...]:
         """Those in the background, oldest first; running ones and the last that ended."""
         return tuple(self._processes.values())
@@ -226,12 +221,6 @@ class ProcessTable:
             self._require_open().start_soon(process._run, command, (self._slots.release, on_end))
             undo.pop_all()
         return await self._wait_for_start(process)
-
-    async def stop(self, identity: str) -> BackgroundProcess | None:
-        process = self.find(identity)
-        if process is not None:
-            await process.stop()
-        return process
 
     def _register(self, kind: str, title: str) -> BackgroundProcess:
         """A place in the list, taken before anything is awaited: starts at the same time count each other."""
