@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from robota.core.errors import ToolExecutionError
 from robota.core.messages import Json
@@ -136,13 +136,12 @@ def _check_directory(path: str) -> ToolResult | None:
     )
 
 
-class _Shell:
+class _Shell(NamedTuple):
     """One command line on its way through the sandbox into the table."""
 
-    def __init__(self, table: ProcessTable, sandbox: Sandbox | None, env: dict[str, str]) -> None:
-        self.table = table
-        self.sandbox = sandbox
-        self.env = env
+    table: ProcessTable
+    sandbox: Sandbox | None
+    env: dict[str, str]
 
     async def run(
         self, command: str, cwd: str, milliseconds: float, progress: Callable[[str], None]

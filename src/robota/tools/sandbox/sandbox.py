@@ -38,10 +38,6 @@ _LAUNCH = (
 _PACKAGES = os.path.abspath(__file__).removesuffix("robota/tools/sandbox/sandbox.py")
 
 
-def _nothing_to_release() -> None:
-    """A command that runs as it is holds nothing."""
-
-
 class Confinement(Struct, frozen=True, kw_only=True):
     """A command line ready to run, confined or not."""
 
@@ -52,8 +48,8 @@ class Confinement(Struct, frozen=True, kw_only=True):
     policy: SandboxPolicy | None = None
     note: str | None = None
     """What the user should know, said once."""
-    release: Callable[[], None] = _nothing_to_release
-    """To be called when the command has ended."""
+    release: Callable[[], None] = lambda: None
+    """To be called when the command has ended; one that runs as it is holds nothing."""
 
 
 class Sandbox:

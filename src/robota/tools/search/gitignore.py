@@ -179,21 +179,25 @@ def _is_repository(directory: bytes) -> bool:
 
 
 def _load_level(directory: bytes, *, depth: int, prefix: bytes, is_repository: bool) -> _Level:
-    excluded = _read(_exclude_file(directory)) if is_repository else ""
+    excluded = ""
+    if is_repository:
+        excluded = _read(os.path.join(git_directories(directory)[-1], b"info", b"exclude"))
     rules = RuleList(_read(os.path.join(directory, FILE_NAME)))
     return _Level(rules, RuleList(excluded), depth=depth, prefix=prefix)
 
 
-def _exclude_file(directory: bytes) -> bytes:
-    """`.git` is a directory, or in a worktree a file that says where it is and what it shares."""
-    git = os.path.join(directory, b".git")
-    if os.path.isfile(git):
-        place = os.fsencode(_read(git).removeprefix("gitdir:").strip())
-        git = os.path.join(directory, place)
-        shared = _read(os.path.join(git, b"commondir")).strip()
-        if shared:
-            git = os.path.join(git, os.fsencode(shared))
-    return os.path.join(git, b"info", b"exclude")
+def git_directories(work_tree: bytes) -> list[bytes]:
+    """`.git`; in a linked work tree this file names a directory, which names another that is shared."""
+    git = os.path.join(work_tree, b".git")
+    if not os.path.isfile(git):
+        return [git]
+    own = os.path.realpath(os.path.join(work_tree, _read_path(git)))
+    shared = _read_path(os.path.join(own, b"commondir"))
+    return [own, os.path.realpath(os.path.join(own, shared))] if shared else [own]
+
+
+def _read_path(file: bytes) -> bytes:
+    return os.fsencode(_read(file).partition("\0")[0].removeprefix("gitdir:").strip())
 
 
 _EXCLUDES_FILE = re.compile(r"(?im)^\s*excludesfile\s*=\s*\"?\s*(\S+?)\s*\"?\s*$")

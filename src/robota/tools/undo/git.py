@@ -9,6 +9,7 @@ from hashlib import sha1, sha256
 from msgspec import Struct
 
 from robota.core.shell.script import Word
+from robota.tools.search.gitignore import git_directories
 
 _KEEPS_OBJECTS = frozenset({
     "add", "am", "apply", "bisect", "branch", "checkout", "checkout-index", "cherry-pick", "clean", "commit",
@@ -68,31 +69,13 @@ def find_repository(directory: str) -> Repository | None:
     folder = os.path.realpath(directory)
     while True:
         inside = os.path.join(folder, ".git")
-        if os.path.isdir(inside):
-            return Repository(folder, (inside,))
-        if os.path.isfile(inside):
-            return Repository(folder, tuple(_linked(folder, inside)))
+        if os.path.isdir(inside) or os.path.isfile(inside):
+            return Repository(folder, tuple(map(os.fsdecode, git_directories(os.fsencode(folder)))))
         if all(os.path.exists(os.path.join(folder, name)) for name in ("HEAD", "objects", "refs")):
             return Repository(folder, (folder,))
         if folder == os.path.dirname(folder):
             return None
         folder = os.path.dirname(folder)
-
-
-def _linked(folder: str, file: str) -> list[str]:
-    """The git directory that a `.git` file names, and the common one behind it."""
-    target = _read_line(file).removeprefix("gitdir:").strip()
-    own = os.path.realpath(os.path.join(folder, target))
-    shared = _read_line(os.path.join(own, "commondir"))
-    return [own, os.path.realpath(os.path.join(own, shared))] if shared else [own]
-
-
-def _read_line(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read(4_096).strip()
-    except OSError:
-        return ""
 
 
 INDEX_SIGNATURE = b"DIRC"

@@ -139,7 +139,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     id: str
     at: float
     label: str
-    ended: bool
+    ended: bool = False
     """False while the call runs, and for ever when the process died meanwhile."""
     files: int = 0
     size: int = 0
@@ -219,20 +219,10 @@ class OpenEntry(Struct, frozen=True):
 
     @property
     def entry(self) -> Entry:
-        begun, ended = self.begun, self.ended
-        return Entry(
-            id=begun.id,
-            at=begun.at,
-            label=begun.label,
-            ended=ended is not None,
-            files=0 if ended is None else ended.files,
-            size=0 if ended is None else ended.size,
-            tool=begun.tool,
-            session_id=begun.session_id,
-            call_id=begun.call_id,
-            undoes=begun.undoes,
-            unprotected=begun.unprotected,
-        )
+        entry = msgspec.convert(self.begun, Entry, from_attributes=True)
+        if self.ended is None:
+            return entry
+        return msgspec.structs.replace(entry, ended=True, files=self.ended.files, size=self.ended.size)
 
 
 def pair_records(records: Iterable[Record]) -> dict[str, OpenEntry]:

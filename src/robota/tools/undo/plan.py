@@ -86,7 +86,7 @@ def plan_files(paths: Iterable[str], workspace: Sequence[str]) -> Plan:
 
 def plan_command(command: str, cwd: str, workspace: Sequence[str], home: str | None = None) -> Plan | None:
     """Before a shell command; None when it changes nothing."""
-    house = os.path.expanduser("~") if home is None else home
+    home = os.path.expanduser("~") if home is None else home
     # Behind a link `cd ..` leads elsewhere than the real path says, depending on what bash was told about it.
     here = tuple(dict.fromkeys((os.path.abspath(cwd), os.path.realpath(cwd))))
     everything = Plan(Scope(), _widen(workspace, here), workspace=_first(workspace))
@@ -94,11 +94,11 @@ def plan_command(command: str, cwd: str, workspace: Sequence[str], home: str | N
         script = parse_shell(command)
     except ShellSyntaxError:
         return everything
-    invocations = walk(find_invocations(script, here, house))
-    reach = _Reach(script, house)
+    invocations = walk(find_invocations(script, here, home))
+    reach = _Reach(script, home)
     for invocation in invocations:
         reach.add(invocation)
-    for touch in find_touches(script, invocations, here, house):
+    for touch in find_touches(script, invocations, here, home):
         if touch.kind != "read":
             reach.add_touch(touch)
     if reach.is_unbounded:

@@ -99,9 +99,7 @@ def has_same_content(one: PathState | None, other: PathState | None) -> bool:
 
 def is_same(one: PathState | None, other: PathState | None) -> bool:
     """Whether a person would see no difference: content and mode."""
-    if one is None or other is None:
-        return one is other
-    return one.mode == other.mode and has_same_content(one, other)
+    return has_same_content(one, other) and (one is None or other is None or one.mode == other.mode)
 
 
 def is_equivalent(one: PathState | None, other: PathState | None) -> bool:

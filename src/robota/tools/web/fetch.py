@@ -89,24 +89,26 @@ class Fetcher(Struct, frozen=True, kw_only=True):
             answer = await self._ask(url, headers)
             if isinstance(answer, Page):
                 return answer
+            status, location = answer
             if followed >= MAX_REDIRECTS:
                 raise FetchError(
                     "redirects", f"{url.host} redirected more than {MAX_REDIRECTS} times.", DO_NOT_RETRY
                 )
             try:
-                redirect = judge_redirect(url, answer.location, followed=followed)
+                redirect = judge_redirect(url, location, followed=followed)
             except ValueError as error:
                 raise FetchError(
                     "redirects", f"{url.host} redirects to nowhere. {clip(str(error), 300)}"
                 ) from error
             if not redirect.follow:
-                return UnfollowedRedirect(redirect.url, answer.status, redirect.reason)
+                return UnfollowedRedirect(redirect.url, status, redirect.reason)
             if self.may_follow is not None and not self.may_follow(str(redirect.url)):
-                return UnfollowedRedirect(redirect.url, answer.status, "a permission rule does not allow it")
+                return UnfollowedRedirect(redirect.url, status, "a permission rule does not allow it")
             url = redirect.url
             followed += 1
 
-    async def _ask(self, url: Url, headers: Mapping[str, str]) -> Page | _Redirection:
+    async def _ask(self, url: Url, headers: Mapping[str, str]) -> Page | tuple[int, str]:
+        """The page, or the status of a redirect and where it leads."""
         client = HttpClient(
             connect_seconds=min(CONNECT_SECONDS, self.timeout / 2),
             tls=self.tls,
@@ -121,10 +123,10 @@ class Fetcher(Struct, frozen=True, kw_only=True):
         except HttpError as error:
             raise describe_failure(error, url) from error
 
-    async def _read(self, url: Url, reply: Reply) -> Page | _Redirection:
+    async def _read(self, url: Url, reply: Reply) -> Page | tuple[int, str]:
         status, headers = reply.status, reply.headers
         if status in _REDIRECTS and "location" in headers:
-            return _Redirection(headers["location"], status)
+            return status, headers["location"]
         if not 200 <= status < 300:
             raise bad_status(status)
         content_type = headers.get("content-type", "")
@@ -142,11 +144,6 @@ class Fetcher(Struct, frozen=True, kw_only=True):
         return FetchError(
             "too_large", f"Response too large: {how}; the limit is {self.max_bytes:,} bytes.", DO_NOT_RETRY
         )
-
-
-class _Redirection(Struct, frozen=True):
-    location: str
-    status: int
 
 
 def _binary(url: Url, content_type: str, size: str) -> str:
