@@ -140,6 +140,8 @@ def _shorten(line: str) -> str:
     return f"{line[:MAX_LINE_CHARACTERS]}… [{len(line) - MAX_LINE_CHARACTERS} more characters left out]"
 
 
+# --- images and PDFs -----------------------------------------------------------------------------------
+
 MAX_IMAGE_BYTES = 5 * 1024 * 1024
 MAX_IMAGE_SIDE = 8_000
 MAX_PDF_BYTES = 10 * 1024 * 1024
@@ -240,6 +242,8 @@ def _big(data: bytes) -> int:
 def _little(data: bytes) -> int:
     return int.from_bytes(data, "little")
 
+
+# --- notebooks -----------------------------------------------------------------------------------------
 
 MAX_SOURCE_CHARACTERS = 20_000
 MAX_OUTPUT_CHARACTERS = 4_000

@@ -18,6 +18,20 @@ from robota.tools.json_schema import DEFINITIONS, definition_name, tidy_schema
 MAX_NODES = 2_000_000
 """Of a YAML document with its aliases written out; a few lines of aliases can stand for billions."""
 _MAX_HOPS = 30
+MAX_INLINED = 5_000
+"""Nodes of a tool's schema with all definitions put in place; a larger one keeps its `$defs`."""
+_PLAIN = frozenset({
+    "type", "enum", "const", "format", "pattern", "description", "default", "minLength", "maxLength",
+    "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minItems", "maxItems",
+    "uniqueItems", "minProperties", "maxProperties",
+})  # fmt: skip
+_MAPS = frozenset({"properties", "patternProperties"})
+_LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
+_SINGLES = frozenset({"items", "additionalProperties", "not"})
+_UNSUPPORTED = frozenset({
+    "$dynamicRef", "$dynamicAnchor", "$anchor", "$id", "if", "then", "else", "dependentSchemas",
+    "dependentRequired", "unevaluatedProperties", "unevaluatedItems", "contains", "propertyNames",
+})  # fmt: skip
 
 
 class UnsupportedError(Exception):
@@ -147,22 +161,6 @@ class _Plain:
         if node is None or isinstance(node, str | int | float):
             return node
         raise ValueError(f"it holds a {type(node).__name__}, which JSON does not have")
-
-
-MAX_INLINED = 5_000
-"""Nodes of a tool's schema with all definitions put in place; a larger one keeps its `$defs`."""
-_PLAIN = frozenset({
-    "type", "enum", "const", "format", "pattern", "description", "default", "minLength", "maxLength",
-    "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minItems", "maxItems",
-    "uniqueItems", "minProperties", "maxProperties",
-})  # fmt: skip
-_MAPS = frozenset({"properties", "patternProperties"})
-_LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
-_SINGLES = frozenset({"items", "additionalProperties", "not"})
-_UNSUPPORTED = frozenset({
-    "$dynamicRef", "$dynamicAnchor", "$anchor", "$id", "if", "then", "else", "dependentSchemas",
-    "dependentRequired", "unevaluatedProperties", "unevaluatedItems", "contains", "propertyNames",
-})  # fmt: skip
 
 
 class SchemaReader:

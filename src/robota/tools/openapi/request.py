@@ -35,6 +35,7 @@ _RESERVED = ":/?[]@!$'()*,;"
 _PATH = "/:@!$&'()*+,;=%"
 _Escape: TypeAlias = Callable[[str, str], str]
 """From a text, and what may stay as it is, to one that means itself where it is put."""
+_FRAMING = frozenset({"connection", "content-length", "content-type", "host", "te", "transfer-encoding"})
 
 
 class CallError(Exception):
@@ -178,9 +179,6 @@ def _plain(value: Json) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return "" if value is None else encode(value).decode()
-
-
-_FRAMING = frozenset({"connection", "content-length", "content-type", "host", "te", "transfer-encoding"})
 
 
 class Scheme(Struct, frozen=True):

@@ -23,6 +23,11 @@ _KEPT_OF_RUN = ("/run/current-system", "/run/wrappers")
 """Where some distributions keep their programs."""
 _WRITABLE, _FIXED, _READ_ONLY, _HIDDEN = range(4)
 """Kinds of mounts, in the order in which they are made at the same path."""
+_MARK_NS = 1_383_031_407_000_000_000
+"""The modification time of a placeholder that nobody has touched."""
+_ATTEMPTS = 100
+_GIT_FILES = {"config": "", "config.worktree": "", "commondir": ".\n", "attributes": ""}
+"""In a git directory they must be files that git can read; this `commondir` says what is true anyway."""
 
 
 def find_bubblewrap(policy: SandboxPolicy) -> str | None:
@@ -101,12 +106,6 @@ def _nearest_existing(path: str, root: str) -> str | None:
 
 if sys.platform != "win32":  # where no sandbox needs them, the module can be imported all the same
     import fcntl
-
-_MARK_NS = 1_383_031_407_000_000_000
-"""The modification time of a placeholder that nobody has touched."""
-_ATTEMPTS = 100
-_GIT_FILES = {"config": "", "config.worktree": "", "commondir": ".\n", "attributes": ""}
-"""In a git directory they must be files that git can read; this `commondir` says what is true anyway."""
 
 
 class Placeholders:

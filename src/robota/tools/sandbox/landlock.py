@@ -127,6 +127,8 @@ def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 
+# --- sockets -------------------------------------------------------------------------------------------
+
 AF_INET, AF_INET6, AF_NETLINK = 2, 10, 16
 INTERNET = (AF_INET, AF_INET6, AF_NETLINK)
 

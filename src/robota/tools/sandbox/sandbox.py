@@ -36,6 +36,14 @@ _LAUNCH = (
     "from robota.tools.sandbox.__main__ import main; main(sys.argv[2:])"
 )
 _PACKAGES = os.path.abspath(__file__).removesuffix("robota/tools/sandbox/sandbox.py")
+_PROBE_SECONDS = 20.0
+_PROBE_SCRIPT = """
+echo probe > "$1/allowed/file"
+mkdir "$1/missing"
+echo probe > "$1/fixed"
+for path in "${@:3}"; do echo probe > "$path"; done
+exec 3<>"/dev/tcp/127.0.0.1/$2"
+"""
 
 
 class Confinement(Struct, frozen=True, kw_only=True):
@@ -167,15 +175,6 @@ def _wrap(
 Wrap: TypeAlias = Callable[[Sequence[str], str, SandboxPolicy, Placeholders], list[str]]
 """A command line under a policy: `argv`, working directory, policy, placeholders."""
 
-_SECONDS = 20.0
-_SCRIPT = """
-echo probe > "$1/allowed/file"
-mkdir "$1/missing"
-echo probe > "$1/fixed"
-for path in "${@:3}"; do echo probe > "$path"; done
-exec 3<>"/dev/tcp/127.0.0.1/$2"
-"""
-
 
 async def find_fault(wrap: Wrap, network: Network) -> str | None:
     """Run the probe; what is wrong with this way to confine commands, `None` if nothing is."""
@@ -188,7 +187,7 @@ async def find_fault(wrap: Wrap, network: Network) -> str | None:
         command = trial.command
         try:
             argv = await to_thread.run_sync(wrap, command, trial.root, trial.policy, placeholders)
-            result = await run_process(argv, cwd=trial.root, timeout=_SECONDS)
+            result = await run_process(argv, cwd=trial.root, timeout=_PROBE_SECONDS)
         except (OSError, ValueError) as error:
             return str(error)
         finally:
@@ -230,7 +229,7 @@ class _Trial:
     @property
     def command(self) -> list[str]:
         port = str(self.server.getsockname()[1])
-        return ["bash", "-c", _SCRIPT, "probe", self.root, port, *self.outside]
+        return ["bash", "-c", _PROBE_SCRIPT, "probe", self.root, port, *self.outside]
 
     def remove_what_escaped(self) -> str | None:
         escaped = [path for path in self.outside if os.path.lexists(path)]

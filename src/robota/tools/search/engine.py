@@ -34,6 +34,17 @@ _START_WORKER = (
     "from robota.tools.search.worker import main; sys.exit(main(sys.argv[1:]))"
 )
 
+SKIPPED_DIRECTORIES = (".git", "node_modules")
+Report: TypeAlias = Literal["files", "paths", "counts", "lines"]
+"""All files; those with a match; how many lines match in each; the lines."""
+CHUNK_BYTES = 1024 * 1024
+_ERROR_BYTES = 64 * 1024
+# ripgrep writes file by file. To wake up for each of many would cost more time, here and there, than reading.
+_SMALL_BYTES = 16 * 1024
+_FREE_READS = 8
+_PAUSE_SECONDS = 0.002
+_T = TypeVar("_T")
+
 
 class Engine(Struct, frozen=True, kw_only=True):
     command: tuple[str, ...]
@@ -96,11 +107,6 @@ def _python_engine() -> Engine:
 
     packages = os.path.dirname(os.path.dirname(os.path.abspath(robota.__file__)))
     return Engine(command=(sys.executable, "-I", "-S", "-c", _START_WORKER, packages), is_ordered=True)
-
-
-SKIPPED_DIRECTORIES = (".git", "node_modules")
-Report: TypeAlias = Literal["files", "paths", "counts", "lines"]
-"""All files; those with a match; how many lines match in each; the lines."""
 
 
 class Search(Struct, frozen=True, kw_only=True):
@@ -173,16 +179,6 @@ def _write_pattern(search: Search) -> list[str]:
         f"--before-context={search.before}",
         f"--after-context={search.after}",
     ]
-
-
-CHUNK_BYTES = 1024 * 1024
-_ERROR_BYTES = 64 * 1024
-# ripgrep writes file by file. To wake up for each of many would cost more time, here and there, than reading.
-_SMALL_BYTES = 16 * 1024
-_FREE_READS = 8
-_PAUSE_SECONDS = 0.002
-
-_T = TypeVar("_T")
 
 
 class Stop:

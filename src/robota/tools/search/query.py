@@ -46,6 +46,8 @@ from robota.tools.search.scope import (
 )
 
 NO_MATCHES = "(no matches)"
+OutputMode: TypeAlias = Literal["files_with_matches", "content", "count"]
+_REPORTS: dict[OutputMode, Report] = {"files_with_matches": "paths", "content": "lines", "count": "counts"}
 
 
 class Searcher(Struct, frozen=True, kw_only=True):
@@ -75,10 +77,6 @@ class Searcher(Struct, frozen=True, kw_only=True):
         if output.has_gaps:
             notes.append("[Some files or directories could not be read.]")
         return notes
-
-
-OutputMode: TypeAlias = Literal["files_with_matches", "content", "count"]
-_REPORTS: dict[OutputMode, Report] = {"files_with_matches": "paths", "content": "lines", "count": "counts"}
 
 
 async def search_text(searcher: Searcher, arguments: JsonObject, cwd: str) -> ToolResult:

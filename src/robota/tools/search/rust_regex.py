@@ -10,11 +10,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-
-class RegexError(ValueError):
-    """Why a pattern cannot be used, in the words that ripgrep finds for it where it would refuse it too."""
-
-
 POSIX = {
     "alnum": "0-9A-Za-z",
     "alpha": "A-Za-z",
@@ -40,6 +35,18 @@ _HOLDS_NEWLINE = "DWs"
 _SINGLE = {"a": "\a", "f": "\f", "t": "\t", "n": "\n", "r": "\r", "v": "\v"}
 _HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
 _NEEDS_RIPGREP = "nested sets and set operations need ripgrep"
+MAX_DEPTH = 100
+_COUNT = re.compile(r"\{[ ]*(\d+)[ ]*(,?)[ ]*(\d*)[ ]*\}")
+_FLAGS = re.compile(r"\(\?([a-zA-Z]*)(?:-([a-zA-Z]+))?([:)])")
+_NAME = re.compile(r"\(\?P?<([A-Za-z_][\w.\[\]]*)>")
+_ASSERTIONS = {"b": "\\b", "B": "\\B", "<": "\\b(?=\\w)", ">": "\\b(?<=\\w)"}
+_CLASSES = {"d": "\\d", "w": "\\w", "S": "[\\S\\x1c-\\x1f]"}
+_NO_STRAY_BYTE = "(?![\udc80-\udcff])"
+_MISSING = "repetition operator missing expression"
+
+
+class RegexError(ValueError):
+    """Why a pattern cannot be used, in the words that ripgrep finds for it where it would refuse it too."""
 
 
 class _Cursor:
@@ -168,16 +175,6 @@ class BracketClass(_Cursor):
                 "unicode classes need ripgrep" if kind in ("p", "P") else "unrecognized escape sequence"
             )
         return character
-
-
-MAX_DEPTH = 100
-_COUNT = re.compile(r"\{[ ]*(\d+)[ ]*(,?)[ ]*(\d*)[ ]*\}")
-_FLAGS = re.compile(r"\(\?([a-zA-Z]*)(?:-([a-zA-Z]+))?([:)])")
-_NAME = re.compile(r"\(\?P?<([A-Za-z_][\w.\[\]]*)>")
-_ASSERTIONS = {"b": "\\b", "B": "\\B", "<": "\\b(?=\\w)", ">": "\\b(?<=\\w)"}
-_CLASSES = {"d": "\\d", "w": "\\w", "S": "[\\S\\x1c-\\x1f]"}
-_NO_STRAY_BYTE = "(?![\udc80-\udcff])"
-_MISSING = "repetition operator missing expression"
 
 
 class Translation(NamedTuple):

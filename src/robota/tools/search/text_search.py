@@ -26,6 +26,9 @@ _FLAGS = os.O_RDONLY | sum(
     getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY")
 )
 
+Report: TypeAlias = Literal["paths", "counts", "lines"]
+_STRAY_BYTE = re.compile("[\udc80-\udcff]")
+
 
 class TooLargeError(Exception):
     """The file would have to be taken whole and is too large for that."""
@@ -100,11 +103,6 @@ def _drop_mark(block: bytes) -> bytes:
     if block[:2] in _UTF16:
         return block.decode("utf-16", "replace").encode("utf-8")
     return block.removeprefix(_UTF8_MARK)
-
-
-Report: TypeAlias = Literal["paths", "counts", "lines"]
-
-_STRAY_BYTE = re.compile("[\udc80-\udcff]")
 
 
 class TextSearch:

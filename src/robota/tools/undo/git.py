@@ -78,6 +78,8 @@ def find_repository(directory: str) -> Repository | None:
         folder = os.path.dirname(folder)
 
 
+# --- the index -----------------------------------------------------------------------------------------
+
 INDEX_SIGNATURE = b"DIRC"
 _HEADER = 12
 _STAT = 24

@@ -21,6 +21,7 @@ from robota.tools.undo.snapshot import Unprotected
 from robota.tools.undo.state import PathState
 
 _CHECK_CHARACTERS = 16
+Action: TypeAlias = Literal["restore", "delete", "change mode or time"]
 
 
 class Begun(Struct, frozen=True, kw_only=True, tag="begun", rename="camel", omit_defaults=True):
@@ -130,9 +131,6 @@ def _decode(line: bytes) -> Record | None:
 
 def _checksum(body: bytes) -> bytes:
     return sha256(body).hexdigest()[:_CHECK_CHARACTERS].encode()
-
-
-Action: TypeAlias = Literal["restore", "delete", "change mode or time"]
 
 
 class Entry(Struct, frozen=True, kw_only=True):

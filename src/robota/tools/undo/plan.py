@@ -49,6 +49,8 @@ _RUNNERS = frozenset({
     "bash", "builtin", "command", "env", "eval", "nice", "nohup", "sh", "sudo", "time", "timeout",
 })  # fmt: skip
 """Programs that do nothing but start what is given to them."""
+_Letter: TypeAlias = tuple[str, bool]
+"""A character, and whether it may be part of a pattern."""
 
 
 class Plan(Struct, frozen=True):
@@ -226,10 +228,6 @@ def _widen(workspace: Sequence[str], more: Sequence[str]) -> Scope:
 
 def _first(workspace: Sequence[str]) -> str:
     return os.path.realpath(workspace[0]) if workspace else ""
-
-
-_Letter: TypeAlias = tuple[str, bool]
-"""A character, and whether it may be part of a pattern."""
 
 
 def expand_word(word: Word, directory: str | None, home: str, assigned: frozenset[str]) -> list[str] | None:

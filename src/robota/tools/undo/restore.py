@@ -27,6 +27,13 @@ from robota.tools.undo.state import Change, PathState, has_same_content, is_equi
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", 0)
 _IN_PLACE = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _OWNER_MAY_ALL = 0o700
+_OBJECTS = re.compile(rb"/objects(?=/|\Z)")
+Decide: TypeAlias = Callable[[PathPreview], bool]
+"""Asked about each conflict: whether to overwrite what is there now."""
+_WHY = {
+    True: "it was changed after the call",
+    False: "the call was cut off, so nobody knows who changed it",
+}
 
 
 class Step(Struct, frozen=True):
@@ -207,12 +214,6 @@ def _may_stay(step: Step) -> bool:
     return has_same_content(step.now, step.then)
 
 
-_OBJECTS = re.compile(rb"/objects(?=/|\Z)")
-
-Decide: TypeAlias = Callable[[PathPreview], bool]
-"""Asked about each conflict: whether to overwrite what is there now."""
-
-
 class Reversal:
     """The changes of a call, seen from the present. `certain`: it was recorded how the call left things."""
 
@@ -332,12 +333,6 @@ class Reversal:
 
 def _is_visible(step: Step) -> bool:
     return Change(step.path, step.then, step.now).visible
-
-
-_WHY = {
-    True: "it was changed after the call",
-    False: "the call was cut off, so nobody knows who changed it",
-}
 
 
 def _action(before: PathState | None, now: PathState | None) -> Action:

@@ -25,6 +25,12 @@ from robota.tools.undo.git import INDEX_SIGNATURE, digest_index
 from robota.tools.undo.state import Manifest, PathState, describe_stat, is_in_any
 
 _SYSTEM_TREES = ("/dev", "/proc", "/sys")
+_SETTLED_NS = 2_000_000_000
+"""The coarsest clocks of file systems tick every two seconds."""
+_CHECK_BYTES = 32
+UnprotectedCode: TypeAlias = Literal["file_too_large", "too_many_files", "quota", "unreadable", "store"]
+_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_READ_ATTEMPTS = 3
 
 
 class Scope(Struct, frozen=True):
@@ -73,11 +79,6 @@ def _outermost(trees: Iterable[str]) -> tuple[str, ...]:
         if not is_system_path(tree) and not any(is_inside(tree, outer) for outer in kept):
             kept.append(tree)
     return tuple(kept)
-
-
-_SETTLED_NS = 2_000_000_000
-"""The coarsest clocks of file systems tick every two seconds."""
-_CHECK_BYTES = 32
 
 
 class KnownFile(Struct, frozen=True, array_like=True):
@@ -140,11 +141,6 @@ def decode_cache(data: bytes) -> HashCache:
 
 def _identity(facts: os.stat_result) -> tuple[int, int, int, int]:
     return facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
-
-
-UnprotectedCode: TypeAlias = Literal["file_too_large", "too_many_files", "quota", "unreadable", "store"]
-_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-_READ_ATTEMPTS = 3
 
 
 class Unprotected(Struct, frozen=True):

@@ -22,6 +22,12 @@ from robota.http.url import Url
 
 MAX_BODY_BYTES = 5_000_000
 USER_AGENT = f"robota/{__version__}"
+FailureCode: TypeAlias = Literal[
+    "invalid_url", "forbidden_address", "dns", "refused", "reset", "timeout", "certificate", "protocol",
+    "network", "http_status", "too_large", "binary", "redirects", "configuration",
+]  # fmt: skip
+RETRY_ONCE = "You may retry once."
+DO_NOT_RETRY = "Do not retry."
 
 
 class Reply(Struct, frozen=True, kw_only=True):
@@ -64,15 +70,6 @@ async def exchange(
             "too_large", f"The answer of {url.host} is larger than {max_bytes:,} bytes.", DO_NOT_RETRY
         )
     return Reply(status=reply.status, headers=reply.headers, body=content)
-
-
-FailureCode: TypeAlias = Literal[
-    "invalid_url", "forbidden_address", "dns", "refused", "reset", "timeout", "certificate", "protocol",
-    "network", "http_status", "too_large", "binary", "redirects", "configuration",
-]  # fmt: skip
-
-RETRY_ONCE = "You may retry once."
-DO_NOT_RETRY = "Do not retry."
 
 
 class FetchError(Exception):

@@ -20,6 +20,10 @@ _BLOCKS = frozenset({
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _LIST_DEPTH = 8
 _LANGUAGE = re.compile(r"\b(?:language|lang|highlight-source|brush:)-?\s?([A-Za-z0-9+#_-]{1,20})")
+EMPHASIS = {"b": "**", "strong": "**", "i": "*", "em": "*", "code": "`", "kbd": "`", "samp": "`"}
+_LINK = "["
+_MAX_LINK = 2_000
+_BLANKS = re.compile(r"[ \t\n\r\f\v]+")
 
 
 def render_markdown(html: str, base: str) -> str:
@@ -264,12 +268,6 @@ class _Renderer:
 def _language_of(tag: Tag) -> str:
     found = _LANGUAGE.search(tag.attributes.get("class", ""))
     return found[1] if found else ""
-
-
-EMPHASIS = {"b": "**", "strong": "**", "i": "*", "em": "*", "code": "`", "kbd": "`", "samp": "`"}
-_LINK = "["
-_MAX_LINK = 2_000
-_BLANKS = re.compile(r"[ \t\n\r\f\v]+")
 
 
 def join_blanks(text: str) -> str:

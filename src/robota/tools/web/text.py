@@ -37,6 +37,8 @@ _BOMS = (
 _NOISE = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _SAMPLE = 4096
 _HTML_START = re.compile(r"\s*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
+_MARKS = re.compile(r"<(?=[\s/]*(?:web_content|system-reminder))", re.IGNORECASE)
+"""Where a text imitates a mark that only robota sets."""
 
 
 def media_type(content_type: str) -> str:
@@ -99,10 +101,6 @@ def _is_utf8(body: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-_MARKS = re.compile(r"<(?=[\s/]*(?:web_content|system-reminder))", re.IGNORECASE)
-"""Where a text imitates a mark that only robota sets."""
 
 
 def defuse_marks(text: str) -> str:
