@@ -340,8 +340,10 @@ class _Reader(_Cursor):
                 raise RegexError("duplicate capture group name")
             self._names.add(named[1])
             self.position = named.end()
+        elif self.pattern.startswith(("(?=", "(?!", "(?<=", "(?<!"), self.position):
+            raise RegexError("look-around, including look-ahead and look-behind, is not supported")
         elif self.pattern.startswith("(?", self.position):
-            raise RegexError(_explain_group(self.pattern[self.position :]))
+            raise RegexError("unrecognized flag")
         else:
             self.position += 1
         outside = scope.ignore_case
@@ -396,9 +398,3 @@ def _explain_escape(kind: str) -> str:
     if kind in "pPAz":
         return f"`\\{kind}` needs ripgrep"
     return "unrecognized escape sequence"
-
-
-def _explain_group(text: str) -> str:
-    if text.startswith(("(?=", "(?!", "(?<=", "(?<!")):
-        return "look-around, including look-ahead and look-behind, is not supported"
-    return "unrecognized flag"
