@@ -23,8 +23,7 @@ from collections.abc import Awaitable, Callable
 from robota.core.tool import ToolContext
 from robota.tools.builtins.glob import glob_tool
 from robota.tools.builtins.grep import grep_tool
-from robota.tools.search.command import Search, write_command
-from robota.tools.search.engine import find_engine
+from robota.tools.search.engine import Search, find_engine, write_command
 
 BEGINNINGS = ("bar", "cor", "del", "fin", "gal", "mor", "pen", "tal")
 ENDINGS = ("et", "ora", "ing", "um", "ax", "on")

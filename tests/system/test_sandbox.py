@@ -15,8 +15,8 @@ import pytest
 from tests.support.processes import mark, read_fifo, running_with
 
 from robota.core.tool import ToolContext, ToolResult
+from robota.tools.builtins.background import kill_bash_tool
 from robota.tools.builtins.bash import bash_tool
-from robota.tools.builtins.kill_bash import kill_bash_tool
 from robota.tools.processes import ProcessTable
 from robota.tools.sandbox.landlock import MINIMUM_ABI, landlock_abi
 from robota.tools.sandbox.policy import SandboxPolicy

@@ -11,9 +11,8 @@ import pytest
 from tests.support.processes import mark, read_fifo, running_with
 
 from robota.core.tool import Tool, ToolContext, ToolResult, tool_class, tool_schema
+from robota.tools.builtins.background import bash_output_tool, kill_bash_tool
 from robota.tools.builtins.bash import bash_tool
-from robota.tools.builtins.bash_output import bash_output_tool
-from robota.tools.builtins.kill_bash import kill_bash_tool
 from robota.tools.processes import ProcessTable
 
 __all__ = ["mark"]
@@ -125,7 +124,7 @@ async def test_an_invalid_filter_is_said_and_loses_no_output(shells: Shells, pat
 async def test_a_filter_that_would_take_for_ever_is_given_up(
     shells: Shells, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("robota.tools.builtins.bash_output.FILTER_SECONDS", 0.5)
+    monkeypatch.setattr("robota.tools.builtins.background.FILTER_SECONDS", 0.5)
     await shells.finish(f"echo {'a' * 60}b")
     result = await shells.output(filter="(a+)+$")
     assert "takes too long" in (result.error or "")

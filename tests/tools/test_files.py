@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from robota.core.tool import FileVersions
+from robota.core.tool import ToolContext, ToolResult
 from robota.tools.files.change import change_file, hash_content
 from robota.tools.files.directory import Directory, SystemCalls
-from robota.tools.files.path import FileProblem, contained
+from robota.tools.files.path import contained
 from robota.tools.files.text import TextFormat, decode
 
 OLD, NEW = b"old content\n", b"new content, longer\n" * 100
@@ -153,13 +153,10 @@ def let_pass(name: str, *args: Any) -> None:
 
 def replace_content(path: Path, system: SystemCalls) -> str | None:
     """What went wrong, in words."""
-    files = FileVersions()
-    files.remember(str(path), hash_content(OLD))
-    try:
-        change_file(str(path), "", files, lambda _path, _current: NEW, system=system)
-    except FileProblem as problem:
-        return str(problem)
-    return None
+    context = ToolContext()
+    context.files.remember(str(path), hash_content(OLD))
+    done = change_file(context, str(path), lambda _path, _current: (NEW, ToolResult()), system=system)
+    return done.error
 
 
 def read_content(path: Path, system: SystemCalls) -> bytes | int | None:

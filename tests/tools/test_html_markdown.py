@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from robota.tools.web.markdown import MAX_HTML, MarkdownPage, convert_page
+from robota.tools.web.page import MAX_HTML, MarkdownPage, convert_page
 from robota.tools.web.render import render_markdown
 from robota.tools.web.scan import Tag, scan_html, strip_tags
 

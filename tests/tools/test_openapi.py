@@ -12,7 +12,7 @@ from tests.tools.web_site import Answer, Request, Send, Site, answer, redirect
 
 from robota import __version__
 from robota.core.tool import Tool, ToolContext, ToolResult, tool_class, tool_schema
-from robota.tools.openapi import OpenAPITool, load_openapi
+from robota.tools.openapi.tool import OpenAPITool, load_openapi
 
 pytestmark = pytest.mark.anyio
 

@@ -9,7 +9,7 @@ import pytest
 
 from robota.core.errors import ConfigurationError
 from robota.core.tool import tool_schema
-from robota.tools.openapi import OpenAPITools, load_openapi
+from robota.tools.openapi.tool import OpenAPITools, load_openapi
 from robota.tools.registry import ToolRegistry
 
 

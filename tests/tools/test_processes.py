@@ -9,7 +9,7 @@ import pytest
 from tests.support.processes import mark, read_fifo, running_with
 
 from robota.core.errors import ConfigurationError, ToolExecutionError
-from robota.tools.processes import FINISHED_LIMIT, Command, OutputLog, ProcessTable
+from robota.tools.processes import FINISHED_LIMIT, LOG_LIMIT, Command, OutputLog, ProcessTable
 
 __all__ = ["mark"]
 
@@ -65,11 +65,11 @@ async def test_stopping_ends_the_process_and_its_children(fifo: Path, tmp_path: 
     async with ProcessTable() as table:
         process = await table.start(sh("trap '' TERM; sleep 1000 & echo > fifo; wait", tmp_path), title="")
         await read_fifo(fifo)
-        await table.stop(process.id)
+        await process.stop()
         assert running_with(mark) == []
         assert (process.status, process.result) == ("stopped", None)
         await process.stop()
-        assert await table.stop("process_9") is None
+        assert table.find("process_9") is None
 
 
 async def test_closing_the_table_ends_everything(tmp_path: Path, mark: str) -> None:
@@ -87,7 +87,6 @@ async def test_closing_the_table_ends_everything(tmp_path: Path, mark: str) -> N
     assert running_with(mark) == []
     assert [process.status for process in table.processes] == ["stopped", "stopped"]
     assert sorted(ended) == ["a", "b"]
-    assert not table.is_open
 
 
 async def test_a_closed_table_starts_nothing() -> None:
@@ -210,7 +209,7 @@ def test_what_was_lost_between_two_reads_is_counted() -> None:
     ],
 )
 def test_a_character_or_sequence_cut_in_two_is_read_whole(first: bytes, second: bytes) -> None:
-    log = OutputLog()
+    log = OutputLog(LOG_LIMIT)
     log.add(first)
     begun, position = log.read(0, ended=False)
     log.add(second)
@@ -220,7 +219,7 @@ def test_a_character_or_sequence_cut_in_two_is_read_whole(first: bytes, second: 
 
 
 def test_whole_lines_leave_the_last_one_until_it_ends() -> None:
-    log = OutputLog()
+    log = OutputLog(LOG_LIMIT)
     log.add(b"one\ntw")
     text, position = log.read(0, ended=False, whole_lines=True)
     assert (text, position) == ("one\n", 4)
@@ -229,6 +228,6 @@ def test_whole_lines_leave_the_last_one_until_it_ends() -> None:
 
 
 def test_binary_output_is_a_note() -> None:
-    log = OutputLog()
+    log = OutputLog(LOG_LIMIT)
     log.add(bytes(5000))
     assert log.read(0)[0] == "[binary output, 5,000 bytes]"

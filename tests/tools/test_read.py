@@ -18,8 +18,7 @@ from robota.core.messages import FilePart, ImagePart
 from robota.core.tool import ToolContext, ToolResult, tool_class
 from robota.tools import read_tool
 from robota.tools.files.change import MAX_FILE_BYTES
-from robota.tools.files.media import MAX_IMAGE_BYTES
-from robota.tools.files.reading import DEFAULT_LIMIT, MAX_LINE_CHARACTERS, MAX_OUTPUT_BYTES
+from robota.tools.files.reading import DEFAULT_LIMIT, MAX_IMAGE_BYTES, MAX_LINE_CHARACTERS, MAX_OUTPUT_BYTES
 
 pytestmark = pytest.mark.anyio
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from robota.tools.sandbox.placeholder import Placeholders
+from robota.tools.sandbox.bubblewrap import Placeholders
 
 
 def entries(path: Path) -> list[str]:
@@ -46,7 +46,7 @@ def test_the_last_holder_removes_it(tmp_path: Path) -> None:
 def test_another_program_keeps_it(tmp_path: Path) -> None:
     path = str(tmp_path / ".claude")
     script = (
-        "import sys; from robota.tools.sandbox.placeholder import Placeholders; held = Placeholders();"
+        "import sys; from robota.tools.sandbox.bubblewrap import Placeholders; held = Placeholders();"
         f"held.cover({path!r}); print('held', flush=True); sys.stdin.read(); held.release()"
     )
     with subprocess.Popen(
@@ -64,7 +64,7 @@ def test_another_program_keeps_it(tmp_path: Path) -> None:
 def test_one_left_behind_is_removed_the_next_time(tmp_path: Path) -> None:
     path = str(tmp_path / ".claude")
     script = (
-        "import os; from robota.tools.sandbox.placeholder import Placeholders;"
+        "import os; from robota.tools.sandbox.bubblewrap import Placeholders;"
         f"Placeholders().cover({path!r}); os.kill(os.getpid(), 9)"
     )
     subprocess.run([sys.executable, "-c", script], check=False)

@@ -13,8 +13,7 @@ from robota.core.process import CALL_VARIABLE
 from robota.core.tool import ToolContext
 from robota.tools.builtins.glob import glob_tool
 from robota.tools.builtins.grep import grep_tool
-from robota.tools.search.child import Stop, run_stoppable
-from robota.tools.search.engine import find_engine
+from robota.tools.search.engine import Stop, find_engine, run_stoppable
 
 pytestmark = pytest.mark.anyio
 

@@ -4,9 +4,8 @@ import subprocess
 
 import pytest
 
-from robota.tools.search.bracket_class import RegexError
 from robota.tools.search.engine import find_engine
-from robota.tools.search.rust_regex import translate_regex
+from robota.tools.search.rust_regex import RegexError, translate_regex
 
 
 @pytest.mark.parametrize(

@@ -18,16 +18,14 @@ from tests.tools.undo_repository import build_repository, differences, run_bash,
 
 from robota.core.errors import StorageError, ValidationError
 from robota.core.ports import Ports
-from robota.tools.undo.calls import UndoCalls
-from robota.tools.undo.entry import Undone
-from robota.tools.undo.hash_cache import HashCache
+from robota.tools.files.directory import SystemCalls
+from robota.tools.undo.journal import Undone
 from robota.tools.undo.plan import Plan, plan_command, plan_files
-from robota.tools.undo.scope import Scope, cover
-from robota.tools.undo.snapshot import Camera
+from robota.tools.undo.snapshot import HashCache, Scanner, Scope, cover
 from robota.tools.undo.store import UndoStore
 
 
-class QuickCalls(UndoCalls):
+class QuickCalls(SystemCalls):
     fsync = staticmethod(lambda descriptor: None)
     sync = staticmethod(lambda: None)
 
@@ -41,7 +39,7 @@ def work(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(tmp_path: Path) -> UndoStore:
-    return UndoStore(tmp_path / "undo", calls=QuickCalls())
+    return UndoStore(tmp_path / "undo", system=QuickCalls())
 
 
 def everything(work: Path) -> Plan:
@@ -146,7 +144,7 @@ def test_only_a_file_that_has_rested_is_not_read_again(work):
     rested, fresh, cache = os.fsencode(os.__file__), os.fsencode(work / "fresh"), HashCache()
     (work / "fresh").write_text("x")
     for path in (rested, fresh):
-        Camera(cache).look(path)
+        Scanner(cache).look(path)
     known = cache.look_up(rested, os.stat(rested))
     assert known is not None
     assert known.digest == sha256(Path(os.__file__).read_bytes()).digest()
@@ -178,7 +176,7 @@ def test_a_process_started_later_finds_the_entries(store, work, tmp_path):
 
 
 def test_the_store_inside_the_workspace_is_not_saved_into_itself(work):
-    store = UndoStore(work / ".robota" / "undo", calls=QuickCalls())
+    store = UndoStore(work / ".robota" / "undo", system=QuickCalls())
     (work / "f").write_text("one")
     entry = call(store, work, (work / "f").unlink)
     assert store.entries()[0].files == 1
@@ -436,7 +434,7 @@ def test_any_change_of_a_tree_is_undone_and_done_again(tmp_path_factory, first, 
     work.mkdir()
     mutate(work, first)
     before = take_picture(work)
-    store = UndoStore(top / "undo", calls=QuickCalls())
+    store = UndoStore(top / "undo", system=QuickCalls())
     entry = call(store, work, lambda: mutate(work, second))
     after = take_picture(work)
 
@@ -455,7 +453,7 @@ def test_no_edit_made_meanwhile_is_ever_lost(tmp_path_factory, first, second, th
     work = top / "work"
     work.mkdir()
     mutate(work, first)
-    store = UndoStore(top / "undo", calls=QuickCalls())
+    store = UndoStore(top / "undo", system=QuickCalls())
     entry = call(store, work, lambda: mutate(work, second))
     after = take_picture(work)
     mutate(work, third)

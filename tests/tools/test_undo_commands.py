@@ -10,7 +10,7 @@ import pytest
 from _pytest.mark import ParameterSet
 from tests.tools.undo_repository import ask_git, build_repository, differences, run_bash, take_picture
 
-from robota.tools.undo.calls import UndoCalls
+from robota.tools.files.directory import SystemCalls
 from robota.tools.undo.plan import plan_command
 from robota.tools.undo.store import UndoStore
 
@@ -19,7 +19,7 @@ COMMANDS = [line for line in TABLE if line and not line.startswith("#")]
 _NEEDS = re.compile(r"\[([a-z0-9]+)\] ")
 
 
-class QuickCalls(UndoCalls):
+class QuickCalls(SystemCalls):
     """The disk is trusted: durability is not what these tests are about."""
 
     fsync = staticmethod(lambda descriptor: None)
@@ -35,7 +35,7 @@ class Playground:
         build_repository(place / "work")
         self.picture: dict[bytes, Any] = take_picture(place / "work")
         self.answers = ask_git(place / "work")
-        self.store = UndoStore(place / "undo", calls=QuickCalls())
+        self.store = UndoStore(place / "undo", system=QuickCalls())
         self.prepare()
 
     def prepare(self) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tests.tools.undo_repository import run_bash, take_picture
 
-from robota.tools.undo.calls import UndoCalls
+from robota.tools.files.directory import SystemCalls
 from robota.tools.undo.plan import Plan, plan_command
-from robota.tools.undo.scope import Scope, cover
+from robota.tools.undo.snapshot import Scope, cover
 from robota.tools.undo.store import UndoStore
 
 COUNTED = ("write", "mkdir", "rmdir", "replace", "unlink", "fchmod", "symlink", "chmod", "utime", "ftruncate")
@@ -18,7 +18,7 @@ COUNTED = ("write", "mkdir", "rmdir", "replace", "unlink", "fchmod", "symlink", 
 COMMAND = "rm -r d; echo new > f; ln -sfn elsewhere l; mkdir m; echo x > m/x; chmod 600 g"
 
 
-class QuickCalls(UndoCalls):
+class QuickCalls(SystemCalls):
     fsync = staticmethod(lambda descriptor: None)
     sync = staticmethod(lambda: None)
 
@@ -29,7 +29,7 @@ class MortalCalls(QuickCalls):
     def __init__(self, lives: float) -> None:
         self.lives = lives
         for name in COUNTED:
-            setattr(self, name, self._mortal(name, getattr(UndoCalls, name)))
+            setattr(self, name, self._mortal(name, getattr(SystemCalls, name)))
 
     def _mortal(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **options: Any) -> Any:
@@ -81,8 +81,8 @@ def test_a_kill_while_saving_leaves_a_store_that_loads_and_no_entry_that_is_not_
         lives += 1
         base = tmp_path / f"undo{lives}"
 
-        def act(calls: MortalCalls, base: Path = base) -> None:
-            UndoStore(base, calls=calls).save(plan, "call")
+        def act(system: MortalCalls, base: Path = base) -> None:
+            UndoStore(base, system=system).save(plan, "call")
 
         died = die_after(lives, act)
         store = UndoStore(base)
@@ -95,8 +95,8 @@ def test_a_kill_while_saving_leaves_a_store_that_loads_and_no_entry_that_is_not_
     assert lives > 15
 
 
-def save_and_run(base: Path, work: Path, calls: UndoCalls) -> tuple[UndoStore, str]:
-    store = UndoStore(base, calls=calls)
+def save_and_run(base: Path, work: Path, system: SystemCalls) -> tuple[UndoStore, str]:
+    store = UndoStore(base, system=system)
     plan = plan_command(COMMAND, str(work), [str(work)])
     assert plan is not None
     saved = store.save(plan, COMMAND)
@@ -116,9 +116,9 @@ def test_a_kill_while_finishing_leaves_an_entry_that_asks_about_everything(work,
         lives += 1
         fill(work)
 
-        def act(calls: MortalCalls, lives: int = lives) -> None:
-            store, entry_id = save_and_run(tmp_path / f"undo{lives}", work, calls)
-            calls.lives = lives
+        def act(system: MortalCalls, lives: int = lives) -> None:
+            store, entry_id = save_and_run(tmp_path / f"undo{lives}", work, system)
+            system.lives = lives
             store.finish(entry_id)
 
         died = die_after(10_000, act)
@@ -145,12 +145,12 @@ def test_a_kill_while_undoing_can_be_repeated_until_it_is_done(work, tmp_path):
         store, entry_id = save_and_run(base, work, QuickCalls())
         store.finish(entry_id)
 
-        def act(calls: MortalCalls, base: Path = base, entry_id: str = entry_id) -> None:
-            UndoStore(base, calls=calls).undo(entry_id)
+        def act(system: MortalCalls, base: Path = base, entry_id: str = entry_id) -> None:
+            UndoStore(base, system=system).undo(entry_id)
 
         died = die_after(lives, act)
 
-        assert UndoStore(base, calls=QuickCalls()).undo(entry_id, overwrite=lambda path: True).kept == ()
+        assert UndoStore(base, system=QuickCalls()).undo(entry_id, overwrite=lambda path: True).kept == ()
         assert contents(work) == picture
     assert lives > 30
 

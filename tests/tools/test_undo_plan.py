@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from robota.tools.undo.git import find_repository
 from robota.tools.undo.plan import Plan, plan_command, plan_files
-from robota.tools.undo.repository import find_repository
 
 
 @pytest.fixture
@@ -26,8 +26,8 @@ def named(command: str, work: Path) -> list[str]:
     """The trees of a command that is saved exactly, relative to the workspace."""
     found = plan(command, work)
     assert found is not None
-    assert found.wide is None
-    return [os.path.relpath(tree, work) for tree in found.named.trees]
+    assert found.whole is None
+    return [os.path.relpath(tree, work) for tree in found.targets.trees]
 
 
 @pytest.mark.parametrize(
@@ -116,8 +116,8 @@ def test_a_command_whose_words_say_it_all_is_saved_exactly(command, trees, work)
 def test_a_command_that_may_do_anything_has_the_whole_workspace_saved(command, work):
     found = plan(command, work)
     assert found is not None
-    assert found.wide is not None
-    assert found.wide.trees == (str(work),)
+    assert found.whole is not None
+    assert found.whole.trees == (str(work),)
 
 
 def test_what_a_link_leads_to_is_saved_when_it_is_written_through_not_when_it_is_removed(work):
@@ -129,7 +129,7 @@ def test_what_a_link_leads_to_is_saved_when_it_is_written_through_not_when_it_is
 def test_a_place_outside_that_a_command_names_is_saved_besides_the_workspace(work):
     found = plan("make; rm -r ../other", work)
     assert found is not None
-    assert found.named.trees == (str(work.parent / "other"),)
+    assert found.targets.trees == (str(work.parent / "other"),)
     assert str(work) in found.scope.trees
 
 
@@ -137,8 +137,8 @@ def test_an_unknown_command_elsewhere_has_that_directory_saved_too(work):
     (work.parent / "other").mkdir()
     found = plan("cd ../other && make", work)
     assert found is not None
-    assert found.wide is not None
-    assert str(work.parent / "other") in found.wide.trees
+    assert found.whole is not None
+    assert str(work.parent / "other") in found.whole.trees
 
 
 def test_in_a_directory_behind_a_link_both_meanings_of_the_one_above_are_saved(work, tmp_path):
@@ -146,7 +146,7 @@ def test_in_a_directory_behind_a_link_both_meanings_of_the_one_above_are_saved(w
     (tmp_path / "elsewhere" / "link").symlink_to(work)
     found = plan_command("cd .. && rm x", str(tmp_path / "elsewhere" / "link"), [str(work)])
     assert found is not None
-    assert found.named.trees == (f"{tmp_path}/elsewhere/x", f"{tmp_path}/x")
+    assert found.targets.trees == (f"{tmp_path}/elsewhere/x", f"{tmp_path}/x")
 
 
 def test_devices_are_not_files_to_save(work):
@@ -159,13 +159,13 @@ def test_git_in_a_subdirectory_has_the_whole_repository_saved_but_not_its_object
     (tmp_path / "sub").mkdir()
     found = plan_command("git reset --hard", str(tmp_path / "sub"), [str(tmp_path / "sub")])
     assert found is not None
-    assert found.wide is not None
-    assert str(tmp_path) in found.wide.trees
-    assert found.spared == (f"{tmp_path}/.git/objects",)
+    assert found.whole is not None
+    assert str(tmp_path) in found.whole.trees
+    assert found.excluded == (f"{tmp_path}/.git/objects",)
     for command in ("git gc", "git -c x=y reset", "git reset --hard; make", "git --git-dir=x reset"):
         careful = plan_command(command, str(tmp_path), [str(tmp_path)])
         assert careful is not None
-        assert careful.spared == ()
+        assert careful.excluded == ()
 
 
 def test_git_with_another_directory_is_followed_there(tmp_path, work):
@@ -173,7 +173,7 @@ def test_git_with_another_directory_is_followed_there(tmp_path, work):
     for command in ("git -C ../repo reset --hard", "cd ../repo && git reset --hard"):
         found = plan(command, work)
         assert found is not None
-        assert found.named.trees == (f"{tmp_path}/repo/.git",)
+        assert found.targets.trees == (f"{tmp_path}/repo/.git",)
 
 
 def test_a_linked_working_tree_leads_to_the_repository_it_belongs_to(tmp_path):
@@ -194,5 +194,5 @@ def test_a_directory_without_a_repository_has_none(tmp_path):
 
 def test_a_new_file_covers_the_directories_that_are_made_for_it(work):
     found = plan_files([f"{work}/new/deep/file"], [str(work)])
-    assert found.named.trees == (f"{work}/new",)
-    assert found.named.places == (str(work),)
+    assert found.targets.trees == (f"{work}/new",)
+    assert found.targets.paths == (str(work),)

@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from robota.core.errors import StorageError
-from robota.tools.undo.calls import UndoCalls
+from robota.tools.files.directory import SystemCalls
 from robota.tools.undo.plan import Plan, plan_command
-from robota.tools.undo.scope import Scope, cover
-from robota.tools.undo.snapshot import Limits
+from robota.tools.undo.snapshot import Limits, Scope, cover
 from robota.tools.undo.store import UndoStore
 
 
@@ -60,12 +59,12 @@ def test_a_huge_file_is_refused_politely_and_the_rest_is_saved(tmp_path, work):
 
 
 def test_too_many_files_are_refused_before_they_are_read(tmp_path, work):
-    class NoWrites(UndoCalls):
+    class NoWrites(SystemCalls):
         @staticmethod
         def write(descriptor: int, data: object) -> int:
             raise AssertionError("something was saved")
 
-    store = UndoStore(tmp_path / "undo", limits=Limits(files=5), calls=NoWrites())
+    store = UndoStore(tmp_path / "undo", limits=Limits(files=5), system=NoWrites())
     for number in range(6):
         (work / str(number)).write_text(str(number))
     saved = store.save(everything(work), "call")
@@ -87,13 +86,13 @@ def test_what_does_not_fit_the_quota_is_said_and_leaves_nothing_behind(tmp_path,
 
 
 def test_far_too_much_is_not_even_tried(tmp_path, work):
-    class NoWrites(UndoCalls):
+    class NoWrites(SystemCalls):
         @staticmethod
         def write(descriptor: int, data: object) -> int:
             raise AssertionError("something was saved")
 
     (work / "a").write_bytes(bytes(50_000))
-    store = UndoStore(tmp_path / "undo", quota_bytes=10_000, calls=NoWrites())
+    store = UndoStore(tmp_path / "undo", quota_bytes=10_000, system=NoWrites())
     assert [each.code for each in store.save(everything(work), "call").unprotected] == ["quota"]
 
 
@@ -147,14 +146,14 @@ def test_an_undo_works_in_a_full_store(tmp_path, work):
 
 
 def test_a_full_disk_is_an_error_that_says_so(tmp_path, work):
-    class FullDisk(UndoCalls):
+    class FullDisk(SystemCalls):
         @staticmethod
         def write(descriptor: int, data: object) -> int:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     (work / "a").write_text("x")
     with pytest.raises(StorageError, match="cannot be written: No space left on device"):
-        UndoStore(tmp_path / "undo", calls=FullDisk()).save(everything(work), "call")
+        UndoStore(tmp_path / "undo", system=FullDisk()).save(everything(work), "call")
     assert list((tmp_path / "undo" / "tmp").iterdir()) == []
 
 
@@ -290,7 +289,7 @@ def test_processes_share_a_store_also_while_room_is_made(tmp_path, work):
 import sys
 from pathlib import Path
 from robota.tools.undo.plan import Plan
-from robota.tools.undo.scope import cover
+from robota.tools.undo.snapshot import cover
 from robota.tools.undo.store import UndoStore
 base, work, number = sys.argv[1:]
 store, path = UndoStore(base), Path(work, number)
@@ -323,7 +322,7 @@ def test_a_call_of_another_process_that_runs_cannot_be_undone(tmp_path, work):
     script = """
 import sys
 from robota.tools.undo.plan import Plan
-from robota.tools.undo.scope import cover
+from robota.tools.undo.snapshot import cover
 from robota.tools.undo.store import UndoStore
 print(UndoStore(sys.argv[1]).save(Plan(cover([sys.argv[2]])), "long call").entry_id, flush=True)
 sys.stdin.read()

@@ -15,7 +15,8 @@ from tests.tools.web_site import Request, Send, Site, answer, names, redirect
 
 from robota import __version__
 from robota.core.tool import Tool, ToolContext, ToolResult, tool_class, tool_schema
-from robota.tools.builtins.web_fetch import MAX_OUTPUT_CHARACTERS, web_fetch_tool
+from robota.tools.builtins.web_fetch import web_fetch_tool
+from robota.tools.web.page import MAX_OUTPUT_CHARACTERS
 
 pytestmark = pytest.mark.anyio
 

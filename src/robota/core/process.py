@@ -127,19 +127,20 @@ async def _shielded(work: Awaitable[_T], seconds: float) -> _T:
     raise TimeoutError("A child process could not be started or ended in time.")
 
 
-class _Capture:
+class Capture:
     """The first and the last bytes of a stream, whatever its length."""
 
-    __slots__ = ("_head", "_limit", "_tail", "_total")
+    __slots__ = ("_head", "_limit", "_tail", "total")
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._head = bytearray()
         self._tail = bytearray()
-        self._total = 0
+        self.total = 0
+        """Bytes that came, kept or not."""
 
     def add(self, data: bytes) -> None:
-        self._total += len(data)
+        self.total += len(data)
         room = self._limit - len(self._head)
         self._head += data[:room]
         self._tail += data[room:]
@@ -148,13 +149,13 @@ class _Capture:
 
     @property
     def dropped(self) -> int:
-        return max(self._total - 2 * self._limit, 0)
+        return max(self.total - 2 * self._limit, 0)
 
     @property
     def text(self) -> str:
         head, tail = bytes(self._head), bytes(self._tail[-self._limit :])
         if looks_binary(head):
-            return f"[binary output, {self._total:,} bytes]"
+            return f"[binary output, {self.total:,} bytes]"
         if not self.dropped:
             return to_plain_text(head + tail)
         # A cut may fall into a character: its broken half is not worth a replacement sign.
@@ -170,7 +171,7 @@ class _Child(asyncio.SubprocessProtocol):
     def __init__(self, call_id: str, output_limit: int, on_output: OnOutput | None = None) -> None:
         self.call_id = call_id
         self._on_output = on_output
-        self.output = {1: _Capture(output_limit), 2: _Capture(output_limit)}
+        self.output = {1: Capture(output_limit), 2: Capture(output_limit)}
         self.exited = anyio.Event()
         self.drained = anyio.Event()
         self.transport: asyncio.SubprocessTransport | None = None

@@ -7,7 +7,7 @@ from robota._lazy import lazy_names
 _MODULES = {
     "robota.tools.function_tool": "FunctionTool create_function_tool tool",
     "robota.tools.registry": "ToolRegistry",
-    "robota.tools.openapi": "OpenAPITool load_openapi",
+    "robota.tools.openapi.tool": "OpenAPITool load_openapi",
     "robota.tools.builtins.bash": "bash_tool",
     "robota.tools.builtins.read": "read_tool",
     "robota.tools.builtins.write": "write_tool",
@@ -16,8 +16,7 @@ _MODULES = {
     "robota.tools.builtins.grep": "grep_tool",
     "robota.tools.builtins.web_fetch": "web_fetch_tool",
     "robota.tools.builtins.web_search": "web_search_tool",
-    "robota.tools.builtins.bash_output": "bash_output_tool",
-    "robota.tools.builtins.kill_bash": "kill_bash_tool",
+    "robota.tools.builtins.background": "bash_output_tool kill_bash_tool",
     "robota.tools.builtins.todo": "TodoList todo_tool",
     "robota.tools.builtins.ask_user": "ask_user_tool",
     "robota.tools.builtins.plan": "PlanState plan_tools",

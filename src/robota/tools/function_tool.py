@@ -239,12 +239,15 @@ def create_function_tool(name: str, description: str, parameters: JsonObject, fn
     return FunctionTool(name, description, parameters, fn)
 
 
-def text_beside(module_file: str) -> Callable[[], str]:
-    """A description that lies beside its module, `read.md` for `read.py`; opened when it is first wanted."""
+def text_beside(module_file: str, part: int = 0) -> Callable[[], str]:
+    """A description that lies beside its module, `read.md` for `read.py`; opened when it is first wanted.
+
+    Several of them in one file have a rule between them.
+    """
 
     def load() -> str:
         with open(f"{module_file.removesuffix('.py')}.md", encoding="utf-8") as file:
-            return file.read().strip()
+            return file.read().split("\n---\n")[part].strip()
 
     return load
 

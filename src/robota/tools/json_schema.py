@@ -1,4 +1,7 @@
-"""Generated JSON schemas made fit for models: no titles, definitions put in place, enums with a type."""
+"""JSON schemas for models: written by hand in few words, and generated ones made fit.
+
+Fit means no titles, definitions put in place, enums with a type.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,30 @@ from collections.abc import Mapping
 
 from robota.core.messages import Json, JsonObject
 
-_PREFIX = "#/$defs/"
+DEFINITIONS = "#/$defs/"
 _MAPS = frozenset({"properties", "patternProperties", "$defs"})
 _LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
 _SINGLES = frozenset({"items", "additionalProperties", "not", "propertyNames"})
 _DROPPED = frozenset({"title", "discriminator"})
 """A discriminator points into `$defs`; the constant tags in the branches say the same."""
+
+
+def arguments_schema(properties: JsonObject, *required: str) -> JsonObject:
+    """What a tool takes, and nothing besides."""
+    needed: JsonObject = {"required": list(required)} if required else {}
+    return {"type": "object", "properties": properties, **needed, "additionalProperties": False}
+
+
+def string(description: str, **limits: Json) -> JsonObject:
+    return {"type": "string", **limits, "description": description}
+
+
+def integer(description: str, **limits: Json) -> JsonObject:
+    return {"type": "integer", **limits, "description": description}
+
+
+def boolean(description: str) -> JsonObject:
+    return {"type": "boolean", "description": description}
 
 
 def tidy_schema(schema: JsonObject, definitions: Mapping[str, JsonObject]) -> JsonObject:
@@ -25,7 +46,7 @@ def tidy_schema(schema: JsonObject, definitions: Mapping[str, JsonObject]) -> Js
 def _tidy(schema: Json, definitions: Mapping[str, JsonObject], recursive: set[str]) -> Json:
     if not isinstance(schema, dict):
         return schema
-    name = _target(schema)
+    name = definition_name(schema)
     if name in definitions and name not in recursive:
         rest = {key: value for key, value in schema.items() if key != "$ref"}
         return _tidy({**definitions[name], **rest}, definitions, recursive)
@@ -52,9 +73,10 @@ def _with_type(schema: JsonObject) -> JsonObject:
     return schema
 
 
-def _target(schema: JsonObject) -> str:
+def definition_name(schema: JsonObject) -> str:
+    """Which of `$defs` a schema refers to; empty if it does not."""
     ref = schema.get("$ref")
-    return ref[len(_PREFIX) :] if isinstance(ref, str) and ref.startswith(_PREFIX) else ""
+    return ref[len(DEFINITIONS) :] if isinstance(ref, str) and ref.startswith(DEFINITIONS) else ""
 
 
 def _leads_to(start: str, goal: str, definitions: Mapping[str, JsonObject], seen: set[str]) -> bool:
@@ -70,7 +92,7 @@ def _leads_to(start: str, goal: str, definitions: Mapping[str, JsonObject], seen
 
 def _references(node: Json) -> list[str]:
     if isinstance(node, dict):
-        own = [name] if (name := _target(node)) else []
+        own = [name] if (name := definition_name(node)) else []
         return own + [name for inner in node.values() for name in _references(inner)]
     if isinstance(node, list):
         return [name for inner in node for name in _references(inner)]

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from robota.core.errors import ConfigurationError, ToolExecutionError, describe_exception
 from robota.core.plain_text import looks_binary, to_plain_text
-from robota.core.process import OnOutput, ProcessResult, run_process
+from robota.core.process import Capture, OnOutput, ProcessResult, run_process
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
@@ -62,25 +62,10 @@ class Command(Struct, frozen=True, kw_only=True):
         )
 
 
-class OutputLog:
+class OutputLog(Capture):
     """What a process printed on both outputs, in the order it came; of much, the beginning and the end."""
 
-    __slots__ = ("_head", "_limit", "_tail", "total")
-
-    def __init__(self, limit: int = LOG_LIMIT) -> None:
-        self._limit = limit
-        self._head = bytearray()
-        self._tail = bytearray()
-        self.total = 0
-        """Bytes that came, kept or not."""
-
-    def add(self, data: bytes) -> None:
-        self.total += len(data)
-        room = self._limit - len(self._head)
-        self._head += data[:room]
-        self._tail += data[room:]
-        if len(self._tail) > 2 * self._limit:
-            del self._tail[: -self._limit]
+    __slots__ = ()
 
     def read(self, start: int = 0, *, ended: bool = True, whole_lines: bool = False) -> tuple[str, int]:
         """The text from a position on, and the position to go on from.
@@ -198,11 +183,6 @@ class ProcessTable:
         return await group.__aexit__(kind, error, trace)
 
     @property
-    def is_open(self) -> bool:
-        """Whether background processes can be started."""
-        return self._group is not None
-
-    @property
     def processes(self) -> tuple[BackgroundProcess, ...]:
         """Those in the background, oldest first; running ones and the last that ended."""
         return tuple(self._processes.values())
@@ -242,12 +222,6 @@ class ProcessTable:
             undo.pop_all()
         return await self._wait_for_start(process)
 
-    async def stop(self, identity: str) -> BackgroundProcess | None:
-        process = self.find(identity)
-        if process is not None:
-            await process.stop()
-        return process
-
     def _register(self, kind: str, title: str) -> BackgroundProcess:
         """A place in the list, taken before anything is awaited: starts at the same time count each other."""
         self._require_open()
@@ -276,10 +250,7 @@ class ProcessTable:
         finally:
             if not known:  # its id never reached anybody
                 process._scope.cancel()
-        self._forget_oldest()
-        return process
-
-    def _forget_oldest(self) -> None:
         ended = [process.id for process in self._processes.values() if not process.is_running]
         for identity in ended[:-FINISHED_LIMIT]:
             del self._processes[identity]
+        return process

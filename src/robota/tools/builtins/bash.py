@@ -9,14 +9,15 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from robota.core.errors import ToolExecutionError
-from robota.core.messages import Json, JsonObject
+from robota.core.messages import Json
 from robota.core.plain_text import looks_binary, shorten, to_plain_text
 from robota.core.process import ProcessResult, clean_environment
 from robota.core.tool import ToolContext, ToolResult
 from robota.tools.function_tool import FunctionTool, text_beside
+from robota.tools.json_schema import arguments_schema, boolean, string
 from robota.tools.processes import Command, ProcessTable
 
 if TYPE_CHECKING:
@@ -29,32 +30,24 @@ PROGRESS_LINES = 100
 """Lines shown one by one while a command runs; after that only one in ever more."""
 PROGRESS_CHARACTERS = 200
 
-PARAMETERS: JsonObject = {
-    "type": "object",
-    "properties": {
-        "command": {"type": "string", "minLength": 1, "description": "The command line to run."},
+PARAMETERS = arguments_schema(
+    {
+        "command": string("The command line to run.", minLength=1),
         "timeout": {
             "type": "number",
             "exclusiveMinimum": 0,
             "description": f"Milliseconds. Default: {DEFAULT_TIMEOUT_MS}, at most {MAX_TIMEOUT_MS}.",
         },
-        "working_directory": {
-            "type": "string",
-            "description": "Where to run it, if not in the session's working directory.",
-        },
-        "description": {"type": "string", "description": "What it does, in five to ten words."},
+        "working_directory": string("Where to run it, if not in the session's working directory."),
+        "description": string("What it does, in five to ten words."),
     },
-    "required": ["command"],
-    "additionalProperties": False,
-}
-BACKGROUND: JsonObject = {
-    "type": "boolean",
-    "description": (
-        "For servers, watchers and long builds: start the command and return at once with a shell id. It "
-        "has no time limit unless `timeout` is given, and ends with the session. BashOutput reads what it "
-        "prints, KillBash ends it."
-    ),
-}
+    "command",
+)
+BACKGROUND = boolean(
+    "For servers, watchers and long builds: start the command and return at once with a shell id. It "
+    "has no time limit unless `timeout` is given, and ends with the session. BashOutput reads what it "
+    "prints, KillBash ends it."
+)
 _GRAMMAR_SWITCHES = ("SHELLOPTS", "BASHOPTS", "POSIXLY_CORRECT")
 """Variables by which bash would read a command differently from how it was judged."""
 
@@ -143,13 +136,12 @@ def _check_directory(path: str) -> ToolResult | None:
     )
 
 
-class _Shell:
+class _Shell(NamedTuple):
     """One command line on its way through the sandbox into the table."""
 
-    def __init__(self, table: ProcessTable, sandbox: Sandbox | None, env: dict[str, str]) -> None:
-        self.table = table
-        self.sandbox = sandbox
-        self.env = env
+    table: ProcessTable
+    sandbox: Sandbox | None
+    env: dict[str, str]
 
     async def run(
         self, command: str, cwd: str, milliseconds: float, progress: Callable[[str], None]

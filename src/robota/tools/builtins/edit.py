@@ -8,29 +8,23 @@ from robota.core.messages import JsonObject
 from robota.core.schema import check
 from robota.core.tool import ToolContext, ToolResult
 from robota.tools.function_tool import FunctionTool, text_beside
+from robota.tools.json_schema import arguments_schema, boolean, integer, string
 
 if TYPE_CHECKING:
     from robota.tools.files.directory import SystemCalls
 
-PARAMETERS: JsonObject = {
-    "type": "object",
-    "properties": {
-        "file_path": {
-            "type": "string",
-            "description": "The file: an absolute path, or one relative to the working directory.",
-        },
-        "old_string": {"type": "string", "description": "The exact text to replace."},
-        "new_string": {"type": "string", "description": "The text to put in its place."},
-        "replace_all": {"type": "boolean", "description": "Replace every match. Default: false."},
-        "start_line": {
-            "type": "integer",
-            "minimum": 1,
-            "description": "Of several matches, take the first in this line or behind it.",
-        },
+PARAMETERS = arguments_schema(
+    {
+        "file_path": string("The file: an absolute path, or one relative to the working directory."),
+        "old_string": string("The exact text to replace."),
+        "new_string": string("The text to put in its place."),
+        "replace_all": boolean("Replace every match. Default: false."),
+        "start_line": integer("Of several matches, take the first in this line or behind it.", minimum=1),
     },
-    "required": ["file_path", "old_string", "new_string"],
-    "additionalProperties": False,
-}
+    "file_path",
+    "old_string",
+    "new_string",
+)
 ALIASES = {
     "filePath": "file_path",
     "oldString": "old_string",
@@ -47,7 +41,7 @@ class EditTool(FunctionTool):
 
     def preview(self, arguments: JsonObject, cwd: str) -> str:
         """A diff of what the call would change; empty for a call that would change nothing or fail."""
-        from robota.tools.files.preview import preview_edit  # noqa: PLC0415 - loaded with the first question
+        from robota.tools.files.change import preview_edit  # noqa: PLC0415 - loaded with the first question
 
         given = self._respell(arguments)
         return "" if check(given, PARAMETERS) else preview_edit(given, cwd)
@@ -56,23 +50,13 @@ class EditTool(FunctionTool):
 def edit_tool(*, system: SystemCalls | None = None) -> EditTool:
     """`system` takes the place of the calls to the operating system."""
 
-    async def edit(
-        ctx: ToolContext,
-        file_path: str,
-        old_string: str,
-        new_string: str,
-        replace_all: bool = False,
-        start_line: float | None = None,
-    ) -> ToolResult:
+    async def edit(ctx: ToolContext, arguments: JsonObject) -> ToolResult:
         from anyio import to_thread  # noqa: PLC0415 - loaded with the first call
 
-        from robota.tools.files.editing import edit_file  # noqa: PLC0415
-        from robota.tools.files.replacement import Edit  # noqa: PLC0415
+        from robota.tools.files.change import edit_file  # noqa: PLC0415
 
-        line = None if start_line is None else int(start_line)
-        change = Edit(old=old_string, new=new_string, replace_all=replace_all, start_line=line)
         # Not abandoned on cancellation: no file may change after the user took over again. It is short.
-        return await to_thread.run_sync(edit_file, ctx, file_path, change, system)
+        return await to_thread.run_sync(edit_file, ctx, arguments, system)
 
     text = text_beside(__file__)
     return EditTool("Edit", text, PARAMETERS, edit, tool_class="modify", aliases=ALIASES)

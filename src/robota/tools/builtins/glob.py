@@ -4,38 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from robota.core.messages import JsonObject
 from robota.core.tool import ToolContext, ToolResult
 from robota.tools.function_tool import FunctionTool, text_beside
-from robota.tools.search.limits import DEFAULT_LIMIT, DEFAULT_TIMEOUT
+from robota.tools.json_schema import arguments_schema, boolean, integer, string
+from robota.tools.search.arguments import DEFAULT_LIMIT, DEFAULT_TIMEOUT
 
 if TYPE_CHECKING:
     from robota.tools.search.scope import PathFilter
 
-PARAMETERS: JsonObject = {
-    "type": "object",
-    "properties": {
-        "pattern": {
-            "type": "string",
-            "description": "What paths must look like, seen from the searched directory, such as `**/*.py`.",
-        },
-        "path": {
-            "type": "string",
-            "description": "The directory to search in. Default: the working directory.",
-        },
-        "limit": {
-            "type": "integer",
-            "minimum": 1,
-            "description": f"How many files to list. Default: {DEFAULT_LIMIT}.",
-        },
-        "include_ignored": {
-            "type": "boolean",
-            "description": "Also list files that git ignores. Default: false.",
-        },
+PARAMETERS = arguments_schema(
+    {
+        "pattern": string("What paths must look like, seen from the searched directory, such as `**/*.py`."),
+        "path": string("The directory to search in. Default: the working directory."),
+        "limit": integer(f"How many files to list. Default: {DEFAULT_LIMIT}.", minimum=1),
+        "include_ignored": boolean("Also list files that git ignores. Default: false."),
     },
-    "required": ["pattern"],
-    "additionalProperties": False,
-}
+    "pattern",
+)
 
 
 def glob_tool(
@@ -53,18 +38,14 @@ def glob_tool(
     ) -> ToolResult:
         """Numbers may arrive as `3.0`, which JSON counts as an integer."""
         from robota.tools.files.path import locate  # noqa: PLC0415 - loaded with the first call
-        from robota.tools.search.answer import Searcher  # noqa: PLC0415
-        from robota.tools.search.file_query import FileQuery, search_files  # noqa: PLC0415
+        from robota.tools.search.query import Searcher, search_files  # noqa: PLC0415
 
         denied = None if path_filter is None else path_filter(ctx.cwd)
         searcher = Searcher(ripgrep=ripgrep, denied=denied, timeout=timeout)
-        query = FileQuery(
-            pattern=pattern,
-            directory=locate(path or ".", ctx.cwd),
-            limit=int(limit),
-            include_ignored=include_ignored,
+        directory = locate(path or ".", ctx.cwd)
+        return await search_files(
+            searcher, pattern, directory, limit=int(limit), include_ignored=include_ignored
         )
-        return await search_files(searcher, query)
 
     return FunctionTool(
         "Glob",

@@ -7,60 +7,35 @@ from typing import TYPE_CHECKING
 from robota.core.messages import JsonObject
 from robota.core.tool import ToolContext, ToolResult
 from robota.tools.function_tool import FunctionTool, text_beside
-from robota.tools.search.file_type import FILE_TYPES
-from robota.tools.search.limits import DEFAULT_LIMIT, DEFAULT_TIMEOUT
+from robota.tools.json_schema import arguments_schema, boolean, integer, string
+from robota.tools.search.arguments import DEFAULT_LIMIT, DEFAULT_TIMEOUT, FILE_TYPES
 
 if TYPE_CHECKING:
     from robota.tools.search.scope import PathFilter
 
 
-def _number(description: str) -> JsonObject:
-    return {"type": "integer", "minimum": 0, "description": description}
-
-
-PARAMETERS: JsonObject = {
-    "type": "object",
-    "properties": {
-        "pattern": {
-            "type": "string",
-            "description": "The regular expression to look for, in Rust's syntax: write `\\{` for a brace.",
-        },
-        "path": {
-            "type": "string",
-            "description": "The file or directory to search in. Default: the working directory.",
-        },
-        "glob": {
-            "type": "string",
-            "description": "Search only files whose names fit: `*.{ts,tsx}`. With a slash, whose paths do.",
-        },
-        "type": {
-            "type": "string",
-            "description": "Search only files of this kind: " + ", ".join(FILE_TYPES) + ".",
-        },
-        "output_mode": {
-            "type": "string",
-            "enum": ["files_with_matches", "content", "count"],
-            "description": "Paths (default), the matching lines, or how many lines match in each file.",
-        },
-        "-i": {"type": "boolean", "description": "Ignore case. Default: false."},
-        "-n": {"type": "boolean", "description": "Show line numbers (content only). Default: true."},
-        "-A": _number("Lines to show after each match (content only)."),
-        "-B": _number("Lines to show before each match (content only)."),
-        "-C": _number("Lines to show before and after each match (content only)."),
-        "multiline": {
-            "type": "boolean",
-            "description": "Let a match span lines; the dot matches a newline too. Default: false.",
-        },
-        "head_limit": _number(f"How many results to show. Default, and for 0: {DEFAULT_LIMIT}."),
-        "offset": _number("How many results to skip first. Default: 0."),
-        "include_ignored": {
-            "type": "boolean",
-            "description": "Also search files that git ignores. Default: false.",
-        },
+PARAMETERS = arguments_schema(
+    {
+        "pattern": string("The regular expression to look for, in Rust's syntax: write `\\{` for a brace."),
+        "path": string("The file or directory to search in. Default: the working directory."),
+        "glob": string("Search only files whose names fit: `*.{ts,tsx}`. With a slash, whose paths do."),
+        "type": string("Search only files of this kind: " + ", ".join(FILE_TYPES) + "."),
+        "output_mode": string(
+            "Paths (default), the matching lines, or how many lines match in each file.",
+            enum=["files_with_matches", "content", "count"],
+        ),
+        "-i": boolean("Ignore case. Default: false."),
+        "-n": boolean("Show line numbers (content only). Default: true."),
+        "-A": integer("Lines to show after each match (content only).", minimum=0),
+        "-B": integer("Lines to show before each match (content only).", minimum=0),
+        "-C": integer("Lines to show before and after each match (content only).", minimum=0),
+        "multiline": boolean("Let a match span lines; the dot matches a newline too. Default: false."),
+        "head_limit": integer(f"How many results to show. Default, and for 0: {DEFAULT_LIMIT}.", minimum=0),
+        "offset": integer("How many results to skip first. Default: 0.", minimum=0),
+        "include_ignored": boolean("Also search files that git ignores. Default: false."),
     },
-    "required": ["pattern"],
-    "additionalProperties": False,
-}
+    "pattern",
+)
 
 ALIASES = {
     "outputMode": "output_mode",
@@ -79,8 +54,7 @@ def grep_tool(
     function that knows which absolute paths must not appear; asked at each call."""
 
     async def grep(ctx: ToolContext, arguments: JsonObject) -> ToolResult:
-        from robota.tools.search.answer import Searcher  # noqa: PLC0415 - loaded with the first call
-        from robota.tools.search.text_query import search_text  # noqa: PLC0415
+        from robota.tools.search.query import Searcher, search_text  # noqa: PLC0415 - loaded with the first call
 
         denied = None if path_filter is None else path_filter(ctx.cwd)
         searcher = Searcher(ripgrep=ripgrep, denied=denied, timeout=timeout)

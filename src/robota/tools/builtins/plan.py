@@ -16,20 +16,19 @@ from robota.core.messages import Json, JsonObject
 from robota.core.questions import PlanAnswer, PlanQuestion
 from robota.core.tool import ToolContext, ToolResult
 from robota.tools.function_tool import FunctionTool, text_beside
+from robota.tools.json_schema import arguments_schema, string
 
 SwitchMode: TypeAlias = Callable[[str | None], Awaitable[None]]
 """Called with `"plan"` at first, and in the end with the mode to go on in, `None` for the one before."""
 
-ENTER_PARAMETERS: JsonObject = {"type": "object", "properties": {}, "additionalProperties": False}
-EXIT_PARAMETERS: JsonObject = {
-    "type": "object",
-    "properties": {
-        "plan": {"type": "string", "minLength": 1, "description": "The whole plan, in Markdown."},
-        "planFilePath": {"type": "string", "description": "The file the plan was written to, if it was."},
+ENTER_PARAMETERS = arguments_schema({})
+EXIT_PARAMETERS = arguments_schema(
+    {
+        "plan": string("The whole plan, in Markdown.", minLength=1),
+        "planFilePath": string("The file the plan was written to, if it was."),
     },
-    "required": ["plan"],
-    "additionalProperties": False,
-}
+    "plan",
+)
 _PLANNING = (
     "Plan mode is on. Look at everything you need, but change nothing. Then call ExitPlanMode with the plan; "
     "the user will agree to it or say what to change."
@@ -42,31 +41,21 @@ _NOBODY = (
 )
 
 
-class PlanState:
+class PlanState(Struct, kw_only=True):
     """Whether a session plans, and its last plan."""
 
-    __slots__ = ("active", "approved", "plan")
-
-    def __init__(self, *, active: bool = False, plan: str = "", approved: bool = False) -> None:
-        self.active = active
-        self.plan = plan
-        """The plan as it was presented last, word for word."""
-        self.approved = approved
+    active: bool = False
+    plan: str = ""
+    """The plan as it was presented last, word for word."""
+    approved: bool = False
 
     def to_json(self) -> JsonObject:
-        return {"active": self.active, "plan": self.plan, "approved": self.approved}
+        return msgspec.structs.asdict(self)
 
     @classmethod
     def from_json(cls, saved: Mapping[str, Json]) -> PlanState:
         """The state of a saved session. Raises `msgspec.ValidationError` for anything else."""
-        fields = msgspec.convert(saved, _SavedPlan)
-        return cls(active=fields.active, plan=fields.plan, approved=fields.approved)
-
-
-class _SavedPlan(Struct):
-    active: bool = False
-    plan: str = ""
-    approved: bool = False
+        return msgspec.convert(saved, cls)
 
 
 def plan_tools(
@@ -84,18 +73,11 @@ def plan_tools(
     async def leave(ctx: ToolContext, **arguments: Any) -> ToolResult:
         return await _present(held, switch_mode, ctx, arguments)
 
-    text = text_beside(__file__)
+    texts = text_beside(__file__, 0), text_beside(__file__, 1)
     return (
-        FunctionTool(
-            "EnterPlanMode", lambda: _part(text(), 0), ENTER_PARAMETERS, enter, tool_class="inspect"
-        ),
-        FunctionTool("ExitPlanMode", lambda: _part(text(), 1), EXIT_PARAMETERS, leave, tool_class="inspect"),
+        FunctionTool("EnterPlanMode", texts[0], ENTER_PARAMETERS, enter, tool_class="inspect"),
+        FunctionTool("ExitPlanMode", texts[1], EXIT_PARAMETERS, leave, tool_class="inspect"),
     )
-
-
-def _part(text: str, index: int) -> str:
-    """Both descriptions lie in one file, with a rule between them."""
-    return text.split("\n---\n")[index].strip()
 
 
 async def _present(

@@ -6,27 +6,18 @@ by somebody else is noticed.
 
 from __future__ import annotations
 
-from robota.core.messages import JsonObject
 from robota.core.tool import ToolContext, ToolResult
 from robota.tools.function_tool import FunctionTool, text_beside
+from robota.tools.json_schema import arguments_schema, integer, string
 
-PARAMETERS: JsonObject = {
-    "type": "object",
-    "properties": {
-        "file_path": {
-            "type": "string",
-            "description": "The file: an absolute path, or one relative to the working directory.",
-        },
-        "offset": {"type": "integer", "description": "The first line to return, counted from 1. Default: 1."},
-        "limit": {
-            "type": "integer",
-            "minimum": 1,
-            "description": "How many lines to return. Default: 2000.",
-        },
+PARAMETERS = arguments_schema(
+    {
+        "file_path": string("The file: an absolute path, or one relative to the working directory."),
+        "offset": integer("The first line to return, counted from 1. Default: 1."),
+        "limit": integer("How many lines to return. Default: 2000.", minimum=1),
     },
-    "required": ["file_path"],
-    "additionalProperties": False,
-}
+    "file_path",
+)
 
 
 def read_tool() -> FunctionTool:

@@ -1,4 +1,7 @@
-"""Changing a file of a conversation: only a version it knows, one change at a time, all or nothing."""
+"""What Edit and Write do to a file: only to a version the conversation knows, one at a time, all or nothing.
+
+`preview_edit` and `preview_write` change nothing: they show whoever is asked what a call would do.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,13 @@ from collections.abc import Callable
 from hashlib import sha256
 from threading import Lock
 
-from robota.core.tool import FileVersions
+from robota.core.messages import JsonObject
+from robota.core.tool import FileVersions, ToolContext, ToolResult
+from robota.tools.files.diff import Region, find_regions, show_diff
 from robota.tools.files.directory import SYSTEM, Content, Directory, SystemCalls, is_same
 from robota.tools.files.path import FileProblem, contained, explain, locate
+from robota.tools.files.replacement import SAME_TEXT, Edit, replace_text
+from robota.tools.files.text import UTF_8, DecodedText, decode
 
 MAX_FILE_BYTES = 10 * 1024 * 1024
 """How much of a file is looked at, from its beginning. A longer one cannot be changed here."""
@@ -58,49 +65,46 @@ def _is_current(real: str, content: Content) -> bool:
 
 
 def change_file(
+    ctx: ToolContext,
     file_path: str,
-    cwd: str,
-    files: FileVersions,
-    decide: Callable[[str, Content | None], bytes],
+    decide: Callable[[str, Content | None], tuple[bytes, ToolResult]],
     *,
     create: bool = True,
     must_be_read: bool = False,
-    system: SystemCalls = SYSTEM,
-) -> None:
+    system: SystemCalls | None = None,
+) -> ToolResult:
     """Replace a file by what `decide` makes of its path and content; without `create` it has to be there.
 
     The version that was read before must still be the one on disk. A file that was never read is refused
-    only if `must_be_read`. Raises `FileProblem`, and then the file is as it was.
+    only if `must_be_read`. The result is that of `decide`, or says why the file is as it was.
     """
-    path = locate(file_path, cwd)
-    if os.path.basename(file_path) in ("", os.curdir, os.pardir):
-        raise FileProblem(f"Path is not a file: {path} (it names a directory)", "unwritable")
+    path = locate(file_path, ctx.cwd)
     try:
+        if os.path.basename(file_path) in ("", os.curdir, os.pardir):
+            raise FileProblem(f"Path is not a file: {path} (it names a directory)", "unwritable")
         real = os.path.realpath(path)
-        _refuse_dangling(path, real, cwd)
-        where = Directory(os.path.dirname(real), create=create, system=system)
+        _refuse_dangling(path, real, ctx.cwd)
+        where = Directory(os.path.dirname(real), create=create, system=system or SYSTEM)
         with lock_of(real), where as directory:
             name = os.path.basename(real)
             current = directory.read(name, MAX_FILE_BYTES, writable=True)
             if current is not None:
-                _check_version(path, current, files.get(real), must_be_read)
+                _check_version(path, current, ctx.files.get(real), must_be_read)
             elif not create:
                 raise FileNotFoundError
-            data = decide(path, current)
+            data, result = decide(path, current)
             if not directory.replace(name, data, None if current is None else current.facts):
                 raise _changed(path)
-            files.remember(real, hash_content(data))
-    except (OSError, ValueError) as error:
-        raise explain(path, error, "written") from error
+            ctx.files.remember(real, hash_content(data))
+        return result
+    except (FileProblem, OSError, ValueError) as error:
+        problem = error if isinstance(error, FileProblem) else explain(path, error, "written")
+        return ToolResult.failure(str(problem), problem.code)
 
 
 def _check_version(path: str, current: Content, known: str | None, must_be_read: bool) -> None:
     if not current.whole:
-        raise FileProblem(
-            f"File is too large to be changed here: {path} ({current.facts.st_size:,} bytes; at most "
-            f"{MAX_FILE_BYTES:,}). Use a shell command.",
-            "too_large",
-        )
+        raise _too_large(path, current)
     if known is None:
         if must_be_read:
             raise FileProblem(
@@ -110,6 +114,14 @@ def _check_version(path: str, current: Content, known: str | None, must_be_read:
             )
     elif known != hash_content(current.data):
         raise _changed(path)
+
+
+def _too_large(path: str, current: Content) -> FileProblem:
+    return FileProblem(
+        f"File is too large to be changed here: {path} ({current.facts.st_size:,} bytes; at most "
+        f"{MAX_FILE_BYTES:,}). Use a shell command.",
+        "too_large",
+    )
 
 
 def _changed(path: str) -> FileProblem:
@@ -131,3 +143,153 @@ def _refuse_dangling(path: str, real: str, cwd: str) -> None:
             "outside the working directory). Name that path itself if it is meant.",
             "unwritable",
         )
+
+
+# --- Edit ----------------------------------------------------------------------------------------------
+
+
+def edit_file(ctx: ToolContext, arguments: JsonObject, system: SystemCalls | None) -> ToolResult:
+    """One piece of a file's text exchanged, every byte around it kept."""
+    edit = _read_edit(arguments)
+
+    def decide(path: str, current: Content | None) -> tuple[bytes, ToolResult]:
+        return _edit(path, current, edit)
+
+    return change_file(ctx, arguments["file_path"], decide, create=not edit.old, system=system)
+
+
+def preview_edit(arguments: JsonObject, cwd: str) -> str:
+    """The diff of what a call would change; empty if it would fail, which the tool itself will explain."""
+    edit = _read_edit(arguments)
+    try:
+        path = locate(arguments["file_path"], cwd)
+        current = _load_if_there(path)
+        if current is None and edit.old:
+            return ""
+        return str(_edit(path, current, edit)[1].metadata["diff"])
+    except (FileProblem, OSError, ValueError):
+        return ""
+
+
+def _read_edit(arguments: JsonObject) -> Edit:
+    """From arguments that fit the schema; a number may arrive as `3.0`, which JSON counts as an integer."""
+    line = arguments.get("start_line")
+    return Edit(
+        old=arguments["old_string"],
+        new=arguments["new_string"],
+        replace_all=arguments.get("replace_all", False),
+        start_line=None if line is None else int(line),
+    )
+
+
+def _edit(path: str, current: Content | None, edit: Edit) -> tuple[bytes, ToolResult]:
+    old = _decode(path, current)
+    if edit.old:
+        made = replace_text(path, old.text, edit)
+        diff = show_diff(path, find_regions(made.compared, made.starts, made.old, made.new))
+        said = f"Replaced {len(made.starts)} occurrence(s) in {path}"
+        data, line = _encode_edited(path, old, made.text), made.start_line
+    else:  # a new file, or one that is empty
+        if old.text:
+            raise FileProblem(
+                f"old_string is empty, but the file is not: {path}. Give the text to replace, or use Write.",
+                "empty_old_string",
+            )
+        if not edit.new:
+            raise FileProblem(f"{SAME_TEXT} {path}", "no_change")
+        data, line = _encode_edited(path, old, edit.new), 1
+        said, diff = f"Written {len(data)} bytes to {path}", show_diff(path, [Region("", edit.new)])
+    return data, ToolResult(content=said, metadata={"startLine": line, "diff": diff})
+
+
+def _decode(path: str, current: Content | None) -> DecodedText:
+    data = b"" if current is None else current.data
+    old = decode(data)
+    if old is None:
+        raise FileProblem(f"Binary file not supported: {path} ({len(data):,} bytes)", "binary")
+    if old.invalid_at is not None:
+        raise FileProblem(
+            f"File is not valid {old.format.name}: {path} (byte {old.invalid_at:,}). It was left as it is, "
+            "a shell command may repair it.",
+            "invalid_encoding",
+        )
+    return old
+
+
+def _encode_edited(path: str, old: DecodedText, text: str) -> bytes:
+    try:
+        return old.format.encode(text)
+    except UnicodeEncodeError as error:
+        odd = f"U+{ord(text[error.start]):04X}"
+        raise FileProblem(
+            f"new_string does not fit the file's encoding: {path} is {old.format.name}, which has no {odd}. "
+            "Nothing was changed.",
+            "unencodable",
+        ) from error
+
+
+def _load_if_there(path: str) -> Content | None:
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        return None
+    _, content = load_file(path)
+    if not content.whole:
+        raise _too_large(path, content)
+    return content
+
+
+# --- Write ---------------------------------------------------------------------------------------------
+
+
+def write_file(ctx: ToolContext, file_path: str, content: str, system: SystemCalls | None) -> ToolResult:
+    """Text as bytes in the format of the file that was there, and these in its place."""
+
+    def decide(path: str, current: Content | None) -> tuple[bytes, ToolResult]:
+        data, note = _encode_written(content, current)
+        return data, ToolResult(content=f"Written {len(data)} bytes to {path}{note}")
+
+    return change_file(ctx, file_path, decide, must_be_read=True, system=system)
+
+
+def preview_write(file_path: str, content: str, cwd: str) -> str:
+    """The diff of what a call would change; what is no text now counts as empty."""
+    try:
+        path = locate(file_path, cwd)
+        current = _load_if_there(path)
+    except (FileProblem, OSError, ValueError):
+        return ""
+    old = None if current is None else decode(current.data)
+    text = "" if old is None else old.text
+    if "\r" not in content:  # the file's own line ends are kept
+        text = text.replace("\r\n", "\n")
+    return "" if text == content else show_diff(path, [Region(text, content)])
+
+
+def _encode_written(content: str, current: Content | None) -> tuple[bytes, str]:
+    """The bytes to write, and what the model should know about them.
+
+    Text that brings carriage returns of its own is taken as it is.
+    """
+    old = None if current is None else decode(current.data)
+    format = UTF_8 if old is None or old.invalid_at is not None else old.format
+    text, kept = content, []
+    if format.mark:
+        text = text.removeprefix("\ufeff")
+    if format != UTF_8:
+        kept.append(f"{format.name} with a byte order mark" if format.mark else format.name)
+    if old is not None and old.has_crlf and "\r" not in text and "\n" in text:
+        text = text.replace("\n", "\r\n")
+        kept.append("CRLF line ends")
+    try:
+        return format.encode(text), f"\n[Kept as the file had it: {', '.join(kept)}.]" if kept else ""
+    except UnicodeEncodeError as error:
+        odd, position = f"U+{ord(text[error.start]):04X}", error.start + 1
+    try:
+        return UTF_8.encode(text), f"\n[The file was {format.name}, which has no {odd}; it is UTF-8 now.]"
+    except UnicodeEncodeError as error:
+        raise FileProblem(
+            f"The content is no valid text: its character {position} is half of a surrogate pair ({odd}). "
+            "Nothing was written.",
+            "invalid_text",
+        ) from error

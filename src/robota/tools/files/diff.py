@@ -45,7 +45,9 @@ def find_regions(text: str, starts: Sequence[int], old: str, new: str) -> Iterat
         low = at = _step_back(text, starts[index])
         high = line_end = low
         pieces: list[str] = []
-        while index < len(starts) and (not pieces or _touches(text, starts[index], high)):
+        while index < len(starts) and (
+            not pieces or starts[index] < high or _step_back(text, starts[index]) < high
+        ):
             pieces += (text[at : starts[index]], new)
             at = starts[index] + len(old)
             if at > line_end or high == low:
@@ -56,10 +58,6 @@ def find_regions(text: str, starts: Sequence[int], old: str, new: str) -> Iterat
         counted = low
         yield Region(text[low:high], after, line, line + shift)
         shift += after.count("\n") - text.count("\n", low, high)
-
-
-def _touches(text: str, start: int, end: int) -> bool:
-    return start < end or _step_back(text, start) < end
 
 
 def _step_back(text: str, at: int) -> int:

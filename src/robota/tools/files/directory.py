@@ -11,8 +11,8 @@ import errno
 import os
 import stat
 import sys
-from contextlib import suppress
-from types import TracebackType
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Self
 
 from msgspec import Struct
@@ -23,7 +23,7 @@ CHUNK_BYTES = 1024 * 1024
 
 
 class SystemCalls:
-    """What the file layer asks of the system, in one place so that each call can be made to fail."""
+    """What the file layer and undo ask of the system, in one place so that each call can be made to fail."""
 
     relative = os.open in os.supports_dir_fd
     """Whether names can be looked up in an open directory; elsewhere whole paths are used."""
@@ -38,12 +38,37 @@ class SystemCalls:
     rmdir = staticmethod(os.rmdir)
     replace = staticmethod(os.replace)
     unlink = staticmethod(os.unlink)
+    chmod = staticmethod(os.chmod)
+    symlink = staticmethod(os.symlink)
+    utime = staticmethod(os.utime)
+    ftruncate = staticmethod(os.ftruncate)
     if sys.platform != "win32":
+        chown = staticmethod(os.chown)
         fchmod = staticmethod(os.fchmod)
         fchown = staticmethod(os.fchown)
+        mkfifo = staticmethod(os.mkfifo)
+        sync = staticmethod(os.sync)
 
 
 SYSTEM = SystemCalls()
+
+
+@contextmanager
+def open_descriptor(
+    system: SystemCalls, path: str | bytes, flags: int, mode: int = 0o777, *, dir_fd: int | None = None
+) -> Iterator[int]:
+    """An open file that is closed with the block."""
+    descriptor = system.open(path, flags, mode, dir_fd=dir_fd)
+    try:
+        yield descriptor
+    finally:
+        system.close(descriptor)
+
+
+def write_all(system: SystemCalls, descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[system.write(descriptor, rest) :]
 
 
 def _flags(*names: str) -> int:
@@ -93,10 +118,8 @@ class Directory:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._leave(failed=error is not None)
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        self._leave(failed=kind is not None)
 
     def read(self, name: str, limit: int, *, writable: bool = False) -> Content | None:
         """A regular file, or of a longer one the first `limit` bytes; `None` when there is none.
@@ -107,14 +130,11 @@ class Directory:
         if facts is None:
             return None
         refuse_special(facts.st_mode)  # opening some devices already has effects
-        access = os.O_RDWR if writable else os.O_RDONLY
-        descriptor = self._system.open(self._where(name), access | _SAFE, dir_fd=self._here)
-        try:
+        flags = _SAFE | (os.O_RDWR if writable else os.O_RDONLY)
+        with open_descriptor(self._system, self._where(name), flags, dir_fd=self._here) as descriptor:
             facts = self._system.fstat(descriptor)
             refuse_special(facts.st_mode)  # it may have been exchanged since
             data = self._read_up_to(descriptor, limit + 1)
-        finally:
-            self._system.close(descriptor)
         return Content(data[:limit], facts, len(data) <= limit)
 
     def replace(self, name: str, data: bytes, before: os.stat_result | None) -> bool:
@@ -181,9 +201,7 @@ class Directory:
         return bytes(data)
 
     def _fill(self, descriptor: int, data: bytes, before: os.stat_result | None) -> None:
-        rest = memoryview(data)
-        while rest:
-            rest = rest[self._system.write(descriptor, rest) :]
+        write_all(self._system, descriptor, data)
         if before is not None and sys.platform != "win32":
             self._system.fchmod(descriptor, self._keep_owner(descriptor, before))
         self._system.fsync(descriptor)

@@ -1,21 +1,25 @@
 """What Read does: a file as numbered lines, as something to look at, or as the cells of a notebook.
 
-What was left out is always said.
+What was left out is always said. An image or PDF that is cut off is none: in a conversation it would spoil
+every later request.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from typing import Literal, TypeAlias
 
-from robota.core.messages import FilePart, ImagePart
+import msgspec
+from msgspec import Struct
+
+from robota.core.messages import FilePart, ImagePart, Json
+from robota.core.plain_text import clip, shorten, strip_controls
 from robota.core.tool import ToolContext, ToolResult
 from robota.tools.files.change import MAX_FILE_BYTES, load_file, remember
 from robota.tools.files.directory import Content
-from robota.tools.files.media import Medium, recognise
 from robota.tools.files.path import FileProblem, locate
 from robota.tools.files.text import DecodedText, decode
-from robota.tools.notebook import Notebook, render_notebook
 
 DEFAULT_LIMIT = 2_000
 """Lines returned when the call names no limit."""
@@ -134,3 +138,177 @@ def _shorten(line: str) -> str:
     if len(line) <= MAX_LINE_CHARACTERS:
         return line
     return f"{line[:MAX_LINE_CHARACTERS]}… [{len(line) - MAX_LINE_CHARACTERS} more characters left out]"
+
+
+# --- images and PDFs -----------------------------------------------------------------------------------
+
+MAX_IMAGE_BYTES = 5 * 1024 * 1024
+MAX_IMAGE_SIDE = 8_000
+MAX_PDF_BYTES = 10 * 1024 * 1024
+
+Kind: TypeAlias = Literal["PNG", "JPEG", "GIF", "WebP", "PDF"]
+_STARTS: tuple[tuple[bytes, Kind], ...] = (
+    (b"\x89PNG\r\n\x1a\n", "PNG"),
+    (b"\xff\xd8\xff", "JPEG"),
+    (b"GIF87a", "GIF"),
+    (b"GIF89a", "GIF"),
+    (b"%PDF-", "PDF"),
+)
+
+
+class Medium(Struct, frozen=True):
+    kind: Kind
+    width: int = 0
+    height: int = 0
+    problem: str = ""
+    """Why it cannot be shown, and what to do about it."""
+
+    @property
+    def mime_type(self) -> str:
+        return "application/pdf" if self.kind == "PDF" else f"image/{self.kind.lower()}"
+
+
+def recognise(data: bytes, size: int) -> Medium | None:
+    """What begins with `data` and has `size` bytes; `None` when it is no sound file of these kinds."""
+    kind = next((kind for start, kind in _STARTS if data.startswith(start)), None)
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        kind = "WebP"
+    if kind is None:
+        return None
+    limit = MAX_PDF_BYTES if kind == "PDF" else MAX_IMAGE_BYTES
+    if size > limit:
+        advice = "use a shell command such as pdftotext" if kind == "PDF" else "make it smaller first"
+        return Medium(kind, problem=f"{size:,} bytes are too many, the limit is {limit:,}; {advice}")
+    return _inspect_pdf(data) if kind == "PDF" else _inspect_image(kind, data)
+
+
+def _inspect_pdf(data: bytes) -> Medium | None:
+    if b"%%EOF" not in data[-1_024:]:
+        return None
+    return Medium("PDF", problem="it is encrypted; decrypt it first" if b"/Encrypt" in data else "")
+
+
+def _inspect_image(kind: Kind, data: bytes) -> Medium | None:
+    width, height = _MEASURES[kind](data)
+    if not width or not height:
+        return None
+    if max(width, height) <= MAX_IMAGE_SIDE:
+        return Medium(kind, width, height)
+    problem = f"{width}x{height} is too large, the limit is {MAX_IMAGE_SIDE} a side; make it smaller first"
+    return Medium(kind, problem=problem)
+
+
+def _measure_png(data: bytes) -> tuple[int, int]:
+    sound = data[12:16] == b"IHDR" and b"IEND" in data[24:]
+    return (_big(data[16:20]), _big(data[20:24])) if sound else (0, 0)
+
+
+def _measure_gif(data: bytes) -> tuple[int, int]:
+    sound = len(data) > 13 and data.rstrip(b"\0").endswith(b";")
+    return (_little(data[6:8]), _little(data[8:10])) if sound else (0, 0)
+
+
+def _measure_webp(data: bytes) -> tuple[int, int]:
+    if _little(data[4:8]) + 8 > len(data):
+        return 0, 0
+    if data[12:16] == b"VP8X":
+        return _little(data[24:27]) + 1, _little(data[27:30]) + 1
+    if data[12:16] == b"VP8L":
+        bits = _little(data[21:25])
+        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+    return _little(data[26:28]) & 0x3FFF, _little(data[28:30]) & 0x3FFF
+
+
+def _measure_jpeg(data: bytes) -> tuple[int, int]:
+    """From the frame header, found by hopping over the segments before it."""
+    at = 2
+    while at + 9 < len(data) and data[at] == 0xFF:
+        marker = data[at + 1]
+        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
+            sound = data.find(b"\xff\xd9", at) > 0
+            return (_big(data[at + 7 : at + 9]), _big(data[at + 5 : at + 7])) if sound else (0, 0)
+        # a fill byte stands alone, every other segment names its length
+        at += 1 if marker == 0xFF else 2 + _big(data[at + 2 : at + 4])
+    return 0, 0
+
+
+_MEASURES = {"PNG": _measure_png, "JPEG": _measure_jpeg, "GIF": _measure_gif, "WebP": _measure_webp}
+
+
+def _big(data: bytes) -> int:
+    return int.from_bytes(data, "big")
+
+
+def _little(data: bytes) -> int:
+    return int.from_bytes(data, "little")
+
+
+# --- notebooks -----------------------------------------------------------------------------------------
+
+MAX_SOURCE_CHARACTERS = 20_000
+MAX_OUTPUT_CHARACTERS = 4_000
+"""Of all outputs of one cell."""
+
+
+class Notebook(Struct, frozen=True):
+    language: str
+    cells: tuple[str, ...]
+
+
+def render_notebook(data: bytes) -> Notebook | None:
+    """`None` when this is no notebook of format 4, the one in use since 2014."""
+    try:
+        document = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    cells = _get(document, "cells")
+    if not isinstance(cells, list):
+        return None
+    kernel = _get(_get(document, "metadata"), "kernelspec")
+    language = _get(kernel, "language") or _get(_get(_get(document, "metadata"), "language_info"), "name")
+    rendered = tuple(_render_cell(number, cell) for number, cell in enumerate(cells, 1))
+    return Notebook(language if isinstance(language, str) else "", rendered)
+
+
+def _render_cell(number: int, cell: Json) -> str:
+    kind, run = _get(cell, "cell_type"), _get(cell, "execution_count")
+    order = f", run as {run}" if isinstance(run, int) else ""
+    title = f"--- Cell {number} ({kind if isinstance(kind, str) else 'unknown'}{order}) ---"
+    lines = [title, clip(_join(_get(cell, "source")), MAX_SOURCE_CHARACTERS).rstrip("\n")]
+    outputs = _get(cell, "outputs")
+    shown = [_render_output(output) for output in outputs] if isinstance(outputs, list) else []
+    if any(shown):
+        text = "\n".join(text.strip("\n") for text in shown if text)
+        lines += [f"--- Output of cell {number} ---", shorten(text, MAX_OUTPUT_CHARACTERS)]
+    return "\n".join(lines)
+
+
+def _render_output(output: Json) -> str:
+    """A stream, an error or a result, which may come in several forms: the plain one is shown."""
+    if _get(output, "output_type") == "error":
+        words = f"{_get(output, 'ename')}: {_get(output, 'evalue')}"
+        return strip_controls(_join(_get(output, "traceback"), "\n") or words)
+    if (data := _get(output, "data")) is None:
+        return strip_controls(_join(_get(output, "text")))
+    if not isinstance(data, dict):
+        return ""
+    notes = [
+        f"[{kind}: about {len(_join(value)) * 3 // 4:,} bytes, not shown]"
+        for kind, value in data.items()
+        if kind.startswith("image/")
+    ]
+    plain = strip_controls(_join(data.get("text/plain")))
+    if not plain and not notes:
+        return f"[{', '.join(data)}: not shown]" if data else ""
+    return "\n".join([plain, *notes] if plain else notes)
+
+
+def _join(value: Json, separator: str = "") -> str:
+    """Text is stored whole or as a list of lines."""
+    if isinstance(value, list):
+        return separator.join(line for line in value if isinstance(line, str))
+    return value if isinstance(value, str) else ""
+
+
+def _get(value: Json, key: str) -> Json:
+    return value.get(key) if isinstance(value, dict) else None

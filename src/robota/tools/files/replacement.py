@@ -15,6 +15,7 @@ from msgspec import Struct
 from robota.tools.files.path import FileProblem
 
 MAX_REPLACEMENTS = 100_000
+SAME_TEXT = "old_string and new_string are the same: nothing to change in"
 _LISTED = 5
 
 
@@ -46,7 +47,7 @@ def replace_text(path: str, text: str, edit: Edit) -> Replacement:
     else:
         compared, old, new = _with_lf(text), _with_lf(edit.old), _with_lf(edit.new)
     if old == new:
-        raise FileProblem(f"old_string and new_string are the same: nothing to change in {path}", "no_change")
+        raise FileProblem(f"{SAME_TEXT} {path}", "no_change")
     starts = _choose(path, compared, old, edit)
     spans = [(start, start + len(old)) for start in starts]
     changed = _splice(text, spans, new) if compared == text else _splice_mixed(text, spans, new)

@@ -11,8 +11,14 @@ import os
 import sys
 from typing import Any, NoReturn
 
-from robota.tools.sandbox.landlock import NETWORK_ABI, confine, landlock_abi
-from robota.tools.sandbox.seccomp import INTERNET, allow_sockets, can_filter
+from robota.tools.sandbox.landlock import (
+    INTERNET,
+    NETWORK_ABI,
+    allow_sockets,
+    can_filter,
+    confine,
+    landlock_abi,
+)
 
 REFUSED = 125
 """The exit code when the sandbox could not be set up."""

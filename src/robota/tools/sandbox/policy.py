@@ -55,14 +55,14 @@ def workspace_policy(
 
     Raises ValueError when the workspace cannot be separated from the rest of the system.
     """
-    house = os.path.realpath(os.path.expanduser("~") if home is None else home)
+    home_directory = os.path.realpath(os.path.expanduser("~") if home is None else home)
     roots = _real(cwd, [cwd, *additional_dirs])
     if "/" in roots:
         raise ValueError("the workspace is the whole file system")
     workspace = [root for root in roots if os.path.isdir(root)]
-    guarded = [path for root in workspace for path in find_protected(root, is_home=root == house)]
-    if any(is_inside(house, root) and house != root for root in workspace):
-        guarded += find_protected(house, is_home=True)
+    guarded = [path for root in workspace for path in find_protected(root, is_home=root == home_directory)]
+    if any(is_inside(home_directory, root) and home_directory != root for root in workspace):
+        guarded += find_protected(home_directory, is_home=True)
     return SandboxPolicy(
         writable=tuple(dict.fromkeys([*workspace, os.path.realpath(tmp)])),
         tmp=os.path.realpath(tmp),

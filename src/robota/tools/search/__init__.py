@@ -1,10 +1,9 @@
 """Finding files and text: ripgrep where there is one, the same in plain Python where there is none.
 
-A search is a command line (`command`) for an `engine`, run in a `child` process whose output `results` reads.
-The Python engine is `worker`: it understands the part of ripgrep's command line that `command` writes, gives
+A search (`query`) is a command line for a program that `engine` finds and runs; `results` reads its output.
+The Python program is `worker`: it understands the part of ripgrep's command line that `engine` writes, gives
 the same output, and can be ended the same way, whatever a pattern does to Python's `re`. `worker` and what it
-imports (`walk`, `gitignore`, `glob_pattern`, `rust_regex`, `bracket_class`, `text_search`) need nothing but
-the standard library.
+imports (`gitignore`, `glob_pattern`, `rust_regex`, `text_search`) need nothing but the standard library.
 
 What differs without ripgrep:
 

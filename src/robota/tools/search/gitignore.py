@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import re
+from itertools import groupby
+from typing import NamedTuple
 
 from robota.tools.search.glob_pattern import GlobError, NameSet, compile_paths, expand_braces, translate
 
@@ -23,14 +25,14 @@ class RuleList:
     __slots__ = ("_runs",)
 
     def __init__(self, text: str) -> None:
-        runs: list[_Run] = []
-        for line in text.split("\n"):
-            rule = _parse(line)
-            if rule is not None:
-                if not runs or runs[-1].ignores != rule.ignores:
-                    runs.append(_Run(rule.ignores))
-                runs[-1].rules.append(rule)
-        self._runs = [run.compile() for run in reversed(runs)]
+        rules = [rule for line in text.split("\n") if (rule := _parse(line)) is not None]
+        self._runs: list[tuple[bool, list[_Group]]] = []
+        for ignores, neighbours in groupby(reversed(rules), lambda rule: rule.ignores):
+            run = list(neighbours)
+            everything = _Group([rule for rule in run if not rule.directories_only])
+            self._runs.append(
+                (ignores, [everything, _Group([rule for rule in run if rule.directories_only])])
+            )
 
     def verdict(self, name: bytes, path: bytes, is_directory: bool) -> bool | None:
         """Whether it is ignored; `None` if no rule fits. `path` is relative to where the rules count."""
@@ -41,28 +43,11 @@ class RuleList:
         return None
 
 
-class _Rule:
-    __slots__ = ("by_name", "directories_only", "ignores", "patterns")
-
-    def __init__(self, patterns: list[str], *, ignores: bool, by_name: bool, directories_only: bool) -> None:
-        self.patterns = patterns
-        self.ignores = ignores
-        self.by_name = by_name
-        self.directories_only = directories_only
-
-
-class _Run:
-    __slots__ = ("ignores", "rules")
-
-    def __init__(self, ignores: bool) -> None:
-        self.ignores = ignores
-        self.rules: list[_Rule] = []
-
-    def compile(self) -> tuple[bool, list[_Group]]:
-        """Rules for everything, then those for directories."""
-        return self.ignores, [
-            _Group([rule for rule in self.rules if rule.directories_only is only]) for only in (False, True)
-        ]
+class _Rule(NamedTuple):
+    patterns: list[str]
+    ignores: bool
+    by_name: bool
+    directories_only: bool
 
 
 class _Group:
@@ -106,16 +91,13 @@ def _parse(line: str) -> _Rule | None:
     return _Rule(patterns, ignores=ignores, by_name=by_name, directories_only=directories_only)
 
 
-class _Level:
+class _Level(NamedTuple):
     """Rules and where they count: below `depth` bytes of a path, or for paths put behind `prefix`."""
 
-    __slots__ = ("depth", "excluded", "prefix", "rules")
-
-    def __init__(self, rules: RuleList, excluded: RuleList, *, depth: int, prefix: bytes) -> None:
-        self.rules = rules
-        self.excluded = excluded
-        self.depth = depth
-        self.prefix = prefix
+    rules: RuleList
+    excluded: RuleList
+    depth: int
+    prefix: bytes
 
 
 class Ignored:
@@ -197,21 +179,25 @@ def _is_repository(directory: bytes) -> bool:
 
 
 def _load_level(directory: bytes, *, depth: int, prefix: bytes, is_repository: bool) -> _Level:
-    excluded = _read(_exclude_file(directory)) if is_repository else ""
+    excluded = ""
+    if is_repository:
+        excluded = _read(os.path.join(git_directories(directory)[-1], b"info", b"exclude"))
     rules = RuleList(_read(os.path.join(directory, FILE_NAME)))
     return _Level(rules, RuleList(excluded), depth=depth, prefix=prefix)
 
 
-def _exclude_file(directory: bytes) -> bytes:
-    """`.git` is a directory, or in a worktree a file that says where it is and what it shares."""
-    git = os.path.join(directory, b".git")
-    if os.path.isfile(git):
-        place = os.fsencode(_read(git).removeprefix("gitdir:").strip())
-        git = os.path.join(directory, place)
-        shared = _read(os.path.join(git, b"commondir")).strip()
-        if shared:
-            git = os.path.join(git, os.fsencode(shared))
-    return os.path.join(git, b"info", b"exclude")
+def git_directories(work_tree: bytes) -> list[bytes]:
+    """`.git`; in a linked work tree this file names a directory, which names another that is shared."""
+    git = os.path.join(work_tree, b".git")
+    if not os.path.isfile(git):
+        return [git]
+    own = os.path.realpath(os.path.join(work_tree, _read_path(git)))
+    shared = _read_path(os.path.join(own, b"commondir"))
+    return [own, os.path.realpath(os.path.join(own, shared))] if shared else [own]
+
+
+def _read_path(file: bytes) -> bytes:
+    return os.fsencode(_read(file).partition("\0")[0].removeprefix("gitdir:").strip())
 
 
 _EXCLUDES_FILE = re.compile(r"(?im)^\s*excludesfile\s*=\s*\"?\s*(\S+?)\s*\"?\s*$")

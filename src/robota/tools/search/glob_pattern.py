@@ -85,7 +85,10 @@ def has_wildcard(part: str) -> bool:
 
 def translate(pattern: str) -> str:
     """The source of an expression that must match a whole relative path; the pattern has no braces."""
-    parts = [part for part, before in _with_previous(split_path(pattern)) if (part, before) != ("**", "**")]
+    given = split_path(pattern)
+    parts = [
+        part for part, before in zip(given, ["", *given], strict=False) if (part, before) != ("**", "**")
+    ]
     pieces = []
     for number, part in enumerate(parts, 1):
         last = number == len(parts)
@@ -94,10 +97,6 @@ def translate(pattern: str) -> str:
         else:
             pieces.append(translate_part(part) + ("" if last else "/"))
     return "".join(pieces)
-
-
-def _with_previous(parts: list[str]) -> Iterable[tuple[str, str]]:
-    return zip(parts, ["", *parts], strict=False)
 
 
 def translate_part(part: str) -> str:

@@ -9,11 +9,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from robota.core.plain_text import strip_controls
-from robota.tools.search.child import Child, Stop
-from robota.tools.search.command import Search, write_command
-from robota.tools.search.engine import Engine
-from robota.tools.search.limits import MAX_LINE_CHARACTERS
-from robota.tools.search.ranking import Ranking, path_order
+from robota.tools.search.arguments import MAX_LINE_CHARACTERS
+from robota.tools.search.engine import Child, Engine, Search, Stop, write_command
 from robota.tools.search.scope import Visible
 
 MAX_LINE_BYTES = 8 * 1024 * 1024
@@ -63,68 +60,42 @@ def run_search(
     command = write_command(engine, search)
     if search.report in ("files", "paths"):
         ranking = Ranking(directory, visible)
-        output = _run(command, directory, stop, _Feed(MAX_PATH_BYTES, ranking.add))
+        output = _run(command, directory, stop, ranking.add, MAX_PATH_BYTES)
         return replace(output, paths=ranking.newest_first())
-    pile = _Pile()
+    pieces: list[bytes] = []
     by_lines = search.report == "lines"
-    output = _run(command, directory, stop, _Feed(MAX_LINE_BYTES if by_lines else MAX_PATH_BYTES, pile.add))
+    output = _run(command, directory, stop, pieces.append, MAX_LINE_BYTES if by_lines else MAX_PATH_BYTES)
     if output.is_whole or output.timed_out or not by_lines or engine.is_ordered:
-        return replace(output, data=pile.data)
+        return replace(output, data=b"".join(pieces))
 
     def is_enough() -> bool:
-        return sum(file.count for file in read_lines(pile.data, search, visible)[:-1]) >= window
+        return sum(file.count for file in read_lines(b"".join(pieces), search, visible)[:-1]) >= window
 
-    pile = _Pile()
+    pieces.clear()
     command = write_command(engine, search, ordered_limit=window)
-    output = _run(command, directory, stop, _Feed(MAX_LINE_BYTES, pile.add, is_enough))
-    return replace(output, data=pile.data, is_whole=False)
+    output = _run(command, directory, stop, pieces.append, MAX_LINE_BYTES, is_enough)
+    return replace(output, data=b"".join(pieces), is_whole=False)
 
 
-class _Pile:
-    """Output as it comes."""
-
-    __slots__ = ("_pieces", "add")
-
-    def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-        self.add = self._pieces.append
-
-    @property
-    def data(self) -> bytes:
-        return b"".join(self._pieces)
-
-
-class _Feed:
-    """Hands output on until there is enough of it."""
-
-    __slots__ = ("_add", "_is_enough", "_limit", "_next_look", "_size")
-
-    def __init__(
-        self, limit: int, add: Callable[[bytes], None], is_enough: Callable[[], bool] | None = None
-    ) -> None:
-        self._limit = limit
-        self._add = add
-        self._is_enough = is_enough
-        self._size = 0
-        self._next_look = _FIRST_LOOK
-
-    def take(self, piece: bytes) -> bool:
-        """Whether more is wanted. Whether there is enough is asked ever less often: it costs time."""
-        self._add(piece)
-        self._size += len(piece)
-        if self._is_enough is not None and self._size >= self._next_look:
-            self._next_look = 2 * self._size
-            if self._is_enough():
-                return False
-        return self._size < self._limit
-
-
-def _run(command: list[str], directory: str, stop: Stop, feed: _Feed) -> Output:
+def _run(
+    command: list[str],
+    directory: str,
+    stop: Stop,
+    add: Callable[[bytes], None],
+    limit: int,
+    is_enough: Callable[[], bool] = lambda: False,
+) -> Output:
+    """Hand output on until it ends or there is enough of it."""
+    size, next_look = 0, _FIRST_LOOK
     try:
         with Child(command, cwd=directory, stop=stop) as child:
             for piece in child.chunks():
-                if not feed.take(piece):
+                add(piece)
+                size += len(piece)
+                if size >= limit or (size >= next_look and is_enough()):
                     break
+                if size >= next_look:  # ever less often: it costs time
+                    next_look = 2 * size
     except (OSError, ValueError) as error:
         raise SearchFailure(f"{error}") from error
     if child.was_stopped:
@@ -147,30 +118,31 @@ def read_counts(data: bytes, search: Search, visible: Visible | None) -> list[tu
     """In the order of paths."""
     if search.is_single:
         return [(search.start, int(data))] if data.strip() else []
-    found = []
-    path, *rests = data.split(b"\0")
-    for rest in rests:
-        count, _, following = rest.partition(b"\n")
-        name = os.fsdecode(path[2:])
-        if visible is None or visible(name):
-            found.append((name, int(count)))
-        path = following
-    return sorted(found, key=lambda one: path_order(one[0]))
+    return [(path, int(count)) for path, count in _split_by_file(data, b"\n", visible)]
 
 
 def read_lines(data: bytes, search: Search, visible: Visible | None) -> list[FileLines]:
     """In the order of paths."""
     if search.is_single:
         return [FileLines(path=search.start, text=data.removesuffix(b"\n"))] if data else []
+    return [
+        FileLines(path=path, text=_without_warning(text.rstrip(b"\n")))
+        for path, text in _split_by_file(data, b"\n\n", visible)
+    ]
+
+
+def _split_by_file(data: bytes, end: bytes, visible: Visible | None) -> list[tuple[str, bytes]]:
+    """Paths and what was printed behind each, up to `end`; in the order of paths."""
     found = []
     path, *rests = data.split(b"\0")
     for rest in rests:
-        text, _, following = rest.partition(b"\n\n")
+        text, _, following = rest.partition(end)
         name = os.fsdecode(path[2:])
         if visible is None or visible(name):
-            found.append(FileLines(path=name, text=_without_warning(text.rstrip(b"\n"))))
+            found.append((name, text))
         path = following
-    return sorted(found, key=lambda one: path_order(one.path))
+    # By their parts: what is in a directory comes before names that begin like it.
+    return sorted(found, key=lambda one: one[0].replace("/", "\0"))
 
 
 def _without_warning(text: bytes) -> bytes:
@@ -190,3 +162,32 @@ def show_line(text: bytes) -> str:
     cut = len(line) > MAX_LINE_CHARACTERS
     shown = strip_controls(line[:MAX_LINE_CHARACTERS].removesuffix("\r")).replace("\n", " ")
     return f"{shown}… [the line goes on]" if cut else shown
+
+
+class Ranking:
+    """Paths that a search finds, with their ages, which are looked up while it still runs."""
+
+    __slots__ = ("_aged", "_directory", "_rest", "_visible")
+
+    def __init__(self, directory: str, visible: Visible | None) -> None:
+        self._directory = os.fsencode(os.path.join(directory, ""))
+        self._visible = visible
+        self._rest = b""
+        self._aged: list[tuple[bool, int, bytes]] = []
+
+    def add(self, piece: bytes) -> None:
+        """Output of a search: paths that begin with `./` and end with a NUL."""
+        *paths, self._rest = (self._rest + piece).split(b"\0")
+        for path in paths:
+            path = path[2:]
+            if self._visible is None or self._visible(os.fsdecode(path)):
+                try:
+                    age = -os.stat(self._directory + path, follow_symlinks=False).st_mtime_ns
+                    self._aged.append((False, age, path.replace(b"/", b"\0")))
+                except OSError:
+                    self._aged.append((True, 0, path.replace(b"/", b"\0")))
+
+    def newest_first(self) -> list[str]:
+        """Files that are gone come last; of the same age, in the order of paths."""
+        self._aged.sort()
+        return [os.fsdecode(path.replace(b"\0", b"/")) for _, _, path in self._aged]

@@ -8,9 +8,33 @@ a newline, so that a whole file can be searched at once.
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
-from robota.tools.search.bracket_class import SPACE_WITHOUT_NEWLINE, BracketClass, RegexError, read_character
-
+POSIX = {
+    "alnum": "0-9A-Za-z",
+    "alpha": "A-Za-z",
+    "ascii": "\\x00-\\x7f",
+    "blank": "\\t ",
+    "cntrl": "\\x00-\\x1f\\x7f",
+    "digit": "0-9",
+    "graph": "!-~",
+    "lower": "a-z",
+    "print": " -~",
+    "punct": "!-/:-@\\[-`{-~",
+    "space": "\\t\\n\\v\\f\\r ",
+    "upper": "A-Z",
+    "word": "0-9A-Za-z_",
+    "xdigit": "0-9A-Fa-f",
+}
+SPACE_WITHOUT_NEWLINE = "\\t\\v\\f\\r \\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000"
+_MEMBERS = {kind: f"\\{kind}" for kind in "dDwW"} | {
+    "s": SPACE_WITHOUT_NEWLINE + "\\n",
+    "S": "\\S\\x1c-\\x1f",  # which Python counts as space
+}
+_HOLDS_NEWLINE = "DWs"
+_SINGLE = {"a": "\a", "f": "\f", "t": "\t", "n": "\n", "r": "\r", "v": "\v"}
+_HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
+_NEEDS_RIPGREP = "nested sets and set operations need ripgrep"
 MAX_DEPTH = 100
 _COUNT = re.compile(r"\{[ ]*(\d+)[ ]*(,?)[ ]*(\d*)[ ]*\}")
 _FLAGS = re.compile(r"\(\?([a-zA-Z]*)(?:-([a-zA-Z]+))?([:)])")
@@ -21,16 +45,145 @@ _NO_STRAY_BYTE = "(?![\udc80-\udcff])"
 _MISSING = "repetition operator missing expression"
 
 
-class Translation:
+class RegexError(ValueError):
+    """Why a pattern cannot be used, in the words that ripgrep finds for it where it would refuse it too."""
+
+
+class _Cursor:
+    """A pattern, and how far it is read."""
+
+    __slots__ = ("pattern", "position")
+
+    def __init__(self, pattern: str, position: int = 0) -> None:
+        self.pattern = pattern
+        self.position = position
+
+    def _take(self, mark: str) -> bool:
+        found = self.pattern.startswith(mark, self.position)
+        self.position += len(mark) if found else 0
+        return found
+
+    def _read_character(self) -> str | None:
+        """What the escape whose backslash was read stands for."""
+        mark = self.pattern[self.position : self.position + 1]
+        if mark in _HEX_DIGITS:
+            return self._read_hexadecimal(_HEX_DIGITS[mark])
+        self.position += 1
+        if mark in _SINGLE:
+            return _SINGLE[mark]
+        return mark if mark and mark.isascii() and not mark.isalnum() and mark.isprintable() else None
+
+    def _read_hexadecimal(self, length: int) -> str:
+        start = self.position + 1
+        braced = re.compile(r"\{([0-9A-Fa-f]+)\}").match(self.pattern, start)
+        self.position = braced.end() if braced else start + length
+        digits = braced[1] if braced else self.pattern[start : self.position]
+        if not re.fullmatch("[0-9A-Fa-f]+", digits) or self.position > len(self.pattern):
+            raise RegexError("invalid hexadecimal escape")
+        number = int(digits, 16)
+        if number > 0x10FFFF or 0xD800 <= number < 0xE000:
+            raise RegexError("the escape is no Unicode character")
+        return chr(number)
+
+
+class BracketClass(_Cursor):
+    """A `[…]` while it is read, from behind the opening bracket."""
+
+    __slots__ = ("_has_newline", "_members", "_negated", "_singles")
+
+    def __init__(self, pattern: str, position: int) -> None:
+        super().__init__(pattern, position)
+        self._members: list[str] = []
+        self._singles: set[str] = set()
+        self._has_newline = False
+        self._negated = False
+
+    @property
+    def matches_newline(self) -> bool:
+        return self._has_newline is not self._negated
+
+    def read(self) -> BracketClass:
+        self._negated = self._take("^")
+        first = True
+        while first or not self._take("]"):
+            if self.position >= len(self.pattern):
+                raise RegexError("unclosed character class")
+            if not self._read_posix():
+                self._read_member()
+            first = False
+        return self
+
+    def translate(self, *, allow_newline: bool) -> str:
+        """In Python's words; what matches a newline is refused or left out unless it is allowed."""
+        if self._singles == {"\n"} and not self._members and not self._negated and not allow_newline:
+            raise RegexError('the literal "\\n" is not allowed in a regex unless `multiline` is set')
+        members = "".join([*self._members, *sorted(map(re.escape, self._singles))])
+        if self._negated:
+            return f"[^{members}]" if allow_newline or self._has_newline else f"[^{members}\\n]"
+        guard = "(?!\\n)" if self._has_newline and not allow_newline else ""
+        return f"{guard}[{members}]"
+
+    def _read_posix(self) -> bool:
+        if not self.pattern.startswith("[", self.position):
+            return False
+        named = re.compile(r"\[:(\^?)(\w+):\]").match(self.pattern, self.position)
+        if named is None or named[1] or named[2] not in POSIX:
+            raise RegexError(_NEEDS_RIPGREP)
+        self._members.append(POSIX[named[2]])
+        self._has_newline |= named[2] in ("space", "cntrl", "ascii")
+        self.position = named.end()
+        return True
+
+    def _read_member(self) -> None:
+        if self.pattern[self.position : self.position + 2] in ("&&", "--", "~~"):
+            raise RegexError(_NEEDS_RIPGREP)
+        first = self._read_one()
+        is_range = self.pattern.startswith("-", self.position) and not self.pattern.startswith(
+            ("-]", "--"), self.position
+        )
+        if not is_range:
+            if first is not None:
+                self._singles.add(first)
+                self._has_newline |= first == "\n"
+            return
+        self.position += 1
+        last = self._read_one()
+        if first is None or last is None:
+            raise RegexError("invalid range boundary, must be a literal")
+        if first > last:
+            raise RegexError("invalid character class range, the start must be <= the end")
+        self._members.append(f"{re.escape(first)}-{re.escape(last)}")
+        self._has_newline |= first <= "\n" <= last
+
+    def _read_one(self) -> str | None:
+        """A character, or `None` for something like `\\d`, which is added at once."""
+        mark = self.pattern[self.position : self.position + 1]
+        self.position += 1
+        if mark == "[":
+            raise RegexError(_NEEDS_RIPGREP)
+        if mark != "\\":
+            return mark
+        kind = self.pattern[self.position : self.position + 1]
+        if kind in _MEMBERS:
+            self.position += 1
+            self._members.append(_MEMBERS[kind])
+            self._has_newline |= kind in _HOLDS_NEWLINE
+            return None
+        character = self._read_character()
+        if character is None or kind in ("<", ">"):
+            raise RegexError(
+                "unicode classes need ripgrep" if kind in ("p", "P") else "unrecognized escape sequence"
+            )
+        return character
+
+
+class Translation(NamedTuple):
     """A pattern for Python, and what is known of the text that it can match."""
 
-    __slots__ = ("expression", "literals", "spans_lines")
-
-    def __init__(self, expression: re.Pattern[str], literals: tuple[bytes, ...], spans_lines: bool) -> None:
-        self.expression = expression
-        self.literals = literals
-        """One of these is in every text that matches; empty if nothing can be said."""
-        self.spans_lines = spans_lines
+    expression: re.Pattern[str]
+    literals: tuple[bytes, ...]
+    """One of these is in every text that matches; empty if nothing can be said."""
+    spans_lines: bool
 
 
 def translate_regex(
@@ -70,12 +223,11 @@ class _Scope:
         return f"(?{'' if self.ignore_case else '-'}i:{text})"
 
 
-class _Reader:
-    __slots__ = ("_guard", "_multiline", "_names", "pattern", "position", "spans_lines")
+class _Reader(_Cursor):
+    __slots__ = ("_guard", "_multiline", "_names", "spans_lines")
 
     def __init__(self, pattern: str, *, multiline: bool, guard: str) -> None:
-        self.pattern = pattern
-        self.position = 0
+        super().__init__(pattern)
         self.spans_lines = False
         self._multiline = multiline
         self._names: set[str] = set()
@@ -148,7 +300,7 @@ class _Reader:
 
     def _read_class(self) -> str:
         found = BracketClass(self.pattern, self.position).read()
-        self.position = found.end
+        self.position = found.position
         self.spans_lines |= self._multiline and found.matches_newline
         return self._guard + found.translate(allow_newline=self._multiline)
 
@@ -163,10 +315,9 @@ class _Reader:
         if kind in "dDwWsS" and kind:
             self.position += 1
             return None, self._guard + self._translate_class(kind)
-        found = read_character(self.pattern, self.position)
-        if found is None:
+        character = self._read_character()
+        if character is None:
             raise RegexError(_explain_escape(kind))
-        character, self.position = found
         return self._literal(character)
 
     def _translate_class(self, kind: str) -> str:
@@ -189,8 +340,10 @@ class _Reader:
                 raise RegexError("duplicate capture group name")
             self._names.add(named[1])
             self.position = named.end()
+        elif self.pattern.startswith(("(?=", "(?!", "(?<=", "(?<!"), self.position):
+            raise RegexError("look-around, including look-ahead and look-behind, is not supported")
         elif self.pattern.startswith("(?", self.position):
-            raise RegexError(_explain_group(self.pattern[self.position :]))
+            raise RegexError("unrecognized flag")
         else:
             self.position += 1
         outside = scope.ignore_case
@@ -223,11 +376,6 @@ class _Reader:
         self.position = count.end()
         return f"{{{count[1]}{count[2]}{count[3]}}}"
 
-    def _take(self, mark: str) -> bool:
-        found = self.pattern.startswith(mark, self.position)
-        self.position += len(mark) if found else 0
-        return found
-
 
 def _set_flags(scope: _Scope, flags: re.Match[str]) -> None:
     on, off = flags[1], flags[2] or ""
@@ -250,9 +398,3 @@ def _explain_escape(kind: str) -> str:
     if kind in "pPAz":
         return f"`\\{kind}` needs ripgrep"
     return "unrecognized escape sequence"
-
-
-def _explain_group(text: str) -> str:
-    if text.startswith(("(?=", "(?!", "(?<=", "(?<!")):
-        return "look-around, including look-ahead and look-behind, is not supported"
-    return "unrecognized flag"

@@ -14,10 +14,10 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from robota.tools.search.command import SKIPPED_DIRECTORIES
+from robota.tools.search.engine import SKIPPED_DIRECTORIES
 from robota.tools.search.gitignore import is_ignored_directory
 from robota.tools.search.glob_pattern import GlobError, expand_braces, has_wildcard, split_path, translate
-from robota.tools.search.text_source import probe_binary
+from robota.tools.search.text_search import probe_binary
 
 Denied: TypeAlias = Callable[[str], bool]
 """Whether the file with this absolute path must not be shown. Called in a worker thread."""
@@ -39,7 +39,7 @@ class ScopeError(Exception):
         self.code = code
 
 
-class Place(Struct, frozen=True, kw_only=True):
+class Root(Struct, frozen=True, kw_only=True):
     """A directory to search in, or a file."""
 
     directory: str
@@ -71,23 +71,24 @@ class NamePattern(Struct, frozen=True, kw_only=True):
 
 
 class Selection(Struct, frozen=True, kw_only=True):
-    """Several patterns at once: one that the engine is told about, and a test for what it finds."""
+    """Several patterns at once: one that is pushed down into the engine, and a test for what it finds."""
 
-    told: NamePattern = NamePattern()
+    pushed: NamePattern = NamePattern()
     tests: tuple[NamePattern, ...] = ()
 
     @classmethod
     def of(cls, *patterns: NamePattern) -> Selection:
-        told = max(patterns, key=lambda one: (bool(one.start), bool(one.names)), default=NamePattern())
-        return cls(told=told, tests=tuple(one for one in patterns if one is not told or not one.is_exact))
+        pushed = max(patterns, key=lambda one: (bool(one.start), bool(one.names)), default=NamePattern())
+        tests = tuple(one for one in patterns if one is not pushed or not one.is_exact)
+        return cls(pushed=pushed, tests=tests)
 
-    def visible_in(self, place: Place, denied: Denied | None) -> Visible | None:
-        """Whether a path relative to the place may be shown; `None`: every one."""
+    def visible_in(self, root: Root, denied: Denied | None) -> Visible | None:
+        """Whether a path relative to the root may be shown; `None`: every one."""
         if denied is None:
             return self._fits if self.tests else None
-        roots = {place.directory, os.path.realpath(place.directory)}
+        above = {root.directory, os.path.realpath(root.directory)}
         return lambda path: (
-            self._fits(path) and not any(_is_denied(denied, os.path.join(root, path)) for root in roots)
+            self._fits(path) and not any(_is_denied(denied, os.path.join(one, path)) for one in above)
         )
 
     def _fits(self, path: str) -> bool:
@@ -106,7 +107,7 @@ def _is_denied(denied: Denied, path: str) -> bool:
         return True
 
 
-def find_place(path: str) -> Place:
+def find_root(path: str) -> Root:
     """Raises `ScopeError`. Links in the path itself are followed: it was named."""
     try:
         if ".." in path.split("/"):  # behind a link it leads elsewhere than it seems
@@ -114,11 +115,11 @@ def find_place(path: str) -> Place:
         mode = os.stat(path).st_mode
         if stat.S_ISDIR(mode):
             with os.scandir(path):
-                return Place(directory=path)
+                return Root(directory=path)
         if not stat.S_ISREG(mode):
             raise ScopeError(f"Path is neither a directory nor a regular file: {path}", "unreadable")
         directory, name = os.path.split(path)
-        return Place(directory=directory, file=name, is_binary=probe_binary(os.fsencode(path)))
+        return Root(directory=directory, file=name, is_binary=probe_binary(os.fsencode(path)))
     except (FileNotFoundError, NotADirectoryError, ValueError):
         raise ScopeError(f"Path not found: {path}", "not_found") from None
     except PermissionError:
@@ -206,16 +207,12 @@ def _names_to_push(alternatives: Sequence[list[str]]) -> tuple[str, ...]:
     for *_, last in alternatives:
         if last == "**":
             return ()
-        name = re.sub(r"\*+", "*", "".join(one if _PUSHED.match(one) else "*" for one in _simple(last)))
+        simple = re.sub(r"\[.*\]|\\.|\?", "*", last, flags=re.DOTALL)
+        name = re.sub(r"\*+", "*", "".join(one if _PUSHED.match(one) else "*" for one in simple))
         if len(name) < _NARROWEST:
             return ()
         pushed.append(name)
     return tuple(dict.fromkeys(pushed))
-
-
-def _simple(part: str) -> str:
-    """A part in which everything but plain characters has become a star."""
-    return re.sub(r"\[.*\]|\\.|\?", "*", part, flags=re.DOTALL)
 
 
 def _is_exact(alternatives: Sequence[list[str]], names: tuple[str, ...], start: list[str]) -> bool:

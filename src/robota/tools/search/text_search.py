@@ -1,4 +1,9 @@
-"""Matching lines of one file, with the lines around them, in the form that ripgrep prints."""
+"""Matching lines of one file, with the lines around them, in the form that ripgrep prints.
+
+A file is read in blocks of whole lines, so that its size does not matter. Only a search whose matches may
+span lines, or one in UTF-16, has to take a file whole. A NUL among the first 64 KiB makes a file binary and
+there is no text; one further down ends the text.
+"""
 
 from __future__ import annotations
 
@@ -8,26 +13,100 @@ from collections.abc import Callable, Iterator
 from typing import Literal, TypeAlias
 
 from robota.tools.search.rust_regex import translate_regex
-from robota.tools.search.text_source import TextSource, open_file
+
+BINARY_PROBE = 64 * 1024
+BLOCK_BYTES = 4 * 1024 * 1024
+MAX_WHOLE_BYTES = 64 * 1024 * 1024
+"""Of a file that is taken whole, and of a line."""
+READ_BYTES = 256 * 1024
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_UTF8_MARK = b"\xef\xbb\xbf"
+# What took a file's place meanwhile must neither block the open nor become our terminal.
+_FLAGS = os.O_RDONLY | sum(
+    getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY")
+)
 
 Report: TypeAlias = Literal["paths", "counts", "lines"]
-
 _STRAY_BYTE = re.compile("[\udc80-\udcff]")
+
+
+class TooLargeError(Exception):
+    """The file would have to be taken whole and is too large for that."""
+
+
+class TextSource:
+    """One open file."""
+
+    __slots__ = ("_any_bytes", "_descriptor", "_whole", "is_binary")
+
+    def __init__(self, descriptor: int, *, whole: bool, any_bytes: bool) -> None:
+        """`any_bytes`: a NUL is a character like others."""
+        self._descriptor = descriptor
+        self._whole = whole
+        self._any_bytes = any_bytes
+        self.is_binary = False
+        """Known when the blocks are through."""
+
+    def blocks(self) -> Iterator[bytes]:
+        """Raises `OSError` and `TooLargeError`."""
+        first = True
+        for block in self._read_blocks():
+            text = _drop_mark(block) if first else block
+            end = -1 if self._any_bytes else text.find(b"\0")
+            if end < 0:
+                yield text
+            else:
+                self.is_binary = True
+                if not first or end >= BINARY_PROBE:
+                    yield text[: text.rfind(b"\n", 0, end) + 1]
+                return
+            first = False
+
+    def _read_blocks(self) -> Iterator[bytes]:
+        block, limit = b"", MAX_WHOLE_BYTES if self._whole else BLOCK_BYTES
+        while True:
+            data = os.read(self._descriptor, READ_BYTES)
+            block = block + data if block else data
+            if not data:
+                if block:
+                    yield block
+                return
+            if not self._whole and block[:2] in _UTF16 and limit == BLOCK_BYTES:
+                self._whole, limit = True, MAX_WHOLE_BYTES
+            if len(block) < limit:
+                continue
+            if self._whole:
+                raise TooLargeError
+            end = block.rfind(b"\n") + 1 or (len(block) if len(block) >= MAX_WHOLE_BYTES else 0)
+            if end:
+                yield block[:end]
+                block = block[end:]
+
+
+def open_file(path: bytes) -> int:
+    """A descriptor for reading; raises `OSError`."""
+    return os.open(path, _FLAGS)
+
+
+def probe_binary(path: bytes) -> bool:
+    """Whether a file begins like a binary one; raises `OSError`."""
+    descriptor = open_file(path)
+    try:
+        start = os.read(descriptor, BINARY_PROBE)
+    finally:
+        os.close(descriptor)
+    return b"\0" in start and start[:2] not in _UTF16
+
+
+def _drop_mark(block: bytes) -> bytes:
+    """The first block without its byte order mark, in UTF-8."""
+    if block[:2] in _UTF16:
+        return block.decode("utf-16", "replace").encode("utf-8")
+    return block.removeprefix(_UTF8_MARK)
 
 
 class TextSearch:
     """What to look for and how to report it."""
-
-    __slots__ = (
-        "_after",
-        "_before",
-        "_columns",
-        "_literals",
-        "_pattern",
-        "_report",
-        "_spans_lines",
-        "_strict",
-    )
 
     def __init__(
         self,
@@ -49,14 +128,10 @@ class TextSearch:
         self._strict = strict.expression
         self._literals = plain.literals
         self._spans_lines = plain.spans_lines
-        self._report = report
+        self.report = report
         self._before = before
         self._after = after
         self._columns = columns
-
-    @property
-    def prints_lines(self) -> bool:
-        return self._report == "lines"
 
     def run(self, path: bytes, *, any_bytes: bool = False) -> bytes | None:
         """What is to be printed of the file behind its name; `None` if nothing matches.
@@ -66,11 +141,13 @@ class TextSearch:
         descriptor = open_file(path)
         try:
             source = TextSource(descriptor, whole=self._spans_lines, any_bytes=any_bytes)
-            if self._report == "lines":
+            if self.report == "lines":
                 return self._print_lines(source)
-            if self._report == "paths":
-                return b"" if any(self._matches(block) for block in source.blocks()) else None
-            count = sum(self._count(block) for block in source.blocks())
+            texts = (_decode(block) for block in source.blocks() if self._may_match(block))
+            if self.report == "paths":
+                return b"" if any(any(self._spans(text)) for text in texts) else None
+            find = self._matches_in if self._spans_lines else self._spans
+            count = sum(1 for text in texts for _ in find(text))
             return b"%d\n" % count if count and not source.is_binary else None
         finally:
             os.close(descriptor)
@@ -81,15 +158,6 @@ class TextSearch:
 
     def _finder(self, text: str) -> Callable[[str, int], re.Match[str] | None]:
         return (self._pattern if text.isascii() or not _STRAY_BYTE.search(text) else self._strict).search
-
-    def _matches(self, block: bytes) -> bool:
-        return self._may_match(block) and next(self._spans(_decode(block)), None) is not None
-
-    def _count(self, block: bytes) -> int:
-        if not self._may_match(block):
-            return 0
-        text = _decode(block)
-        return sum(1 for _ in (self._matches_in(text) if self._spans_lines else self._spans(text)))
 
     def _print_lines(self, source: TextSource) -> bytes | None:
         page = _Page(self._before, self._after, self._columns)

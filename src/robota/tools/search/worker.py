@@ -1,4 +1,4 @@
-"""A search program in plain Python that takes the part of ripgrep's command line that `command` writes.
+"""A search program in plain Python that takes the part of ripgrep's command line that `engine` writes.
 
 It prints what ripgrep would print, in the order of paths, and ends like ripgrep: 0 if something was found, 1
 if not, 2 if the pattern is refused or something could not be read. It is run in a process of its own.
@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
-from robota.tools.search.bracket_class import RegexError
+from robota.tools.search.gitignore import Ignored, ignore_nothing, read_surroundings
 from robota.tools.search.glob_pattern import NameSet
-from robota.tools.search.text_search import Report, TextSearch
-from robota.tools.search.text_source import TooLargeError
-from robota.tools.search.walk import Walk
+from robota.tools.search.rust_regex import RegexError
+from robota.tools.search.text_search import Report, TextSearch, TooLargeError
 
 FOUND, NOTHING, FAILED = 0, 1, 2
 _FLUSH_BYTES = 64 * 1024
@@ -77,12 +76,8 @@ def main(arguments: list[str]) -> int:
         return FAILED
     output = _Output()
     walk = _make_walk(options)
-    any_bytes = "--text" in options.switches
-    if path and not path.endswith(b"/"):
-        files: Iterator[bytes] = iter([path])
-    else:
-        files = walk.files(path)
-    failed = _search_all(files, search, output, any_bytes=any_bytes)
+    files = iter([path]) if path and not path.endswith(b"/") else walk.files(path)
+    failed = _search_all(files, search, output, any_bytes="--text" in options.switches)
     output.flush()
     if failed or walk.failed:
         return FAILED
@@ -132,5 +127,71 @@ def _search_all(
             continue
         if found is not None:
             output.add(found if any_bytes and found else b"%s./%s\0%s" % (separator, path, found))
-            separator = b"\n" if found and search.prints_lines else b""
+            separator = b"\n" if found and search.report == "lines" else b""
     return failed
+
+
+class Walk:
+    """The files below a directory in the order of their paths; links are neither followed nor listed.
+
+    `failed` says whether something could not be read."""
+
+    __slots__ = ("_git", "_max_depth", "_names", "_skipped", "failed")
+
+    def __init__(
+        self,
+        *,
+        git: bool = True,
+        names: NameSet | None = None,
+        skipped: Collection[bytes] = (),
+        max_depth: int | None = None,
+    ) -> None:
+        """`git`: leave out what git ignores. `names`: of the files wanted. `skipped`: names to pass over."""
+        self._git = git
+        self._names = names
+        self._skipped = frozenset(skipped)
+        self._max_depth = max_depth
+        self.failed = False
+
+    def files(self, start: bytes) -> Iterator[bytes]:
+        """Paths that begin with `start`, which ends with a slash or is empty for the working directory."""
+        ignored = ignore_nothing()
+        if self._git:
+            here = os.path.join(os.getcwdb(), start).rstrip(b"/") or b"/"
+            ignored = read_surroundings(os.path.realpath(here), len(start))
+        stack = [self._enter(start, ignored)]
+        while stack:
+            for prefix, below in stack[-1]:
+                if below is None:
+                    yield prefix
+                elif self._max_depth is None or len(stack) < self._max_depth:
+                    stack.append(self._enter(prefix + b"/", below))
+                    break
+            else:
+                stack.pop()
+
+    def _enter(self, prefix: bytes, above: Ignored) -> Iterator[tuple[bytes, Ignored | None]]:
+        """Paths of the wanted entries; directories come with what is ignored around them."""
+        try:
+            with os.scandir(prefix or b".") as found:
+                entries = sorted(found, key=lambda entry: entry.name)
+        except OSError:
+            self.failed = True
+            return
+        if self._git:
+            above = above.enter(prefix or b".", prefix, {entry.name for entry in entries})
+        names, skipped, covers = self._names, self._skipped, above.covers
+        for entry in entries:
+            name = entry.name
+            if name in skipped:
+                continue
+            path = prefix + name
+            if entry.is_dir(follow_symlinks=False):
+                if not covers(name, path, True):
+                    yield path, above
+            elif (
+                (names is None or name in names)
+                and entry.is_file(follow_symlinks=False)
+                and not covers(name, path, False)
+            ):
+                yield path, None

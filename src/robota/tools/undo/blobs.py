@@ -12,32 +12,30 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
-from types import TracebackType
 from typing import Self
 
 from robota.core.errors import StorageError
-from robota.tools.undo.calls import UndoCalls, write_all
+from robota.tools.files.directory import CHUNK_BYTES, SystemCalls, open_descriptor, write_all
 
-CHUNK_BYTES = 1024 * 1024
+CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 _SMALLEST_COMPRESSED = 128
 _PAYS = 0.9
 """Compressed data is kept if it is at most this part of the original."""
 _MANY = 64
 """So many files are brought to the disk together instead of one by one."""
 _FICLONE = 0x40049409
-_CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class BlobStore:
-    __slots__ = ("_base", "_calls")
+    __slots__ = ("_base", "_system")
 
-    def __init__(self, base: str, calls: UndoCalls) -> None:
+    def __init__(self, base: str, system: SystemCalls) -> None:
         self._base = base
-        self._calls = calls
+        self._system = system
 
     def find(self, digest: bytes) -> str | None:
         """The file that holds this content, if there is one."""
-        plain = self._place(digest)
+        plain = self._path_of(digest)
         return next((path for path in (plain, plain + ".z") if os.path.lexists(path)), None)
 
     def read(self, digest: bytes) -> bytes:
@@ -78,13 +76,9 @@ class BlobStore:
     def remove(self, digest: bytes) -> None:
         path = self.find(digest)
         if path is not None:
-            self._calls.unlink(path)
+            self._system.unlink(path)
 
-    def batch(self, temporary: str, room: float) -> Batch:
-        """New contents, at most `room` bytes of them; `temporary` is a directory on the same disk."""
-        return Batch(self, self._calls, temporary, room)
-
-    def _place(self, digest: bytes) -> str:
+    def _path_of(self, digest: bytes) -> str:
         name = digest.hex()
         return f"{self._base}/{name[:2]}/{name[2:]}"
 
@@ -93,22 +87,22 @@ class BlobStore:
         folders: set[str] = set()
         self._bring_to_disk([path for path, _ in pending.values()])
         for digest, (path, packed) in pending.items():
-            place = self._place(digest)
-            folder = os.path.dirname(place)
+            target = self._path_of(digest)
+            folder = os.path.dirname(target)
             if folder not in folders:
                 with suppress(FileExistsError):
-                    self._calls.mkdir(folder, 0o700)
+                    self._system.mkdir(folder, 0o700)
                     folders.add(self._base)
                 folders.add(folder)
-            self._calls.replace(path, place + ".z" if packed else place)
+            self._system.replace(path, target + ".z" if packed else target)
         self._bring_to_disk(sorted(folders))
 
     def _bring_to_disk(self, paths: list[str]) -> None:
         if len(paths) > _MANY:
-            self._calls.sync()
+            self._system.sync()
             return
         for path in paths:
-            sync_path(self._calls, path)
+            sync_path(self._system, path)
 
 
 class _NewFile:
@@ -125,13 +119,16 @@ class QuotaExceeded(Exception):
 
 
 class Batch:
-    """New contents on their way into the store; leaving the block normally settles them."""
+    """New contents on their way into the store; leaving the block normally settles them.
 
-    __slots__ = ("_blobs", "_calls", "_pending", "_room", "_temporary", "stored")
+    There may be `room` bytes of them; `temporary` is a directory on the same disk.
+    """
 
-    def __init__(self, blobs: BlobStore, calls: UndoCalls, temporary: str, room: float) -> None:
+    __slots__ = ("_blobs", "_pending", "_room", "_system", "_temporary", "stored")
+
+    def __init__(self, blobs: BlobStore, system: SystemCalls, temporary: str, room: float) -> None:
         self._blobs = blobs
-        self._calls = calls
+        self._system = system
         self._temporary = temporary
         self._room = room
         self._pending: dict[bytes, tuple[str, bool]] = {}
@@ -141,17 +138,15 @@ class Batch:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         try:
-            if error is None:
+            if kind is None:
                 self._blobs.settle(self._pending)
                 self._pending = {}
         finally:
             for path, _ in self._pending.values():
                 with suppress(OSError):
-                    self._calls.unlink(path)
+                    self._system.unlink(path)
 
     def add(self, data: bytes) -> bytes:
         digest = sha256(data).digest()
@@ -168,7 +163,7 @@ class Batch:
         """The rest of an open file, as a clone where the file system has them."""
         with self._new_file() as new:
             if _clone(source, new.descriptor):
-                new.digest = _hash_file(self._calls, new.descriptor)
+                new.digest = _hash_file(self._system, new.descriptor)
             else:
                 new.digest, new.packed = self._copy(source, new.descriptor)
             return new.digest
@@ -178,25 +173,25 @@ class Batch:
         """A temporary file; it becomes part of the batch when it has a digest at the end of the block."""
         path = f"{self._temporary}/{os.urandom(8).hex()}"
         try:
-            new = _NewFile(self._calls.open(path, _CREATE, 0o600))
+            new = _NewFile(self._system.open(path, CREATE, 0o600))
         except OSError as error:
             raise _full(error) from error
         try:
             yield new
         finally:
             size = os.fstat(new.descriptor).st_size
-            self._calls.close(new.descriptor)
+            self._system.close(new.descriptor)
             if new.digest and not self._has(new.digest):
                 self._pending[new.digest] = path, new.packed
                 self.stored += size
             else:
-                self._calls.unlink(path)
+                self._system.unlink(path)
         if self.stored > self._room:
             raise QuotaExceeded
 
     def _write(self, descriptor: int, data: bytes) -> None:
         try:
-            write_all(self._calls, descriptor, data)
+            write_all(self._system, descriptor, data)
         except OSError as error:
             raise _full(error) from error
 
@@ -205,7 +200,7 @@ class Batch:
 
     def _copy(self, source: int, target: int) -> tuple[bytes, bool]:
         check, pack, first = sha256(), None, True
-        while chunk := self._calls.read(source, CHUNK_BYTES):
+        while chunk := self._system.read(source, CHUNK_BYTES):
             if first and len(zlib.compress(chunk, 1)) <= len(chunk) * _PAYS:
                 pack = zlib.compressobj(1)
             first = False
@@ -218,12 +213,9 @@ class Batch:
         return check.digest(), pack is not None
 
 
-def sync_path(calls: UndoCalls, path: str) -> None:
-    descriptor = calls.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        calls.fsync(descriptor)
-    finally:
-        calls.close(descriptor)
+def sync_path(system: SystemCalls, path: str) -> None:
+    with open_descriptor(system, path, os.O_RDONLY | os.O_CLOEXEC) as descriptor:
+        system.fsync(descriptor)
 
 
 def _damaged(path: str) -> StorageError:
@@ -246,8 +238,8 @@ def _clone(source: int, target: int) -> bool:
     return True
 
 
-def _hash_file(calls: UndoCalls, descriptor: int) -> bytes:
+def _hash_file(system: SystemCalls, descriptor: int) -> bytes:
     check = sha256()
-    while chunk := calls.read(descriptor, CHUNK_BYTES):
+    while chunk := system.read(descriptor, CHUNK_BYTES):
         check.update(chunk)
     return check.digest()

@@ -15,7 +15,7 @@ from robota.core.tool import ToolContext, ToolResult
 from robota.core.tool_call import PreparedCall, RunTool
 
 if TYPE_CHECKING:
-    from robota.tools.undo.entry import Saved
+    from robota.tools.undo.journal import Saved
     from robota.tools.undo.plan import Plan
     from robota.tools.undo.snapshot import Unprotected
     from robota.tools.undo.store import UndoStore

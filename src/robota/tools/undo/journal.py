@@ -1,4 +1,4 @@
-"""The list of entries: one line for each beginning and each end, every line with its checksum.
+"""The list of saved calls: one line for each beginning and each end, every line with its checksum.
 
 Lines are only added. What a kill left of a line is passed over, and never joined to the next one. Only
 `rewrite`, which takes the place of the whole file in one step, leaves something out.
@@ -7,17 +7,21 @@ Lines are only added. What a kill left of a line is passed over, and never joine
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from hashlib import sha256
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
 from robota.core.errors import StorageError
-from robota.tools.undo.blobs import sync_path
-from robota.tools.undo.calls import UndoCalls, write_all
+from robota.tools.files.directory import SystemCalls, open_descriptor, write_all
+from robota.tools.undo.blobs import CREATE, sync_path
+from robota.tools.undo.snapshot import Unprotected
+from robota.tools.undo.state import PathState
 
 _CHECK_CHARACTERS = 16
+Action: TypeAlias = Literal["restore", "delete", "change mode or time"]
 
 
 class Begun(Struct, frozen=True, kw_only=True, tag="begun", rename="camel", omit_defaults=True):
@@ -59,11 +63,11 @@ _DECODER: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
 
 
 class Journal:
-    __slots__ = ("_calls", "_offset", "_path", "_seen", "records")
+    __slots__ = ("_offset", "_path", "_seen", "_system", "records")
 
-    def __init__(self, path: str, calls: UndoCalls) -> None:
+    def __init__(self, path: str, system: SystemCalls) -> None:
         self._path = path
-        self._calls = calls
+        self._system = system
         self._seen: tuple[int, int] | None = None
         self._offset = 0
         self.records: list[Record] = []
@@ -91,28 +95,22 @@ class Journal:
     def append(self, record: Record) -> None:
         new = not os.path.lexists(self._path)
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        descriptor = self._calls.open(self._path, flags, 0o600)
-        try:
+        with open_descriptor(self._system, self._path, flags, 0o600) as descriptor:
             size = os.fstat(descriptor).st_size
             torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-            write_all(self._calls, descriptor, b"\n" * torn + _encode(record))
-            self._calls.fsync(descriptor)
-        finally:
-            self._calls.close(descriptor)
+            write_all(self._system, descriptor, b"\n" * torn + _encode(record))
+            self._system.fsync(descriptor)
         if new:
-            sync_path(self._calls, os.path.dirname(self._path))
+            sync_path(self._system, os.path.dirname(self._path))
         self.refresh()
 
     def rewrite(self, records: list[Record], temporary: str) -> None:
         path = f"{temporary}/{os.urandom(8).hex()}"
-        descriptor = self._calls.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            write_all(self._calls, descriptor, b"".join(map(_encode, records)))
-            self._calls.fsync(descriptor)
-        finally:
-            self._calls.close(descriptor)
-        self._calls.replace(path, self._path)
-        sync_path(self._calls, os.path.dirname(self._path))
+        with open_descriptor(self._system, path, CREATE, 0o600) as descriptor:
+            write_all(self._system, descriptor, b"".join(map(_encode, records)))
+            self._system.fsync(descriptor)
+        self._system.replace(path, self._path)
+        sync_path(self._system, os.path.dirname(self._path))
         self.refresh()
 
 
@@ -133,3 +131,104 @@ def _decode(line: bytes) -> Record | None:
 
 def _checksum(body: bytes) -> bytes:
     return sha256(body).hexdigest()[:_CHECK_CHARACTERS].encode()
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    id: str
+    at: float
+    label: str
+    ended: bool = False
+    """False while the call runs, and for ever when the process died meanwhile."""
+    files: int = 0
+    size: int = 0
+    """Bytes of what was changed or deleted."""
+    tool: str = ""
+    session_id: str = ""
+    call_id: str = ""
+    undoes: str = ""
+    """The entry that this one took back."""
+    unprotected: tuple[str, ...] = ()
+
+
+class Saved(Struct, frozen=True):
+    """What `save` did. Without an id nothing was saved."""
+
+    entry_id: str | None
+    unprotected: tuple[Unprotected, ...] = ()
+
+
+class PathPreview(Struct, frozen=True, kw_only=True):
+    path: str
+    action: Action
+    before: PathState | None
+    now: PathState | None
+    conflict: bool
+    """Whether it became something else after the call ended, or nobody saw how the call left it."""
+
+    @property
+    def size(self) -> int:
+        """Bytes that would be written."""
+        return self.before.size if self.before is not None and self.action == "restore" else 0
+
+
+class Preview(Struct, frozen=True):
+    entry: Entry
+    paths: tuple[PathPreview, ...]
+
+    @property
+    def conflicts(self) -> tuple[PathPreview, ...]:
+        return tuple(each for each in self.paths if each.conflict)
+
+    @property
+    def size(self) -> int:
+        return sum(each.size for each in self.paths)
+
+
+class KeptPath(Struct, frozen=True):
+    path: str
+    reason: str
+
+
+class Undone(Struct, frozen=True):
+    entry_id: str | None
+    """The entry of this undo, by which it can be undone; none when there was nothing to do."""
+    restored: tuple[str, ...] = ()
+    kept: tuple[KeptPath, ...] = ()
+    """What was left as it is: changed meanwhile, or not possible."""
+
+
+class Removal(Struct, frozen=True, kw_only=True):
+    """What `gc` removed, or would remove."""
+
+    done: bool
+    entries: tuple[Entry, ...]
+    blobs: int
+    bytes_before: int
+    bytes_after: int
+    leftovers: int = 0
+    """Among the blobs, those that no entry ever named: a process died while it saved them."""
+
+
+class OpenEntry(Struct, frozen=True):
+    """A pair of records."""
+
+    begun: Begun
+    ended: Ended | None = None
+
+    @property
+    def entry(self) -> Entry:
+        entry = msgspec.convert(self.begun, Entry, from_attributes=True)
+        if self.ended is None:
+            return entry
+        return msgspec.structs.replace(entry, ended=True, files=self.ended.files, size=self.ended.size)
+
+
+def pair_records(records: Iterable[Record]) -> dict[str, OpenEntry]:
+    """The entries in the order they began."""
+    found: dict[str, OpenEntry] = {}
+    for record in records:
+        if isinstance(record, Begun):
+            found[record.id] = OpenEntry(record)
+        elif isinstance(record, Ended) and record.id in found:
+            found[record.id] = OpenEntry(found[record.id].begun, record)
+    return found

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from glob import escape, glob
+from itertools import groupby
+from typing import TypeAlias
 
 import msgspec
 from msgspec import Struct
 
-from robota.core.shell.effects import Touch, find_touches, is_read_only, substitute
+from robota.core.permissions.paths import is_inside
+from robota.core.shell.effects import Touch, find_touches, is_read_only, known_path, substitute
 from robota.core.shell.expansions import find_possible_hazards, names_set_by_commands
 from robota.core.shell.grammar import parse_shell
 from robota.core.shell.invocations import Invocation, find_invocations, walk
 from robota.core.shell.programs import load_programs
-from robota.core.shell.script import Script, ShellSyntaxError
-from robota.tools.undo.repository import find_repository, read_git_call
-from robota.tools.undo.scope import Scope, cover, is_system_path, lies_in
-from robota.tools.undo.shell_glob import expand_word
+from robota.core.shell.script import Script, ShellSyntaxError, Word
+from robota.tools.undo.git import find_repository, read_git_call
+from robota.tools.undo.snapshot import Scope, cover, is_system_path
 
 _HARMLESS = frozenset({
     ":", "awk", "base64", "break", "continue", "declare", "exit", "expand", "export", "fmt", "gawk", "join",
@@ -46,33 +49,35 @@ _RUNNERS = frozenset({
     "bash", "builtin", "command", "env", "eval", "nice", "nohup", "sh", "sudo", "time", "timeout",
 })  # fmt: skip
 """Programs that do nothing but start what is given to them."""
+_Letter: TypeAlias = tuple[str, bool]
+"""A character, and whether it may be part of a pattern."""
 
 
 class Plan(Struct, frozen=True):
-    named: Scope
+    targets: Scope
     """What the call names."""
-    wide: Scope | None = None
+    whole: Scope | None = None
     """What is saved because the call may change anything in it."""
-    spared: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
     """Trees inside of these that are not: objects of git, when the call takes none of them away."""
     workspace: str = ""
 
     @property
     def scope(self) -> Scope:
-        return self.named if self.wide is None else self.named.join(self.wide)
+        return self.targets if self.whole is None else self.targets.join(self.whole)
 
     def join(self, other: Plan | None) -> Plan:
         """One plan for both; None changes nothing."""
         if other is None:
             return self
-        wide = self.wide if other.wide is None else other.wide
-        return Plan(self.named.join(other.named), wide, self.spared + other.spared, self.workspace)
+        whole = self.whole if other.whole is None else other.whole
+        return Plan(self.targets.join(other.targets), whole, self.excluded + other.excluded, self.workspace)
 
     @property
     def attempts(self) -> tuple[Plan, ...]:
         """The whole plan, and what to do when that is too much."""
-        if self.wide is not None and self.named.trees:
-            return self, msgspec.structs.replace(self, wide=None)
+        if self.whole is not None and self.targets.trees:
+            return self, msgspec.structs.replace(self, whole=None)
         return (self,)
 
 
@@ -83,7 +88,7 @@ def plan_files(paths: Iterable[str], workspace: Sequence[str]) -> Plan:
 
 def plan_command(command: str, cwd: str, workspace: Sequence[str], home: str | None = None) -> Plan | None:
     """Before a shell command; None when it changes nothing."""
-    house = os.path.expanduser("~") if home is None else home
+    home = os.path.expanduser("~") if home is None else home
     # Behind a link `cd ..` leads elsewhere than the real path says, depending on what bash was told about it.
     here = tuple(dict.fromkeys((os.path.abspath(cwd), os.path.realpath(cwd))))
     everything = Plan(Scope(), _widen(workspace, here), workspace=_first(workspace))
@@ -91,17 +96,19 @@ def plan_command(command: str, cwd: str, workspace: Sequence[str], home: str | N
         script = parse_shell(command)
     except ShellSyntaxError:
         return everything
-    invocations = walk(find_invocations(script, here, house))
-    reach = _Reach(script, house)
+    invocations = walk(find_invocations(script, here, home))
+    reach = _Reach(script, home)
     for invocation in invocations:
         reach.add(invocation)
-    for touch in find_touches(script, invocations, here, house):
+    for touch in find_touches(script, invocations, here, home):
         if touch.kind != "read":
             reach.add_touch(touch)
-    if reach.wide:
-        wide = _widen(workspace, tuple(reach.directories))
-        return Plan(reach.named, wide, reach.spared, _first(workspace))
-    return Plan(reach.named, workspace=_first(workspace)) if reach.named.trees or reach.named.places else None
+    if reach.is_unbounded:
+        whole = _widen(workspace, tuple(reach.directories))
+        return Plan(reach.targets, whole, reach.excluded, _first(workspace))
+    if reach.targets.trees or reach.targets.paths:
+        return Plan(reach.targets, workspace=_first(workspace))
+    return None
 
 
 class _Reach:
@@ -111,29 +118,29 @@ class _Reach:
         steering, names = load_programs().is_steering, {*script.assigned, *names_set_by_commands(script)}
         self._home = home
         self._assigned = frozenset(script.assigned)
-        self.named = Scope()
+        self.targets = Scope()
         self.directories: list[str] = []
-        self.wide = self._takes_all = _is_doubtful(script) or any(map(steering, names))
+        self.is_unbounded = self._takes_all = _is_doubtful(script) or any(map(steering, names))
         self._objects: list[str] = []
 
     @property
-    def spared(self) -> tuple[str, ...]:
+    def excluded(self) -> tuple[str, ...]:
         return () if self._takes_all else tuple(self._objects)
 
     def add(self, invocation: Invocation) -> None:
         if invocation.words[0].text == "git":
             self._add_git(invocation)
         elif not (_is_harmless(invocation) or self._is_exact(invocation) or _is_runner(invocation)):
-            self.wide = self._takes_all = True
+            self.is_unbounded = self._takes_all = True
             self.directories += [each for each in invocation.directories if each is not None]
 
     def add_touch(self, touch: Touch) -> None:
         for directory in touch.directories:
             paths = expand_word(touch.word, directory, self._home, self._assigned)
             if paths is None:
-                self.wide = self._takes_all = True
+                self.is_unbounded = self._takes_all = True
             else:
-                self.named = self.named.join(_cover_touch(touch, paths))
+                self.targets = self.targets.join(_cover_touch(touch, paths))
 
     def _is_exact(self, invocation: Invocation) -> bool:
         flags = _FLAGS.get(invocation.words[0].text)
@@ -153,13 +160,13 @@ class _Reach:
             shows = is_read_only(invocation) and call.subcommand != "reflog"
             if not hazards and (shows or call.is_harmless):
                 continue
-            self.wide = True
+            self.is_unbounded = True
             self._takes_all = self._takes_all or not call.keeps_objects or bool(hazards)
             repository = None if call.directory is None else find_repository(call.directory)
             if repository is None:
                 self.directories += [] if call.directory is None else [call.directory]
             else:
-                self.named = self.named.join(cover(repository.folders))
+                self.targets = self.targets.join(cover(repository.folders))
                 self.directories.append(repository.top)
                 self._objects += [os.path.join(folder, "objects") for folder in repository.folders]
 
@@ -216,8 +223,49 @@ def _with_target(touch: Touch, path: str) -> Iterator[str]:
 def _widen(workspace: Sequence[str], more: Sequence[str]) -> Scope:
     roots = [os.path.realpath(root) for root in workspace]
     extra = [os.path.realpath(each) for each in more]
-    return cover([*roots, *(each for each in extra if not any(lies_in(each, root) for root in roots))])
+    return cover([*roots, *(each for each in extra if not any(is_inside(each, root) for root in roots))])
 
 
 def _first(workspace: Sequence[str]) -> str:
     return os.path.realpath(workspace[0]) if workspace else ""
+
+
+def expand_word(word: Word, directory: str | None, home: str, assigned: frozenset[str]) -> list[str] | None:
+    """Absolute paths that a word names, wildcards matched against the disk; None when only bash will know.
+
+    In doubt more is found than bash would find: a bracket stands for any text.
+    """
+    word = substitute(word, directory, home, assigned)
+    if not word.globbed or word.computed:
+        path = known_path(word, directory, home, assigned)
+        return None if path is None else [path]
+    letters = _letters(word, home)
+    if letters is None or (directory is None and letters[0][0] != "/"):
+        return None
+    if letters[0][0] != "/":
+        letters = [*((letter, False) for letter in f"{directory}/"), *letters]
+    literal = "".join(letter for letter, _ in letters)
+    return [*glob(_to_pattern(letters)), literal]  # a pattern that matches nothing stands for itself
+
+
+def _letters(word: Word, home: str) -> list[_Letter] | None:
+    letters = [(letter, not quoted) for _, text, quoted in word.pieces for letter in text]
+    if not word.tilde:
+        return letters
+    if "".join(letter for letter, _ in letters[:2]) != "~/":
+        return None
+    return [*((letter, False) for letter in home), *letters[1:]]
+
+
+def _to_pattern(letters: list[_Letter]) -> str:
+    """What `glob` understands: a bracket has become a star, everything quoted stands for itself."""
+    parts = (list(part) for slash, part in groupby(letters, lambda letter: letter[0] == "/") if not slash)
+    return "".join("/" + _translate(part) for part in parts)
+
+
+def _translate(part: list[_Letter]) -> str:
+    first = next((at for at, letter in enumerate(part) if letter == ("[", True)), len(part))
+    last = max((at for at, letter in enumerate(part) if letter[0] == "]"), default=-1)
+    if first < last:
+        part = [*part[:first], ("*", True), *part[last + 1 :]]
+    return "".join(letter if active and letter in "*?" else escape(letter) for letter, active in part)

@@ -1,28 +1,146 @@
-"""Looking at everything in a scope, and keeping the contents of its files.
+"""Which paths a call may change, how they look now, and the contents of the files among them.
 
-A file is read once: later snapshots know by its inode, size and times that it is still the same.
+A file is read once. It counts as unchanged when inode, size, modification and change time are equal. The
+change time cannot be set back, but two changes may share a tick of the clock: a file changed just before it
+was read is not remembered.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+import time
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from hashlib import sha256
 from typing import Literal, NamedTuple, TypeAlias
 
+import msgspec
 from msgspec import Struct
 
-from robota.tools.undo.blobs import CHUNK_BYTES, Batch
-from robota.tools.undo.git_index import INDEX_SIGNATURE, digest_index
-from robota.tools.undo.hash_cache import HashCache
-from robota.tools.undo.scope import Scope
-from robota.tools.undo.state import Manifest, PathState, describe_stat, is_inside
+from robota.core.permissions.paths import is_inside
+from robota.tools.files.directory import CHUNK_BYTES
+from robota.tools.undo.blobs import Batch
+from robota.tools.undo.git import INDEX_SIGNATURE, digest_index
+from robota.tools.undo.state import Manifest, PathState, describe_stat, is_in_any
 
+_SYSTEM_TREES = ("/dev", "/proc", "/sys")
+_SETTLED_NS = 2_000_000_000
+"""The coarsest clocks of file systems tick every two seconds."""
+_CHECK_BYTES = 32
 UnprotectedCode: TypeAlias = Literal["file_too_large", "too_many_files", "quota", "unreadable", "store"]
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _READ_ATTEMPTS = 3
+
+
+class Scope(Struct, frozen=True):
+    """Real absolute paths: the directory a path is in goes through no link."""
+
+    trees: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    """Single ones: of a directory, not what is in it."""
+
+    def join(self, other: Scope) -> Scope:
+        return Scope(_outermost((*self.trees, *other.trees)), (*self.paths, *other.paths))
+
+
+def cover(paths: Iterable[str], *, shallow: Iterable[str] = ()) -> Scope:
+    """The scope of these paths and of the directories they are in; `shallow` directories are not entered."""
+    trees: list[str] = []
+    single: list[str] = []
+    for path in paths:
+        tree = resolve_parent(path)
+        while not os.path.lexists(os.path.dirname(tree)):  # the directories that would be made for it
+            tree = os.path.dirname(tree)
+        trees.append(tree)
+        single.append(os.path.dirname(tree))
+    for path in shallow:
+        real = resolve_parent(path)
+        single += (real, os.path.dirname(real))
+    return Scope(_outermost(trees), tuple(dict.fromkeys(single)))
+
+
+def resolve_parent(path: str) -> str:
+    """The path with links resolved in the directories above it, not in its last name."""
+    head, name = os.path.split(path.rstrip("/") or "/")
+    if name in ("", ".", ".."):
+        return os.path.realpath(path)
+    return os.path.join(os.path.realpath(head), name)
+
+
+def is_system_path(path: str) -> bool:
+    """Whether it is no file of a person: devices and the kernel's own."""
+    return any(is_inside(path, tree) for tree in _SYSTEM_TREES)
+
+
+def _outermost(trees: Iterable[str]) -> tuple[str, ...]:
+    kept: list[str] = []
+    for tree in sorted(set(trees)):
+        if not is_system_path(tree) and not any(is_inside(tree, outer) for outer in kept):
+            kept.append(tree)
+    return tuple(kept)
+
+
+class KnownFile(Struct, frozen=True, array_like=True):
+    inode: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    digest: bytes
+    stored: bool
+    """Whether the content is in the store."""
+
+
+class HashCache:
+    """`stored` holds as long as nothing is removed from the store; who removes something clears the cache."""
+
+    __slots__ = ("_known", "changed", "complete")
+
+    def __init__(self, known: dict[bytes, KnownFile] | None = None) -> None:
+        self._known = known or {}
+        self.changed = False
+        self.complete = known is not None
+        """Whether it was made by a look at a whole workspace."""
+
+    def look_up(self, path: bytes, facts: os.stat_result) -> KnownFile | None:
+        known = self._known.get(path)
+        if known is None or _identity(facts) != (known.inode, known.size, known.mtime_ns, known.ctime_ns):
+            return None
+        return known
+
+    def remember(self, path: bytes, facts: os.stat_result, digest: bytes, *, stored: bool) -> None:
+        if max(facts.st_ctime_ns, facts.st_mtime_ns) > time.time_ns() - _SETTLED_NS:
+            self._known.pop(path, None)
+            return
+        self._known[path] = KnownFile(*_identity(facts), digest, stored)
+        self.changed = True
+
+    def clear(self) -> None:
+        self._known.clear()
+        self.changed, self.complete = True, False
+
+    def drop_missing(self, trees: tuple[bytes, ...], seen: Collection[bytes]) -> None:
+        gone = [path for path in self._known if path not in seen and is_in_any(path, trees)]
+        for path in gone:
+            del self._known[path]
+        self.changed = self.changed or bool(gone) or not self.complete
+        self.complete = True
+
+    def encode(self) -> bytes:
+        body = msgspec.msgpack.encode(self._known)
+        return sha256(body).digest() + body
+
+
+def decode_cache(data: bytes) -> HashCache:
+    """A cache that is damaged is an empty one."""
+    body = data[_CHECK_BYTES:]
+    if sha256(body).digest() != data[:_CHECK_BYTES]:
+        return HashCache()
+    return HashCache(msgspec.msgpack.decode(body, type=dict[bytes, KnownFile]))
+
+
+def _identity(facts: os.stat_result) -> tuple[int, int, int, int]:
+    return facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
 
 
 class Unprotected(Struct, frozen=True):
@@ -46,8 +164,8 @@ class Snapshot(NamedTuple):
     unprotected: tuple[Unprotected, ...]
 
 
-class Camera:
-    """Takes snapshots. Without a batch contents are only hashed, and large ones not even that."""
+class Scanner:
+    """Looks at paths. Without a batch contents are only hashed, and large ones not even that."""
 
     __slots__ = ("_batch", "_cache", "_limits", "_problems", "_skip", "states")
 
@@ -67,9 +185,9 @@ class Camera:
         self.states: dict[bytes, PathState] = {}
         self._problems: dict[bytes, Unprotected] = {}
 
-    def take(self, scope: Scope) -> Snapshot:
-        for place in scope.places:
-            self.look(os.fsencode(place))
+    def scan(self, scope: Scope) -> Snapshot:
+        for path in scope.paths:
+            self.look(os.fsencode(path))
         for tree in scope.trees:
             self._walk(os.fsencode(tree))
         left_out = tuple(sorted(self._problems))
@@ -123,7 +241,7 @@ class Camera:
         return state
 
     def _walk(self, top: bytes) -> None:
-        pending = [] if is_inside(top, self._skip) else [top]
+        pending = [] if is_in_any(top, self._skip) else [top]
         skipped = frozenset(self._skip)
         while pending:
             path = pending.pop()

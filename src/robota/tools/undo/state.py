@@ -13,6 +13,9 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 Kind: TypeAlias = Literal["file", "directory", "link", "pipe", "special"]
+_KINDS: Mapping[int, Kind] = {
+    stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: "link", stat.S_IFIFO: "pipe",
+}  # fmt: skip
 
 
 class PathState(Struct, frozen=True, array_like=True):
@@ -66,7 +69,7 @@ def describe_stat(
     target: bytes | None = None,
     essence: bytes | None = None,
 ) -> PathState:
-    kind = _kind(facts.st_mode)
+    kind = _KINDS.get(stat.S_IFMT(facts.st_mode), "special")
     return PathState(
         kind,
         stat.S_IMODE(facts.st_mode),
@@ -79,16 +82,6 @@ def describe_stat(
         facts.st_ino if kind == "file" and facts.st_nlink > 1 else 0,
         essence,
     )
-
-
-def _kind(mode: int) -> Kind:
-    if stat.S_ISREG(mode):
-        return "file"
-    if stat.S_ISDIR(mode):
-        return "directory"
-    if stat.S_ISLNK(mode):
-        return "link"
-    return "pipe" if stat.S_ISFIFO(mode) else "special"
 
 
 def has_same_content(one: PathState | None, other: PathState | None) -> bool:
@@ -106,9 +99,7 @@ def has_same_content(one: PathState | None, other: PathState | None) -> bool:
 
 def is_same(one: PathState | None, other: PathState | None) -> bool:
     """Whether a person would see no difference: content and mode."""
-    if one is None or other is None:
-        return one is other
-    return one.mode == other.mode and has_same_content(one, other)
+    return has_same_content(one, other) and (one is None or other is None or one.mode == other.mode)
 
 
 def is_equivalent(one: PathState | None, other: PathState | None) -> bool:
@@ -138,5 +129,5 @@ def compare(before: Manifest, after: Mapping[bytes, PathState]) -> list[Change]:
     ]
 
 
-def is_inside(path: bytes, folders: Iterable[bytes]) -> bool:
+def is_in_any(path: bytes, folders: Iterable[bytes]) -> bool:
     return any(path == folder or path.startswith(folder.rstrip(b"/") + b"/") for folder in folders)

@@ -1,4 +1,4 @@
-"""The undo store: entries of what was there before each call, and the way back.
+"""The undo store: entries of what was there before each call, and how they are undone.
 
 One directory, private to its owner, for any number of processes. Every operation holds the lock of the store;
 none holds it while a call runs. A kill at any point leaves what was acknowledged: contents are on disk before
@@ -8,26 +8,34 @@ the record that names them.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import msgspec
 
 from robota.core.errors import StorageError, ValidationError
 from robota.core.ports import REAL_WORLD, Ports
+from robota.tools.files.directory import SYSTEM, SystemCalls
 from robota.tools.undo.blobs import Batch, BlobStore, QuotaExceeded
-from robota.tools.undo.calls import CALLS, UndoCalls
-from robota.tools.undo.entry import Entry, OpenEntry, Preview, Removal, Saved, Undone, pair_records
-from robota.tools.undo.gc import collect
-from robota.tools.undo.hash_cache import HashCache
-from robota.tools.undo.journal import Begun, Carried, Ended, Journal
+from robota.tools.undo.journal import (
+    Begun,
+    Carried,
+    Ended,
+    Entry,
+    Journal,
+    OpenEntry,
+    Preview,
+    Removal,
+    Saved,
+    Undone,
+    pair_records,
+)
 from robota.tools.undo.plan import Plan
-from robota.tools.undo.saved_states import SavedStates
-from robota.tools.undo.scope import Scope
-from robota.tools.undo.snapshot import Camera, Limits, TooMany, Unprotected
-from robota.tools.undo.state import Change, Manifest, compare
-from robota.tools.undo.store_folder import StoreFolder
-from robota.tools.undo.way_back import Decide, WayBack, keep_all
+from robota.tools.undo.restore import Decide, Reversal
+from robota.tools.undo.snapshot import HashCache, Limits, Scanner, Scope, TooMany, Unprotected
+from robota.tools.undo.state import Change, Manifest, PathState, compare
+from robota.tools.undo.store_directory import StoreDirectory
 
 DEFAULT_QUOTA_BYTES = 4 * 1024**3
 MAX_LABEL_CHARACTERS = 500
@@ -48,17 +56,16 @@ class UndoStore:
         quota_bytes: int = DEFAULT_QUOTA_BYTES,
         limits: Limits | None = None,
         ports: Ports = REAL_WORLD,
-        calls: UndoCalls = CALLS,
+        system: SystemCalls = SYSTEM,
     ) -> None:
         self.base_dir = os.path.realpath(base_dir)
         self.quota_bytes = quota_bytes
         self._limits = limits or Limits()
         self._ports = ports
-        self._calls = calls
-        self._folder = StoreFolder(self.base_dir, calls)
-        self._journal = Journal(f"{self.base_dir}/journal.jsonl", calls)
-        self._blobs = BlobStore(f"{self.base_dir}/blobs", calls)
-        self._states = SavedStates(self._blobs)
+        self._system = system
+        self._directory = StoreDirectory(self.base_dir, system)
+        self._journal = Journal(f"{self.base_dir}/journal.jsonl", system)
+        self._blobs = BlobStore(f"{self.base_dir}/blobs", system)
         self._running: dict[str, tuple[Plan, int]] = {}
 
     # --- before and after a call -----------------------------------------------------------------------
@@ -81,7 +88,7 @@ class UndoStore:
                 except (QuotaExceeded, TooMany) as error:
                     problems = (*problems, self._explain(error, attempt))
                 else:
-                    self._running[begun.id] = attempt, self._folder.mark_running(begun.id)
+                    self._running[begun.id] = attempt, self._directory.mark_running(begun.id)
                     return Saved(begun.id, problems)
         return Saved(None, problems)
 
@@ -91,14 +98,11 @@ class UndoStore:
             if entry_id not in self._running:
                 raise ValidationError(f"The call of undo entry {entry_id} is not running here.")
             plan, mark = self._running.pop(entry_id)
-            self._folder.unmark_running(entry_id, mark)
-            before = self._states.before(self._find(entry_id).begun)
-            camera = self._camera(
-                self._folder.cache_of(plan.workspace),
-                limits=self._limits,
-                skip=(*before.left_out, *before.skipped),
-            )
-            after = camera.take(plan.scope).manifest
+            self._directory.unmark_running(entry_id, mark)
+            before = read_states(self._blobs, self._find(entry_id).begun)
+            cache = self._directory.cache_of(plan.workspace)
+            scanner = self._scanner(cache, limits=self._limits, skip=(*before.left_out, *before.skipped))
+            after = scanner.scan(plan.scope).manifest
             self._end(entry_id, compare(before, after.states))
             self._save_cache(plan, after)
             return self._find(entry_id).entry
@@ -114,10 +118,10 @@ class UndoStore:
         """What `undo` would change, and what it would ask about."""
         with self._lock():
             pair = self._find(entry_id)
-            with self._way_back(pair).looking() as way:
-                return Preview(pair.entry, way.preview())
+            with self._reversal(pair).opened() as reversal:
+                return Preview(pair.entry, reversal.preview())
 
-    def undo(self, entry_id: str, *, overwrite: Decide = keep_all) -> Undone:
+    def undo(self, entry_id: str, *, overwrite: Decide = lambda path: False) -> Undone:
         """Put everything back as it was before the call.
 
         A path that became something else since the call ended is kept, unless `overwrite` says otherwise.
@@ -125,23 +129,23 @@ class UndoStore:
         """
         with self._lock():
             pair = self._find(entry_id)
-            if self._folder.is_running(entry_id):
+            if self._directory.is_running(entry_id):
                 raise StorageError(f"“{pair.begun.label}” is still running: wait for it, or stop it first.")
             begun = msgspec.structs.replace(
                 self._new_entry(f"undo: {pair.begun.label}"),
                 session_id=pair.begun.session_id,
                 undoes=entry_id,
             )
-            with self._way_back(pair).looking() as way:
-                steps = way.decide(overwrite)
+            with self._reversal(pair).opened() as reversal:
+                steps = reversal.decide(overwrite)
                 if not steps:
-                    return Undone(None, kept=way.kept)
-                plan = Plan(Scope(places=tuple(os.fsdecode(step.path) for step in steps)))
-                self._begin(begun, plan, (), way=way)
-                way.go(steps, self._blobs)
-            after = self._camera(HashCache()).take(plan.scope).manifest.states
-            self._end(begun.id, compare(self._states.before(self._find(begun.id).begun), after))
-            return Undone(begun.id, way.restored, way.kept)
+                    return Undone(None, kept=reversal.kept)
+                plan = Plan(Scope(paths=tuple(os.fsdecode(step.path) for step in steps)))
+                self._begin(begun, plan, (), reversal)
+                reversal.carry_out(steps, self._blobs)
+            after = self._scanner(HashCache()).scan(plan.scope).manifest.states
+            self._end(begun.id, compare(read_states(self._blobs, self._find(begun.id).begun), after))
+            return Undone(begun.id, reversal.restored, reversal.kept)
 
     # --- room ------------------------------------------------------------------------------------------
 
@@ -150,18 +154,16 @@ class UndoStore:
         with self._lock():
             quota = self.quota_bytes if quota_bytes is None else quota_bytes
             pairs = list(pair_records(self._journal.records).values())
-            removal, keep, blobs = collect(
-                pairs, self._blobs.sizes(), quota, self._states.needed_by, self._folder.is_running
-            )
+            removal, keep, unused = collect(pairs, self._blobs, quota, self._directory.is_running)
             if dry_run:
                 return removal
             records = [record for pair in keep for record in (pair.begun, pair.ended) if record is not None]
             used = sum(record.stored for record in records)
-            self._journal.rewrite([Carried(removal.bytes_after - used), *records], self._folder.temporary)
-            self._folder.remove_caches()
-            for digest in blobs:
+            self._journal.rewrite([Carried(removal.bytes_after - used), *records], self._directory.temporary)
+            self._directory.remove_caches()
+            for digest in unused:
                 self._blobs.remove(digest)
-            self._folder.remove_leftovers()
+            self._directory.remove_leftovers()
             return msgspec.structs.replace(removal, done=True)
 
     @property
@@ -173,9 +175,9 @@ class UndoStore:
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
-        with self._folder.locked():
+        with self._directory.locked():
             if self._journal.refresh():
-                self._folder.forget_caches()
+                self._directory.forget_caches()
             yield
 
     def _new_entry(self, label: str) -> Begun:
@@ -183,21 +185,22 @@ class UndoStore:
         return Begun(id=self._ports.new_id(), at=self._ports.now(), label=clean, manifest="", stored=0)
 
     def _begin(
-        self, begun: Begun, plan: Plan, problems: tuple[Unprotected, ...], way: WayBack | None = None
+        self, begun: Begun, plan: Plan, problems: tuple[Unprotected, ...], undo: Reversal | None = None
     ) -> tuple[Unprotected, ...]:
         """Save the contents, then the record. An undo is saved whatever it takes."""
-        cache = self._folder.cache_of(plan.workspace)
-        room = self.quota_bytes - self._used() if way is None else _NO_LIMIT
-        skip = tuple(map(os.fsencode, plan.spared))
+        cache = self._directory.cache_of(plan.workspace)
+        room = self.quota_bytes - self._used() if undo is None else _NO_LIMIT
+        skip = tuple(map(os.fsencode, plan.excluded))
         try:
             with self._batch(room) as batch:
-                limits = self._limits if way is None else None
-                camera = self._camera(cache, batch=batch, limits=limits, skip=skip)
-                if plan.wide and not cache.complete and camera.measure(plan.scope) > room * _BEST_COMPRESSION:
+                limits = self._limits if undo is None else None
+                scanner = self._scanner(cache, batch=batch, limits=limits, skip=skip)
+                is_new = plan.whole is not None and not cache.complete
+                if is_new and scanner.measure(plan.scope) > room * _BEST_COMPRESSION:
                     raise QuotaExceeded
-                manifest, unprotected = camera.take(plan.scope)
-                if way is not None:
-                    states = way.with_real_modes(manifest.states)
+                manifest, unprotected = scanner.scan(plan.scope)
+                if undo is not None:
+                    states = undo.with_real_modes(manifest.states)
                     manifest = msgspec.structs.replace(manifest, states=states)
                 digest = batch.add(msgspec.msgpack.encode(manifest))
         except BaseException:
@@ -230,29 +233,27 @@ class UndoStore:
             )
         )
 
-    def _way_back(self, pair: OpenEntry) -> WayBack:
+    def _reversal(self, pair: OpenEntry) -> Reversal:
         if pair.ended is not None:
-            changes = self._states.changes(pair.ended)
-            return WayBack(changes, self._calls)
-        before = self._states.before(pair.begun)
-        camera = self._camera(HashCache(), skip=(*before.left_out, *before.skipped))
+            return Reversal(read_changes(self._blobs, pair.ended), self._system)
+        before = read_states(self._blobs, pair.begun)
+        scanner = self._scanner(HashCache(), skip=(*before.left_out, *before.skipped))
         scope = Scope(tuple(map(os.fsdecode, before.trees)), tuple(map(os.fsdecode, before.states)))
-        changes = compare(before, camera.take(scope).manifest.states)
-        return WayBack(changes, self._calls, certain=False)
+        return Reversal(compare(before, scanner.scan(scope).manifest.states), self._system, certain=False)
 
-    def _camera(
+    def _scanner(
         self,
         cache: HashCache,
         *,
         batch: Batch | None = None,
         limits: Limits | None = None,
         skip: tuple[bytes, ...] = (),
-    ) -> Camera:
+    ) -> Scanner:
         skip = (os.fsencode(self.base_dir), *skip)
-        return Camera(cache, batch=batch, limits=limits, skip=skip)
+        return Scanner(cache, batch=batch, limits=limits, skip=skip)
 
     def _batch(self, room: float) -> Batch:
-        return self._blobs.batch(self._folder.temporary, room)
+        return Batch(self._blobs, self._system, self._directory.temporary, room)
 
     def _find(self, entry_id: str) -> OpenEntry:
         pair = pair_records(self._journal.records).get(entry_id)
@@ -265,13 +266,71 @@ class UndoStore:
 
     def _save_cache(self, plan: Plan, seen: Manifest) -> None:
         """Only after a look at the whole workspace: writing the cache for a single file would cost more."""
-        if plan.wide is not None:
+        if plan.whole is not None:
             trees = tuple(os.fsencode(tree) for tree in plan.scope.trees)
-            self._folder.cache_of(plan.workspace).drop_missing(trees, seen.states)
-            self._folder.save_cache(plan.workspace)
+            self._directory.cache_of(plan.workspace).drop_missing(trees, seen.states)
+            self._directory.save_cache(plan.workspace)
 
     def _explain(self, error: Exception, plan: Plan) -> Unprotected:
-        what = "What the call may change" if plan.wide is None else "The workspace"
+        what = "What the call may change" if plan.whole is None else "The workspace"
         if isinstance(error, TooMany):
             return Unprotected("too_many_files", f"{what} {_TOO_MANY.format(self._limits.files)}")
         return Unprotected("quota", f"{what} {_TOO_LARGE.format(self._used(), self.quota_bytes)}")
+
+
+def read_states(blobs: BlobStore, begun: Begun) -> Manifest:
+    """What was there before a call."""
+    return msgspec.msgpack.decode(blobs.read(bytes.fromhex(begun.manifest)), type=Manifest)
+
+
+def read_changes(blobs: BlobStore, ended: Ended) -> list[Change]:
+    """What a call made different."""
+    return msgspec.msgpack.decode(blobs.read(bytes.fromhex(ended.changes)), type=list[Change])
+
+
+def find_needed(blobs: BlobStore, pair: OpenEntry) -> set[bytes]:
+    """The contents without which an entry could not be undone."""
+    own = pair.begun.manifest if pair.ended is None else pair.ended.changes
+    states: Iterable[PathState | None]
+    try:
+        if pair.ended is None:
+            states = read_states(blobs, pair.begun).states.values()
+        else:
+            states = [change.before for change in read_changes(blobs, pair.ended)]
+    except StorageError:
+        return set()  # such an entry cannot be undone any more, whatever is kept for it
+    digests = (state.digest for state in states if state is not None and state.digest is not None)
+    return {bytes.fromhex(own), *digests}
+
+
+def collect(
+    pairs: Sequence[OpenEntry], blobs: BlobStore, quota_bytes: int, is_running: Callable[[str], bool]
+) -> tuple[Removal, list[OpenEntry], list[bytes]]:
+    """The report, the entries that stay and the contents that go.
+
+    Oldest entries first, until what the others need fits. One whose call still runs always stays.
+    """
+    sizes, needs = blobs.sizes(), [find_needed(blobs, pair) for pair in pairs]
+    uses = Counter(digest for need in needs for digest in need)
+    known = frozenset(uses)
+    total = sum(sizes.get(digest, 0) for digest in known)
+    keep: list[OpenEntry] = []
+    gone: list[OpenEntry] = []
+    for pair, need in zip(pairs, needs, strict=True):
+        if total <= quota_bytes or is_running(pair.begun.id):
+            keep.append(pair)
+            continue
+        gone.append(pair)
+        for digest in need:
+            uses[digest] -= 1
+            total -= 0 if uses[digest] else sizes.get(digest, 0)
+    unused = [digest for digest in sizes if not uses[digest]]
+    removal = Removal(
+        done=False,
+        entries=tuple(pair.entry for pair in gone),
+        blobs=len(unused),
+        bytes_before=sum(sizes.values()),
+        bytes_after=total,
+        leftovers=sum(digest not in known for digest in sizes),
+    )
+    return removal, keep, unused

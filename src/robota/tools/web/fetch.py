@@ -13,15 +13,15 @@ import anyio
 from msgspec import Struct
 
 from robota.core.plain_text import clip
-from robota.http.address import PUBLIC_ONLY, AddressPolicy, Resolve
+from robota.http.address import AddressPolicy, Resolve
 from robota.http.client import CONNECT_SECONDS, HttpClient
 from robota.http.errors import HttpError, UrlError
 from robota.http.reply import Reply
 from robota.http.request import build_request
 from robota.http.url import MAX_REDIRECTS, Url, judge_redirect, parse_url
-from robota.tools.web.exchange import USER_AGENT
-from robota.tools.web.failure import (
+from robota.tools.web.exchange import (
     DO_NOT_RETRY,
+    USER_AGENT,
     FetchError,
     bad_status,
     describe_failure,
@@ -31,10 +31,6 @@ from robota.tools.web.text import kind_of, media_type
 
 if TYPE_CHECKING:
     import ssl
-
-MAX_BODY_BYTES = 5_000_000
-"""Of a page, counted as it arrives and again when decompressed."""
-MAX_SECONDS = 30.0
 
 _HEADERS = {
     "User-Agent": USER_AGENT,
@@ -55,7 +51,7 @@ class Page(Struct, frozen=True):
     body: bytes
 
 
-class Elsewhere(Struct, frozen=True):
+class UnfollowedRedirect(Struct, frozen=True):
     """A redirect that was not followed."""
 
     url: Url
@@ -66,15 +62,16 @@ class Elsewhere(Struct, frozen=True):
 class Fetcher(Struct, frozen=True, kw_only=True):
     """How pages are fetched; `resolve` and `tls` stand for the network's edge."""
 
-    policy: AddressPolicy = PUBLIC_ONLY
-    may_follow: Callable[[str], bool] | None = None
+    policy: AddressPolicy
+    may_follow: Callable[[str], bool] | None
     """Asked with the URL of a redirect on the same host: permission rules may look at more than the host."""
-    timeout: float = MAX_SECONDS
-    max_bytes: int = MAX_BODY_BYTES
-    resolve: Resolve | None = None
-    tls: ssl.SSLContext | None = None
+    timeout: float
+    max_bytes: int
+    """Of a page, counted as it arrives and again when decompressed."""
+    resolve: Resolve | None
+    tls: ssl.SSLContext | None
 
-    async def fetch(self, address: str, headers: Mapping[str, str] | None = None) -> Page | Elsewhere:
+    async def fetch(self, address: str, headers: Mapping[str, str]) -> Page | UnfollowedRedirect:
         """The page at an address. `headers` replace those of ours of the same name."""
         try:
             url = parse_url(address)
@@ -82,34 +79,36 @@ class Fetcher(Struct, frozen=True, kw_only=True):
             raise FetchError("invalid_url", f"{clip(str(error), 300)} Correct its format.") from error
         try:
             with anyio.fail_after(self.timeout):
-                return await self._follow(url, {**_HEADERS, **(headers or {})})
+                return await self._follow(url, {**_HEADERS, **headers})
         except TimeoutError as error:
             raise too_slow(url, self.timeout) from error
 
-    async def _follow(self, url: Url, headers: Mapping[str, str]) -> Page | Elsewhere:
+    async def _follow(self, url: Url, headers: Mapping[str, str]) -> Page | UnfollowedRedirect:
         followed = 0
         while True:
             answer = await self._ask(url, headers)
             if isinstance(answer, Page):
                 return answer
+            status, location = answer
             if followed >= MAX_REDIRECTS:
                 raise FetchError(
                     "redirects", f"{url.host} redirected more than {MAX_REDIRECTS} times.", DO_NOT_RETRY
                 )
             try:
-                redirect = judge_redirect(url, answer.location, followed=followed)
+                redirect = judge_redirect(url, location, followed=followed)
             except ValueError as error:
                 raise FetchError(
                     "redirects", f"{url.host} redirects to nowhere. {clip(str(error), 300)}"
                 ) from error
             if not redirect.follow:
-                return Elsewhere(redirect.url, answer.status, redirect.reason)
+                return UnfollowedRedirect(redirect.url, status, redirect.reason)
             if self.may_follow is not None and not self.may_follow(str(redirect.url)):
-                return Elsewhere(redirect.url, answer.status, "a permission rule does not allow it")
+                return UnfollowedRedirect(redirect.url, status, "a permission rule does not allow it")
             url = redirect.url
             followed += 1
 
-    async def _ask(self, url: Url, headers: Mapping[str, str]) -> Page | _Redirection:
+    async def _ask(self, url: Url, headers: Mapping[str, str]) -> Page | tuple[int, str]:
+        """The page, or the status of a redirect and where it leads."""
         client = HttpClient(
             connect_seconds=min(CONNECT_SECONDS, self.timeout / 2),
             tls=self.tls,
@@ -124,10 +123,10 @@ class Fetcher(Struct, frozen=True, kw_only=True):
         except HttpError as error:
             raise describe_failure(error, url) from error
 
-    async def _read(self, url: Url, reply: Reply) -> Page | _Redirection:
+    async def _read(self, url: Url, reply: Reply) -> Page | tuple[int, str]:
         status, headers = reply.status, reply.headers
         if status in _REDIRECTS and "location" in headers:
-            return _Redirection(headers["location"], status)
+            return status, headers["location"]
         if not 200 <= status < 300:
             raise bad_status(status)
         content_type = headers.get("content-type", "")
@@ -145,11 +144,6 @@ class Fetcher(Struct, frozen=True, kw_only=True):
         return FetchError(
             "too_large", f"Response too large: {how}; the limit is {self.max_bytes:,} bytes.", DO_NOT_RETRY
         )
-
-
-class _Redirection(Struct, frozen=True):
-    location: str
-    status: int
 
 
 def _binary(url: Url, content_type: str, size: str) -> str:

@@ -5,22 +5,28 @@ A key is sent to its own service only and appears in no error. What goes wrong i
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 from urllib.parse import quote_plus, urlencode
 
 from msgspec import Struct
 
+from robota.core.errors import RobotaError
 from robota.core.jsontext import decode_leniently, encode
 from robota.core.messages import Json
+from robota.core.plain_text import strip_controls
+from robota.core.tool import ToolResult
 from robota.http.errors import UrlError
-from robota.http.url import Url, parse_url
-from robota.tools.web.exchange import Reply, exchange
-from robota.tools.web.failure import FetchError, bad_status
+from robota.http.url import Url, canonical_host, parse_url
+from robota.tools.web.exchange import FetchError, Reply, bad_status, exchange
 from robota.tools.web.scan import strip_tags
+from robota.tools.web.text import defuse_marks
 
 TIMEOUT_SECONDS = 15.0
+MAX_TITLE_CHARACTERS = 200
+MAX_SNIPPET_CHARACTERS = 1_000
 MAX_BRAVE_RESULTS = 20
 MAX_TAVILY_RESULTS = 20
 
@@ -142,6 +148,84 @@ class DuckDuckGoBackend:
             raise FetchError(
                 "network", "DuckDuckGo gave no answer. Try again later, or set up another search service."
             ) from error
+
+
+async def search_web(
+    backend: SearchBackend | str | None,
+    env: Mapping[str, str] | None,
+    query: str,
+    count: int,
+    allowed_domains: Sequence[str],
+    blocked_domains: Sequence[str],
+) -> ToolResult:
+    """The results as JSON: at most `count`, of allowed domains if there are any, of no blocked ones."""
+    try:
+        allowed, blocked = _read_domains(allowed_domains), _read_domains(blocked_domains)
+        service = choose_backend(backend, env)
+        hits = await service.search(_refine(query, allowed, blocked), count)
+    except FetchError as error:
+        return ToolResult.failure(str(error), error.code)
+    except (RobotaError, UrlError) as error:
+        return ToolResult.failure(str(error))
+    kept = [hit for hit in hits if _fits(hit, allowed, blocked)]
+    return _report(kept[:count], len(hits) - len(kept), service.name)
+
+
+def _read_domains(domains: Sequence[str]) -> tuple[str, ...]:
+    hosts: list[str] = []
+    for domain in domains:
+        try:
+            hosts.append(canonical_host(domain.strip().removeprefix("*.")))
+        except UrlError as error:
+            raise FetchError(
+                "configuration", f"{domain[:80]!r} is no domain; write it like example.org."
+            ) from error
+    return tuple(hosts)
+
+
+def _refine(query: str, allowed: Sequence[str], blocked: Sequence[str]) -> str:
+    """The query with the operators search services understand, so that a page of results is not wasted."""
+    sites = " OR ".join(f"site:{host}" for host in allowed)
+    if len(allowed) > 1:
+        sites = f"({sites})"
+    return " ".join(part for part in (query, sites, *(f"-site:{host}" for host in blocked)) if part)
+
+
+def _fits(hit: SearchHit, allowed: Sequence[str], blocked: Sequence[str]) -> bool:
+    """Whether the result may be shown: a web address, under an allowed domain, under no blocked one."""
+    try:
+        host = parse_url(hit.url).host
+    except UrlError:
+        return False
+    if any(_is_under(host, domain) for domain in blocked):
+        return False
+    return not allowed or any(_is_under(host, domain) for domain in allowed)
+
+
+def _is_under(host: str, domain: str) -> bool:
+    return host == domain or host.endswith(f".{domain}")
+
+
+def _report(hits: Sequence[SearchHit], left_out: int, service: str) -> ToolResult:
+    entries = [
+        {
+            "title": _plain(hit.title, MAX_TITLE_CHARACTERS),
+            "url": hit.url,
+            "snippet": _plain(hit.snippet, MAX_SNIPPET_CHARACTERS),
+        }
+        for hit in hits
+    ]
+    note = "" if hits or not left_out else f"\n[{left_out} results of other domains were left out.]"
+    return ToolResult(
+        content=json.dumps(entries, indent=2, ensure_ascii=False) + note,
+        metadata={"backend": service, "results": len(hits)},
+    )
+
+
+def _plain(text: str, limit: int) -> str:
+    """Words on one line, without control characters and without our marks."""
+    words = " ".join(strip_controls(text).split())
+    return defuse_marks(words if len(words) <= limit else f"{words[:limit]}…")
 
 
 _BY_VARIABLE: Mapping[str, tuple[str, Callable[[str], SearchBackend]]] = {

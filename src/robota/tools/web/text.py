@@ -1,4 +1,4 @@
-"""Bytes from a web server as text: which types are text, and which character set they are in.
+"""Bytes from a web server as text for a model: which types are text, in which character set, framed as data.
 
 Names of character sets come from strangers, so only those that browsers know are used: Python has codecs
 whose cost grows with the square of their input.
@@ -37,6 +37,8 @@ _BOMS = (
 _NOISE = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _SAMPLE = 4096
 _HTML_START = re.compile(r"\s*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
+_MARKS = re.compile(r"<(?=[\s/]*(?:web_content|system-reminder))", re.IGNORECASE)
+"""Where a text imitates a mark that only robota sets."""
 
 
 def media_type(content_type: str) -> str:
@@ -64,9 +66,11 @@ def looks_like_html(text: str) -> bool:
 
 def decode_body(body: bytes, content_type: str) -> str | None:
     """The text without control characters; `None` if these bytes are none."""
-    codec = _codec_by_mark(body) or _codec_by_name(_declared(content_type))
-    if codec is None and (found := _META.search(body[:_META_REACH])):
-        codec = _codec_by_name(found[1].decode("ascii"))
+    codec = next((codec for mark, codec in _BOMS if body.startswith(mark)), None)
+    if codec is None and (found := _CHARSET.search(content_type)):
+        codec = _codec_by_name(found[1])
+    if codec is None and (meta := _META.search(body[:_META_REACH])):
+        codec = _codec_by_name(meta[1].decode("ascii"))
     if codec is None:
         if kind_of(content_type) == "unknown" and looks_binary(body):
             return None
@@ -75,19 +79,10 @@ def decode_body(body: bytes, content_type: str) -> str | None:
     return None if _is_noise(text) else strip_controls(text)
 
 
-def _declared(content_type: str) -> str:
-    found = _CHARSET.search(content_type)
-    return found[1] if found else ""
-
-
-def _codec_by_mark(body: bytes) -> str | None:
-    return next((codec for mark, codec in _BOMS if body.startswith(mark)), None)
-
-
 def _codec_by_name(name: str) -> str | None:
     """The codec to use for a declared character set, `None` if it is unknown."""
     try:
-        codec = codecs.lookup(name).name if name else ""
+        codec = codecs.lookup(name).name
     except (LookupError, ValueError):
         return None
     if codec in ("ascii", "iso8859-1"):  # as every browser reads them
@@ -106,3 +101,16 @@ def _is_utf8(body: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def defuse_marks(text: str) -> str:
+    """The text with imitated marks made plain."""
+    return _MARKS.sub("&lt;", text)
+
+
+def frame_page(text: str, url: str) -> str:
+    """What a page says, between marks that name where it comes from; `url` is in canonical form.
+
+    No text can end its frame or open another.
+    """
+    return f'<web_content url="{url}">\n{defuse_marks(text)}\n</web_content>'

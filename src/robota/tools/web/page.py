@@ -1,18 +1,26 @@
-"""A web page as Markdown: through the extra `web` when it is installed, else by a plain renderer of ours.
+"""A web page as the answer of WebFetch: fetched, turned into Markdown, framed as data with its origin.
 
-Both leave out scripts, styles and navigation and make links absolute. Their work is bounded: what a page
-holds beyond `MAX_HTML` characters of markup is cut off before.
+The extra `web` makes the Markdown when it is installed, else a plain renderer of ours. Both leave out
+scripts, styles and navigation and make links absolute. Their work is bounded: what a page holds beyond
+`MAX_HTML` characters of markup is cut off before.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
+from anyio import to_thread
 from msgspec import Struct
 
+from robota.core.tool import ToolResult
+from robota.tools.web.exchange import FetchError
+from robota.tools.web.fetch import Fetcher, Page, UnfollowedRedirect
 from robota.tools.web.render import render_markdown
 from robota.tools.web.scan import Tag, scan_html
+from robota.tools.web.text import decode_body, frame_page, kind_of, looks_like_html
 
+MAX_OUTPUT_CHARACTERS = 100_000
 MAX_HTML = 1_000_000
 """Characters of markup that are converted, counted without scripts, styles, comments and drawings."""
 _MAX_DEPTH = 256
@@ -25,6 +33,57 @@ _CLOSING = {
     },
 }
 _OPENING = re.compile(rf"<(!--|(?:{'|'.join(list(_CLOSING)[1:])})(?=[\s>]))", re.IGNORECASE)
+
+
+async def answer_with_page(fetcher: Fetcher, address: str, headers: Mapping[str, str]) -> ToolResult:
+    try:
+        answer = await fetcher.fetch(address, headers)
+        return await _show(answer) if isinstance(answer, Page) else _describe_redirect(answer)
+    except FetchError as error:
+        return ToolResult.failure(str(error), error.code)
+
+
+def _describe_redirect(redirect: UnfollowedRedirect) -> ToolResult:
+    return ToolResult(
+        content=(
+            f"The page was not read: the server redirects (HTTP {redirect.status}) to\n{redirect.url}\n"
+            f"and that was not followed because {redirect.reason}. "
+            "If it is where you want to go, call WebFetch with that address."
+        ),
+        metadata={"redirect": str(redirect.url), "status": redirect.status},
+    )
+
+
+async def _show(page: Page) -> ToolResult:
+    text, cut = await to_thread.run_sync(_read_page, page, abandon_on_cancel=True)
+    notes = []
+    if len(text) > MAX_OUTPUT_CHARACTERS:
+        notes.append(f"[The first {MAX_OUTPUT_CHARACTERS:,} of {len(text):,} characters are shown.]")
+    elif cut:
+        notes.append("[The page is very long; its end was left out.]")
+    framed = frame_page(text[:MAX_OUTPUT_CHARACTERS] or "(The page is empty.)", str(page.url))
+    return ToolResult(
+        content="\n".join([framed, *notes]),
+        metadata={
+            "url": str(page.url),
+            "status": page.status,
+            "contentType": page.content_type,
+            "bytes": len(page.body),
+        },
+    )
+
+
+def _read_page(page: Page) -> tuple[str, bool]:
+    """The text of a page, and whether its end is missing. Runs in a thread."""
+    kind = kind_of(page.content_type)
+    text = decode_body(page.body, page.content_type)
+    if text is None:
+        raise FetchError("binary", f"{page.url} holds binary data, and only text can be shown.")
+    if kind != "html" and not (kind == "unknown" and looks_like_html(text)):
+        return text, False
+    converted = convert_page(text, str(page.url))
+    title = f"Title: {converted.title}\n\n" if converted.title else ""
+    return f"{title}{converted.text}".strip(), converted.cut
 
 
 class MarkdownPage(Struct, frozen=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
@@ -16,16 +16,15 @@ from robota.core.errors import ConfigurationError
 from robota.core.messages import Json, JsonObject
 from robota.http.errors import UrlError
 from robota.http.url import Url, parse_url
-from robota.tools.openapi_spec.auth import read_security
-from robota.tools.openapi_spec.document import (
+from robota.tools.openapi.document import (
     Document,
+    SchemaReader,
     UnsupportedError,
     is_token,
     list_of,
     mapping_of,
     text_of,
 )
-from robota.tools.openapi_spec.schemas import SchemaReader
 
 Location: TypeAlias = Literal["path", "query", "header", "cookie"]
 Encoding: TypeAlias = Literal["json", "form", "text"]
@@ -33,12 +32,7 @@ Encoding: TypeAlias = Literal["json", "form", "text"]
 MAX_NAME = 64
 MAX_DESCRIPTION = 2_000
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
-_LOCATIONS: Mapping[str, Location] = {
-    "path": "path",
-    "query": "query",
-    "header": "header",
-    "cookie": "cookie",
-}
+_LOCATIONS: Mapping[str, Location] = {name: name for name in get_args(Location)}
 _STYLES: Mapping[str, tuple[str, ...]] = {
     "path": ("simple",),
     "query": ("form", "spaceDelimited", "pipeDelimited", "deepObject"),
@@ -160,7 +154,8 @@ class OperationReader:
                 parameters=parameters,
                 body=self._read_body(label, node, {one.argument for one in parameters}),
                 server=self._find_server(node, item),
-                security=read_security(self._document, node),
+                # The alternatives an operation names, else those of the document.
+                security=list_of(node.get("security", self._document.root.get("security"))),
             )
         except UnsupportedError as problem:
             self._document.note(f"{label} is left out: {problem}.")
@@ -249,8 +244,8 @@ class OperationReader:
     def _find_server(self, node: JsonObject, item: JsonObject) -> Url:
         if self._base is not None:
             return self._base
-        for place in (node, item, self._document.root):
-            if servers := list_of(place.get("servers")):
+        for holder in (node, item, self._document.root):
+            if servers := list_of(holder.get("servers")):
                 return read_server(mapping_of(servers[0]), self._variables)
         raise ConfigurationError("The OpenAPI document names no server: pass `base_url`.")
 

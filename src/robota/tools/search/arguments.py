@@ -1,6 +1,19 @@
-"""Kinds of files by the names they usually have; the words are those that ripgrep uses for them."""
+"""What Grep and Glob take: how much a search shows, and kinds of files by their usual names.
+
+The words for kinds are ripgrep's.
+"""
 
 from __future__ import annotations
+
+DEFAULT_LIMIT = 1_000
+"""Results shown when the call names no limit."""
+DEFAULT_TIMEOUT = 30.0
+"""Seconds."""
+MAX_PATTERN_CHARACTERS = 10_000
+MAX_LINE_CHARACTERS = 500
+MAX_CONTEXT_LINES = 1_000
+MAX_OUTPUT_CHARACTERS = 256 * 1024
+
 
 FILE_TYPES = {
     "c": "*.{c,h}",

@@ -1,13 +1,15 @@
-"""Where the git repository of a directory keeps its state."""
+"""What undo knows of git: where a repository keeps its state, what commands do to it, what its index says."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from hashlib import sha1, sha256
 
 from msgspec import Struct
 
 from robota.core.shell.script import Word
+from robota.tools.search.gitignore import git_directories
 
 _KEEPS_OBJECTS = frozenset({
     "add", "am", "apply", "bisect", "branch", "checkout", "checkout-index", "cherry-pick", "clean", "commit",
@@ -67,32 +69,45 @@ def find_repository(directory: str) -> Repository | None:
     folder = os.path.realpath(directory)
     while True:
         inside = os.path.join(folder, ".git")
-        if os.path.isdir(inside):
-            return Repository(folder, (inside,))
-        if os.path.isfile(inside):
-            return Repository(folder, tuple(_linked(folder, inside)))
-        if _is_git_directory(folder):
+        if os.path.isdir(inside) or os.path.isfile(inside):
+            return Repository(folder, tuple(map(os.fsdecode, git_directories(os.fsencode(folder)))))
+        if all(os.path.exists(os.path.join(folder, name)) for name in ("HEAD", "objects", "refs")):
             return Repository(folder, (folder,))
         if folder == os.path.dirname(folder):
             return None
         folder = os.path.dirname(folder)
 
 
-def _is_git_directory(folder: str) -> bool:
-    return all(os.path.exists(os.path.join(folder, name)) for name in ("HEAD", "objects", "refs"))
+# --- the index -----------------------------------------------------------------------------------------
+
+INDEX_SIGNATURE = b"DIRC"
+_HEADER = 12
+_STAT = 24
+"""Bytes at the start of an entry: times, device and inode."""
+_MODE_END = 28
+_OWNER_AND_SIZE = 40
+_NAME_MASK = 0x0FFF
+_EXTENDED = 0x4000
+_VERSIONS = (2, 3)
 
 
-def _linked(folder: str, file: str) -> list[str]:
-    """The git directory that a `.git` file names, and the common one behind it."""
-    target = _read_line(file).removeprefix("gitdir:").strip()
-    own = os.path.realpath(os.path.join(folder, target))
-    shared = _read_line(os.path.join(own, "commondir"))
-    return [own, os.path.realpath(os.path.join(own, shared))] if shared else [own]
+def digest_index(data: bytes) -> bytes | None:
+    """A digest of the entries; None for what is no index, or not one that we can read.
 
-
-def _read_line(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read(4_096).strip()
-    except OSError:
-        return ""
+    Looking at a repository (`git status`, an editor) writes the index anew, with what it remembers about
+    files to be faster. It says the same as before then, and nobody has to be asked about such a change.
+    """
+    version, count = int.from_bytes(data[4:8], "big"), int.from_bytes(data[8:12], "big")
+    if not data.startswith(INDEX_SIGNATURE) or version not in _VERSIONS:
+        return None
+    if data[-20:] != sha1(data[:-20], usedforsecurity=False).digest():
+        return None
+    check, at = sha256(), _HEADER
+    for _ in range(count):
+        flags = int.from_bytes(data[at + 60 : at + 62], "big")
+        name = at + (64 if flags & _EXTENDED else 62)
+        end = data.index(b"\0", name) if flags & _NAME_MASK == _NAME_MASK else name + (flags & _NAME_MASK)
+        check.update(data[at + _STAT : at + _MODE_END])
+        check.update(data[at + _OWNER_AND_SIZE : end + 1])
+        at += (end - at + 8) & ~7
+    return None if b"link" in data[at : at + 4] else check.digest()

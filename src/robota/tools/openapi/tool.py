@@ -16,22 +16,21 @@ from robota.core.plain_text import clip
 from robota.core.schema import check
 from robota.core.tool import ToolContext, ToolResult
 from robota.http.url import Url
-from robota.tools.openapi_spec.auth import (
+from robota.tools.openapi.document import Document, read_document
+from robota.tools.openapi.operations import Operation, OperationReader, read_base_url
+from robota.tools.openapi.request import (
+    CallError,
     Credential,
-    MissingCredentialError,
     Scheme,
+    build_request,
     check_auth,
     choose_schemes,
     obtain,
     read_schemes,
 )
-from robota.tools.openapi_spec.document import Document, read_document
-from robota.tools.openapi_spec.operations import Operation, OperationReader, read_base_url
-from robota.tools.openapi_spec.wire import ArgumentError, WireRequest, build_request
 
 if TYPE_CHECKING:
-    from robota.tools.web.exchange import Reply
-    from robota.tools.web.failure import FetchError
+    from robota.tools.web.exchange import FetchError, Reply
 
 TIMEOUT_SECONDS = 30.0
 MAX_REPLY_BYTES = 5_000_000
@@ -102,17 +101,6 @@ NO_ACCESS = Access()
 class OpenAPITool:
     """One operation of an API."""
 
-    __slots__ = (
-        "_access",
-        "_env",
-        "_max_bytes",
-        "_timeout",
-        "description",
-        "name",
-        "operation",
-        "parameters",
-    )
-
     validates_arguments = True
 
     def __init__(
@@ -144,30 +132,33 @@ class OpenAPITool:
             return ToolResult.failure(text, code, errorCode=code)
         try:
             credentials = self._identify()
-            request = build_request(self.operation, arguments, credentials)
-        except (MissingCredentialError, ArgumentError) as error:
+            url, headers, body = build_request(self.operation, arguments, credentials)
+        except CallError as error:
             return ToolResult.failure(f"{self.name} was not called: {error}.", "not_called")
         secrets = [secret for one in credentials for secret in one.secrets]
-        return await self._send(request, secrets)
+        return await self._send(url, headers, body, secrets)
 
     def _identify(self) -> list[Credential]:
         if self._access.missing:
             names = ", ".join(map(repr, self._access.missing))
-            raise MissingCredentialError(
-                f"it needs credentials; whoever loaded the API must give `auth` for {names}"
-            )
+            raise CallError(f"it needs credentials; whoever loaded the API must give `auth` for {names}")
         return [obtain(scheme, self._access.auth, self._env) for scheme in self._access.schemes]
 
-    async def _send(self, request: WireRequest, secrets: Sequence[str]) -> ToolResult:
-        from robota.tools.web.exchange import exchange  # noqa: PLC0415 - loaded with the first call
-        from robota.tools.web.failure import FetchError, bad_status  # noqa: PLC0415 - see above
+    async def _send(
+        self, url: Url, headers: Mapping[str, str], body: bytes, secrets: Sequence[str]
+    ) -> ToolResult:
+        from robota.tools.web.exchange import (  # noqa: PLC0415 - see above
+            FetchError,
+            bad_status,
+            exchange,
+        )
 
         try:
             reply = await exchange(
-                request.method,
-                request.url,
-                headers=request.headers,
-                body=request.body,
+                self.operation.method,
+                url,
+                headers=headers,
+                body=body,
                 timeout=self._timeout,
                 max_bytes=self._max_bytes,
             )
@@ -215,8 +206,12 @@ def _origin(url: Url) -> tuple[str, str, int]:
 
 def _show(reply: Reply, secrets: Sequence[str]) -> str:
     """The answer as text for the model: without secrets, control characters or imitated marks."""
-    from robota.tools.web.frame import defuse_marks  # noqa: PLC0415 - loaded with the first call
-    from robota.tools.web.text import decode_body, kind_of, media_type  # noqa: PLC0415 - see above
+    from robota.tools.web.text import (  # noqa: PLC0415 - see above
+        decode_body,
+        defuse_marks,
+        kind_of,
+        media_type,
+    )
 
     if 300 <= reply.status < 400 and "location" in reply.headers:
         return f"It redirects to {defuse_marks(reply.headers['location'][:300])!r}, which is not followed."

@@ -1,4 +1,4 @@
-"""A search for text, from the arguments of the Grep tool to its answer.
+"""Searches for text and for files, from the arguments of Grep and Glob to their answers.
 
 Files come newest first; counts and lines in the order of paths. What was left out is always said.
 """
@@ -6,6 +6,7 @@ Files come newest first; counts and lines in the order of paths. What was left o
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -13,37 +14,69 @@ from msgspec import Struct
 from robota.core.messages import JsonObject
 from robota.core.tool import ToolResult
 from robota.tools.files.path import locate
-from robota.tools.search.answer import NO_MATCHES, Searcher
-from robota.tools.search.child import Stop
-from robota.tools.search.command import Report, Search
-from robota.tools.search.file_type import FILE_TYPES
-from robota.tools.search.limits import (
+from robota.tools.search.arguments import (
     DEFAULT_LIMIT,
+    DEFAULT_TIMEOUT,
+    FILE_TYPES,
     MAX_CONTEXT_LINES,
     MAX_OUTPUT_CHARACTERS,
     MAX_PATTERN_CHARACTERS,
 )
+from robota.tools.search.engine import EngineError, Report, Search, Stop, find_engine, run_stoppable
 from robota.tools.search.results import (
     FileLines,
     Output,
     PatternError,
+    SearchFailure,
     read_counts,
     read_lines,
+    run_search,
     show_line,
     show_text,
 )
 from robota.tools.search.scope import (
-    Place,
+    Denied,
+    Root,
     ScopeError,
     Selection,
     Visible,
-    find_place,
+    find_root,
     is_denied_file,
     read_pattern,
 )
 
+NO_MATCHES = "(no matches)"
 OutputMode: TypeAlias = Literal["files_with_matches", "content", "count"]
 _REPORTS: dict[OutputMode, Report] = {"files_with_matches": "paths", "content": "lines", "count": "counts"}
+
+
+class Searcher(Struct, frozen=True, kw_only=True):
+    """How a tool searches."""
+
+    ripgrep: str | bool = True
+    """Where ripgrep is, or whether to look for it."""
+    denied: Denied | None = None
+    timeout: float = DEFAULT_TIMEOUT
+
+    async def answer(self, work: Callable[[Stop], str]) -> ToolResult:
+        """Do the work in a thread; it may raise what this package raises."""
+        try:
+            return ToolResult(content=await run_stoppable(work, self.timeout))
+        except ScopeError as error:
+            return ToolResult.failure(str(error), error.code)
+        except EngineError as error:
+            return ToolResult.failure(str(error), "unavailable")
+        except SearchFailure as error:
+            return ToolResult.failure(f"The search failed: {error}", "failed")
+
+    def notes(self, output: Output) -> list[str]:
+        """What the reader should know about a result."""
+        notes = []
+        if output.timed_out:
+            notes.append(f"[The search was ended after {self.timeout:g} s: there may be more.]")
+        if output.has_gaps:
+            notes.append("[Some files or directories could not be read.]")
+        return notes
 
 
 async def search_text(searcher: Searcher, arguments: JsonObject, cwd: str) -> ToolResult:
@@ -118,18 +151,18 @@ class _Page(Struct, frozen=True, kw_only=True):
 
 
 def _grep(searcher: Searcher, stop: Stop, query: _Query) -> str:
-    place = find_place(query.path)
-    if place.file and is_denied_file(searcher.denied, place.path):
+    root = find_root(query.path)
+    if root.file and is_denied_file(searcher.denied, root.path):
         raise ScopeError(f"Access denied: {query.path}", "denied")
-    selection = Selection() if place.file else _select_files(query, place)
-    visible = selection.visible_in(place, searcher.denied)
-    if place.is_binary:
+    selection = Selection() if root.file else _select_files(query, root)
+    visible = selection.visible_in(root, searcher.denied)
+    if root.is_binary:
         return f"{NO_MATCHES}\n[{query.path} is a binary file and was not searched.]"
     search = Search(
         report=_REPORTS[query.mode],
-        start=place.file or selection.told.start,
-        names=selection.told.names,
-        max_depth=selection.told.max_depth,
+        start=root.file or selection.pushed.start,
+        names=selection.pushed.names,
+        max_depth=selection.pushed.max_depth,
         include_ignored=query.include_ignored,
         pattern=query.pattern,
         ignore_case=query.ignore_case,
@@ -138,52 +171,53 @@ def _grep(searcher: Searcher, stop: Stop, query: _Query) -> str:
         after=query.after,
     )
     try:
-        output = searcher.run(search, place.directory, stop, window=query.window, visible=visible)
+        engine = find_engine(searcher.ripgrep)
+        output = run_search(engine, search, root.directory, stop, window=query.window, visible=visible)
     except PatternError as error:
         raise ScopeError(f"Invalid regex pattern: {query.pattern} ({error})", "invalid_regex") from error
-    page = _make_page(query, place, search, output, visible)
+    page = _make_page(query, root, search, output, visible)
     return "\n".join([*page.lines, *_remarks(query, page, output), *searcher.notes(output)])
 
 
-def _select_files(query: _Query, place: Place) -> Selection:
+def _select_files(query: _Query, root: Root) -> Selection:
     if query.type and query.type not in FILE_TYPES:
         raise ScopeError(f"Unknown file type: {query.type}. Known: {', '.join(FILE_TYPES)}.", "unknown_type")
     globs = [glob for glob in (query.glob, FILE_TYPES.get(query.type)) if glob]
     return Selection.of(
         *(
-            read_pattern(glob, place.directory, include_ignored=query.include_ignored, by_name=True)
+            read_pattern(glob, root.directory, include_ignored=query.include_ignored, by_name=True)
             for glob in globs
         )
     )
 
 
-def _make_page(query: _Query, place: Place, search: Search, output: Output, visible: Visible | None) -> _Page:
+def _make_page(query: _Query, root: Root, search: Search, output: Output, visible: Visible | None) -> _Page:
     if query.mode == "content":
-        return _show_lines(query, place, read_lines(output.data, search, visible))
+        return _show_lines(query, root, read_lines(output.data, search, visible))
     window = slice(query.offset, query.window)
     if query.mode == "count":
         counts = read_counts(output.data, search, visible)
         total = len(counts)
-        shown = [f"{_show_path(query, place, path)}:{count}" for path, count in counts[window]]
+        shown = [f"{_show_path(query, root, path)}:{count}" for path, count in counts[window]]
     else:
         total = len(output.paths)
-        shown = [_show_path(query, place, path) for path in output.paths[window]]
+        shown = [_show_path(query, root, path) for path in output.paths[window]]
     return _Page(lines=shown, shown=len(shown), total=total)
 
 
-def _show_path(query: _Query, place: Place, path: str) -> str:
+def _show_path(query: _Query, root: Root, path: str) -> str:
     """As other tools find it: relative to the working directory, or absolute."""
-    return show_text(os.path.join(place.directory, path).removeprefix(os.path.join(query.cwd, "")))
+    return show_text(os.path.join(root.directory, path).removeprefix(os.path.join(query.cwd, "")))
 
 
-def _show_lines(query: _Query, place: Place, files: list[FileLines]) -> _Page:
+def _show_lines(query: _Query, root: Root, files: list[FileLines]) -> _Page:
     lines: list[str] = []
     total, shown, room = 0, 0, MAX_OUTPUT_CHARACTERS
     for file in files:
         before, total = total, total + file.count
         if total <= query.offset or before >= query.window or room < 0:
             continue
-        path = _show_path(query, place, file.path)
+        path = _show_path(query, root, file.path)
         separate = bool(lines) and bool(query.before or query.after)
         position = before
         for text in file.text.split(b"\n"):
@@ -218,3 +252,30 @@ def _remarks(query: _Query, page: _Page, output: Output) -> list[str]:
     if not output.is_whole and not output.timed_out:
         return ["(many more results truncated by head_limit)"]
     return [f"(+{rest} more results truncated by head_limit)"] if rest > 0 else []
+
+
+async def search_files(
+    searcher: Searcher, pattern: str, directory: str, *, limit: int, include_ignored: bool
+) -> ToolResult:
+    def list_files(stop: Stop) -> str:
+        root = find_root(directory)
+        if root.file:
+            raise ScopeError(f"Path is not a directory: {directory}", "not_a_directory")
+        wanted = read_pattern(pattern, root.directory, include_ignored=include_ignored)
+        search = Search(
+            report="files",
+            start=wanted.start,
+            names=wanted.names,
+            max_depth=wanted.max_depth,
+            include_ignored=include_ignored,
+        )
+        visible = Selection.of(wanted).visible_in(root, searcher.denied)
+        engine = find_engine(searcher.ripgrep)
+        output = run_search(engine, search, root.directory, stop, window=limit, visible=visible)
+        shown = [show_text(path) for path in output.paths[:limit]] or [NO_MATCHES]
+        total = len(output.paths)
+        if total > limit:
+            shown.append(f"[Showing {limit} of {total} matches. Use limit parameter to see more.]")
+        return "\n".join([*shown, *searcher.notes(output)])
+
+    return await searcher.answer(list_files)

@@ -1,4 +1,8 @@
-"""The BashOutput tool: what a background command printed since it was last asked."""
+"""BashOutput and KillBash: what a background command printed since it was last asked, and its end.
+
+KillBash reaches only what this agent started, which was approved then; so it counts as inspecting and needs
+no new approval.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +14,17 @@ from robota.core.process import run_process
 from robota.core.tool import ToolContext, ToolResult
 from robota.tools.builtins.bash import MAX_OUTPUT_CHARACTERS, describe_end, exit_code
 from robota.tools.function_tool import FunctionTool, text_beside
+from robota.tools.json_schema import arguments_schema, string
 from robota.tools.processes import BackgroundProcess, ProcessTable
 
-PARAMETERS: JsonObject = {
-    "type": "object",
-    "properties": {
-        "bash_id": {"type": "string", "description": "The id of the background command."},
-        "filter": {"type": "string", "description": "A regular expression; return only lines that have it."},
+OUTPUT_PARAMETERS = arguments_schema(
+    {
+        "bash_id": string("The id of the background command."),
+        "filter": string("A regular expression; return only lines that have it."),
     },
-    "required": ["bash_id"],
-    "additionalProperties": False,
-}
+    "bash_id",
+)
+KILL_PARAMETERS = arguments_schema({"shell_id": string("The id of the background command.")}, "shell_id")
 FILTER_SECONDS = 10.0
 _FILTER = """
 import re, sys
@@ -51,8 +55,8 @@ def bash_output_tool(table: ProcessTable) -> FunctionTool:
 
     return FunctionTool(
         "BashOutput",
-        text_beside(__file__),
-        PARAMETERS,
+        text_beside(__file__, 0),
+        OUTPUT_PARAMETERS,
         read_output,
         tool_class="inspect",
         aliases={"shell_id": "bash_id", "bashId": "bash_id", "shellId": "bash_id"},
@@ -103,3 +107,24 @@ async def _keep_lines(text: str, pattern: str) -> str | ToolResult:
         reason = result.error or result.stderr.strip().rpartition("\n")[2]
         return ToolResult.failure(f"Invalid regex pattern: {pattern} ({reason})", "filter")
     return result.stdout
+
+
+def kill_bash_tool(table: ProcessTable) -> FunctionTool:
+    async def kill(ctx: ToolContext, shell_id: str) -> ToolResult:
+        process = table.find(shell_id)
+        if process is None:
+            return unknown_shell(table, shell_id)
+        if not process.is_running:
+            state = " ".join(describe_state(process))
+            return ToolResult(content=f"{process.id} had already ended: {state}")
+        await process.stop()
+        return ToolResult(content=f"Stopped {process.id}: {process.title}")
+
+    return FunctionTool(
+        "KillBash",
+        text_beside(__file__, 1),
+        KILL_PARAMETERS,
+        kill,
+        tool_class="inspect",
+        aliases={"bash_id": "shell_id", "bashId": "shell_id", "shellId": "shell_id"},
+    )

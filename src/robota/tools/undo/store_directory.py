@@ -1,4 +1,4 @@
-"""The directory of a store: made private, locked while it is used, with the caches of what was read."""
+"""The directory of an undo store: made private, locked while it is used, with the caches of what was read."""
 
 from __future__ import annotations
 
@@ -10,31 +10,29 @@ from contextlib import contextmanager, suppress
 from hashlib import sha256
 
 from robota.core.errors import StorageError
-from robota.tools.undo.calls import UndoCalls, write_all
-from robota.tools.undo.hash_cache import HashCache, decode_cache
+from robota.tools.files.directory import SystemCalls, open_descriptor, write_all
+from robota.tools.undo.blobs import CREATE
+from robota.tools.undo.snapshot import HashCache, decode_cache
 
 _PARTS = ("", "/blobs", "/caches", "/running", "/tmp")
+_LOCK_FILE = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
-class StoreFolder:
-    __slots__ = ("_caches", "_calls", "path")
+class StoreDirectory:
+    __slots__ = ("_caches", "_system", "path", "temporary")
 
-    def __init__(self, path: str, calls: UndoCalls) -> None:
+    def __init__(self, path: str, system: SystemCalls) -> None:
         self.path = path
-        self._calls = calls
+        self.temporary = f"{path}/tmp"
+        self._system = system
         self._caches: dict[str, HashCache] = {}
-
-    @property
-    def temporary(self) -> str:
-        return self.path + "/tmp"
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Alone with the store, among threads and processes."""
         try:
             self._prepare()
-            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-            descriptor = os.open(f"{self.path}/lock", flags, 0o600)
+            descriptor = os.open(f"{self.path}/lock", _LOCK_FILE, 0o600)
         except OSError as error:
             raise StorageError(f"The undo store cannot be used: {error.strerror} ({self.path})") from error
         try:
@@ -45,8 +43,7 @@ class StoreFolder:
 
     def mark_running(self, entry_id: str) -> int:
         """A descriptor that stands for a running call: it closes with the process, whatever ends that."""
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        descriptor = os.open(self._running_path(entry_id), flags, 0o600)
+        descriptor = os.open(self._running_path(entry_id), _LOCK_FILE, 0o600)
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return descriptor
 
@@ -71,12 +68,9 @@ class StoreFolder:
         if not cache.changed:
             return
         temporary = f"{self.temporary}/{os.urandom(8).hex()}"
-        descriptor = self._calls.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            write_all(self._calls, descriptor, cache.encode())
-        finally:
-            self._calls.close(descriptor)
-        self._calls.replace(temporary, self._cache_path(workspace))
+        with open_descriptor(self._system, temporary, CREATE, 0o600) as descriptor:
+            write_all(self._system, descriptor, cache.encode())
+        self._system.replace(temporary, self._cache_path(workspace))
         cache.changed = False
 
     def forget_caches(self) -> None:
@@ -86,14 +80,14 @@ class StoreFolder:
     def remove_caches(self) -> None:
         self.forget_caches()
         for file in os.scandir(f"{self.path}/caches"):
-            self._calls.unlink(file.path)
+            self._system.unlink(file.path)
 
     def remove_leftovers(self) -> None:
         for file in os.scandir(self.temporary):
-            self._calls.unlink(file.path)
+            self._system.unlink(file.path)
         for file in os.scandir(f"{self.path}/running"):
             if not _is_locked(file.path):
-                self._calls.unlink(file.path)
+                self._system.unlink(file.path)
 
     def _prepare(self) -> None:
         for part in _PARTS:
