@@ -172,7 +172,7 @@ async def test_a_change_is_told_and_on_record(tmp_path: Path) -> None:
 
     assert [event.keys for event in studio.told(SettingsChanged)] == [
         ("permissions",),
-        ("directories", "hooks"),
+        ("hooks", "directories"),
     ]
     first, second = (each["values"] for each in studio.records if each["event"] == "settings_change")
     assert first["permissions"]["deny"] == ["Read(secret/**)"]
@@ -184,7 +184,8 @@ async def test_a_change_is_told_and_on_record(tmp_path: Path) -> None:
 async def test_what_cannot_be_used_changes_nothing(tmp_path: Path) -> None:
     studio, rules = make(tmp_path, "done", does=lambda it: None)
     with pytest.raises(ConfigurationError, match="no permission mode 'yolo'"):
-        studio.session.reload(rules=PermissionRules(mode="yolo"))  # type: ignore[arg-type]
+        studio.session.reload(rules=PermissionRules(mode="yolo"), hooks={"Stop": [hook("true")]})  # type: ignore[arg-type]
+    assert not studio.session.hooks.has("Stop")
     with pytest.raises(ConfigurationError):
         studio.session.reload(hooks={"Stop": [{"hooks": [{"type": "command"}]}]})
     assert (rules.rules, studio.told(SettingsChanged)) == (PermissionRules(), [])

@@ -26,7 +26,6 @@ from robota.core.events import (
     TurnEvent,
 )
 from robota.core.messages import (
-    AssistantMessage,
     Json,
     Message,
     Prompt,
@@ -41,6 +40,7 @@ from robota.core.plugin import PluginChain, Refusal
 from robota.core.provider import ChatRequest, ModelSettings, get_provider_capabilities
 from robota.core.recorder import Recorder
 from robota.core.reply import Reply
+from robota.core.resume import resume
 from robota.core.run import CutRun, RunResult, RunState
 from robota.core.steps import StopRun
 from robota.core.tool import Toolset
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from robota.core.run_task import RunTask
     from robota.core.structured import OutputType
 
-GO_ON = "The session was interrupted in the middle of your answer. Go on where it stopped."
 FALLBACK_ANSWER = "Maximum rounds reached. Partial results available in conversation history."
 NO_TOOLS = Toolset()
 
@@ -101,7 +100,7 @@ class Loop:
         """
         agent, state, steps = self.agent, self.state, self.agent.config.steps
         try:
-            going = await (self.start(prompt) if cut is None else self.resume(cut))
+            going = await (self.start(prompt) if cut is None else resume(self, cut))
             while going:
                 self.control.check()
                 instruction = state.instruction
@@ -142,26 +141,6 @@ class Loop:
             max_rounds=self.state.max_rounds,
         )
         return await self.record_prompt(prompt)
-
-    async def resume(self, cut: CutRun) -> bool:
-        """Do what is left of the round that was cut; false if that was all."""
-        agent, recorder, state = self.agent, self.recorder, self.state
-        if cut.prompt is not None:
-            return await self.record_prompt(cut.prompt)
-        await recorder.plugins.initialize(agent.config.name)
-        recorder.round = state.rounds
-        last = recorder.conversation.timeline[-1] if len(recorder.conversation) else None
-        if recorder.conversation.open_calls:
-            calls = last_answer(recorder.conversation.timeline).tool_calls
-            tools = ToolRound(self, calls, agent.toolset)
-            tools.recall(cut)
-            await tools.run(int(agent.using.window * TOOL_RESULT_BUDGET_THRESHOLD))
-        elif isinstance(last, AssistantMessage) and last.state == "complete":
-            return await self.goes_on()
-        elif isinstance(last, AssistantMessage):
-            origin = {"origin": "engine"}
-            self.add([user_message(GO_ON, **recorder.identity(), metadata=origin)])
-        return True
 
     async def record_prompt(self, prompt: Prompt) -> bool:
         agent, recorder = self.agent, self.recorder
@@ -319,10 +298,6 @@ class Loop:
             tools_executed=tuple(state.tools_executed),
             output=self.output,
         )
-
-
-def last_answer(timeline: Sequence[Message]) -> AssistantMessage:
-    return next(message for message in reversed(timeline) if isinstance(message, AssistantMessage))
 
 
 def explain_overflow(estimate: ContextEstimate, window: int) -> tuple[str, dict[str, Json]]:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from msgspec import Struct, field
 
+from robota.core.errors import ValidationError
 from robota.core.ports import new_uuid, utc_now
 
 Json: TypeAlias = Any
@@ -159,3 +160,21 @@ def prompt_text(prompt: Prompt) -> str:
 def add_words(prompt: Prompt, words: str) -> Prompt:
     """The prompt with a paragraph behind it."""
     return f"{prompt}\n\n{words}" if isinstance(prompt, str) else (*prompt, TextPart(words))
+
+
+def make_message(
+    role: str, content: str, *, id: str, timestamp: datetime, tool_call_id: str = "", name: str = ""
+) -> Message:
+    """A message of one of the four roles; a result of a tool needs to know of which call."""
+    match role:
+        case "user":
+            return UserMessage(content, id=id, timestamp=timestamp)
+        case "assistant":
+            return AssistantMessage(content, id=id, timestamp=timestamp)
+        case "system":
+            return SystemMessage(content, id=id, timestamp=timestamp)
+        case "tool":
+            return ToolMessage(content, tool_call_id, name, id=id, timestamp=timestamp)
+    raise ValidationError(
+        f"A message has the role user, assistant, system or tool, not {role!r}.", field="role"
+    )

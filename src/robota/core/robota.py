@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
 from functools import partial
-from types import TracebackType
 from typing import Any, Self
 
 from msgspec import Struct
@@ -139,8 +138,7 @@ class Robota:
         self.events = EventBus()
         self._chain: PluginChain | None = None
         self._task: RunTask | None = None
-        self.run_state: RunState | None = None
-        """Where the run under way stands."""
+        self.run_state: RunState | None = None  # of the run under way
         self._conversation_id = ""
         self._files: FileVersions | None = None
         self._noticed = ""
@@ -232,8 +230,10 @@ class Robota:
         output: Any = None,
         output_retries: int = 2,
         settings: ModelSettings | None = None,
+        cut: CutRun | None = None,
     ) -> RunResult:
-        """Take one prompt to its end. An abort or a failing model is a result, not an exception."""
+        """Take one prompt to its end, or in its place a run that was `cut`, from the conversation as it was
+        then. An abort or a failing model is a result, not an exception."""
         limit = self._max_rounds if max_rounds is None else check_count("max_rounds", max_rounds)
         retries = check_count("output_retries", output_retries)
         if self.streaming:
@@ -241,29 +241,8 @@ class Robota:
         self.require_idle()
         check_prompt(prompt)
         check_agent(self)
-        run = Loop(self, max_rounds=limit, settings=settings)
-        return await self._complete(run, prompt, None, output, retries)
-
-    async def continue_run(
-        self,
-        cut: CutRun,
-        *,
-        output: Any = None,
-        output_retries: int = 2,
-        settings: ModelSettings | None = None,
-    ) -> RunResult:
-        """Take a run to its end that a crash has cut, from the conversation as it was then."""
-        retries = check_count("output_retries", output_retries)
-        self.require_idle()
-        check_agent(self)
-        self._conversation_id = cut.conversation_id
-        run = Loop(self, settings=settings, state=cut.state)
-        return await self._complete(run, "", cut, output, retries)
-
-    async def _complete(
-        self, run: Loop, prompt: Prompt, cut: CutRun | None, output: Any, retries: int
-    ) -> RunResult:
-        """Have the run happen in a task of its own."""
+        self._conversation_id = self._conversation_id if cut is None else cut.conversation_id
+        run = Loop(self, max_rounds=limit, settings=settings, state=None if cut is None else cut.state)
         if output is not None:
             from robota.core.structured import OutputType  # noqa: PLC0415 - for the runs that ask for a type
 
@@ -348,9 +327,7 @@ class Robota:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     # --- what a run needs ----------------------------------------------------------------------------------

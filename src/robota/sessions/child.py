@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from msgspec.structs import replace
 
@@ -39,23 +39,26 @@ _SILENT = frozenset(("SessionStart", "SessionEnd", "UserPromptSubmit"))
 """Hooks about the session as a whole."""
 
 
-def make_child(
-    parent: Session,
-    agent_id: str,
-    *,
-    tools: Iterable[Tool] | None,
-    system_message: str | None,
-    model: str | None,
-    rules: PermissionRules | None,
-    max_rounds: int | None,
-) -> Session:
-    options, agent = parent.options, parent.agent
-    permissions = replace(permission_options(options.permissions), rules=parent.rules.narrowed(rules))
+class ChildOptions(TypedDict, total=False):
+    """What a child has of its own; the rest it has from its parent."""
+
+    tools: Iterable[Tool]
+    system_message: str
+    model: str
+    rules: PermissionRules
+    """Which count besides the parent's: the stricter verdict decides."""
+    max_rounds: int
+
+
+def make_child(parent: Session, agent_id: str, **own: Unpack[ChildOptions]) -> Session:
+    options, agent, model = parent.options, parent.agent, own.get("model")
+    rules = parent.rules.narrowed(own.get("rules"))
+    permissions = replace(permission_options(options.permissions), rules=rules)
     child = type(parent)(
         provider=parent.admission.admit(agent.provider),
         model=model or agent.model,
-        tools=agent.tools if tools is None else tools,
-        system_message=system_message,
+        tools=own.get("tools", agent.tools),
+        system_message=own.get("system_message"),
         cwd=parent.cwd,
         store=parent.store,
         session_id=parent.session_id,
@@ -63,7 +66,7 @@ def make_child(
             permissions=permissions,
             hooks=HookOptions(port=_ChildHooks(parent.hooks, agent_id)),
             limits=options.limits,
-            max_rounds=options.max_rounds if max_rounds is None else max_rounds,
+            max_rounds=own.get("max_rounds", options.max_rounds),
             settings=options.settings,
             context_window=options.context_window if model is None else None,
             compaction=options.compaction,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
+from msgspec.structs import replace
 
 from robota.core.hooks.definition import HOOK_EVENTS
 from robota.core.messages import JsonObject
@@ -64,6 +65,11 @@ def choose_web_tools(session: Session) -> NativeWebTools | None:
     if asked is None or session.authors is None:
         return asked
     return hosted_tools.find_offered(asked, session.agent.provider)
+
+
+def update_web_tools(session: Session) -> None:
+    if session.options.native_web_tools is not None:
+        session.agent.using = replace(session.agent.using, native_web_tools=choose_web_tools(session))
 
 
 def describe_to_hooks(session: Session) -> JsonObject:

@@ -180,13 +180,13 @@ class SessionLog:
 
     def continue_run(self, cut: CutRun, tools: Iterable[Tool]) -> None:
         """Another process began this run and did not end it."""
-        if self.event_log is not None:
-            record = RunContinued(
+        self.write(
+            RunContinued(
                 execution_id=cut.state.execution_id,
                 conversation_id=cut.conversation_id,
                 looking=tuple(tool.name for tool in tools if tool_class(tool) == "inspect"),
             )
-            self.event_log.continue_run(record)
+        )
 
     def note_change(self, what: str, value: Json, **more: Json) -> None:
         """Something about the session was changed; until the journal is open, its first record says so."""

@@ -11,30 +11,24 @@ import os
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack
 
-from msgspec import to_builtins
 from msgspec.structs import replace
 
 from robota.core.bus import EventBus
 from robota.core.context import ContextWindowState
 from robota.core.conversation import ConversationStore
-from robota.core.errors import AbortError, ConfigurationError, SessionBusyError, ValidationError
-from robota.core.events import PromptQueued, SessionShutdown, SettingsChanged, TurnEvent
+from robota.core.errors import AbortError, ConfigurationError, SessionBusyError
+from robota.core.events import PromptQueued, SessionShutdown, TurnEvent
 from robota.core.history import HistoryEntry
 from robota.core.messages import (
-    AssistantMessage,
-    Json,
     Message,
     Prompt,
-    SystemMessage,
-    ToolMessage,
-    UserMessage,
+    make_message,
     prompt_text,
 )
 from robota.core.permissions import PermissionMode
-from robota.core.ports import Ports, timestamp
+from robota.core.ports import timestamp
 from robota.core.provider import ModelSettings, Provider
 from robota.core.robota import AgentConfig, check_prompt
 from robota.core.run import RunResult
@@ -42,14 +36,13 @@ from robota.core.run_task import stream_run, wait_for_readers
 from robota.core.tool import Tool
 from robota.sessions.context_window_tracker import AutoCompactThreshold, ContextWindowTracker
 from robota.sessions.description import (
-    choose_web_tools,
     describe_session,
     describe_snapshot,
     describe_to_hooks,
     describe_web_tools,
+    update_web_tools,
 )
 from robota.sessions.follow import follow
-from robota.sessions.hooks import GivenHooks, LiveHooks
 from robota.sessions.inbox import Inbox
 from robota.sessions.journal.records import UserRecord
 from robota.sessions.options import DEFAULT_OPTIONS, SessionOptions
@@ -63,10 +56,11 @@ from robota.sessions.usage.ledger import UsageLedger
 
 if TYPE_CHECKING:
     from robota.core.events import ModelChanged
+    from robota.sessions.child import ChildOptions
     from robota.sessions.journal.conversation import CutConversation
     from robota.sessions.model_swap import Authors
-    from robota.sessions.permissions.live_rules import PermissionRules
     from robota.sessions.questions import PermissionHandler
+    from robota.sessions.reload import Changes
     from robota.sessions.start import SessionStart
     from robota.sessions.store.session_store import SessionStorePort
     from robota.sessions.usage.budget import Budget
@@ -74,12 +68,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 InjectedRole = Literal["user", "assistant", "system", "tool"]
 ABORTED = "The run was stopped by the user."
-_MESSAGE_TYPES: dict[str, type[Message]] = {
-    "user": UserMessage,
-    "assistant": AssistantMessage,
-    "system": SystemMessage,
-    "tool": ToolMessage,
-}
 
 
 class Session:
@@ -136,10 +124,11 @@ class Session:
         sub_agent = bool(options.agent_id)
         self._snapshots = Snapshots(store, self.log, partial(describe_snapshot, self), sub_agent=sub_agent)
         self.resources = Resources(self.log.notice)
-        self.inbox = Inbox(self.log, options.ports)
-        self._results: dict[str, RunResult] = {}
+        known = start if start is not None and start.session_id == self.session_id else None
+        self.inbox = Inbox(self.log, options.ports, () if known is None else list(known.inbox.values()))
+        self._results: dict[str, RunResult] = {} if known is None else dict(known.results)
         """How prompts ended that had an id, by that."""
-        self._cut: CutConversation | None = None
+        self._cut: CutConversation | None = None if known is None else known.cut
         """A run to go on with."""
         self.usage = UsageLedger() if options.ledger is None else options.ledger
         self.usage.attach(agent.events)
@@ -149,16 +138,8 @@ class Session:
         self.questions = make_questions(agent, permission_handler, options)
         self.hooks = make_hooks(options, partial(describe_to_hooks, self), self.log)
         self._connect_agent()
-        if start is not None and start.session_id == self.session_id:
-            self._go_on_from(start)
-
-    def _go_on_from(self, start: SessionStart) -> None:
-        """Take over what an earlier process left undone."""
-        self._results = dict(start.results)
-        self._cut = start.cut
-        if start.cut is not None:
-            self.questions.known.update(start.answers)
-        self.steps.inbox = self.inbox = Inbox(self.log, self.options.ports, list(start.inbox.values()))
+        if known is not None and known.cut is not None:
+            self.questions.known.update(known.answers)
 
     def _connect_agent(self) -> None:
         """Put the session between the agent and the world."""
@@ -229,32 +210,13 @@ class Session:
     def clear_session_allowed_tools(self) -> None:
         self.rules.granted = ()
 
-    def reload(
-        self,
-        *,
-        rules: PermissionRules | None = None,
-        hooks: GivenHooks = None,
-        additional_dirs: Iterable[str] | None = None,
-    ) -> None:
+    def reload(self, **changes: Unpack[Changes]) -> None:
         """Take other rules, hooks or directories. They count from the next call on, also in mid-run; what is
         not given stays."""
-        changed: dict[str, Json] = {}
-        if hooks is not None and not isinstance(self.hooks, LiveHooks):
-            raise ConfigurationError("This session was given somebody who runs its hooks; ask them.")
-        self.rules.replace(rules, additional_dirs=additional_dirs)
-        if rules is not None:
-            changed["permissions"] = to_builtins(rules)
-        if additional_dirs is not None:
-            changed["directories"] = list(self.rules.additional_dirs)
-        if hooks is not None and isinstance(self.hooks, LiveHooks):
-            self.hooks.replace(hooks)
-            changed["hooks"] = sorted(hooks)
-        self._choose_web_tools()
-        self.log.tell(SettingsChanged, keys=tuple(changed), values=changed)
+        from robota.sessions.reload import reload  # noqa: PLC0415 - for those who change something
 
-    def _choose_web_tools(self) -> None:
-        if self.options.native_web_tools is not None:
-            self.agent.using = replace(self.agent.using, native_web_tools=choose_web_tools(self))
+        reload(self, **changes)
+        update_web_tools(self)
 
     @property
     def context_state(self) -> ContextWindowState:
@@ -323,11 +285,8 @@ class Session:
         max_rounds: int | None = None,
         settings: ModelSettings | None = None,
     ) -> RunResult:
-        """Take one prompt to its end. An abort or a failing model is a result, not an exception.
-
-        `raw_input` is what the user typed, when the prompt was made from it, and `display_input` what front
-        ends show in its place.
-        """
+        """Take one prompt to its end. An abort or a failing model is a result, not an exception. `raw_input`
+        is what the user typed, when the prompt was made from it, `display_input` what front ends show."""
         check_prompt(prompt)
         if id and self._cut is not None and self._cut.submit_id == id:
             return await self.continue_run(output=output, settings=settings)
@@ -335,21 +294,20 @@ class Session:
             return self._results[id]
         self.steps.words = prompt_text(prompt) if raw_input is None else raw_input
         record = UserRecord(input=self.steps.words, display=display_input, submit_id=id)
-        if self.agent.streaming:
-            await self._wait_for_readers()
+        if self.agent.streaming:  # a run whose stream was left may still be ending
+            await wait_for_readers(self.agent)
+            if self._ended is not None and not self.agent.is_running:
+                await self._ended.wait()
         self._enter()
         try:
             await self.log.open()
             self.inbox.write()
             await self.log.accept(prompt, record)
-            self._choose_web_tools()
+            update_web_tools(self)
             result = await self.agent.run(prompt, max_rounds=max_rounds, output=output, settings=settings)
         finally:
             await self.log.sync()
             self._leave()
-        return self._note_result(id, result)
-
-    def _note_result(self, id: str, result: RunResult) -> RunResult:
         self.message_count += result.success
         if id:
             self._results[id] = result
@@ -366,18 +324,15 @@ class Session:
             await self.log.open()
             self.log.continue_run(cut.run, self.agent.tools)
             cut.reopen(self.agent.conversation)
-            self._choose_web_tools()
-            result = await self.agent.continue_run(cut.run, output=output, settings=settings)
+            update_web_tools(self)
+            result = await self.agent.run("", cut=cut.run, output=output, settings=settings)
         finally:
             await self.log.sync()
             self._leave()
-        return self._note_result(cut.submit_id, result)
-
-    async def _wait_for_readers(self) -> None:
-        """Wait for a run whose stream was left, with what the session has to do after it."""
-        await wait_for_readers(self.agent)
-        if self._ended is not None and not self.agent.is_running:
-            await self._ended.wait()
+        self.message_count += result.success
+        if cut.submit_id:
+            self._results[cut.submit_id] = result
+        return result
 
     async def run(self, prompt: Prompt, *, raw_input: str | None = None) -> str:
         """The answer to a prompt. An abort raises `AbortError`, a failing model its error; history stays."""
@@ -409,29 +364,12 @@ class Session:
         """Enter something that lives as long as the session, such as a table of processes."""
         return await self.resources.own(manager)
 
-    def child(
-        self,
-        agent_id: str,
-        *,
-        tools: Iterable[Tool] | None = None,
-        system_message: str | None = None,
-        model: str | None = None,
-        rules: PermissionRules | None = None,
-        max_rounds: int | None = None,
-    ) -> Session:
+    def child(self, agent_id: str, **differences: Unpack[ChildOptions]) -> Session:
         """A session below this one, with at most its rights, out of its budget, and with a journal of its
         own. What it does comes through `events` as `SubagentEvent`; it ends with this one at the latest."""
         from robota.sessions.child import make_child  # noqa: PLC0415 - for those who have some
 
-        return make_child(
-            self,
-            agent_id,
-            tools=tools,
-            system_message=system_message,
-            model=model,
-            rules=rules,
-            max_rounds=max_rounds,
-        )
+        return make_child(self, agent_id, **differences)
 
     def follow(self, after: int = 0) -> AsyncGenerator[TurnEvent, None]:
         """The events behind number `after`, whenever they happened: those of the journal, then live ones.
@@ -485,7 +423,9 @@ class Session:
         self, role: InjectedRole, content: str, *, tool_call_id: str = "", name: str = ""
     ) -> Message:
         """Put a message into the conversation without asking the model."""
-        message = _make_message(role, content, self.options.ports, tool_call_id, name)
+        ports = self.options.ports
+        identity: Any = {"id": ports.new_id(), "timestamp": timestamp(ports.now())}
+        message = make_message(role, content, tool_call_id=tool_call_id, name=name, **identity)
         self.log.record(message)
         self._cut = None
         return message
@@ -493,7 +433,7 @@ class Session:
     # --- the end --------------------------------------------------------------------------------------
 
     async def shutdown(self, reason: str = "other") -> None:
-        """Stop what runs, save, and fire `SessionEnd` once; calling it again waits for the same end."""
+        """Stop what runs, save, fire `SessionEnd` once; calling it again waits for the same end."""
         self._shutdown = True
         self.abort()
         if self.agent.is_in_own_task:
@@ -527,19 +467,5 @@ class Session:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.shutdown()
-
-
-def _make_message(role: str, content: str, ports: Ports, tool_call_id: str, name: str) -> Message:
-    kind = _MESSAGE_TYPES.get(role)
-    if kind is None:
-        raise ValidationError(
-            f"A message has the role user, assistant, system or tool, not {role!r}.", field="role"
-        )
-    about: dict[str, Any] = {"id": ports.new_id(), "timestamp": timestamp(ports.now())}
-    if role == "tool":
-        about |= {"tool_call_id": tool_call_id, "name": name}
-    return kind(content, **about)

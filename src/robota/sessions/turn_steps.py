@@ -46,8 +46,8 @@ class TurnSteps:
     """The `RunSteps` of a session."""
 
     __slots__ = (
-        "_agent", "_compaction", "_enforcer", "_hooks", "_log", "_recovered_at", "_resumed",
-        "_start_context", "_started", "_tracker", "_web_tools", "inbox", "words",
+        "_agent", "_compaction", "_enforcer", "_hooks", "_inbox", "_log", "_recovered_at", "_resumed",
+        "_start_context", "_started", "_tracker", "_web_tools", "words",
     )  # fmt: skip
 
     def __init__(
@@ -67,7 +67,7 @@ class TurnSteps:
         self._hooks = hooks
         self._enforcer = enforcer
         self._tracker = tracker
-        self.inbox = inbox
+        self._inbox = inbox
         self._compaction = compaction
         self._web_tools = web_tools
         self._resumed = len(agent.conversation) > 0
@@ -150,8 +150,8 @@ class TurnSteps:
             raise StopRun("hook")
         await self.begin()  # a run that goes on after a crash had no start here
         if run.rounds and await self._compact_if_full():
-            return [self._note(CONTINUE_AFTER_COMPACTION, origin="engine"), *self.inbox.drain()]
-        return self.inbox.drain() if self.inbox else ()
+            return [self._note(CONTINUE_AFTER_COMPACTION, origin="engine"), *self._inbox.drain()]
+        return self._inbox.drain() if self._inbox else ()
 
     async def _compact_if_full(self) -> bool:
         self._tracker.update()
@@ -206,8 +206,8 @@ class TurnSteps:
         if error is not None:
             await self._fire_failure(error)
             return ()
-        if self.inbox and not run.is_exhausted:
-            return self.inbox.drain()
+        if self._inbox and not run.is_exhausted:
+            return self._inbox.drain()
         self.tell_context()
         outcome = await self._fire_stop(run)
         if not outcome.blocked or outcome.stop:

@@ -65,7 +65,7 @@ class ConversationFold:
         self.cut: CutConversation | None = None
         """The run that the end of a process cut, while nothing else has followed."""
         self.results: dict[str, RunResult] = {}
-        """How runs ended whose prompts had an id, by that."""
+        """How runs ended, by the ids of their prompts."""
         self.repairs: list[str] = []
         """What had to be put right, for people."""
         self._unanswered = unanswered
@@ -75,23 +75,22 @@ class ConversationFold:
         self._calls: tuple[ToolCall, ...] = ()
         """All calls of the last answer, in order."""
         self._results: dict[int, CallEnded] = {}
-        self._begun: set[int] = set()
-        """Calls of the last answer whose start was told."""
+        self._begun: set[int] = set()  # of these calls
         self._prompt: records.UserRecord | None = None
         """The prompt that was accepted and is no message yet."""
         self._submit_id = self._conversation_id = ""
-        self._continued = False
-        """Results may be those of an earlier process."""
+        self._continued = False  # so that results may be those of an earlier process
         self._round = 0
         self._last: Message | None = None
 
     def take(self, record: Record) -> Message | None:
         """Take a record in; the message that it added, if it did."""
         if isinstance(record, Unknown):
-            return self._take_foreign(record)
+            message = read_foreign(record, self.steps, self.repairs)
+            return None if message is None else self._add(message)
         take = _TAKE.get(type(record))
-        message: Message | None = None if take is None else take(self, record)
-        return message
+        added: Message | None = None if take is None else take(self, record)
+        return added
 
     def settle(self) -> None:
         """Repair what was cut before this point."""
@@ -225,20 +224,6 @@ class ConversationFold:
             content, call.id, name, record.parts, id=record.id, timestamp=record.sent_at, metadata=known
         )
 
-    def _take_foreign(self, record: Unknown) -> Message | None:
-        """How the TypeScript original keeps a message; one without an id is known by its place."""
-        if record.kind != "history_mutation" or "message" not in record.fields:
-            return None
-        from robota.sessions.store.message_codec import message_from_record, read_time  # noqa: PLC0415 - old logs
-
-        stamp, place = read_time(record.timestamp), f"at-{self.steps}"
-        try:
-            message = message_from_record(record.fields["message"], id=place, timestamp=stamp)
-        except ValidationError as error:
-            self.repairs.append(f"A message was left out: {error}")
-            return None
-        return self._add(message)
-
     def take_compaction_marked(self, record: records.MarkRecord) -> Message:
         self.settle()
         self.store.restore_mark(record.message)
@@ -308,6 +293,20 @@ class ConversationFold:
         if last is None:
             return {"id": f"recovered-{what}", "timestamp": datetime.fromtimestamp(0, UTC)}
         return {"id": f"{last.id}-{what}", "timestamp": last.timestamp}
+
+
+def read_foreign(record: Unknown, steps: int, problems: list[str]) -> Message | None:
+    """How the TypeScript original keeps a message; one without an id is known by its place."""
+    if record.kind != "history_mutation" or "message" not in record.fields:
+        return None
+    from robota.sessions.store.message_codec import message_from_record, read_time  # noqa: PLC0415 - old logs
+
+    stamp, place = read_time(record.timestamp), f"at-{steps}"
+    try:
+        return message_from_record(record.fields["message"], id=place, timestamp=stamp)
+    except ValidationError as error:
+        problems.append(f"A message was left out: {error}")
+        return None
 
 
 class RecordedError(RobotaError):

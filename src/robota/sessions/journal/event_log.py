@@ -55,12 +55,10 @@ class EventLog:
         self._prompt: str | None = None
         """The words of the prompt that was accepted last."""
         self._before: records.PreRunRecord | None = None
-        self._told = 0
-        """The number of the last event that was taken of those that may be only shown."""
+        self._told = 0  # the last event that was taken of those that may be only shown
         self._synced_batch = 0
         self._syncing: asyncio.Lock | None = None
-        self.has_effects = False
-        """Tools have changed the world since the last sync."""
+        self.has_effects = False  # tools have changed the world since the last sync
 
     # --- what a session calls -------------------------------------------------------------------------
 
@@ -72,15 +70,12 @@ class EventLog:
         self.end_run()
         if isinstance(record, _RESTARTS):
             self.messages.restart()
+        elif isinstance(record, records.RunContinued):
+            record.run = self.begin_run()
         self.writer.write(record)
 
     def accept_prompt(self, record: Record, words: str) -> None:
         self._prompt = words
-        self.write(record)
-
-    def continue_run(self, record: records.RunContinued) -> None:
-        """An earlier process began this run."""
-        record.run = self._run = self.calls.run = self.messages.run = self._run + 1
         self.write(record)
 
     async def sync(self) -> bool:
@@ -142,12 +137,16 @@ class EventLog:
             self.calls.flush()
             self.stream.add(piece)
 
+    def begin_run(self) -> int:
+        self._run = self.calls.run = self.messages.run = self._run + 1
+        return self._run
+
     def take_start(self, event: events.RunStarted) -> None:
         self.reach(event)
-        self._run = self.calls.run = self.messages.run = self._run + 1
+        run = self.begin_run()
         prompt, self._prompt = self._prompt, None
         record = records.RunBegan(
-            run=self._run,
+            run=run,
             execution_id=event.execution_id,
             conversation_id=event.conversation_id,
             agent_name=event.agent_name,
@@ -277,10 +276,6 @@ class EventLog:
             self.reach(event)
             self.writer.write(records.SubagentRecord(agent_id=event.agent_id, inner=to_builtins(event.inner)))
 
-    def take_loaded(self, event: events.ContextLoaded) -> None:
-        self.reach(event)
-        self.writer.write(records.LoadedRecord(data=dict(event.data)))
-
     def take_any(self, event: Event) -> None:
         """An event that is written as it is."""
         self.reach(event)
@@ -310,9 +305,9 @@ EventLog.HANDLERS = {
     events.SessionInit: EventLog.take_init,
     events.PreRun: EventLog.take_pre_run,
     events.PermissionDecided: EventLog.take_decision,
-    events.ContextLoaded: EventLog.take_loaded,
     events.ContextUpdated: EventLog.take_context,
     events.HookExecuted: EventLog.take_data,
+    events.ContextLoaded: EventLog.take_any,
     events.SummaryCalled: EventLog.take_any,
     events.SessionShutdown: EventLog.take_any,
     events.ServerToolUsed: EventLog.take_any,

@@ -41,7 +41,6 @@ from robota.sessions.journal.records import (
     CallEnded,
     ClosedRecord,
     Pieces,
-    QuestionRecord,
     Record,
     SessionChange,
     SessionFacts,
@@ -243,7 +242,7 @@ class Action(Struct, eq=False):
     """By the id of the call, as are the next three."""
     originals: dict[str, ToolResult] = field(default_factory=dict)
     parts: dict[str, tuple[Part, ...]] = field(default_factory=dict)
-    told: dict[str, list[str | QuestionRecord | ClosedRecord]] = field(default_factory=dict)
+    told: dict[str, list[str | Record]] = field(default_factory=dict)
     """The progress of a call and the questions that its tool asked, in order."""
     orders: dict[str, CallOrder] = field(default_factory=dict)
     """Batch id -> the order of what its calls did."""

@@ -98,8 +98,7 @@ class _Taker:
         """The agent is at work."""
         self.busy = False
         """The action is not over."""
-        self.notices = 0
-        """Since the action's clock was moved."""
+        self.notices = 0  # since the action's clock was moved
         self.conversation_id = ""
         self.execution = ""
         self.position = Position()
@@ -307,14 +306,10 @@ class _Taker:
 
     def take_question_closed(self, record: records.ClosedRecord) -> None:
         self.action.answers[record.id] = record
-        question = self.action.questions.get(record.id)
-        if question is not None:
-            self.note_question(question, record, CLOSED)
+        self.note_question(self.action.questions.get(record.id), record, CLOSED)
 
-    def note_question(
-        self, question: Question, record: records.QuestionRecord | records.ClosedRecord, kind: str
-    ) -> None:
-        call_id = question.call_id
+    def note_question(self, question: Question | None, record: Record, kind: str) -> None:
+        call_id = "" if question is None else question.call_id
         if isinstance(question, PermissionQuestion):
             self.action.order_of(call_id.rpartition("-")[0]).add(call_id, kind)
         else:

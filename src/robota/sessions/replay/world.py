@@ -315,7 +315,7 @@ class ReplayWorld:
             elif isinstance(item, ClosedRecord):
                 said = {"answer": item.answer, "by": item.by, "reason": item.reason}
                 self.session.log.tell(events.QuestionClosed, id=item.id, **said)
-            else:
+            elif isinstance(item, str):
                 context.progress(item)
 
     def note_decision(self, event: events.PermissionDecided) -> None:
