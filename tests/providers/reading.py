@@ -10,8 +10,7 @@ import pytest
 from robota.core.errors import RobotaError
 from robota.core.messages import Message, ToolCall, UserMessage
 from robota.core.provider import ChatRequest, Chunk, Provider, TextChunk
-from robota.providers.wire.content import Peer, ReplyContent
-from robota.providers.wire.reply import ReplyReader
+from robota.providers.wire.reply import Peer, ReplyContent, ReplyReader
 
 
 def read_reply(content: ReplyContent, *parts: bytes, want_raw: bool = False) -> list[Chunk]:

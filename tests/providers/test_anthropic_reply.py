@@ -19,8 +19,7 @@ from robota.core.provider import (
     ToolInputChunk,
 )
 from robota.providers.anthropic.reply import BlockContent
-from robota.providers.wire.content import Peer
-from robota.providers.wire.reply import ReplyReader
+from robota.providers.wire.reply import Peer, ReplyReader
 
 ANNOUNCED = MetadataChunk({"model": "served", "responseId": "msg_1"})
 

@@ -20,8 +20,7 @@ from robota.core.provider import (
 )
 from robota.providers.chat.reply import ChatContent
 from robota.providers.wire import reply as wire_reply
-from robota.providers.wire.content import Peer
-from robota.providers.wire.reply import ReplyReader
+from robota.providers.wire.reply import Peer, ReplyReader
 
 
 def read(*parts: bytes, want_raw: bool = False) -> list[Chunk]:

@@ -20,8 +20,7 @@ from robota.core.provider import (
 )
 from robota.providers.gemini.parts import foreign_part_block, text_signature_block, thought_block
 from robota.providers.gemini.reply import GeminiContent
-from robota.providers.wire.content import Peer
-from robota.providers.wire.reply import ReplyReader
+from robota.providers.wire.reply import Peer, ReplyReader
 
 
 def event(*parts: dict[str, Any], **fields: Any) -> bytes:

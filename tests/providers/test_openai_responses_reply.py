@@ -19,8 +19,7 @@ from robota.core.provider import (
     ToolInputChunk,
 )
 from robota.providers.responses.reply import ResponseContent
-from robota.providers.wire.content import Peer
-from robota.providers.wire.reply import ReplyReader
+from robota.providers.wire.reply import Peer, ReplyReader
 
 
 def event(kind: str, **fields: Any) -> bytes:

@@ -19,7 +19,7 @@ from robota.core.provider import (
     ToolInputChunk,
 )
 from robota.providers.anthropic.blocks import CONTENT_KEY
-from robota.providers.wire.content import ReplyContent, count_of, text_of
+from robota.providers.wire.reply import ReplyContent, count_of, text_of
 
 _STOP_REASONS: dict[str, StopReason] = {
     "end_turn": "end_turn",

@@ -12,7 +12,7 @@ from robota.core.messages import Json, JsonObject, ReasoningBlock, StopReason, T
 from robota.core.provider import Chunk, ReasoningChunk, StopChunk, TextChunk, ToolInputChunk
 from robota.providers.chat import API_SURFACE, DETAILS, PLAIN
 from robota.providers.encoding import read_arguments
-from robota.providers.wire.content import ReplyContent, count_of
+from robota.providers.wire.reply import ReplyContent, count_of
 
 _STOP_REASONS: dict[str, StopReason] = {
     "stop": "end_turn",

@@ -22,7 +22,7 @@ from robota.core.provider import (
 )
 from robota.providers.gemini.errors import describe_status
 from robota.providers.gemini.parts import foreign_part_block, text_signature_block, thought_block
-from robota.providers.wire.content import Peer, ReplyContent, count_of, text_of
+from robota.providers.wire.reply import Peer, ReplyContent, count_of, text_of
 
 _FILTERS = (
     "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "ESCALATION",

@@ -28,10 +28,9 @@ from robota.providers.local.engine import (
     read_ahead,
     return_engine,
 )
-from robota.providers.local.examples import without_optional_parameters
 from robota.providers.local.gguf_file import GgufFacts, read_gguf_facts
 from robota.providers.local.reply import LocalReply
-from robota.providers.local.request import choice_schema, wire_messages
+from robota.providers.local.request import choice_schema, wire_messages, without_optional_parameters
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Queue

@@ -25,8 +25,8 @@ from robota.core.errors import (
 )
 from robota.core.jsontext import decode
 from robota.core.messages import Json, JsonObject
-from robota.providers.wire.content import text_of
 from robota.providers.wire.errors import Refusal, describe_refusal, hide_secrets, tame
+from robota.providers.wire.reply import text_of
 
 _MAX_MESSAGE = 2000
 _MAX_MODELS = 100

@@ -20,7 +20,7 @@ from robota.core.provider import (
 )
 from robota.providers.encoding import read_arguments
 from robota.providers.responses.schema import drop_nulls
-from robota.providers.wire.content import ReplyContent, count_of, text_of
+from robota.providers.wire.reply import ReplyContent, count_of, text_of
 
 _INCOMPLETE: dict[str, StopReason] = {"max_output_tokens": "max_tokens", "content_filter": "content_filter"}
 _HOSTED = "_call"

@@ -19,9 +19,8 @@ from robota.core.provider import (
     assert_native_web_tools_available,
 )
 from robota.http.errors import HttpError
-from robota.providers.wire.content import Peer, ReplyContent
 from robota.providers.wire.errors import read_request_id
-from robota.providers.wire.reply import ReplyReader
+from robota.providers.wire.reply import Peer, ReplyContent, ReplyReader
 
 if TYPE_CHECKING:
     from typing import Self
