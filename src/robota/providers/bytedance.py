@@ -17,7 +17,8 @@ from robota.core.jsontext import encode
 from robota.core.messages import ImagePart, ImageUriPart, Json, JsonObject, TextPart
 from robota.core.ports import REAL_WORLD, Ports
 from robota.providers.encoding import url_of
-from robota.providers.wire.channel import HttpChannel, endpoint
+from robota.providers.service import endpoint
+from robota.providers.wire.channel import HttpChannel
 from robota.providers.wire.reply import count_of, text_of
 
 if TYPE_CHECKING:
@@ -188,8 +189,7 @@ class ByteDanceTasks:
         transport: httpx2.AsyncBaseTransport | None = None,
         ports: Ports = REAL_WORLD,
     ) -> None:
-        key = (api_key or "").strip()
-        if not key:
+        if not (api_key or "").strip():
             raise ConfigurationError(f"{name!r} needs an api_key; the console of the service makes one.")
         self.name = name
         self.model = model
@@ -198,9 +198,9 @@ class ByteDanceTasks:
         self._ports = ports
         self._channel = HttpChannel(
             endpoint(base_url, PATH),
-            {"authorization": f"Bearer {key}", "accept": "application/json", **(headers or {})},
+            {"accept": "application/json", **(headers or {})},
             provider=name,
-            secrets=[key],
+            key=api_key,
             transport=transport,
         )
 

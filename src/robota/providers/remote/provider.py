@@ -13,8 +13,9 @@ from robota.core.provider import Capabilities, ChatRequest, Chunk, assert_native
 from robota.http.errors import HttpError
 from robota.providers.remote.failures import describe_host_refusal, read_error
 from robota.providers.remote.protocol import RequestEncoder, check_request, decode_event, decode_message
-from robota.providers.wire.channel import HttpChannel, endpoint
-from robota.providers.wire.errors import Refusal, quote
+from robota.providers.service import endpoint
+from robota.providers.wire.channel import HttpChannel
+from robota.providers.wire.errors import quote
 from robota.providers.wire.provider import drain
 from robota.providers.wire.reply import MAX_BODY_BYTES, MAX_REPLY_BYTES
 from robota.providers.wire.sse import EventSplitter, ServerSentEvent
@@ -30,13 +31,6 @@ _FIX = "check the server URL"
 _MAX_QUOTE = 200
 _LOOK = 4096
 """Bytes that are kept to see what kind of reply it is, and to quote from."""
-
-
-class RemoteChannel(HttpChannel):
-    """The way to a host, whose errors cross as they are."""
-
-    def describe(self, refusal: Refusal) -> RobotaError:
-        return describe_host_refusal(refusal, self.provider, self.secrets)
 
 
 class RemoteProvider:
@@ -79,14 +73,13 @@ class RemoteProvider:
         self.model = model
         """Used by requests that name none."""
         self.capabilities = Capabilities(vision=True, files=True) if capabilities is None else capabilities
-        key = user_api_key.strip()
-        own = {} if headers is None else dict(headers)
         self._whole, self._streamed = (
-            RemoteChannel(
+            HttpChannel(
                 endpoint(server_url, path),
-                {"authorization": f"Bearer {key}", **own},
+                headers,
                 provider=name,
-                secrets=[key],
+                key=user_api_key,
+                describe=describe_host_refusal,
                 transport=transport,
                 silence=timeout,
             )
@@ -125,7 +118,7 @@ class RemoteProvider:
             raise channel.translate(error) from error
         return self._read_answer(body)
 
-    async def _open(self, channel: RemoteChannel, request: ChatRequest) -> Reply:
+    async def _open(self, channel: HttpChannel, request: ChatRequest) -> Reply:
         model = request.model or self.model
         check_request(self.provider, model, request.messages)
         assert_native_web_tools_available(self, request.native_web_tools)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import assert_never
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias, assert_never
 
 from msgspec import Struct
 
@@ -123,6 +123,10 @@ class Refusal(Struct, frozen=True):
     body: bytes
     model: str
     url: str
+
+
+DescribeRefusal: TypeAlias = Callable[[Refusal, str, Sequence[str]], RobotaError]
+"""The error for a refusal by the provider of that name; the texts are secrets."""
 
 
 def describe_refusal(refusal: Refusal, provider: str, secrets: Sequence[str]) -> RobotaError:
