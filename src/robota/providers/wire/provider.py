@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from msgspec import structs
 
@@ -69,6 +69,8 @@ class WireProvider:
     manager.
     """
 
+    reader: ClassVar[type[ReplyReader]] = ReplyReader
+
     def __init__(
         self,
         name: str,
@@ -93,13 +95,13 @@ class WireProvider:
         request = self._fit(request)
         body = self.encoder.encode(request, model)
         content = self.content(request)
-        if request.want_raw:
+        if request.want_raw and content.surface:
             facts = self._request_facts(model)
             yield NativePayload(kind="request", payload=body, api_surface=content.surface, metadata=facts)
         incoming = await self.channel.open(body, model=model)
         secrets = self.channel.secrets
         peer = Peer(self.name, read_request_id(incoming.headers, secrets), secrets)
-        reader = ReplyReader(content, peer, want_raw=request.want_raw)
+        reader = self.reader(content, peer, want_raw=request.want_raw)
         parts = incoming.parts()
         try:
             async for part in parts:

@@ -49,13 +49,14 @@ class ReplyContent:
     """The content of one reply; what is certain only at the end is kept and told by `close`."""
 
     surface: ClassVar[str]
-    """The API's name in native payloads."""
+    """The API's name in native payloads; empty where the other side tells of the request it makes."""
     format: ClassVar[str]
     """The API's name in sentences."""
     plain_key: ClassVar[str]
     """What an event has that is neither an end nor an error, so that most need no second look."""
     advice: ClassVar[str] = "check the base URL"
     """What to do when something else answers."""
+    advice_after_cut: ClassVar[str] = "try again"
 
     def __init__(self) -> None:
         self.finish_reason = ""
@@ -184,7 +185,8 @@ class ReplyReader:
             raise self.failure
         if not self.complete:
             raise self.cut or NetworkError(
-                f"{self._peer.provider} closed the connection before its reply was complete; try again.",
+                f"{self._peer.provider} closed the connection before its reply was complete; "
+                f"{self._content.advice_after_cut}.",
                 provider=self._peer.provider,
                 request_id=self._peer.request_id,
             )
@@ -207,7 +209,9 @@ class ReplyReader:
             self._first = bytes(self._body[:1])
         first = self._first
         if first == b"<":
-            raise self._refusal("answered with a web page instead of a model's reply; check the base URL.")
+            raise self._refusal(
+                f"answered with a web page instead of a model's reply; {self._content.advice}."
+            )
         if first and first not in b"{[":
             self._splitter = EventSplitter(provider=self._peer.provider)
         elif len(self._body) > MAX_BODY_BYTES:
