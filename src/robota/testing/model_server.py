@@ -24,13 +24,14 @@ from robota.core.messages import JsonObject
 from robota.providers.scripted import Delay
 from robota.testing.dialect import UNREADABLE, Dialect
 from robota.testing.http_server import (
+    PATIENCE,
     BadRequest,
+    Latch,
     LoopbackServer,
     ReceivedRequest,
     ServerConnection,
     response,
 )
-from robota.testing.latch import PATIENCE, Latch
 from robota.testing.model_script import Cut, Gate, HttpError, ModelReply, ModelStep, Tap, freeze, settle
 from robota.testing.reply_plan import Endless, Plan, Wait, make_plan, plan_error
 from robota.testing.wire_anthropic import Messages
