@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from threading import Event, Lock, Thread
-from types import TracebackType
 from typing import Self, cast
 
 import msgspec
@@ -291,9 +290,7 @@ class LoopbackServer:
         await self.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *failure: object) -> None:
         await self.stop()
 
     @contextmanager

@@ -15,7 +15,6 @@ import asyncio
 import sys
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
-from types import TracebackType
 
 import msgspec
 
@@ -110,11 +109,9 @@ class ModelServer(LoopbackServer):
             if self._received >= count:
                 latch.open()
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *failure: object) -> None:
         await self.stop()
-        if self._failure is not None and error is None:
+        if self._failure is not None and failure[0] is None:
             raise self._failure
 
     # --- for connections ---------------------------------------------------------------------------

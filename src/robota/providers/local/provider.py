@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator, Iterator
 from threading import Event, Lock, Thread
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from robota.core.errors import ConfigurationError, ProviderError
@@ -146,9 +145,7 @@ class LocalProvider:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *failure: object) -> None:
         await self.aclose()
 
     async def _engine(self) -> Engine:

@@ -146,9 +146,7 @@ class HttpChannel:
 
     def translate(self, error: Exception) -> NetworkError:
         """A failure of the HTTP client as the error to raise."""
-        failure = describe_failure(error, self.provider, self.origin, self.secrets)
-        failure.__cause__ = error
-        return failure
+        return describe_failure(error, self.provider, self.origin, self.secrets)
 
     async def aclose(self) -> None:
         """Close the connections of all event loops; another request would open new ones."""

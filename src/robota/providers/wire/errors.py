@@ -181,6 +181,7 @@ def describe_failure(
     error: Exception, provider: str, origin: str, secrets: Sequence[str] = ()
 ) -> NetworkError:
     """The error for no answer, or none to the end; httpx2's own errors come from clients handed in."""
+    cause = error
     if not isinstance(error, HttpError):
         from robota.http.detour import explain  # noqa: PLC0415 - httpx2 raised the error, so it is loaded
 
@@ -205,7 +206,9 @@ def describe_failure(
             text = f"The connection to {provider} at {origin} broke ({detail}); try again."
         case _:
             assert_never(error.kind)
-    return NetworkError(text, provider=provider)
+    failure = NetworkError(text, provider=provider)
+    failure.__cause__ = cause
+    return failure
 
 
 _HELD = ("api_key", "auth_token", "access_token", "aws_secret_key", "aws_session_token")

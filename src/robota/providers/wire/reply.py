@@ -13,7 +13,7 @@ JSON as they are: on the text chunk it became, else in a `NativePayload` of its 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from msgspec import Struct, structs
@@ -21,8 +21,8 @@ from msgspec import Struct, structs
 from robota.core.errors import NetworkError, ProviderError, RobotaError
 from robota.core.events import PayloadKind
 from robota.core.jsontext import decode, decode_leniently, encode
-from robota.core.messages import Json, JsonObject, TokenUsage
-from robota.core.provider import Chunk, MetadataChunk, NativePayload
+from robota.core.messages import Json, JsonObject, StopReason, TokenUsage
+from robota.core.provider import Chunk, MetadataChunk, NativePayload, StopChunk
 from robota.providers.wire.errors import describe_error_event, quote
 from robota.providers.wire.sse import EventSplitter, ServerSentEvent
 
@@ -79,6 +79,14 @@ class ReplyContent:
     def close(self) -> list[Chunk]:
         """The chunks of a reply that is over and whole."""
         raise NotImplementedError
+
+    def conclude(
+        self, chunks: Iterable[Chunk], facts: JsonObject, reason: StopReason, detail: str | None
+    ) -> list[Chunk]:
+        """These chunks, and those that are last in every reply."""
+        told = [MetadataChunk(facts)] if facts else []
+        counted = [self.usage] if self.usage is not None else []
+        return [*chunks, *told, *counted, StopChunk(reason, detail or None)]
 
     def find_error(self, reply: JsonObject, *, named: bool) -> Json:
         """What the event says went wrong, if it is about that; `named` events call themselves errors."""
