@@ -123,7 +123,6 @@ def _reference(url: str, role: Role | None) -> JsonObject:
 
 
 def read_task(told: Json, provider: str) -> Task:
-    """The task in an answer of the service."""
     if not isinstance(told, dict) or not text_of(told, "id"):
         raise _unusable(provider, told)
     status = told.get("status", "queued")
@@ -150,7 +149,6 @@ def read_task(told: Json, provider: str) -> Task:
 
 
 def read_page(told: Json, provider: str) -> TaskPage:
-    """A page of the list of tasks."""
     items = told.get("items") if isinstance(told, dict) else None
     if not isinstance(items, list):
         raise _unusable(provider, told)

@@ -74,7 +74,6 @@ OURS = {
 
 
 def our_definitions() -> tuple[ProviderDefinition, ...]:
-    """The providers that come with the package."""
     return tuple(map(_define, OURS))
 
 

@@ -211,7 +211,6 @@ class EncodedTools:
         return len(self._kept)
 
     def find(self, tools: Iterable[ToolSchema]) -> list[bytes]:
-        """The JSON of each tool."""
         kept = self._kept
         found = []
         for tool in tools:

@@ -271,7 +271,6 @@ class _Generation:
 
 
 def _find_file(model: str) -> str:
-    """The file for a path or a name."""
     if not model:
         raise ConfigurationError("A local model needs a file or a name: see `robota model list`.")
     if os.sep in model or model.endswith(".gguf"):
