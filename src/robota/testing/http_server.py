@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -11,6 +12,7 @@ from threading import Event, Lock, Thread
 from typing import Self, cast
 
 import msgspec
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from robota.core.messages import Json, JsonObject
 from robota.testing.dialect import Conversation, Dialect
@@ -141,96 +143,62 @@ def _decode(raw: bytes) -> Json:
 class RequestReader:
     """Takes bytes as they come and gives whole requests, with bodies sized or chunked; the next one waits."""
 
-    __slots__ = ("_buffer", "_head", "_searched")
-
     def __init__(self) -> None:
-        self._buffer = bytearray()
-        self._head: tuple[str, str, dict[str, str]] | None = None
-        self._searched = 0
+        self._parser = HttpRequestParser(self)
+        self._target = b""
+        self._headers: dict[str, str] = {}
+        self._body = bytearray()
+        self._in_head = True
+        self._head_size = 0
+        self._expected = False
+        self._ready: deque[ReceivedRequest] = deque()
+        self._problem = ""
 
     def feed(self, data: bytes) -> None:
-        self._buffer += data
-
-    def take_expectation(self) -> bool:
-        """Whether the client holds the body back until it is told to go on; true once per request."""
-        return self._head is not None and self._head[2].pop("expect", "").lower() == "100-continue"
+        self._head_size += len(data) if self._in_head else 0
+        try:
+            self._parser.feed_data(data)
+        except (HttpParserError, HttpParserUpgrade) as error:
+            self._problem = str(error)
+        if self._in_head and self._head_size > HEAD_LIMIT:
+            self._problem = "the head of the request is too long"
 
     def next(self) -> ReceivedRequest | None:
         """The next request that is complete, if one is."""
-        if self._head is None and not self._read_head():
-            return None
-        assert self._head is not None
-        method, target, headers = self._head
-        body = self._take_chunks() if _is_chunked(headers) else self._take_sized(headers)
-        if body is None:
-            return None
-        self._head = None
-        return ReceivedRequest(method, target, headers, body)
+        if self._ready:
+            return self._ready.popleft()
+        if self._problem:
+            raise BadRequest(self._problem)
+        return None
 
-    def _read_head(self) -> bool:
-        end = self._buffer.find(b"\r\n\r\n", max(self._searched - 3, 0))
-        if end < 0:
-            self._searched = len(self._buffer)
-            if self._searched > HEAD_LIMIT:
-                raise BadRequest("the head of the request is too long")
-            return False
-        lines = self._buffer[:end].decode("latin-1").split("\r\n")
-        del self._buffer[: end + 4]
-        self._searched = 0
-        try:
-            method, target, _ = lines[0].split(" ", 2)
-        except ValueError:
-            raise BadRequest("the first line is not a request line") from None
-        self._head = (method, target, _headers(lines[1:]))
-        return True
+    def take_expectation(self) -> bool:
+        """Whether the client holds the body back until it is told to go on; true once per request."""
+        expected, self._expected = self._expected, False
+        return expected
 
-    def _take_sized(self, headers: dict[str, str]) -> bytes | None:
-        size = headers.get("content-length", "0")
-        if not size.isdecimal():
-            raise BadRequest("content-length is not a number")
-        if len(self._buffer) < int(size):
-            return None
-        return self._take(int(size))
+    # --- called by the parser ----------------------------------------------------------------------------
 
-    def _take_chunks(self) -> bytes | None:
-        parts: list[bytes] = []
-        at = 0
-        while True:
-            line_end = self._buffer.find(b"\r\n", at)
-            if line_end < 0:
-                return None
-            try:
-                size = int(self._buffer[at:line_end].split(b";")[0], 16)
-            except ValueError:
-                raise BadRequest("a chunk does not begin with its size") from None
-            start = line_end + 2
-            at = start + size + 2
-            if len(self._buffer) < at:
-                return None
-            if size == 0:
-                self._take(at)
-                return b"".join(parts)
-            parts.append(bytes(self._buffer[start : start + size]))
+    def on_message_begin(self) -> None:
+        self._target, self._headers, self._body = b"", {}, bytearray()
 
-    def _take(self, size: int) -> bytes:
-        taken = bytes(self._buffer[:size])
-        del self._buffer[:size]
-        return taken
+    def on_url(self, url: bytes) -> None:
+        self._target += url
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        known, said = name.decode("latin-1").lower(), value.decode("latin-1")
+        self._headers[known] = f"{self._headers[known]}, {said}" if known in self._headers else said
 
-def _headers(lines: list[str]) -> dict[str, str]:
-    headers: dict[str, str] = {}
-    for line in lines:
-        name, colon, value = line.partition(":")
-        if not colon:
-            raise BadRequest("a header line has no colon")
-        name, value = name.strip().lower(), value.strip()
-        headers[name] = f"{headers[name]}, {value}" if name in headers else value
-    return headers
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        self._expected = self._headers.pop("expect", "").lower() == "100-continue"
 
+    def on_body(self, body: bytes) -> None:
+        self._body += body
 
-def _is_chunked(headers: dict[str, str]) -> bool:
-    return "chunked" in headers.get("transfer-encoding", "").lower()
+    def on_message_complete(self) -> None:
+        self._in_head, self._head_size, self._expected = True, 0, False
+        method, target = self._parser.get_method().decode(), self._target.decode("latin-1")
+        self._ready.append(ReceivedRequest(method, target, self._headers, bytes(self._body)))
 
 
 def response(status: int, headers: dict[str, str], body: bytes | None) -> bytes:
