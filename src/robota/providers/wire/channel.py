@@ -81,7 +81,7 @@ class HttpChannel:
         self._prepare("POST", place)  # refuses headers that cannot be sent
         self._requests: dict[str, Request] = {}
         """By model."""
-        self._address = address or (lambda model: self._url)
+        self._address = address
         self._describe = describe
         self._silence = silence
         self._transport = transport
@@ -92,7 +92,7 @@ class HttpChannel:
         """Send it and return the reply to read, which the caller must close; a refusal is raised."""
         request = self._requests.get(model)
         if request is None:
-            address = _split_credentials(self._address(model))[0]
+            address = _split_credentials(self._address_of(model))[0]
             request = self._requests[model] = self._prepare("POST", self._parse(address))
         try:
             reply = await (self._client or self._connect()).send(request, body, repeatable=True)
@@ -104,7 +104,7 @@ class HttpChannel:
             said = await reply.read(MAX_ERROR_BYTES)
         except HttpError:
             said = b""  # half an explanation: the status says enough
-        raise self._refuse(reply, said, model, self._address(model))
+        raise self._refuse(reply, said, model, self._address_of(model))
 
     async def ask(
         self, method: str, below: str = "", *, body: bytes = b"", model: str = "", timeout: float
@@ -139,6 +139,9 @@ class HttpChannel:
                 provider=self.provider,
                 status=reply.status,
             ) from error
+
+    def _address_of(self, model: str) -> str:
+        return self._url if self._address is None else self._address(model)
 
     def _refuse(self, reply: Reply, said: bytes, model: str, url: str) -> Exception:
         refusal = Refusal(reply.status, reply.headers, said, model, url)
