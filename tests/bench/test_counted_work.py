@@ -26,8 +26,7 @@ from robota.core.tool_round import ToolRound
 from robota.providers.chat.reply import ChatContent
 from robota.providers.openai_compatible import OpenAICompatibleProvider
 from robota.providers.scripted import ScriptedProvider
-from robota.providers.wire.content import Peer
-from robota.providers.wire.reply import ReplyReader
+from robota.providers.wire.reply import Peer, ReplyReader
 from robota.testing.model_server import ModelServer
 
 pytestmark = pytest.mark.anyio

@@ -17,8 +17,13 @@ from robota.core.messages import (
 )
 from robota.core.provider import ChatRequest, ToolSchema
 from robota.core.schema import check
-from robota.providers.local.examples import EXAMPLES, example_turns, without_optional_parameters
-from robota.providers.local.request import choice_schema, wire_messages
+from robota.providers.local.request import (
+    EXAMPLES,
+    choice_schema,
+    example_turns,
+    wire_messages,
+    without_optional_parameters,
+)
 from robota.sdk.assembly import LiveRules, create_default_tools
 from robota.testing.reply_conformance import ADD
 

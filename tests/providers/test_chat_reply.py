@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.providers.loopback import DONE, event, tool_delta
-from tests.providers.reading import calls_in, read_broken, read_reply, text_in
+from tests.providers.reading import check_cuts, check_tears, read_broken, read_reply
 
 from robota.core.errors import NetworkError, ProviderError, RateLimitError, RobotaError
 from robota.core.messages import ReasoningBlock, TokenUsage, ToolCall
@@ -20,8 +20,7 @@ from robota.core.provider import (
 )
 from robota.providers.chat.reply import ChatContent
 from robota.providers.wire import reply as wire_reply
-from robota.providers.wire.content import Peer
-from robota.providers.wire.reply import ReplyReader
+from robota.providers.wire.reply import Peer, ReplyReader
 
 
 def read(*parts: bytes, want_raw: bool = False) -> list[Chunk]:
@@ -320,29 +319,10 @@ RECORDED = [
 
 
 def test_a_stream_cut_at_any_byte_keeps_its_text_and_gives_out_no_unfinished_call() -> None:
-    stream = b"".join(RECORDED)
-    certain = b"".join(RECORDED[:-2])  # the finish reason has come
-    assert len(stream) > 3000
-    for at in range(len(stream)):
-        reader = ReplyReader(ChatContent(), Peer("test"))
-        chunks = [*reader.feed(stream[:at]), *reader.end()]
-        arrived = [
-            text
-            for text, part in zip(_TEXTS, RECORDED[2:], strict=False)
-            if stream.index(part) + len(part) - 2 <= at
-        ]
-        assert text_in(chunks) == "".join(arrived)
-        assert calls_in(chunks) == []
-        if at >= len(certain) - 2:
-            assert calls_in(reader.finish()) == CALLS
-        else:
-            with pytest.raises(NetworkError):
-                reader.finish()
+    certain = len(b"".join(RECORDED[:-2])) - 2  # the finish reason has come
+    texts = [*zip(_TEXTS, RECORDED[2:], strict=False)]
+    check_cuts(ChatContent, b"".join(RECORDED), texts, CALLS, certain)
 
 
 def test_where_chunks_are_cut_changes_nothing() -> None:
-    stream = b"".join(RECORDED)
-    whole = read(stream)
-    for at in range(len(stream)):
-        assert read(stream[:at], stream[at:]) == whole
-    assert read(*(stream[at : at + 1] for at in range(len(stream)))) == whole
+    check_tears(ChatContent, b"".join(RECORDED))

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.providers.reading import calls_in, read_broken, read_reply, text_in
+from tests.providers.reading import calls_in, check_tears, read_broken, read_reply, text_in
 
 from robota.core.errors import AuthenticationError, NetworkError, ProviderError, RobotaError
 from robota.core.messages import TokenUsage, ToolCall
@@ -20,8 +20,7 @@ from robota.core.provider import (
 )
 from robota.providers.gemini.parts import foreign_part_block, text_signature_block, thought_block
 from robota.providers.gemini.reply import GeminiContent
-from robota.providers.wire.content import Peer
-from robota.providers.wire.reply import ReplyReader
+from robota.providers.wire.reply import Peer, ReplyReader
 
 
 def event(*parts: dict[str, Any], **fields: Any) -> bytes:
@@ -304,7 +303,4 @@ def test_a_stream_cut_at_any_byte_keeps_the_text_and_runs_no_call() -> None:
 
 
 def test_a_stream_torn_at_any_byte_is_the_same() -> None:
-    stream = recorded_stream()
-    whole = read(stream)
-    for at in range(len(stream)):
-        assert read(stream[:at], stream[at:]) == whole
+    check_tears(GeminiContent, recorded_stream())

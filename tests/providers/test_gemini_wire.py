@@ -248,7 +248,10 @@ def test_what_the_model_does_not_take_is_noted() -> None:
     )
     body = json.loads(GeminiEncoder(images=False, files=False).encode(request, "m"))
     notes = [part["text"] for part in body["contents"][0]["parts"]]
-    assert [note.split()[0] for note in notes] == ["[image/png", "[audio/wav"]
+    assert notes == [
+        "[image (image/png) left out: this endpoint does not take images]",
+        "[file without a name (audio/wav) left out: this endpoint does not take files]",
+    ]
 
 
 # --- settings ---------------------------------------------------------------------------------------------

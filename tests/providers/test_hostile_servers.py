@@ -23,7 +23,7 @@ from robota.core.robota import Robota, RunLimits
 from robota.providers.chat.request import ChatDialect, ChatEncoder
 from robota.providers.remote import RemoteProvider
 from robota.providers.remote.protocol import encode_message
-from robota.providers.remote.provider import RemoteReader
+from robota.providers.remote.provider import RemoteContent, RemoteReader
 from robota.providers.wire import reply as wire_reply
 
 pytestmark = pytest.mark.anyio
@@ -210,7 +210,6 @@ def text_event(name: str) -> bytes:
 @by_every_client
 async def test_a_reply_without_end_has_one(client: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wire_reply, "MAX_REPLY_BYTES", 1 << 20)
-    monkeypatch.setattr("robota.providers.remote.provider.MAX_REPLY_BYTES", 1 << 20)
     assert "more than 1 MiB in one reply" in await turn(client, HEAD, endless=text_event(client))
 
 
@@ -297,7 +296,7 @@ def test_a_thousand_calls_are_told_apart_in_the_request(id: str | None) -> None:
 
 
 def test_the_first_character_of_a_hosts_reply_may_come_late() -> None:
-    reader = RemoteReader("remote", [KEY])
+    reader = RemoteReader(RemoteContent(), wire_reply.Peer("remote", secrets=[KEY]))
     for _ in range(10_000):
         reader.feed(b"\n")
     reader.feed(b"<html>")

@@ -38,8 +38,7 @@ REPLY = b'data: {"choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}]}\
 
 
 def channel(url: str, key: str = KEY, **options: object) -> HttpChannel:
-    headers = {"authorization": f"Bearer {key}"} if key else {}
-    return HttpChannel(url, headers, provider="acme", secrets=[key], **options)  # type: ignore[arg-type]
+    return HttpChannel(url, provider="acme", key=key, **options)  # type: ignore[arg-type]
 
 
 async def exchange(server_channel: HttpChannel, body: bytes = b"{}") -> bytes:

@@ -4,9 +4,9 @@ import json
 from typing import Any
 
 import pytest
-from tests.providers.reading import calls_in, read_broken, read_reply, text_in
+from tests.providers.reading import calls_in, check_cuts, check_tears, read_broken, read_reply, text_in
 
-from robota.core.errors import NetworkError, ProviderError, RateLimitError, RobotaError
+from robota.core.errors import ProviderError, RateLimitError, RobotaError
 from robota.core.messages import ReasoningBlock, TokenUsage, ToolCall
 from robota.core.provider import (
     Chunk,
@@ -19,8 +19,7 @@ from robota.core.provider import (
     ToolInputChunk,
 )
 from robota.providers.responses.reply import ResponseContent
-from robota.providers.wire.content import Peer
-from robota.providers.wire.reply import ReplyReader
+from robota.providers.wire.reply import Peer, ReplyReader
 
 
 def event(kind: str, **fields: Any) -> bytes:
@@ -387,25 +386,10 @@ RECORDED = [
 
 def test_a_stream_cut_at_any_byte_keeps_its_text_and_gives_out_no_unfinished_call() -> None:
     stream = b"".join(RECORDED)
-    ends = [stream.index(part) + len(part) - 2 for part in (text_delta(text, 1) for text in TEXTS)]
-    assert len(stream) > 3000
     assert calls_in(read(stream)) == CALLS
-    for at in range(len(stream)):
-        reader = ReplyReader(ResponseContent(), Peer("test"))
-        chunks = [*reader.feed(stream[:at]), *reader.end()]
-        arrived = [text for text, end in zip(TEXTS, ends, strict=True) if end <= at]
-        assert text_in(chunks) == "".join(arrived)
-        assert calls_in(chunks) == []
-        if at >= len(stream) - 2:
-            assert calls_in(reader.finish()) == CALLS
-        else:
-            with pytest.raises(NetworkError):
-                reader.finish()
+    texts = [(text, text_delta(text, 1)) for text in TEXTS]
+    check_cuts(ResponseContent, stream, texts, CALLS, len(stream) - 2)
 
 
 def test_where_chunks_are_cut_changes_nothing() -> None:
-    stream = b"".join(RECORDED)
-    whole = read(stream)
-    for at in range(len(stream)):
-        assert read(stream[:at], stream[at:]) == whole
-    assert read(*(stream[at : at + 1] for at in range(len(stream)))) == whole
+    check_tears(ResponseContent, b"".join(RECORDED))

@@ -339,9 +339,9 @@ def test_a_model_that_takes_no_media_gets_notes() -> None:
     sent = items(UserMessage("Look:", PARTS), dialect=ItemDialect(images=False, files=False))
     assert [part["text"] for part in sent[0]["content"]] == [
         "Look:",
-        "[image (image/jpeg) left out: this model takes no images]",
-        "[image (unknown type) left out: this model takes no images]",
-        "[file doc.pdf (application/pdf) left out: this model takes no files]",
+        "[image (image/jpeg) left out: this endpoint does not take images]",
+        "[image (unknown type) left out: this endpoint does not take images]",
+        "[file doc.pdf (application/pdf) left out: this endpoint does not take files]",
     ]
 
 

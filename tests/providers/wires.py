@@ -22,8 +22,7 @@ from robota.providers.openai import OpenAIProvider
 from robota.providers.openai_compatible import OpenAICompatibleProvider
 from robota.providers.responses import request as responses
 from robota.providers.responses.reply import ResponseContent
-from robota.providers.wire.content import Peer, ReplyContent
-from robota.providers.wire.reply import ReplyReader
+from robota.providers.wire.reply import Peer, ReplyContent, ReplyReader
 
 KEY = "sk-very-secret-key"
 MODEL = "test-model"

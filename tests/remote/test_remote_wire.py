@@ -52,7 +52,8 @@ from robota.providers.remote.protocol import (
     encode_message,
     read_request,
 )
-from robota.providers.remote.provider import RemoteReader
+from robota.providers.remote.provider import RemoteContent, RemoteReader
+from robota.providers.wire.reply import Peer
 
 CHUNKS: list[Chunk] = [
     TextChunk('żółw 🐢\n"quoted"\r'),
@@ -199,13 +200,15 @@ def test_neither_secrets_nor_foreign_words_cross() -> None:
 
 
 def test_an_unknown_event_field_or_stop_reason_does_not_stop_a_reader() -> None:
-    reader = RemoteReader("remote")
+    reader = RemoteReader(RemoteContent(), Peer("remote"))
     got = reader.feed(
         b'event: news\ndata: {}\n\nevent: text\ndata: {"text":"Hi","more":1}\n\n'
         b'event: stop\ndata: {"reason":"bored"}\n\n' + encode_message(AssistantMessage("Hi"))
     )
     assert got == [TextChunk("Hi"), StopChunk("other", "bored")]
-    assert reader.finish().content == "Hi"
+    assert (reader.end(), reader.finish()) == ([], [])
+    assert reader.message is not None
+    assert reader.message.content == "Hi"
 
 
 @pytest.mark.parametrize(
@@ -220,8 +223,9 @@ def test_an_unknown_event_field_or_stop_reason_does_not_stop_a_reader() -> None:
     ],
 )
 def test_what_is_no_reply_of_a_host_is_one_error(data: bytes) -> None:
-    reader = RemoteReader("remote")
+    reader = RemoteReader(RemoteContent(), Peer("remote"))
     assert reader.feed(data) == []
+    assert reader.end() == []
     with pytest.raises((ProviderError, NetworkError), match="check the server URL") as caught:
         reader.finish()
     assert "<" not in str(caught.value)
@@ -231,8 +235,9 @@ def test_a_reply_cut_at_any_byte_gives_what_came_and_never_passes_for_whole() ->
     said: list[Chunk] = [*CHUNKS]
     whole = b"".join(map(encode_chunk, said)) + encode_message(AssistantMessage("end"))
     for size in range(len(whole)):
-        reader = RemoteReader("remote")
+        reader = RemoteReader(RemoteContent(), Peer("remote"))
         got = [chunk for at in range(size) for chunk in reader.feed(whole[at : at + 1])]
         assert got == said[: len(got)]
+        assert reader.end() == []
         with pytest.raises(NetworkError):
             reader.finish()

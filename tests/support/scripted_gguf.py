@@ -16,7 +16,7 @@ import gguf
 import numpy as np
 from gguf import TokenType
 
-from robota.providers.local.examples import LAST_ANSWER, answer_text
+from robota.providers.local.request import LAST_ANSWER, answer_text
 
 CONTEXT = 8192
 TURN = "<|turn|>"

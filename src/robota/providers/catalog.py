@@ -43,7 +43,6 @@ class _Catalog(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
 
 
 def shipped_catalog(name: str) -> ModelCatalog:
-    """The catalogue of that name."""
     written = _read()[name]
     return ModelCatalog(
         status=written.status,
@@ -77,7 +76,6 @@ def guess_owner(model: str) -> str | None:
 
 
 def known_models() -> tuple[str, ...]:
-    """The models of all catalogues."""
     return tuple(id for written in _read().values() for id in written.models)
 
 

@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-from robota.providers.chat_vendor import Vendor, VendorProvider, service_of
+from robota.providers.openai_compatible import Vendor, VendorProvider
+
+SERVICE = Vendor(
+    name="deepseek",
+    title="DeepSeek",
+    description="DeepSeek's own models, with their thinking.",
+    base_url="https://api.deepseek.com",
+    hosts=("api.deepseek.com",),
+    model="deepseek-v4-flash",
+    key_page="https://platform.deepseek.com/api_keys",
+    key_variables=("DEEPSEEK_API_KEY",),
+    docs="https://api-docs.deepseek.com",
+    catalog="deepseek",
+    # answers of other models must have thinking too, and not an empty text
+    habits={"reasoning_field": "reasoning_content", "reasoning_placeholder": " "},
+)
 
 
 class DeepSeekProvider(VendorProvider):
@@ -10,22 +25,4 @@ class DeepSeekProvider(VendorProvider):
     (`{"thinking": {"type": "disabled"}}`).
     """
 
-    vendor = Vendor(
-        name="deepseek",
-        title="DeepSeek",
-        base_url="https://api.deepseek.com",
-        model="deepseek-v4-flash",
-        key_variable="DEEPSEEK_API_KEY",
-        hosts=("api.deepseek.com",),
-        # answers of other models must have thinking too, and not an empty text
-        habits={"reasoning_field": "reasoning_content", "reasoning_placeholder": " "},
-    )
-
-
-SERVICE = service_of(
-    DeepSeekProvider,
-    description="DeepSeek's own models, with their thinking.",
-    key_page="https://platform.deepseek.com/api_keys",
-    docs="https://api-docs.deepseek.com",
-    catalog="deepseek",
-)
+    vendor = SERVICE

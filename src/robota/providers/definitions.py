@@ -54,15 +54,26 @@ NO_CATALOG = ModelCatalog(status="unavailable")
 NO_LIST = (404, 405, 501)
 """How endpoints answer that have models but no list of them."""
 GROUP = "robota.providers"
-OURS = (
-    "anthropic", "openai", "gemini", "openai-compatible", "deepseek", "qwen", "openrouter", "gemma",
-    "lmstudio", "ollama", "vllm", "local", "remote", "scripted",
-)  # fmt: skip
-"""The types that come with the package; each is called like its module."""
+OURS = {
+    "anthropic": "AnthropicProvider",
+    "openai": "OpenAIProvider",
+    "gemini": "GeminiProvider",
+    "openai-compatible": "OpenAICompatibleProvider",
+    "deepseek": "DeepSeekProvider",
+    "qwen": "QwenProvider",
+    "openrouter": "OpenRouterProvider",
+    "gemma": "GemmaProvider",
+    "lmstudio": "LmStudioProvider",
+    "ollama": "OllamaProvider",
+    "vllm": "VllmProvider",
+    "local": "LocalProvider",
+    "remote": "RemoteProvider",
+    "scripted": "ScriptedProvider",
+}
+"""The types that come with the package, each called like its module, and their providers."""
 
 
 def our_definitions() -> tuple[ProviderDefinition, ...]:
-    """The providers that come with the package."""
     return tuple(map(_define, OURS))
 
 
@@ -102,8 +113,15 @@ def find_definition(
 def _define(type: str) -> ProviderDefinition:
     vendor = import_module(f"robota.providers.{type.replace('-', '_')}")
     service = getattr(vendor, "SERVICE", None)
-    definition: ProviderDefinition = vendor.define() if service is None else define_service(type, service)
-    return definition
+    if service is None:
+        definition: ProviderDefinition = vendor.define()
+        return definition
+
+    def make(*given: Json, **options: Json) -> Provider:
+        provider: Provider = getattr(vendor, OURS[type])(*given, **options)  # which may load the adapter
+        return provider
+
+    return define_service(type, service, service.make or make)
 
 
 def _entry_points() -> Iterator[EntryPoint]:
@@ -133,9 +151,9 @@ def _log(problem: str) -> None:
 # --- services ----------------------------------------------------------------------------------------
 
 
-def define_service(type: str, service: Service) -> ProviderDefinition:
-    """The definition of a service."""
-    defined = DefinedService(service, shipped_catalog(service.catalog) if service.catalog else NO_CATALOG)
+def define_service(type: str, service: Service, make: Callable[..., Provider]) -> ProviderDefinition:
+    """The definition of a service whose providers are made by `make`."""
+    defined = DefinedService(service, make)
     links = (
         SetupHelpLink(kind="api-key", url=service.key_page, label="Make an API key"),
         SetupHelpLink(kind="official", url=service.docs, label="Documentation"),
@@ -180,9 +198,10 @@ def _setup_steps(service: Service) -> Iterator[SetupStep]:
 class DefinedService:
     """A service as its definition uses it: makes providers of profiles, lists models, tries a profile out."""
 
-    def __init__(self, service: Service, catalog: ModelCatalog) -> None:
+    def __init__(self, service: Service, make: Callable[..., Provider]) -> None:
         self.service = service
-        self.catalog = catalog
+        self.catalog = shipped_catalog(service.catalog) if service.catalog else NO_CATALOG
+        self._make = make
         key = service.key_variables[0] if service.key_variables else None
         self.defaults = ProviderConfig(
             model=service.model,
@@ -205,7 +224,7 @@ class DefinedService:
         options = read_options(settled, service.title, {**USUAL_OPTIONS, **service.options})
         if service.regions:
             options.pop("region", None)  # it is in the address now
-        return make_provider(service.make, settled, options)
+        return make_provider(self._make, settled, options)
 
     async def refresh(self, config: ProviderConfig) -> ModelCatalog:
         """The models the service has now, with what is known about them."""
@@ -231,7 +250,7 @@ class DefinedService:
     async def _list(self, settled: ProviderConfig) -> ModelCatalog:
         from robota.core.ports import utc_now  # noqa: PLC0415 - the day matters only with an answer
 
-        url = self.service.list_url(settled.base_url or "")
+        url = self.service.find_list(settled.base_url or "")
         answer = await self._get(url, settled)
         try:
             entries = tuple(with_facts(entry, self.catalog) for entry in self._read(answer))
@@ -267,15 +286,15 @@ class DefinedService:
                 )
 
     async def _get(self, url: str, settled: ProviderConfig) -> Json:
-        from robota.providers.wire.errors import describe_refusal  # noqa: PLC0415 - definitions load no adapter
-        from robota.providers.wire.get import get_json  # noqa: PLC0415
+        from robota.providers.wire.channel import get_json  # noqa: PLC0415 - definitions load no adapter
+        from robota.providers.wire.errors import describe_refusal  # noqa: PLC0415
 
-        key = settled.api_key
         return await get_json(
             url,
-            {**self.service.headers, **(self.service.sign(key) if key else {})},
+            self.service.headers,
             provider=self.service.title,
-            secrets=(key,) if key else (),
+            key=settled.api_key,
+            sign=self.service.sign,
             timeout=settled.timeout,
             describe=self.service.describe or describe_refusal,
         )

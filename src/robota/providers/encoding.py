@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from itertools import chain
 from weakref import ref
 
 from robota.core.encoded import EncodeGroup
 from robota.core.errors import ConfigurationError
-from robota.core.jsontext import decode
+from robota.core.jsontext import decode, encode
 from robota.core.messages import (
     AssistantMessage,
     FilePart,
@@ -47,11 +48,12 @@ class GroupEncoder:
     lacks there (a call that was compacted away, a result that never came) is filled in on the wire only.
     """
 
-    __slots__ = ("_next", "messages")
+    __slots__ = ("_first_uses", "_next", "messages")
 
     def __init__(self, request: ChatRequest) -> None:
         self.messages = request.messages
         self._next = None if request.history is not None else 0
+        self._first_uses: dict[str, int] | None = None
 
     def enter(self, group: Sequence[Message]) -> int:
         """The place of the group. Groups come in order; those in front may have been encoded before, so the
@@ -67,9 +69,27 @@ class GroupEncoder:
         """The place of the message that one at this place follows on the wire; -1 if there is none."""
         return at - 1
 
-    def wire_ids(self, message: AssistantMessage, at: int) -> Sequence[str]:
-        """The ids on the wire of the calls at this place."""
+    def takes_id(self, id: str, at: int) -> bool:
+        """Whether the service takes this id of a call at this place."""
         raise NotImplementedError
+
+    def is_first_use(self, id: str, at: int) -> bool:
+        """Whether no call before this place has the id."""
+        if self._first_uses is None:
+            self._first_uses = {}
+            for place, message in enumerate(self.messages):
+                if isinstance(message, AssistantMessage):
+                    for call in message.tool_calls:
+                        self._first_uses.setdefault(call.id, place)
+        return self._first_uses[id] == at
+
+    def wire_ids(self, message: AssistantMessage, at: int) -> list[str]:
+        """The ids on the wire of the calls at this place; one that cannot stand there is replaced."""
+        ids: list[str] = []
+        for number, call in enumerate(message.tool_calls):
+            fits = call.id not in ids and self.takes_id(call.id, at)
+            ids.append(call.id if fits else f"call_{at}_{number}")
+        return ids
 
     def waiting(self, at: int) -> list[tuple[str, str]]:
         """The calls that wait for results at this place: their ids in the history and on the wire."""
@@ -79,6 +99,53 @@ class GroupEncoder:
             return []
         known = (call.id for call in message.tool_calls)
         return list(zip(known, self.wire_ids(message, place), strict=True))
+
+
+class CallEncoder(GroupEncoder):
+    """For services that take calls and their results one by one, in a list with everything else."""
+
+    __slots__ = ()
+
+    def encode_group(self, group: Sequence[Message]) -> bytes:
+        """The group's items with commas between them; empty when it has none."""
+        at = self.enter(group)
+        if isinstance(group[0], ToolMessage):
+            items = self.results(group, at)
+        else:
+            items = chain(self._missing(at), *(self.say(message, at) for message in group))
+        return b",".join(map(encode, items))
+
+    def encode_tail(self) -> bytes:
+        """Results for calls at the very end, which are not kept because the real ones may still come."""
+        return b",".join(map(encode, self._missing(len(self.messages))))
+
+    def results(self, group: Sequence[Message], at: int) -> Iterator[JsonObject]:
+        waiting = self.waiting(at)
+        strays: list[tuple[str, ToolMessage]] = []
+        for number, message, wire_id in match_results(group, waiting):
+            if wire_id is None:
+                strays.append((f"call_{at}_{number}_result", message))
+            else:
+                yield self.result(wire_id, message)
+        yield from (self.result(wire_id, None) for _, wire_id in waiting)
+        for wire_id, message in strays:  # as bare text they would gain the weight of a user's words
+            yield self.call(wire_id, message.name or "tool")
+            yield self.result(wire_id, message)
+
+    def _missing(self, at: int) -> Iterator[JsonObject]:
+        return (self.result(wire_id, None) for _, wire_id in self.waiting(at))
+
+    def say(self, message: Message, at: int) -> Iterable[JsonObject]:
+        """The items of a message that is no result."""
+        raise NotImplementedError
+
+    def call(self, wire_id: str, name: str) -> JsonObject:
+        """A call by itself, for a result whose own is gone."""
+        raise NotImplementedError
+
+    def result(self, wire_id: str, message: ToolMessage | None) -> JsonObject:
+        """The result of a call; without a message there is none."""
+        raise NotImplementedError
 
 
 def match_results(
@@ -107,6 +174,18 @@ def safe_arguments(text: str) -> str:
     return "{}" if read_arguments(text) is None else text
 
 
+UNANSWERED = "No result is known for this call."
+
+
+def note_left_out(part: ImagePart | ImageUriPart | FilePart) -> str:
+    """Stands for a part that the model does not take, so that it knows that something was there."""
+    if isinstance(part, FilePart):
+        what, kind = f"file {part.name or 'without a name'} ({part.mime_type})", "files"
+    else:
+        what, kind = f"image ({part.mime_type or 'unknown type'})", "images"
+    return f"[{what} left out: this endpoint does not take {kind}]"
+
+
 def url_of(part: ImagePart | ImageUriPart | FilePart) -> str:
     return part.uri if isinstance(part, ImageUriPart) else f"data:{part.mime_type};base64,{part.data}"
 
@@ -122,8 +201,8 @@ class EncodedTools:
 
     __slots__ = ("_encode", "_kept", "encodings")
 
-    def __init__(self, encode: Callable[[ToolSchema], bytes]) -> None:
-        self._encode = encode
+    def __init__(self, encode_tool: Callable[[ToolSchema], bytes]) -> None:
+        self._encode = encode_tool
         self._kept: dict[int, tuple[ref[ToolSchema], bytes]] = {}
         self.encodings = 0
         """How often a schema was encoded: the counted work that tests guard."""
@@ -132,7 +211,6 @@ class EncodedTools:
         return len(self._kept)
 
     def find(self, tools: Iterable[ToolSchema]) -> list[bytes]:
-        """The JSON of each tool."""
         kept = self._kept
         found = []
         for tool in tools:

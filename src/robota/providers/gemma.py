@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from robota.core.provider import Capabilities, ChatRequest
-from robota.providers.chat_vendor import Vendor, service_of
 from robota.providers.local_server import LocalServerProvider, Projector
+from robota.providers.openai_compatible import Vendor
+
+SERVICE = Vendor(
+    name="gemma",
+    title="Gemma",
+    description="Gemma in LM Studio or at any address; thinking and calls in its text are recognised.",
+    base_url="http://localhost:1234/v1",
+    spare_key="lm-studio",
+    docs="https://ai.google.dev/gemma/docs",
+    capabilities=Capabilities(output_schema=True),
+)
 
 
 class GemmaProvider(LocalServerProvider):
     """A Gemma model in LM Studio, or at any other `base_url`."""
 
-    vendor = Vendor(
-        name="gemma",
-        title="Gemma",
-        base_url="http://localhost:1234/v1",
-        spare_key="lm-studio",
-        capabilities=Capabilities(output_schema=True),
-    )
+    vendor = SERVICE
 
     def _projectors(self, request: ChatRequest) -> list[Projector]:
         projectors = super()._projectors(request)
@@ -25,10 +29,3 @@ class GemmaProvider(LocalServerProvider):
 
             projectors.append(PseudoCallProjector(request.tools))
         return projectors
-
-
-SERVICE = service_of(
-    GemmaProvider,
-    description="Gemma in LM Studio or at any address; thinking and calls in its text are recognised.",
-    docs="https://ai.google.dev/gemma/docs",
-)

@@ -15,7 +15,7 @@ from robota.core.errors import RobotaError
 from robota.core.messages import ReasoningBlock, ToolCall
 from robota.core.provider import ChatRequest, Chunk, NativePayload, ReasoningChunk, StopChunk, TextChunk
 from robota.providers.chat import API_SURFACE
-from robota.providers.chat_vendor import VendorProvider
+from robota.providers.openai_compatible import VendorProvider
 
 MARKS = {"<think>": "</think>", "<|channel>thought": "<channel|>"}
 """How thoughts begin and end: in the words of most open models, and of Gemma."""

@@ -4,9 +4,28 @@ from __future__ import annotations
 
 from robota.core.messages import JsonObject
 from robota.core.provider import Capabilities
-from robota.providers.chat_vendor import Vendor, service_of
 from robota.providers.local_server import LocalServerProvider
+from robota.providers.openai_compatible import Vendor
 from robota.providers.service import base_path
+
+
+def _read_model(model: JsonObject) -> JsonObject:
+    details = model.get("details")
+    return {"description": details.get("parameter_size") if isinstance(details, dict) else None}
+
+
+SERVICE = Vendor(
+    name="ollama",
+    title="Ollama",
+    description="Models pulled with Ollama on this machine.",
+    base_url="http://localhost:11434/v1",
+    docs="https://docs.ollama.com",
+    list_url=lambda base_url: f"{base_path(base_url, '/chat/completions', '/v1')[0]}/api/tags",
+    entries="models",
+    key="name",
+    read=_read_model,
+    capabilities=Capabilities(output_schema=True),
+)
 
 
 class OllamaProvider(LocalServerProvider):
@@ -16,25 +35,4 @@ class OllamaProvider(LocalServerProvider):
     without a word.
     """
 
-    vendor = Vendor(
-        name="ollama",
-        title="Ollama",
-        base_url="http://localhost:11434/v1",
-        capabilities=Capabilities(output_schema=True),
-    )
-
-
-def _read_model(model: JsonObject) -> JsonObject:
-    details = model.get("details")
-    return {"description": details.get("parameter_size") if isinstance(details, dict) else None}
-
-
-SERVICE = service_of(
-    OllamaProvider,
-    description="Models pulled with Ollama on this machine.",
-    docs="https://docs.ollama.com",
-    list_url=lambda base_url: f"{base_path(base_url, '/chat/completions', '/v1')[0]}/api/tags",
-    entries="models",
-    key="name",
-    read=_read_model,
-)
+    vendor = SERVICE

@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
 from robota.core.errors import ConfigurationError
-from robota.core.messages import Json, JsonObject
-from robota.core.provider import Capabilities, NativeWebTool, Provider
+from robota.core.messages import JsonObject
+from robota.core.provider import Capabilities, NativeWebTool
 from robota.providers.chat import chat_codec
-from robota.providers.openai_compatible import open_channel
 from robota.providers.responses import responses_codec
-from robota.providers.service import Service
+from robota.providers.service import Service, endpoint
 from robota.providers.wire.provider import Channel, WireProvider
 
 if TYPE_CHECKING:
@@ -69,6 +68,8 @@ class OpenAIProvider(WireProvider):
         custom = address.rstrip("/") != BASE_URL
         if api is None:
             api = "chat" if custom else "responses"
+        if api not in ("responses", "chat"):
+            raise ConfigurationError("The option 'api' of OpenAI must be 'responses' or 'chat'.")
         if client is not None and (api_key or base_url or headers or transport or api == "chat"):
             raise ConfigurationError(
                 "A client brings its own key, address, headers and transport, and speaks the Responses API; "
@@ -86,10 +87,10 @@ class OpenAIProvider(WireProvider):
 
             channel = ClientChannel(client, provider=name)
         else:
-            path = "/chat/completions" if api == "chat" else "/responses"
-            channel = open_channel(
-                api_key, address, path, provider=name, headers=headers, transport=transport
-            )
+            from robota.providers.wire.channel import HttpChannel  # noqa: PLC0415 - definitions load no HTTP
+
+            address = endpoint(address, "/chat/completions" if api == "chat" else "/responses")
+            channel = HttpChannel(address, headers, provider=name, key=api_key, transport=transport)
         able = (Capabilities() if api == "chat" else CAPABILITIES) if capabilities is None else capabilities
         encoder, content = (
             chat_codec(able, max_tokens_field="max_tokens" if custom else "max_completion_tokens")
@@ -97,12 +98,6 @@ class OpenAIProvider(WireProvider):
             else responses_codec(able, strict_tools=strict_tools, reasoning_summary=reasoning_summary)
         )
         super().__init__(name, model, able, channel=channel, encoder=encoder, content=content)
-
-
-def _make(*given: Json, **options: Json) -> Provider:
-    if options.get("api", "chat") not in ("responses", "chat"):
-        raise ConfigurationError("The option 'api' of OpenAI must be 'responses' or 'chat'.")
-    return OpenAIProvider(*given, **options)
 
 
 def _read_model(model: JsonObject) -> JsonObject | None:
@@ -113,7 +108,6 @@ def _read_model(model: JsonObject) -> JsonObject | None:
 SERVICE = Service(
     title="OpenAI",
     description="GPT models through the Responses API; there is no default model.",
-    make=_make,
     options={"api": str, "strict_tools": bool, "reasoning_summary": str},
     docs="https://developers.openai.com/api/docs",
     key_page="https://platform.openai.com/api-keys",

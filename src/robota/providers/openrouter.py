@@ -5,39 +5,8 @@ from __future__ import annotations
 from typing import Unpack
 
 from robota.core.messages import JsonObject
-from robota.providers.chat_vendor import Vendor, VendorOptions, VendorProvider, service_of
+from robota.providers.openai_compatible import Vendor, VendorOptions, VendorProvider
 from robota.providers.service import base_path
-
-
-class OpenRouterProvider(VendorProvider):
-    """A model at OpenRouter, named like `vendor/model`. What it takes is for `capabilities` to say.
-
-    `app_url` and `app_title` tell OpenRouter whose requests these are; without them it is not told.
-    """
-
-    vendor = Vendor(
-        name="openrouter",
-        title="OpenRouter",
-        base_url="https://openrouter.ai/api/v1",
-        key_variable="OPENROUTER_API_KEY",
-        hosts=("openrouter.ai",),
-        habits={"reasoning_details": True},
-    )
-
-    def __init__(
-        self,
-        api_key: str | None = None,
-        base_url: str | None = None,
-        model: str | None = None,
-        *,
-        app_url: str | None = None,
-        app_title: str | None = None,
-        **options: Unpack[VendorOptions],
-    ) -> None:
-        ours = {"HTTP-Referer": app_url, "X-Title": app_title}
-        told = {header: value for header, value in ours.items() if value}
-        options["headers"] = {**told, **(options.get("headers") or {})}
-        super().__init__(api_key, base_url, model, **options)
 
 
 def _read_model(model: JsonObject) -> JsonObject:
@@ -59,12 +28,41 @@ def _read_model(model: JsonObject) -> JsonObject:
     }
 
 
-SERVICE = service_of(
-    OpenRouterProvider,
+SERVICE = Vendor(
+    name="openrouter",
+    title="OpenRouter",
     description="Models of many vendors behind one key; name one like vendor/model.",
-    key_page="https://openrouter.ai/settings/keys",
-    docs="https://openrouter.ai/docs",
     options={"app_url": str, "app_title": str},
+    base_url="https://openrouter.ai/api/v1",
+    hosts=("openrouter.ai",),
+    key_page="https://openrouter.ai/settings/keys",
+    key_variables=("OPENROUTER_API_KEY",),
+    docs="https://openrouter.ai/docs",
     read=_read_model,
     key_url=lambda base_url: f"{base_path(base_url, '/chat/completions')[0]}/key",
+    habits={"reasoning_details": True},
 )
+
+
+class OpenRouterProvider(VendorProvider):
+    """A model at OpenRouter, named like `vendor/model`. What it takes is for `capabilities` to say.
+
+    `app_url` and `app_title` tell OpenRouter whose requests these are; without them it is not told.
+    """
+
+    vendor = SERVICE
+
+    def __init__(
+        self,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        model: str | None = None,
+        *,
+        app_url: str | None = None,
+        app_title: str | None = None,
+        **options: Unpack[VendorOptions],
+    ) -> None:
+        ours = {"HTTP-Referer": app_url, "X-Title": app_title}
+        told = {header: value for header, value in ours.items() if value}
+        options["headers"] = {**told, **(options.get("headers") or {})}
+        super().__init__(api_key, base_url, model, **options)

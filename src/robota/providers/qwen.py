@@ -14,13 +14,13 @@ from msgspec.structs import replace
 from robota.core.errors import ConfigurationError
 from robota.core.messages import Json
 from robota.core.provider import Capabilities, ChatRequest, Chunk, NativeWebTool, NativeWebTools, Provider
-from robota.providers.chat_vendor import Vendor, VendorOptions, VendorProvider, service_of
-from robota.providers.openai_compatible import open_channel
+from robota.providers.openai_compatible import Vendor, VendorOptions, VendorProvider
 from robota.providers.responses import responses_codec
+from robota.providers.service import endpoint
 from robota.providers.wire.provider import WireProvider
 
 Region: TypeAlias = Literal["singapore", "beijing", "virginia", "hong-kong"]
-REGIONS: dict[Region, str] = {
+REGIONS: dict[str, str] = {
     "singapore": "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
     "beijing": "https://dashscope.aliyuncs.com/compatible-mode/v1",
     "virginia": "https://dashscope-us.aliyuncs.com/compatible-mode/v1",
@@ -29,6 +29,40 @@ REGIONS: dict[Region, str] = {
 WEB_FETCH_TOOL = "web_extractor"
 _NO_WEB_TOOLS = NativeWebTools()
 _WEB_TOOL_OPTIONS = {"webSearch": "web_search", "webFetch": "web_fetch"}
+
+
+def _make(*given: Json, built_in_web_tools: Json = None, **options: Json) -> Provider:
+    if built_in_web_tools is not None:
+        options["built_in_web_tools"] = _read_web_tools(built_in_web_tools)
+    return QwenProvider(*given, **options)
+
+
+def _read_web_tools(wanted: dict[str, Json]) -> NativeWebTools:
+    read = {_WEB_TOOL_OPTIONS.get(name, name): value for name, value in wanted.items()}
+    known = set(read) <= set(_WEB_TOOL_OPTIONS.values())
+    if not known or not all(isinstance(on, bool) for on in read.values()):
+        raise ConfigurationError(
+            "The option 'builtInWebTools' of Qwen has webSearch and webFetch, each true or false."
+        )
+    return NativeWebTools(**read)
+
+
+SERVICE = Vendor(
+    name="qwen",
+    title="Qwen",
+    description="Qwen models on DashScope; web search and a page reader can be enabled.",
+    make=_make,
+    options={"region": str, "built_in_web_tools": dict},
+    aliases=("dashscope",),
+    base_url=REGIONS["singapore"],
+    regions=REGIONS,
+    hosts=tuple(urlsplit(address).netloc for address in REGIONS.values()),
+    model="qwen-plus",
+    key_page="https://www.alibabacloud.com/help/model-studio/get-api-key",
+    key_variables=("DASHSCOPE_API_KEY",),
+    docs="https://www.alibabacloud.com/help/en/model-studio",
+    catalog="qwen",
+)
 
 
 class QwenProvider(VendorProvider):
@@ -40,14 +74,7 @@ class QwenProvider(VendorProvider):
     (`serverTools`).
     """
 
-    vendor = Vendor(
-        name="qwen",
-        title="Qwen",
-        base_url=REGIONS["singapore"],
-        model="qwen-plus",
-        key_variable="DASHSCOPE_API_KEY",
-        hosts=tuple(urlsplit(address).netloc for address in REGIONS.values()),
-    )
+    vendor = SERVICE
 
     def __init__(
         self,
@@ -59,6 +86,8 @@ class QwenProvider(VendorProvider):
         built_in_web_tools: NativeWebTools | None = None,
         **options: Unpack[VendorOptions],
     ) -> None:
+        from robota.providers.wire.channel import HttpChannel  # noqa: PLC0415 - definitions load no HTTP
+
         if region not in REGIONS:
             raise ConfigurationError(f"Qwen has no region {region!r}; use one of {', '.join(REGIONS)}.")
         address = self.vendor.find_address(base_url or REGIONS[region])
@@ -67,12 +96,11 @@ class QwenProvider(VendorProvider):
         )
         options["capabilities"] = able
         super().__init__(api_key, address, model, **options)
-        channel = open_channel(
-            self.vendor.find_key(api_key, address),
-            address,
-            "/responses",
+        channel = HttpChannel(
+            endpoint(address, "/responses"),
+            options.get("headers"),
             provider=self.name,
-            headers=options.get("headers"),
+            key=self.vendor.find_key(api_key, address),
             transport=options.get("transport"),
             client=options.get("client"),
         )
@@ -105,32 +133,3 @@ def _add_web_tools(able: Capabilities, enabled: NativeWebTools) -> Capabilities:
         web_search=describe("web_search", "web_search", on=enabled.web_search),
         web_fetch=describe(WEB_FETCH_TOOL, "web_fetch", on=enabled.web_fetch),
     )
-
-
-def _make(*given: Json, built_in_web_tools: Json = None, **options: Json) -> Provider:
-    if built_in_web_tools is not None:
-        options["built_in_web_tools"] = _read_web_tools(built_in_web_tools)
-    return QwenProvider(*given, **options)
-
-
-def _read_web_tools(wanted: dict[str, Json]) -> NativeWebTools:
-    read = {_WEB_TOOL_OPTIONS.get(name, name): value for name, value in wanted.items()}
-    known = set(read) <= set(_WEB_TOOL_OPTIONS.values())
-    if not known or not all(isinstance(on, bool) for on in read.values()):
-        raise ConfigurationError(
-            "The option 'builtInWebTools' of Qwen has webSearch and webFetch, each true or false."
-        )
-    return NativeWebTools(**read)
-
-
-SERVICE = service_of(
-    QwenProvider,
-    make=_make,
-    description="Qwen models on DashScope; web search and a page reader can be enabled.",
-    key_page="https://www.alibabacloud.com/help/model-studio/get-api-key",
-    docs="https://www.alibabacloud.com/help/en/model-studio",
-    aliases=("dashscope",),
-    options={"region": str, "built_in_web_tools": dict},
-    regions=REGIONS,
-    catalog="qwen",
-)

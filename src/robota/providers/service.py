@@ -6,7 +6,7 @@ is loaded here that a provider would not need.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
@@ -15,12 +15,10 @@ from robota.core.messages import JsonObject
 from robota.core.provider import Provider
 
 if TYPE_CHECKING:
-    from robota.core.errors import RobotaError
-    from robota.providers.wire.errors import Refusal
+    from robota.providers.wire.errors import DescribeRefusal
 
 ReadModel: TypeAlias = Callable[[JsonObject], JsonObject | None]
 """The facts of a catalogue entry in one entry of a list; `None` for a model that is not to be offered."""
-DescribeRefusal: TypeAlias = "Callable[[Refusal, str, Sequence[str]], RobotaError]"
 
 
 def base_path(base_url: str, *endings: str) -> tuple[str, str]:
@@ -30,6 +28,12 @@ def base_path(base_url: str, *endings: str) -> tuple[str, str]:
     for ending in endings:
         path = path.removesuffix(ending)
     return path, f"{mark}{query}"
+
+
+def endpoint(base_url: str, path: str, *, version: str = "") -> str:
+    """Where to POST, from a base URL with or without version, path and slash; its query stays behind."""
+    place, query = base_path(base_url, path, version)
+    return f"{place}{version}{path}{query}"
 
 
 def openai_list_url(base_url: str) -> str:
@@ -51,13 +55,15 @@ class Service(Struct, frozen=True, kw_only=True):
     themselves, or with no address either, any that speaks the protocol. Most lists are as the defaults say.
     """
 
+    name: str = ""
+    """Of its provider."""
     title: str
     """In sentences."""
     display_name: str = ""
     """In lists, if it is another."""
     description: str
-    make: Callable[..., Provider]
-    """Takes a key, a base URL, a model and options."""
+    make: Callable[..., Provider] | None = None
+    """Makes the provider of a key, a base URL, a model and options, where its class does not take these."""
     options: Mapping[str, type] = {}
     """What a profile may say beside the usual options."""
     aliases: tuple[str, ...] = ()
@@ -86,3 +92,7 @@ class Service(Struct, frozen=True, kw_only=True):
     """Where a wrong key is refused, if the list itself is open to everybody."""
     describe: DescribeRefusal | None = None
     """The vendor's own reading of a refusal, where the status does not tell."""
+
+    def find_list(self, base_url: str) -> str:
+        """Where the list of models is for a profile with this base URL."""
+        return self.list_url(base_url)

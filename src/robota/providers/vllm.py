@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from robota.core.provider import Capabilities
-from robota.providers.chat_vendor import Vendor, service_of
 from robota.providers.local_server import LocalServerProvider
+from robota.providers.openai_compatible import Vendor
+
+SERVICE = Vendor(
+    name="vllm",
+    title="vLLM",
+    description="A vLLM server of yours.",
+    base_url="http://localhost:8000/v1",
+    docs="https://docs.vllm.ai",
+    capabilities=Capabilities(output_schema=True),
+)
 
 
 class VllmProvider(LocalServerProvider):
@@ -12,12 +21,4 @@ class VllmProvider(LocalServerProvider):
     (`--enable-auto-tool-choice --tool-call-parser …`).
     """
 
-    vendor = Vendor(
-        name="vllm",
-        title="vLLM",
-        base_url="http://localhost:8000/v1",
-        capabilities=Capabilities(output_schema=True),
-    )
-
-
-SERVICE = service_of(VllmProvider, description="A vLLM server of yours.", docs="https://docs.vllm.ai")
+    vendor = SERVICE

@@ -8,55 +8,25 @@ fixtures are in `robota.testing.fixtures`.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 from robota._lazy import lazy_names
 
-if TYPE_CHECKING:
-    from robota.providers.scripted import Delay, Fail, ScriptedProvider, Stall, call
-    from robota.testing.cassette import Cassette, CassetteMismatch
-    from robota.testing.faulty_files import FaultyFiles, SimulatedCrash
-    from robota.testing.http_server import ReceivedRequest
-    from robota.testing.model_script import (
-        CallIds,
-        ContentType,
-        Crlf,
-        Cut,
-        Drip,
-        ErrorEvent,
-        Forever,
-        Gate,
-        HttpError,
-        KeepAlive,
-        Malformed,
-        NoEndMark,
-        RawBytes,
-        Tap,
-        UnknownEvent,
-    )
-    from robota.testing.model_server import ModelServer
-    from robota.testing.ports import FixedPorts, fixed_ports
-    from robota.testing.remote_host import RemoteHost
-
-__all__ = [
-    "CallIds", "Cassette", "CassetteMismatch", "ContentType", "Crlf", "Cut", "Delay", "Drip", "ErrorEvent",
-    "Fail", "FaultyFiles", "FixedPorts", "Forever", "Gate", "HttpError", "KeepAlive", "Malformed",
-    "ModelServer", "NoEndMark", "RawBytes", "ReceivedRequest", "RemoteHost", "ScriptedProvider",
-    "SimulatedCrash", "Stall", "Tap", "UnknownEvent", "call", "fixed_ports",
-]  # fmt: skip
-
 _MODULES = {
-    "cassette": "Cassette CassetteMismatch",
-    "faulty_files": "FaultyFiles SimulatedCrash",
-    "http_server": "ReceivedRequest",
-    "model_script": "CallIds ContentType Crlf Cut Drip ErrorEvent Forever Gate HttpError KeepAlive Malformed "
-    "NoEndMark RawBytes Tap UnknownEvent",
-    "model_server": "ModelServer",
-    "ports": "FixedPorts fixed_ports",
-    "remote_host": "RemoteHost",
+    "robota.providers.scripted": "Delay Fail ScriptedProvider Stall call",
+    "robota.testing.cassette": "Cassette CassetteMismatch",
+    "robota.testing.faulty_files": "FaultyFiles SimulatedCrash",
+    "robota.testing.http_server": "ReceivedRequest",
+    "robota.testing.model_script": (
+        "CallIds ContentType Crlf Cut Drip ErrorEvent Forever Gate HttpError KeepAlive Malformed NoEndMark "
+        "RawBytes Tap UnknownEvent"
+    ),
+    "robota.testing.model_server": "ModelServer",
+    "robota.testing.ports": "FixedPorts fixed_ports",
+    "robota.testing.remote_host": "RemoteHost",
 }
-_HOMES = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names.split()}
-_HOMES |= dict.fromkeys(("Delay", "Fail", "ScriptedProvider", "Stall", "call"), "robota.providers.scripted")
+_HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
+
+__all__ = list(_HOMES)
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES, globals())
 

@@ -110,7 +110,6 @@ def read_cassette(path: Path) -> tuple[Exchange, ...]:
 
 
 def format_cassette(exchanges: Sequence[Exchange]) -> str:
-    """The text of a cassette."""
     tape = msgspec.json.decode(msgspec.json.encode(_Tape(VERSION, tuple(exchanges))))
     text = HEADER + to_yaml(tape)
     if yaml.load(text, Loader=_loader()) != tape:

@@ -7,7 +7,7 @@ Completions is `robota.testing.wire_chat`; another protocol is another module an
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import ClassVar, Literal, TypeAlias
 
 import msgspec
@@ -158,6 +158,8 @@ class Dialect:
     """A protocol. Most are told apart by the end of a path, and ask for a stream in the body."""
 
     name: ClassVar[str]
+    reply: ClassVar[Callable[..., ReplyEncoder]]
+    """Makes what says one reply, of the variant of its request."""
     path: ClassVar[str] = ""
     """How the paths end whose POST asks the model something; any prefix may stand before it."""
     base_path: ClassVar[str] = ""
@@ -178,12 +180,12 @@ class Dialect:
     def read(self, body: JsonObject) -> Conversation:
         raise NotImplementedError
 
-    def variant(self, path: str, body: JsonObject) -> Hashable:
+    def variant(self, path: str, body: JsonObject) -> tuple[Hashable, ...]:
         """What of the request the reply's bytes depend on, so that they can be prepared once."""
-        return str(body.get("model", ""))
+        return (str(body.get("model", "")),)
 
     def encoder(self, path: str, body: JsonObject) -> ReplyEncoder:
-        raise NotImplementedError
+        return self.reply(*self.variant(path, body))
 
     def error_event(self, message: str, kind: str) -> ServerSentEvent:
         """A failure that is told inside a stream which began well."""

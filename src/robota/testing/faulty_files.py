@@ -11,7 +11,7 @@ import errno
 import os
 import random
 import shutil
-from collections.abc import Container
+from collections.abc import Callable, Container
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -108,52 +108,25 @@ class FaultyFiles(Files):
         super().make_directory(path)
 
     def open_append(self, path: str) -> int:
-        self._step("open_append")
+        return self._opened(super().open_append, path)
+
+    def create(self, path: str) -> int:
+        return self._opened(super().create, path)
+
+    def open_read(self, path: str) -> int:
+        return self._opened(super().open_read, path)
+
+    def open_read_unlinked(self, path: str) -> int:
+        return self._opened(super().open_read_unlinked, path)
+
+    def _opened(self, open: Callable[[str], int], path: str) -> int:
+        self._step(open.__name__)
         new = not os.path.exists(path)
-        fd = super().open_append(path)
+        fd = open(path)
         if new:
             self._change(path, _Content(b""))
         self._open[fd] = self._content(path)
         return fd
-
-    def create(self, path: str) -> int:
-        self._step("create")
-        fd = super().create(path)
-        self._change(path, _Content(b""))
-        self._open[fd] = self._content(path)
-        return fd
-
-    def open_read(self, path: str) -> int:
-        self._step("open_read")
-        fd = super().open_read(path)
-        self._open[fd] = self._content(path)
-        return fd
-
-    def open_read_unlinked(self, path: str) -> int:
-        self._step("open_read_unlinked")
-        fd = super().open_read_unlinked(path)
-        self._open[fd] = self._content(path)
-        return fd
-
-    def read(self, fd: int, size: int) -> bytes:
-        self._step("read")
-        return super().read(fd, size)
-
-    def read_at(self, fd: int, size: int, offset: int) -> bytes:
-        self._step("read_at")
-        return super().read_at(fd, size, offset)
-
-    def size(self, fd: int) -> int:
-        self._step("size")
-        return super().size(fd)
-
-    def size_of(self, path: str) -> int:
-        self._step("size_of")
-        return super().size_of(path)
-
-    def names(self, path: str) -> list[str]:
-        self._step("names")
-        return super().names(path)
 
     def write(self, fd: int, data: bytes) -> int:
         if self._step("write"):
@@ -211,14 +184,6 @@ class FaultyFiles(Files):
             if os.path.dirname(place) == directory:
                 del states[:-1]
 
-    def lock(self, fd: int) -> bool:
-        self._step("lock")
-        return super().lock(fd)
-
-    def is_at(self, fd: int, path: str) -> bool:
-        self._step("is_at")
-        return super().is_at(fd, path)
-
     def _step(self, name: str) -> bool:
         """Count an operation; raises when it is its turn to fail, True when it is to stop half way."""
         if self._dead:
@@ -246,6 +211,21 @@ class FaultyFiles(Files):
 
     def _change(self, path: str, content: _Content | None) -> None:
         self._states.setdefault(os.path.abspath(path), [None]).append(content)
+
+
+def _counted(name: str) -> Callable[..., object]:
+    """An operation that changes nothing, and may fail."""
+    operation = getattr(Files, name)
+
+    def perform(self: FaultyFiles, *given: object) -> object:
+        self._step(name)
+        return operation(self, *given)
+
+    return perform
+
+
+for _name in ("read", "read_at", "size", "size_of", "names", "lock", "is_at"):
+    setattr(FaultyFiles, _name, _counted(_name))
 
 
 class _Content:

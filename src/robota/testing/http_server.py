@@ -3,18 +3,85 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AbstractContextManager
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
-from types import TracebackType
+from threading import Event, Lock, Thread
 from typing import Self, cast
 
 import msgspec
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from robota.core.messages import Json, JsonObject
 from robota.testing.dialect import Conversation, Dialect
-from robota.testing.latch import Latch, running_in_thread
 
 HEAD_LIMIT = 64 * 1024
+PATIENCE = 30.0
+"""Seconds a test waits for something that should happen at once, before it fails with a sentence."""
+
+
+class Latch:
+    """A door that opens once and lets everybody through, whatever thread or event loop they wait in.
+
+    Opening is safe from any thread and a second time changes nothing.
+    """
+
+    __slots__ = ("_callbacks", "_lock", "_opened", "_what")
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._opened = Event()
+        self._lock = Lock()
+        self._callbacks: list[Callable[[], object]] = []
+
+    @property
+    def is_open(self) -> bool:
+        return self._opened.is_set()
+
+    def open(self) -> None:
+        with self._lock:
+            self._opened.set()
+            callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback()
+
+    def then(self, callback: Callable[[], object]) -> None:
+        """Call it when the latch opens, in the thread that opens it; at once when it is open already."""
+        with self._lock:
+            if not self._opened.is_set():
+                self._callbacks.append(callback)
+                return
+        callback()
+
+    async def wait(self, timeout: float = PATIENCE) -> None:
+        if self.is_open:
+            return
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = loop.create_future()
+
+        def release() -> None:
+            if not future.done():
+                future.set_result(None)
+
+        def wake() -> None:
+            if not loop.is_closed():  # the waiter may have given up together with its loop
+                loop.call_soon_threadsafe(release)
+
+        self.then(wake)
+        try:
+            await asyncio.wait_for(future, timeout)
+        except TimeoutError:
+            raise TimeoutError(self._complaint(timeout)) from None
+
+    def wait_in_thread(self, timeout: float = PATIENCE) -> None:
+        """`wait()` for tests without an event loop."""
+        if not self._opened.wait(timeout):
+            raise TimeoutError(self._complaint(timeout))
+
+    def _complaint(self, timeout: float) -> str:
+        return f"Waited {timeout:g} s, and this did not happen: {self._what}."
 
 
 class BadRequest(Exception):
@@ -76,96 +143,62 @@ def _decode(raw: bytes) -> Json:
 class RequestReader:
     """Takes bytes as they come and gives whole requests, with bodies sized or chunked; the next one waits."""
 
-    __slots__ = ("_buffer", "_head", "_searched")
-
     def __init__(self) -> None:
-        self._buffer = bytearray()
-        self._head: tuple[str, str, dict[str, str]] | None = None
-        self._searched = 0
+        self._parser = HttpRequestParser(self)
+        self._target = b""
+        self._headers: dict[str, str] = {}
+        self._body = bytearray()
+        self._in_head = True
+        self._head_size = 0
+        self._expected = False
+        self._ready: deque[ReceivedRequest] = deque()
+        self._problem = ""
 
     def feed(self, data: bytes) -> None:
-        self._buffer += data
-
-    def take_expectation(self) -> bool:
-        """Whether the client holds the body back until it is told to go on; true once per request."""
-        return self._head is not None and self._head[2].pop("expect", "").lower() == "100-continue"
+        self._head_size += len(data) if self._in_head else 0
+        try:
+            self._parser.feed_data(data)
+        except (HttpParserError, HttpParserUpgrade) as error:
+            self._problem = str(error)
+        if self._in_head and self._head_size > HEAD_LIMIT:
+            self._problem = "the head of the request is too long"
 
     def next(self) -> ReceivedRequest | None:
         """The next request that is complete, if one is."""
-        if self._head is None and not self._read_head():
-            return None
-        assert self._head is not None
-        method, target, headers = self._head
-        body = self._take_chunks() if _is_chunked(headers) else self._take_sized(headers)
-        if body is None:
-            return None
-        self._head = None
-        return ReceivedRequest(method, target, headers, body)
+        if self._ready:
+            return self._ready.popleft()
+        if self._problem:
+            raise BadRequest(self._problem)
+        return None
 
-    def _read_head(self) -> bool:
-        end = self._buffer.find(b"\r\n\r\n", max(self._searched - 3, 0))
-        if end < 0:
-            self._searched = len(self._buffer)
-            if self._searched > HEAD_LIMIT:
-                raise BadRequest("the head of the request is too long")
-            return False
-        lines = self._buffer[:end].decode("latin-1").split("\r\n")
-        del self._buffer[: end + 4]
-        self._searched = 0
-        try:
-            method, target, _ = lines[0].split(" ", 2)
-        except ValueError:
-            raise BadRequest("the first line is not a request line") from None
-        self._head = (method, target, _headers(lines[1:]))
-        return True
+    def take_expectation(self) -> bool:
+        """Whether the client holds the body back until it is told to go on; true once per request."""
+        expected, self._expected = self._expected, False
+        return expected
 
-    def _take_sized(self, headers: dict[str, str]) -> bytes | None:
-        size = headers.get("content-length", "0")
-        if not size.isdecimal():
-            raise BadRequest("content-length is not a number")
-        if len(self._buffer) < int(size):
-            return None
-        return self._take(int(size))
+    # --- called by the parser ----------------------------------------------------------------------------
 
-    def _take_chunks(self) -> bytes | None:
-        parts: list[bytes] = []
-        at = 0
-        while True:
-            line_end = self._buffer.find(b"\r\n", at)
-            if line_end < 0:
-                return None
-            try:
-                size = int(self._buffer[at:line_end].split(b";")[0], 16)
-            except ValueError:
-                raise BadRequest("a chunk does not begin with its size") from None
-            start = line_end + 2
-            at = start + size + 2
-            if len(self._buffer) < at:
-                return None
-            if size == 0:
-                self._take(at)
-                return b"".join(parts)
-            parts.append(bytes(self._buffer[start : start + size]))
+    def on_message_begin(self) -> None:
+        self._target, self._headers, self._body = b"", {}, bytearray()
 
-    def _take(self, size: int) -> bytes:
-        taken = bytes(self._buffer[:size])
-        del self._buffer[:size]
-        return taken
+    def on_url(self, url: bytes) -> None:
+        self._target += url
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        known, said = name.decode("latin-1").lower(), value.decode("latin-1")
+        self._headers[known] = f"{self._headers[known]}, {said}" if known in self._headers else said
 
-def _headers(lines: list[str]) -> dict[str, str]:
-    headers: dict[str, str] = {}
-    for line in lines:
-        name, colon, value = line.partition(":")
-        if not colon:
-            raise BadRequest("a header line has no colon")
-        name, value = name.strip().lower(), value.strip()
-        headers[name] = f"{headers[name]}, {value}" if name in headers else value
-    return headers
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        self._expected = self._headers.pop("expect", "").lower() == "100-continue"
 
+    def on_body(self, body: bytes) -> None:
+        self._body += body
 
-def _is_chunked(headers: dict[str, str]) -> bool:
-    return "chunked" in headers.get("transfer-encoding", "").lower()
+    def on_message_complete(self) -> None:
+        self._in_head, self._head_size, self._expected = True, 0, False
+        method, target = self._parser.get_method().decode(), self._target.decode("latin-1")
+        self._ready.append(ReceivedRequest(method, target, self._headers, bytes(self._body)))
 
 
 def response(status: int, headers: dict[str, str], body: bytes | None) -> bytes:
@@ -225,14 +258,29 @@ class LoopbackServer:
         await self.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *failure: object) -> None:
         await self.stop()
 
-    def in_thread(self) -> AbstractContextManager[Self]:
-        """Run in a thread with a loop of its own, for synchronous tests and for clients that change loops."""
-        return running_in_thread(self)
+    @contextmanager
+    def in_thread(self) -> Iterator[Self]:
+        """Run in a thread with a loop of its own, for synchronous tests and for clients that change loops.
+
+        What the server raises on leaving is raised here.
+        """
+        loop = asyncio.new_event_loop()
+        thread = Thread(target=loop.run_forever, name=type(self).__name__, daemon=True)
+        thread.start()
+        try:
+            asyncio.run_coroutine_threadsafe(self.__aenter__(), loop).result()
+            try:
+                yield self
+            finally:
+                leave = self.__aexit__(*sys.exc_info())
+                asyncio.run_coroutine_threadsafe(leave, loop).result()
+        finally:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+            loop.close()
 
     def opened(self, connection: ServerConnection) -> None:
         self._connections.add(connection)

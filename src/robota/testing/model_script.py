@@ -20,8 +20,7 @@ from robota.core.errors import ConfigurationError
 from robota.core.messages import Json
 from robota.core.provider import Chunk
 from robota.providers.scripted import Delay, Stall
-from robota.testing.http_server import ReceivedRequest
-from robota.testing.latch import Latch
+from robota.testing.http_server import Latch, ReceivedRequest
 
 
 class HttpError(Struct, frozen=True):

@@ -15,7 +15,6 @@ import asyncio
 import sys
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
-from types import TracebackType
 
 import msgspec
 
@@ -24,13 +23,14 @@ from robota.core.messages import JsonObject
 from robota.providers.scripted import Delay
 from robota.testing.dialect import UNREADABLE, Dialect
 from robota.testing.http_server import (
+    PATIENCE,
     BadRequest,
+    Latch,
     LoopbackServer,
     ReceivedRequest,
     ServerConnection,
     response,
 )
-from robota.testing.latch import PATIENCE, Latch
 from robota.testing.model_script import Cut, Gate, HttpError, ModelReply, ModelStep, Tap, freeze, settle
 from robota.testing.reply_plan import Endless, Plan, Wait, make_plan, plan_error
 from robota.testing.wire_anthropic import Messages
@@ -109,11 +109,9 @@ class ModelServer(LoopbackServer):
             if self._received >= count:
                 latch.open()
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *failure: object) -> None:
         await self.stop()
-        if self._failure is not None and error is None:
+        if self._failure is not None and failure[0] is None:
             raise self._failure
 
     # --- for connections ---------------------------------------------------------------------------

@@ -34,7 +34,7 @@ from robota.core.provider import (
     get_provider_capabilities,
 )
 from robota.providers.scripted import Delay, Stall, call
-from robota.testing.latch import PATIENCE
+from robota.testing.http_server import PATIENCE
 
 ScriptedReply: TypeAlias = str | Sequence[str | Chunk | Stall | Delay]
 """What both a script and a service can say."""

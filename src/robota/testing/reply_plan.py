@@ -112,7 +112,6 @@ def make_plan(
     *,
     stream: bool,
 ) -> Plan:
-    """How to give this reply."""
     if isinstance(reply, Cut):
         return Plan((), hang_up=True, status=0)
     steps = reply if isinstance(reply, tuple) else (reply,)

@@ -56,7 +56,6 @@ class Script(Struct, frozen=True):
 
 
 def read_script(path: Path) -> Script:
-    """The script in this file."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:

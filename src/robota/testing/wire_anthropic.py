@@ -195,6 +195,7 @@ def _merge(message: JsonObject, event: JsonObject) -> JsonObject:
 
 class Messages(Dialect):
     name = "messages"
+    reply = MessagesReply
     path = "/v1/messages"
     delta_name = "content_block_delta"
 
@@ -212,9 +213,6 @@ class Messages(Dialect):
         for message in body.get("messages", ()):
             turns += _turns(message)
         return Conversation(tuple(turns), tuple(tool["name"] for tool in body.get("tools") or ()))
-
-    def encoder(self, path: str, body: JsonObject) -> MessagesReply:
-        return MessagesReply(str(body.get("model", "")))
 
     def error_event(self, message: str, kind: str) -> ServerSentEvent:
         return _event("error", error={"type": kind, "message": message})

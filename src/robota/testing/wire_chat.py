@@ -51,7 +51,7 @@ class ChatReply(ReplyEncoder):
     protocol = "Chat Completions"
     end_mark = ("", b"[DONE]")
 
-    def __init__(self, model: str, *, include_usage: bool) -> None:
+    def __init__(self, model: str, include_usage: bool) -> None:
         super().__init__()
         self._envelope: JsonObject = {**ENVELOPE, "model": model}
         self._include_usage = include_usage
@@ -149,6 +149,7 @@ def _usage(usage: TokenUsage) -> JsonObject:
 
 class ChatCompletions(Dialect):
     name = "chat"
+    reply = ChatReply
     path = "/chat/completions"
     base_path = "/v1"
 
@@ -167,10 +168,6 @@ class ChatCompletions(Dialect):
     def variant(self, path: str, body: JsonObject) -> tuple[str, bool]:
         options = body.get("stream_options")
         return str(body.get("model", "")), isinstance(options, dict) and options.get("include_usage") is True
-
-    def encoder(self, path: str, body: JsonObject) -> ChatReply:
-        model, include_usage = self.variant(path, body)
-        return ChatReply(model, include_usage=include_usage)
 
     def error_event(self, message: str, kind: str) -> ServerSentEvent:
         return "", _encode({"error": {"message": message, "type": kind, "param": None, "code": kind}})

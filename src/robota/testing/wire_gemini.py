@@ -133,6 +133,7 @@ class GenerateContent(Dialect):
     """`…/models/{model}:streamGenerateContent` and `:generateContent` under any prefix."""
 
     name = "gemini"
+    reply = GeminiReply
 
     def serves(self, path: str) -> bool:
         return PATH.search(path) is not None
@@ -155,12 +156,9 @@ class GenerateContent(Dialect):
             turns += _turns(content)
         return Conversation(tuple(turns), tuple(_function_names(body)))
 
-    def variant(self, path: str, body: JsonObject) -> str:
+    def variant(self, path: str, body: JsonObject) -> tuple[str]:
         found = PATH.search(path)
-        return found[1] if found else ""
-
-    def encoder(self, path: str, body: JsonObject) -> GeminiReply:
-        return GeminiReply(self.variant(path, body))
+        return (found[1] if found else "",)
 
     def error_event(self, message: str, kind: str) -> ServerSentEvent:
         return "", _encode({"error": {"code": 500, "message": message, "status": kind.upper()}})

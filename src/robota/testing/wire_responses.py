@@ -237,6 +237,7 @@ def _usage(usage: TokenUsage) -> JsonObject:
 
 class Responses(Dialect):
     name = "responses"
+    reply = ResponsesReply
     path = "/responses"
     base_path = "/v1"
     delta_name = "response.output_text.delta"
@@ -264,9 +265,6 @@ class Responses(Dialect):
             _add_turn(turns, item)
         names = (tool.get("name", tool["type"]) for tool in body.get("tools") or ())
         return Conversation(tuple(turns), tuple(names))
-
-    def encoder(self, path: str, body: JsonObject) -> ResponsesReply:
-        return ResponsesReply(str(body.get("model", "")))
 
     def error_event(self, message: str, kind: str) -> ServerSentEvent:
         return "error", _encode({"type": "error", "code": kind, "message": message, "param": None})

@@ -16,7 +16,7 @@ from robota.providers.definitions import (
     find_definition,
     our_definitions,
 )
-from robota.providers.qwen import SERVICE
+from robota.providers.qwen import SERVICE, QwenProvider
 
 DEFINITIONS = {definition.type: definition for definition in our_definitions()}
 KEYED = [definition for definition in DEFINITIONS.values() if definition.defaults.api_key]
@@ -183,7 +183,7 @@ def test_the_key_of_the_environment_goes_to_every_region_and_nowhere_else(
     config: ProviderConfig, sent: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DASHSCOPE_API_KEY", "key-of-the-environment")
-    settled = DefinedService(SERVICE, DEFINITIONS["qwen"].model_catalog).settle(config)
+    settled = DefinedService(SERVICE, QwenProvider).settle(config)
     assert (settled.api_key == "key-of-the-environment") is sent
 
 

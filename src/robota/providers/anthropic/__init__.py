@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from robota._lazy import lazy_names
 from robota.core.messages import Json, JsonObject
-from robota.core.provider import Provider
 from robota.providers.service import Service, base_path
 
 if TYPE_CHECKING:
@@ -30,12 +29,6 @@ _CAPABILITIES: dict[str, ModelCapability] = {
 }
 
 
-def _make(*given: Json, **options: Json) -> Provider:
-    from robota.providers.anthropic.provider import AnthropicProvider  # noqa: PLC0415 - see the docstring
-
-    return AnthropicProvider(*given, **options)
-
-
 def _read_model(model: JsonObject) -> JsonObject:
     said = model.get("capabilities")
     able = said if isinstance(said, dict) else {}
@@ -56,7 +49,6 @@ def _is_supported(said: Json) -> bool:
 SERVICE = Service(
     title="Anthropic",
     description="Claude models, with thinking, web search and prompt caching.",
-    make=_make,
     options={"prompt_caching": bool},
     aliases=("claude",),
     docs="https://platform.claude.com/docs",

@@ -23,11 +23,10 @@ from robota.core.messages import (
     ToolMessage,
     UserMessage,
 )
-from robota.providers.encoding import read_arguments
+from robota.providers.encoding import UNANSWERED, note_left_out, read_arguments
 
 CONTENT_KEY = "anthropicContent"
 """Metadata of an assistant message whose blocks cannot be put together again from its text and its calls."""
-_NOT_TAKEN = ": this model does not take it"
 IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 
 
@@ -40,12 +39,10 @@ class BlockDialect(Struct, frozen=True):
     def encode(self, part: Part) -> JsonObject:
         if isinstance(part, TextPart):
             return text_block(part.text)
+        if not (self.files if isinstance(part, FilePart) else self.images):
+            return text_block(note_left_out(part))
         if isinstance(part, FilePart):
-            return (
-                _file_block(part) if self.files else text_block(f"[file {_name(part)} left out{_NOT_TAKEN}]")
-            )
-        if not self.images:
-            return text_block(f"[image ({part.mime_type or 'unknown type'}) left out{_NOT_TAKEN}]")
+            return _file_block(part)
         if isinstance(part, ImagePart):
             return _image_block(part.mime_type, part.data)
         if part.uri.startswith("data:"):
@@ -82,8 +79,7 @@ def stray_result_block(message: ToolMessage) -> JsonObject:
 
 
 def missing_result_block(wire_id: str) -> JsonObject:
-    text = "No result was recorded for this call."
-    return {"type": "tool_result", "tool_use_id": wire_id, "content": text, "is_error": True}
+    return {"type": "tool_result", "tool_use_id": wire_id, "content": UNANSWERED, "is_error": True}
 
 
 def assistant_blocks(message: AssistantMessage, wire_ids: Sequence[str]) -> list[JsonObject]:
@@ -105,17 +101,14 @@ def _image_block(mime_type: str, data: str) -> JsonObject:
     return {"type": "image", "source": {"type": "base64", "media_type": mime_type, "data": data}}
 
 
-def _name(part: FilePart) -> str:
-    return f"{part.name or 'without a name'} ({part.mime_type})"
-
-
 def _file_block(part: FilePart) -> JsonObject:
     if part.mime_type == "application/pdf":
         source = {"type": "base64", "media_type": part.mime_type, "data": part.data}
     elif part.mime_type.startswith("text/") or part.mime_type == "application/json":
         source = {"type": "text", "media_type": "text/plain", "data": _decoded_text(part.data)}
     else:
-        return text_block(f"[file {_name(part)} left out: this API takes PDF and text]")
+        name = part.name or "without a name"
+        return text_block(f"[file {name} ({part.mime_type}) left out: this API takes PDF and text]")
     return {"type": "document", "source": source, **({"title": part.name} if part.name else {})}
 
 

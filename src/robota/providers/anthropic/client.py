@@ -79,7 +79,12 @@ class OfficialReply:
         except httpx2.HTTPError as error:
             raise self._channel.translate(error) from error
         except ValueError as error:  # the client's JSON decoder
-            raise self._channel.refuse(error) from error
+            name, said = self._channel.provider, quote(str(error), self._channel.secrets)
+            raise ProviderError(
+                f"{name} sent something that is no Messages reply ({said}); check its base URL.",
+                provider=name,
+                status=200,
+            ) from error
 
     async def aclose(self) -> None:
         await self._stream.close()
@@ -91,7 +96,7 @@ class OfficialChannel:
     def __init__(self, client: OfficialClient, *, provider: str) -> None:
         self.secrets = secrets_of(client)
         self._client = client.with_options(max_retries=0)
-        self._provider = provider
+        self.provider = provider
 
     @property
     def errors(self) -> type[Exception]:
@@ -113,7 +118,7 @@ class OfficialChannel:
         return self._client.messages.create(**named, extra_body=more)
 
     def translate(self, error: Exception) -> NetworkError:
-        return describe_failure(error, self._provider, str(self._client.base_url), self.secrets)
+        return describe_failure(error, self.provider, str(self._client.base_url), self.secrets)
 
     def explain(self, error: Exception, model: str) -> RobotaError:
         """An error of the client as one of ours."""
@@ -121,9 +126,7 @@ class OfficialChannel:
         if status is None:
             cause = error.__cause__
             if cause is None:
-                return ConfigurationError(
-                    f"The client of provider {self._provider!r} cannot be used: {error}"
-                )
+                return ConfigurationError(f"The client of provider {self.provider!r} cannot be used: {error}")
             return self.translate(cause if isinstance(cause, Exception) else error)
         body: Json = getattr(error, "body", None)
         response = getattr(error, "response", None)
@@ -131,18 +134,10 @@ class OfficialChannel:
         if status < 300:  # told inside a reply that had begun well
             said = body.get("error") or body if isinstance(body, dict) else str(error)
             id = read_request_id(headers, self.secrets)
-            return describe_error_event(said, self._provider, request_id=id, secrets=self.secrets)
+            return describe_error_event(said, self.provider, request_id=id, secrets=self.secrets)
         text = body.encode() if isinstance(body, str) else encode(body)
         refusal = Refusal(status, headers, text, model, str(self._client.base_url))
-        return describe_refusal(refusal, self._provider, self.secrets or ("client",))
-
-    def refuse(self, error: ValueError) -> ProviderError:
-        return ProviderError(
-            f"{self._provider} sent something that is no Messages reply ({quote(str(error), self.secrets)}); "
-            "check its base URL.",
-            provider=self._provider,
-            status=200,
-        )
+        return describe_refusal(refusal, self.provider, self.secrets or ("client",))
 
     async def aclose(self) -> None:
         """Nothing of ours is open."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from robota.core.errors import ConfigurationError
@@ -12,13 +12,14 @@ from robota.providers.anthropic import API_URL, API_VERSION, KEY_VARIABLE
 from robota.providers.anthropic.blocks import BlockDialect
 from robota.providers.anthropic.reply import BlockContent
 from robota.providers.anthropic.request import MessagesBuilder, MessagesEncoder, RequestOptions
-from robota.providers.wire.channel import HttpChannel, endpoint
-from robota.providers.wire.provider import WireProvider
+from robota.providers.service import endpoint
+from robota.providers.wire.channel import HttpChannel
+from robota.providers.wire.provider import Channel, WireProvider
 
 if TYPE_CHECKING:
     import httpx2
 
-    from robota.providers.anthropic.client import OfficialChannel, OfficialClient
+    from robota.providers.anthropic.client import OfficialClient
 
 CAPABILITIES = Capabilities(
     vision=True,
@@ -52,11 +53,22 @@ class AnthropicProvider(WireProvider):
         prompt_caching: bool = True,
     ) -> None:
         own = {header.lower(): value for header, value in (headers or {}).items()}
-        channel = (
-            _open_channel(api_key, base_url.strip(), own, name, transport)
-            if client is None
-            else _wrap_client(client, name, others=(api_key, own, transport))
-        )
+        channel: Channel
+        if client is not None:
+            from robota.providers.anthropic.client import OfficialChannel  # noqa: PLC0415 - most have no client
+
+            if api_key or own or transport:
+                raise ConfigurationError(
+                    f"Provider {name!r} got a client and api_key, headers or transport; give these to the "
+                    "client."
+                )
+            channel = OfficialChannel(client, provider=name)
+        else:
+            if not (api_key or "").strip() and base_url.strip() == API_URL:
+                api_key = os.environ.get(KEY_VARIABLE)
+            address = endpoint(base_url, "/messages", version="/v1")
+            own = {"anthropic-version": API_VERSION, **own}
+            channel = HttpChannel(address, own, provider=name, key=api_key, transport=transport)
         options = RequestOptions(
             sampling=own.get("anthropic-version", API_VERSION) < API_VERSION,
             output_schema=capabilities.output_schema,
@@ -71,33 +83,3 @@ class AnthropicProvider(WireProvider):
             encoder=MessagesEncoder(options) if client is None else MessagesBuilder(options),
             content=lambda _: BlockContent(),
         )
-
-
-def _open_channel(
-    api_key: str | None,
-    address: str,
-    own: Mapping[str, str],
-    name: str,
-    transport: httpx2.AsyncBaseTransport | None,
-) -> HttpChannel:
-    key = (api_key or "").strip()
-    if not key and address == API_URL:
-        key = os.environ.get(KEY_VARIABLE, "").strip()
-    ours = {"anthropic-version": API_VERSION, **({"authorization": f"Bearer {key}"} if key else {})}
-    return HttpChannel(
-        endpoint(address, "/messages", version="/v1"),
-        {**ours, **own},
-        provider=name,
-        secrets=[key],
-        transport=transport,
-    )
-
-
-def _wrap_client(client: OfficialClient, name: str, *, others: Sequence[object]) -> OfficialChannel:
-    from robota.providers.anthropic.client import OfficialChannel  # noqa: PLC0415 - most have no client
-
-    if any(others):
-        raise ConfigurationError(
-            f"Provider {name!r} got a client and api_key, headers or transport; give these to the client."
-        )
-    return OfficialChannel(client, provider=name)

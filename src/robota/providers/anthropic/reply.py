@@ -11,15 +11,13 @@ from robota.core.jsontext import decode, encode
 from robota.core.messages import Json, JsonObject, ReasoningBlock, StopReason, TokenUsage, ToolCall
 from robota.core.provider import (
     Chunk,
-    MetadataChunk,
     ReasoningChunk,
     ServerToolChunk,
-    StopChunk,
     TextChunk,
     ToolInputChunk,
 )
 from robota.providers.anthropic.blocks import CONTENT_KEY
-from robota.providers.wire.content import ReplyContent, count_of, text_of
+from robota.providers.wire.reply import ReplyContent, count_of, text_of
 
 _STOP_REASONS: dict[str, StopReason] = {
     "end_turn": "end_turn",
@@ -140,15 +138,8 @@ class BlockContent(ReplyContent):
         calls = self._calls_of(trusted=reason in ("end_turn", "tool_use", "pause"))
         if reason in ("end_turn", "tool_use"):
             reason = "tool_use" if calls else "end_turn"
-        chunks: list[Chunk] = [*calls]
-        facts = self._facts(len(calls))
-        if facts:
-            chunks.append(MetadataChunk(facts))
-        usage = self._usage_sum()
-        if usage is not None:
-            chunks.append(usage)
-        chunks.append(StopChunk(reason, self._explanation or word or None))
-        return chunks
+        self.usage = self._usage_sum()
+        return self.conclude(calls, self._facts(len(calls)), reason, self._explanation or word)
 
     # --- blocks ------------------------------------------------------------------------------------------
 

@@ -7,8 +7,8 @@ come, so it can be kept; joined, the fragments are the array without its last tw
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from itertools import islice
 from typing import Literal, TypeAlias
 
 from robota.core.jsontext import encode
@@ -46,18 +46,17 @@ _CLOSING = b"]}"
 _BEGIN_NOTE = text_block("[The beginning of this conversation is not shown.]")
 _GO_ON_NOTE = text_block("Go on.")
 _ANY = BlockDialect()
-_LOOK_UPS = 4
+_CLEAN_ID = re.compile("[a-zA-Z0-9_-]+")
 
 
 class TurnEncoder(GroupEncoder):
     """The turns of one request: as fragments to be kept and joined, or as objects."""
 
-    __slots__ = ("_dialect", "_wire_ids")
+    __slots__ = ("_dialect",)
 
     def __init__(self, request: ChatRequest, dialect: BlockDialect) -> None:
         super().__init__(request)
         self._dialect = dialect
-        self._wire_ids: dict[int, Sequence[str]] = {}
 
     def encode_group(self, group: Sequence[Message]) -> bytes:
         at = self.enter(group)
@@ -139,19 +138,9 @@ class TurnEncoder(GroupEncoder):
     def _unanswered(self, at: int) -> list[JsonObject]:
         return [missing_result_block(wire_id) for _, wire_id in self.waiting(at)]
 
-    def wire_ids(self, message: AssistantMessage, at: int) -> Sequence[str]:
-        """The ids of the calls at this place: letters the API takes, and none that an earlier call has.
-
-        A request adds one answer or two, which are looked up; a whole history is gone through once.
-        """
-        ids = self._wire_ids.get(at)
-        if ids is None and len(self._wire_ids) < _LOOK_UPS:
-            ids = _plain_ids(self.messages, at)
-        if ids is None:
-            self._wire_ids = _assign_ids(self.messages)
-            ids = self._wire_ids[at]
-        self._wire_ids[at] = ids
-        return ids
+    def takes_id(self, id: str, at: int) -> bool:
+        """The API takes these letters, and no id that an earlier call has."""
+        return bool(_CLEAN_ID.fullmatch(id)) and self.is_first_use(id, at)
 
     # --- what came before --------------------------------------------------------------------------------
 
@@ -209,43 +198,3 @@ def _has_blocks(message: Message) -> bool:
     if isinstance(message, UserMessage):
         return bool(message.content.strip() or user_blocks(message, _ANY))
     return isinstance(message, ToolMessage)
-
-
-def _plain_ids(messages: Sequence[Message], place: int) -> list[str] | None:
-    """The ids at that place as they are, if no id up to there needs changing."""
-    ids = [
-        call.id
-        for message in islice(messages, place + 1)
-        if type(message) is AssistantMessage
-        for call in message.tool_calls
-    ]
-    if not all(ids) or not _is_clean("".join(ids)) or len(set(ids)) < len(ids):
-        return None
-    message = messages[place]
-    return [call.id for call in message.tool_calls] if isinstance(message, AssistantMessage) else []
-
-
-def _assign_ids(messages: Sequence[Message]) -> dict[int, Sequence[str]]:
-    """Ids for all calls of a conversation."""
-    assigned: dict[int, Sequence[str]] = {}
-    taken: set[str] = set()
-    for place, message in enumerate(messages):
-        if type(message) is AssistantMessage and message.tool_calls:
-            ids = []
-            for number, call in enumerate(message.tool_calls):
-                wire_id = _clean_id(call.id)
-                wire_id = f"{wire_id}-{place}-{number}" if wire_id in taken else wire_id
-                taken.add(wire_id)
-                ids.append(wire_id)
-            assigned[place] = ids
-    return assigned
-
-
-def _is_clean(id: str) -> bool:
-    return id.isascii() and (id.isalnum() or id.replace("_", "a").replace("-", "a").isalnum())
-
-
-def _clean_id(id: str) -> str:
-    if _is_clean(id):
-        return id
-    return "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in id) or "call"

@@ -9,7 +9,7 @@ from robota.core.provider import Capabilities, ChatRequest
 
 if TYPE_CHECKING:
     from robota.providers.chat.request import ChatEncoder
-    from robota.providers.wire.content import ReplyContent
+    from robota.providers.wire.reply import ReplyContent
 
 API_SURFACE = "openai-chat-completions"
 """The API's name in native payloads."""

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 
 from robota.core.jsontext import encode
 from robota.core.messages import Json, JsonObject, ReasoningBlock, StopReason, TokenUsage, ToolCall
-from robota.core.provider import Chunk, ReasoningChunk, StopChunk, TextChunk, ToolInputChunk
+from robota.core.provider import Chunk, ReasoningChunk, TextChunk, ToolInputChunk
 from robota.providers.chat import API_SURFACE, DETAILS, PLAIN
 from robota.providers.encoding import read_arguments
-from robota.providers.wire.content import ReplyContent, count_of
+from robota.providers.wire.reply import ReplyContent, count_of
 
 _STOP_REASONS: dict[str, StopReason] = {
     "stop": "end_turn",
@@ -86,14 +86,9 @@ class ChatContent(ReplyContent):
         calls = self._calls.finished(trusted=ended_well and bool(word))
         if ended_well:
             reason = "tool_use" if calls else "end_turn"
-        detail = word or None
         if self._refusal:
-            reason, detail = "refusal", "".join(self._refusal)
-        chunks: list[Chunk] = [*self._thoughts.block(), *calls]
-        if self.usage is not None:
-            chunks.append(self.usage)
-        chunks.append(StopChunk(reason, detail))
-        return chunks
+            reason, word = "refusal", "".join(self._refusal)
+        return self.conclude((*self._thoughts.block(), *calls), {}, reason, word)
 
     def _read_rest(self, delta: JsonObject, chunks: list[Chunk]) -> None:
         """All of a delta except plain text."""

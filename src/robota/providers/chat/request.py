@@ -28,10 +28,11 @@ from robota.core.messages import (
 from robota.core.provider import ChatRequest, ToolSchema
 from robota.providers.chat import DETAILS, PLAIN
 from robota.providers.encoding import (
+    UNANSWERED,
+    CallEncoder,
     EncodedTools,
-    GroupEncoder,
     encode_groups,
-    match_results,
+    note_left_out,
     own_fields,
     safe_arguments,
     url_of,
@@ -39,7 +40,6 @@ from robota.providers.encoding import (
 )
 
 MAX_ID_LENGTH = 40
-UNANSWERED = "No result is known for this call."
 
 
 class ChatDialect(Struct, frozen=True):
@@ -119,62 +119,37 @@ def _encode_output_schema(schema: JsonObject) -> JsonObject:
     return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": strict}}
 
 
-class _MessageEncoder(GroupEncoder):
+class _MessageEncoder(CallEncoder):
     __slots__ = ("_dialect",)
 
     def __init__(self, request: ChatRequest, dialect: ChatDialect) -> None:
         super().__init__(request)
         self._dialect = dialect
 
-    def encode_group(self, group: Sequence[Message]) -> bytes:
-        at = self.enter(group)
-        if isinstance(group[0], ToolMessage):
-            wire = [*self._results(group, at)]
-            if self._dialect.images:
-                wire += self._result_images(group)
-        else:
-            wire = [*self._missing_results(at)]
-            wire += [self._message(message, at) for message in group]
-        return b",".join(map(encode, wire))
-
-    def encode_tail(self) -> bytes:
-        """Results for calls at the very end, which are not kept because the real ones may still come."""
-        return b",".join(map(encode, self._missing_results(len(self.messages))))
-
     # --- calls and their results -------------------------------------------------------------------------
 
-    def wire_ids(self, message: AssistantMessage, at: int) -> list[str]:
-        """The ids of a message's calls; one that is missing, too long or there twice is replaced."""
-        ids: dict[str, None] = {}
-        for number, call in enumerate(message.tool_calls):
-            fits = 0 < len(call.id) <= MAX_ID_LENGTH and call.id not in ids
-            ids[call.id if fits else f"call_{at}_{number}"] = None
-        return list(ids)
+    def takes_id(self, id: str, at: int) -> bool:
+        return 0 < len(id) <= MAX_ID_LENGTH
 
-    def _results(self, group: Sequence[Message], at: int) -> Iterator[JsonObject]:
-        waiting = self.waiting(at)
-        strays: list[tuple[str, ToolMessage]] = []
-        for number, message, wire_id in match_results(group, waiting):
-            if wire_id is None:
-                strays.append((f"call_{at}_{number}_result", message))
-            else:
-                yield _result(wire_id, self._result_text(message))
-        yield from (_result(wire_id, UNANSWERED) for _, wire_id in waiting)
-        for wire_id, message in strays:  # as bare text they would gain the weight of a user's words
-            call = _call(wire_id, message.name or "tool", "{}")
-            yield {"role": "assistant", "content": None, "tool_calls": [call]}
-            yield _result(wire_id, self._result_text(message))
+    def results(self, group: Sequence[Message], at: int) -> Iterator[JsonObject]:
+        yield from super().results(group, at)
+        if self._dialect.images:
+            yield from self._result_images(group)
 
-    def _missing_results(self, at: int) -> Iterator[JsonObject]:
-        return (_result(wire_id, UNANSWERED) for _, wire_id in self.waiting(at))
+    def call(self, wire_id: str, name: str) -> JsonObject:
+        return {"role": "assistant", "content": None, "tool_calls": [_call(wire_id, name, "{}")]}
+
+    def result(self, wire_id: str, message: ToolMessage | None) -> JsonObject:
+        text = UNANSWERED if message is None else self._result_text(message)
+        return {"role": "tool", "tool_call_id": wire_id, "content": text}
 
     def _result_text(self, message: ToolMessage) -> str:
         """A result's text; its other parts as notes, because this message can hold nothing but text."""
         notes = []
         for part in message.parts:
             if isinstance(part, FilePart) or (not isinstance(part, TextPart) and not self._dialect.images):
-                note = _note(f"{part.mime_type or 'unknown type'} content", "it in a tool result")
-                notes.append(note["text"])
+                kind = f"{part.mime_type or 'unknown type'} content"
+                notes.append(f"[{kind} left out: this endpoint does not take it in a tool result]")
         return "\n".join(filter(None, (message.content, *notes)))
 
     def _result_images(self, group: Sequence[Message]) -> list[JsonObject]:
@@ -190,12 +165,13 @@ class _MessageEncoder(GroupEncoder):
 
     # --- messages ------------------------------------------------------------------------------------
 
-    def _message(self, message: Message, at: int) -> JsonObject:
+    def say(self, message: Message, at: int) -> Iterator[JsonObject]:
         if isinstance(message, AssistantMessage):
-            return self._assistant(message, at)
-        if isinstance(message, UserMessage) and message.parts:
-            return {"role": "user", "content": [self._part(part) for part in message.parts]}
-        return {"role": message.role, "content": message.content}
+            yield self._assistant(message, at)
+        elif isinstance(message, UserMessage) and message.parts:
+            yield {"role": "user", "content": [self._part(part) for part in message.parts]}
+        else:
+            yield {"role": message.role, "content": message.content}
 
     def _assistant(self, message: AssistantMessage, at: int) -> JsonObject:
         calls, dialect = message.tool_calls, self._dialect
@@ -219,24 +195,16 @@ class _MessageEncoder(GroupEncoder):
             return {"type": "text", "text": part.text}
         if isinstance(part, FilePart):
             if not self._dialect.files:
-                return _note(f"file {part.name or 'without a name'} ({part.mime_type})", "files")
+                return {"type": "text", "text": note_left_out(part)}
             return {"type": "file", "file": {"filename": part.name or "file", "file_data": url_of(part)}}
         if not self._dialect.images:
-            return _note(f"image ({part.mime_type or 'unknown type'})", "images")
+            return {"type": "text", "text": note_left_out(part)}
         return {"type": "image_url", "image_url": {"url": url_of(part)}}
 
 
 def _call(wire_id: str, name: str, arguments: str) -> JsonObject:
     function = {"name": name, "arguments": safe_arguments(arguments)}
     return {"id": wire_id, "type": "function", "function": function}
-
-
-def _result(wire_id: str, text: str) -> JsonObject:
-    return {"role": "tool", "tool_call_id": wire_id, "content": text}
-
-
-def _note(what: str, kind: str) -> JsonObject:
-    return {"type": "text", "text": f"[{what} left out: this endpoint does not take {kind}]"}
 
 
 def _thinking_of(message: AssistantMessage) -> str:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from robota._lazy import lazy_names
 from robota.core.errors import RobotaError
-from robota.core.messages import Json, JsonObject
-from robota.core.provider import Provider
+from robota.core.messages import JsonObject
 from robota.providers.service import Service, base_path
 
 if TYPE_CHECKING:
@@ -24,12 +23,6 @@ __getattr__, __dir__ = lazy_names(
 BASE_URL = "https://generativelanguage.googleapis.com"
 API_VERSION = "v1beta"
 """It serves every model; `v1` has no previews and no aliases such as `gemini-flash-latest`."""
-
-
-def _make(*given: Json, **options: Json) -> Provider:
-    from robota.providers.gemini.provider import GeminiProvider  # noqa: PLC0415 - see the docstring
-
-    return GeminiProvider(*given, **options)
 
 
 def _list_url(base_url: str) -> str:
@@ -54,7 +47,7 @@ def _read_model(model: JsonObject) -> JsonObject | None:
     }
 
 
-def _sign(key: str) -> Mapping[str, str]:
+def sign(key: str) -> Mapping[str, str]:
     return {"x-goog-api-key": key}
 
 
@@ -67,7 +60,6 @@ def _describe(refusal: Refusal, provider: str, secrets: Sequence[str]) -> Robota
 SERVICE = Service(
     title="Gemini",
     description="Gemini models, with images, files and Google's own web tools.",
-    make=_make,
     options={"api_version": str},
     aliases=("google",),
     docs="https://ai.google.dev/gemini-api/docs",
@@ -80,6 +72,6 @@ SERVICE = Service(
     entries="models",
     key="name",
     read=_read_model,
-    sign=_sign,
+    sign=sign,
     describe=_describe,
 )

@@ -6,7 +6,7 @@ objects that they are, so both ways give the same chunks.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Mapping
 from contextlib import suppress
 from importlib import import_module
 from typing import Protocol
@@ -105,11 +105,25 @@ class OfficialChannel:
     def describe(self, error: Exception, model: str) -> RobotaError:
         """An error of the client as one of ours."""
         if isinstance(error, _refused()):
-            return _describe_refusal(error, model, self._provider, self.secrets)
+            return self._describe_refusal(error, model)
         if isinstance(error, _http_error()):
             return self.translate(error)
-        # its credentials, another HTTP library, half an event
-        return _describe_failure(error, self._provider, self.secrets)
+        client = f"The client of provider {self._provider!r}"
+        said = quote(describe_exception(error), self.secrets)
+        if type(error).__module__.startswith("google.auth"):
+            return AuthenticationError(
+                f"{client} has no valid credentials ({said}); sign in again.", provider=self._provider
+            )
+        # another HTTP library, half an event
+        return NetworkError(f"{client} broke off ({said}); try again.", provider=self._provider)
+
+    def _describe_refusal(self, error: Exception, model: str) -> RobotaError:
+        status = getattr(error, "code", None)
+        headers: Mapping[str, str] = getattr(getattr(error, "response", None), "headers", None) or {}
+        body = encode(getattr(error, "details", None))
+        named = {str(name).lower(): str(value) for name, value in headers.items()}
+        refusal = Refusal(status if isinstance(status, int) else 0, named, body, model, f"model {model}")
+        return describe_google_refusal(refusal, self._provider, self.secrets or ("the client's own",))
 
     async def aclose(self) -> None:
         """Nothing of ours is open."""
@@ -146,24 +160,3 @@ def _translate(body: bytes, provider: str) -> tuple[object, object]:
             f"The client of provider {provider!r} does not take {place} ({problem['msg']}); "
             "check ModelSettings.extra or install a newer google-genai."
         ) from error
-
-
-def _describe_failure(error: Exception, provider: str, secrets: Sequence[str]) -> RobotaError:
-    said = quote(describe_exception(error), secrets)
-    if type(error).__module__.startswith("google.auth"):
-        return AuthenticationError(
-            f"The client of provider {provider!r} has no valid credentials ({said}); sign in again.",
-            provider=provider,
-        )
-    return NetworkError(
-        f"The client of provider {provider!r} broke off ({said}); try again.", provider=provider
-    )
-
-
-def _describe_refusal(error: Exception, model: str, provider: str, secrets: Sequence[str]) -> RobotaError:
-    status = getattr(error, "code", None)
-    headers: Mapping[str, str] = getattr(getattr(error, "response", None), "headers", None) or {}
-    body = encode(getattr(error, "details", None))
-    named = {str(name).lower(): str(value) for name, value in headers.items()}
-    refusal = Refusal(status if isinstance(status, int) else 0, named, body, model, f"model {model}")
-    return describe_google_refusal(refusal, provider, secrets or ("the client's own",))

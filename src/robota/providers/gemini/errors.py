@@ -18,7 +18,6 @@ _KEY_REASONS = ("API_KEY_INVALID", "API_KEY_EXPIRED", "API_KEY_SERVICE_BLOCKED")
 
 
 def describe_google_refusal(refusal: Refusal, provider: str, secrets: Sequence[str]) -> RobotaError:
-    """The error for an answer that is not 200."""
     status = _read_status(refusal.body)
     error = _explain(status, refusal.status, provider, secrets)
     if error is None:

@@ -21,13 +21,12 @@ from robota.core.messages import (
     ToolMessage,
     UserMessage,
 )
-from robota.providers.encoding import read_arguments
+from robota.providers.encoding import UNANSWERED, note_left_out, read_arguments
 
 MARK = "gemini"
 """Key of `ReasoningBlock.data`: `thought`, `text` or a whole part."""
 UNSIGNED = "skip_thought_signature_validator"
 """The documented signature for calls that Gemini did not make itself, after a change of model."""
-NO_RESULT = "There is no result: the call was interrupted or its result is lost."
 
 
 def thought_block(text: str, signature: str | None) -> ReasoningBlock:
@@ -82,7 +81,7 @@ def encode_results(calls: Sequence[ToolCall], results: Sequence[ToolMessage]) ->
 
 def _encode_outcome(result: ToolMessage | None) -> JsonObject:
     if result is None:
-        return {"error": NO_RESULT}
+        return {"error": UNANSWERED}
     return {"error" if result.metadata.get("success") is False else "output": result.content}
 
 
@@ -105,7 +104,7 @@ def _encode_part(part: Part, *, allowed: bool) -> JsonObject | None:
     if isinstance(part, TextPart):
         return {"text": part.text} if part.text else None
     if not allowed:
-        return {"text": f"[{part.mime_type or 'image'} left out: this model does not take it]"}
+        return {"text": note_left_out(part)}
     if not isinstance(part, ImageUriPart):
         return _inline(part.mime_type, part.data)
     scheme, _, rest = part.uri.partition(":")

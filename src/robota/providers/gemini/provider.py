@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from robota.core.errors import RobotaError
 from robota.core.messages import Json
 from robota.core.provider import Capabilities, NativeWebTool
-from robota.providers.gemini import API_VERSION, BASE_URL
+from robota.providers.gemini import API_VERSION, BASE_URL, sign
 from robota.providers.gemini.errors import describe_google_refusal
 from robota.providers.gemini.reply import GeminiContent
 from robota.providers.gemini.request import GeminiEncoder
+from robota.providers.service import base_path
 from robota.providers.wire.channel import HttpChannel
-from robota.providers.wire.errors import Refusal
 from robota.providers.wire.provider import Channel, WireProvider
 
 if TYPE_CHECKING:
@@ -60,13 +59,16 @@ class GeminiProvider(WireProvider):
 
             channel = OfficialChannel(client, provider=name)
         else:
-            key = (api_key or "").strip()
-            channel = GeminiChannel(
-                base_url,
-                {**({"x-goog-api-key": key} if key else {}), **(headers or {})},
-                api_version=api_version,
+            root, query = base_path(base_url or BASE_URL)
+            root = root if _VERSION.search(root.partition("://")[2]) else f"{root}/{api_version}"
+            channel = HttpChannel(
+                root,
+                headers,
                 provider=name,
-                secrets=[key],
+                key=api_key,
+                sign=sign,
+                address=lambda model: _address(root, model, query),
+                describe=describe_google_refusal,
                 transport=transport,
             )
         able = CAPABILITIES if capabilities is None else capabilities
@@ -82,29 +84,7 @@ class GeminiProvider(WireProvider):
 GoogleProvider = GeminiProvider
 
 
-class GeminiChannel(HttpChannel):
-    """The way to Gemini's models: each has an address of its own."""
-
-    def __init__(
-        self,
-        base_url: str,
-        headers: Mapping[str, str],
-        *,
-        api_version: str,
-        provider: str,
-        secrets: Sequence[str],
-        transport: httpx2.AsyncBaseTransport | None,
-    ) -> None:
-        path, _, query = (base_url.strip() or BASE_URL).partition("?")
-        path = path.rstrip("/")
-        scheme, mark, place = path.partition("://")
-        self._root = path if _VERSION.search(place) else f"{scheme}{mark}{place}/{api_version}"
-        self._query = f"{query}&" if query else ""
-        super().__init__(self._root, headers, provider=provider, secrets=secrets, transport=transport)
-
-    def address(self, model: str) -> str:
-        place = model if "/" in model else f"models/{model}"
-        return f"{self._root}/{quote(place, safe='/')}:streamGenerateContent?{self._query}alt=sse"
-
-    def describe(self, refusal: Refusal) -> RobotaError:
-        return describe_google_refusal(refusal, self.provider, self.secrets)
+def _address(root: str, model: str, query: str) -> str:
+    """Where requests for a model go: each has an address of its own."""
+    place = quote(model if "/" in model else f"models/{model}", safe="/")
+    return f"{root}/{place}:streamGenerateContent{f'{query}&' if query else '?'}alt=sse"

@@ -13,16 +13,14 @@ from robota.core.jsontext import encode
 from robota.core.messages import Json, JsonObject, ReasoningBlock, StopReason, TokenUsage, ToolCall
 from robota.core.provider import (
     Chunk,
-    MetadataChunk,
     ReasoningChunk,
     ServerToolChunk,
-    StopChunk,
     TextChunk,
     ToolInputChunk,
 )
 from robota.providers.gemini.errors import describe_status
 from robota.providers.gemini.parts import foreign_part_block, text_signature_block, thought_block
-from robota.providers.wire.content import Peer, ReplyContent, count_of, text_of
+from robota.providers.wire.reply import Peer, ReplyContent, count_of, text_of
 
 _FILTERS = (
     "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "ESCALATION",
@@ -110,12 +108,10 @@ class GeminiContent(ReplyContent):
             chunks.append(text_signature_block(self._text_signature))
         chunks += self._whole_calls
         provenance = self._sources.provenance
-        if provenance:
-            chunks.append(MetadataChunk({"provenance": provenance}))
         if isinstance(self._last_usage, dict):
-            chunks.append(_read_usage(self._last_usage))
-        chunks.append(StopChunk(reason, f"{word}: {self._detail}" if self._detail else word))
-        return chunks
+            self.usage = _read_usage(self._last_usage)
+        facts = {"provenance": provenance} if provenance else {}
+        return self.conclude(chunks, facts, reason, f"{word}: {self._detail}" if self._detail else word)
 
     # --- parts ---------------------------------------------------------------------------------------
 

@@ -41,25 +41,13 @@ _BUDGETS = {"none": 0, "off": 0, "minimal": 512, "low": 1024, "medium": 8192, "h
 _OWN_CHOICE = -1
 
 
-class GeminiModel(Struct, frozen=True):
-    """What the name of a model says about it; a name that says nothing stands for a current one."""
+def _is_old(model: str) -> bool:
+    """Before Gemini 3: thinks by budget, signs nothing, takes either functions or what excludes them.
 
-    name: str
-
-    @property
-    def generation(self) -> int | None:
-        found = _GENERATION.search(self.name)
-        return int(found[1]) if found else None
-
-    @property
-    def is_old(self) -> bool:
-        """Before Gemini 3: thinks by budget, signs nothing, takes either functions or what excludes them."""
-        generation = self.generation
-        return generation is not None and generation < 3
-
-    @property
-    def signs_calls(self) -> bool:
-        return "gemini" in self.name and not self.is_old
+    A name that says nothing stands for a current model.
+    """
+    found = _GENERATION.search(model)
+    return found is not None and int(found[1]) < 3
 
 
 class TurnDialect(Struct, frozen=True):
@@ -82,10 +70,10 @@ class GeminiEncoder:
         self._output_schema = output_schema
 
     def encode(self, request: ChatRequest, model: str) -> bytes:
-        known = GeminiModel(model)
-        dialect = TurnDialect(self._images, self._files, known.signs_calls)
+        signs_calls = "gemini" in model and not _is_old(model)
+        dialect = TurnDialect(self._images, self._files, signs_calls)
         turns = _TurnEncoder(request, dialect)
-        fields = self._fields(request, known, turns.instructions())
+        fields = self._fields(request, model, turns.instructions())
         tools = self._encode_tools(request)
         pieces = [b'{"contents":[', *turns.encode(request), b"]"]
         if fields:
@@ -95,7 +83,7 @@ class GeminiEncoder:
         pieces.append(b"}")
         return b"".join(pieces)
 
-    def _fields(self, request: ChatRequest, model: GeminiModel, instructions: list[JsonObject]) -> JsonObject:
+    def _fields(self, request: ChatRequest, model: str, instructions: list[JsonObject]) -> JsonObject:
         """All but turns and tools; the caller's own fields win over ours."""
         own = own_fields(request.settings, "contents")
         config = self._generation_config(request, model) | (own.get("generationConfig") or {})
@@ -107,7 +95,7 @@ class GeminiEncoder:
         }
         return without_none(fields)
 
-    def _generation_config(self, request: ChatRequest, model: GeminiModel) -> JsonObject:
+    def _generation_config(self, request: ChatRequest, model: str) -> JsonObject:
         settings = request.settings
         config: JsonObject = {
             "temperature": settings.temperature,
@@ -116,7 +104,11 @@ class GeminiEncoder:
             "stopSequences": settings.stop or None,
             "thinkingConfig": _encode_thinking(settings, model),
         }
-        if request.output_schema is not None and self._output_schema and not (request.tools and model.is_old):
+        if (
+            request.output_schema is not None
+            and self._output_schema
+            and not (request.tools and _is_old(model))
+        ):
             config["responseMimeType"] = "application/json"
             config["responseJsonSchema"] = request.output_schema
         return without_none(config)
@@ -140,15 +132,15 @@ def _encode_function(tool: ToolSchema) -> bytes:
 FUNCTIONS = EncodedTools(_encode_function)
 
 
-def _encode_tool_config(request: ChatRequest, model: GeminiModel) -> JsonObject | None:
+def _encode_tool_config(request: ChatRequest, model: str) -> JsonObject | None:
     if not request.tools:
         return None
     config: JsonObject = {}
     web = request.native_web_tools
     if web is not None and (web.web_search or web.web_fetch):
-        if model.is_old:
+        if _is_old(model):
             raise ConfigurationError(
-                f"Model {model.name!r} cannot have hosted web tools beside other tools; "
+                f"Model {model!r} cannot have hosted web tools beside other tools; "
                 "use a Gemini 3 model or leave one kind out."
             )
         config["includeServerSideToolInvocations"] = True
@@ -161,12 +153,12 @@ def _encode_tool_config(request: ChatRequest, model: GeminiModel) -> JsonObject 
     return config or None
 
 
-def _encode_thinking(settings: ModelSettings, model: GeminiModel) -> JsonObject | None:
+def _encode_thinking(settings: ModelSettings, model: str) -> JsonObject | None:
     """Asking for an effort asks for the thoughts as well."""
     effort = (settings.effort or "").lower()
     if not effort:
         return None
-    if not model.is_old:
+    if not _is_old(model):
         return {"includeThoughts": True, "thinkingLevel": _LEVELS.get(effort, effort.upper())}
     budget = _BUDGETS.get(effort, _OWN_CHOICE)
     return {"includeThoughts": budget != 0, "thinkingBudget": budget}

@@ -26,7 +26,7 @@ from robota.http.errors import HttpError, UrlError
 from robota.http.reply import Reply
 from robota.http.request import build_request
 from robota.http.url import Url, parse_url
-from robota.providers.local.catalogue import WheelSource
+from robota.providers.local.store import WheelSource
 
 Progress: TypeAlias = Callable[[int, int | None], None]
 """Told how many bytes there are, and how many there will be if that is known."""

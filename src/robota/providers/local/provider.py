@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator, Iterator
 from threading import Event, Lock, Thread
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from robota.core.errors import ConfigurationError, ProviderError
@@ -28,10 +27,9 @@ from robota.providers.local.engine import (
     read_ahead,
     return_engine,
 )
-from robota.providers.local.examples import without_optional_parameters
 from robota.providers.local.gguf_file import GgufFacts, read_gguf_facts
 from robota.providers.local.reply import LocalReply
-from robota.providers.local.request import choice_schema, wire_messages
+from robota.providers.local.request import choice_schema, wire_messages, without_optional_parameters
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Queue
@@ -147,9 +145,7 @@ class LocalProvider:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *failure: object) -> None:
         await self.aclose()
 
     async def _engine(self) -> Engine:
@@ -275,7 +271,6 @@ class _Generation:
 
 
 def _find_file(model: str) -> str:
-    """The file for a path or a name."""
     if not model:
         raise ConfigurationError("A local model needs a file or a name: see `robota model list`.")
     if os.sep in model or model.endswith(".gguf"):

@@ -17,7 +17,7 @@ from robota.core.provider_definition import (
     SetupStep,
 )
 from robota.providers.configuration import read_options, settle
-from robota.providers.service import bearer
+from robota.providers.service import endpoint
 
 if TYPE_CHECKING:
     from robota.providers.remote.provider import RemoteProvider
@@ -46,21 +46,19 @@ def create(config: ProviderConfig) -> RemoteProvider:
 async def probe(config: ProviderConfig) -> ProbeResult:
     """A host lists nothing; but it refuses a wrong key first, and its refusals have a form of their own."""
     from robota.providers.remote.failures import describe_host_refusal  # noqa: PLC0415 - see the docstring
-    from robota.providers.wire.channel import endpoint  # noqa: PLC0415
-    from robota.providers.wire.get import get_json  # noqa: PLC0415
+    from robota.providers.wire.channel import get_json  # noqa: PLC0415
 
     try:
         create(config)
         settled = settle(config, ProviderConfig(), TITLE)
     except RobotaError as error:
         return ProbeResult(ok=False, message=str(error))
-    key = settled.api_key or ""
     try:
         await get_json(
             endpoint(settled.base_url or "", "/chat"),
-            bearer(key),
+            {},
             provider=TITLE,
-            secrets=(key,),
+            key=settled.api_key,
             timeout=settled.timeout,
             describe=describe_host_refusal,
         )

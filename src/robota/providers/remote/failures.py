@@ -6,7 +6,7 @@ only its type is told.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from robota.core.errors import (
     AbortError,
@@ -25,28 +25,26 @@ from robota.core.errors import (
 )
 from robota.core.jsontext import decode
 from robota.core.messages import Json, JsonObject
-from robota.providers.wire.content import text_of
 from robota.providers.wire.errors import Refusal, describe_refusal, hide_secrets, tame
+from robota.providers.wire.reply import text_of
 
 _MAX_MESSAGE = 2000
 _MAX_MODELS = 100
 
-_SERVICE_ERRORS = {
-    kind.code: kind for kind in (ProviderError, AuthenticationError, RateLimitError, NetworkError)
+_SERVICE_FACTS = ("provider", "status", "request_id", "retry_after")
+_ERRORS: dict[str, tuple[Callable[..., RobotaError], tuple[str, ...]]] = {
+    **{
+        kind.code: (kind, _SERVICE_FACTS)
+        for kind in (ProviderError, AuthenticationError, RateLimitError, NetworkError)
+    },
+    **{
+        kind.code: (kind, ())
+        for kind in (ConfigurationError, StorageError, StructuredOutputError, CacheIntegrityError, AbortError)
+    },
+    ValidationError.code: (ValidationError, ("field",)),
+    CircuitBreakerOpenError.code: (CircuitBreakerOpenError, ("retry_after",)),
 }
-_PLAIN_ERRORS: dict[str, type[RobotaError]] = {
-    kind.code: kind
-    for kind in (
-        ConfigurationError,
-        ValidationError,
-        StorageError,
-        StructuredOutputError,
-        CacheIntegrityError,
-        CircuitBreakerOpenError,
-        AbortError,
-    )
-}
-_KNOWN_CODES = frozenset({*_SERVICE_ERRORS, *_PLAIN_ERRORS, ModelNotAvailableError.code})
+"""What an error is made of besides its words, by its code."""
 _FACTS = {
     "provider": "provider",
     "status": "status",
@@ -102,35 +100,19 @@ def read_error(told: Json, secrets: Sequence[str] = ()) -> RobotaError:
         return ModelNotAvailableError(
             text_of(told, "model"), text_of(told, "provider"), available_models=available
         )
-    plain = _PLAIN_ERRORS.get(code)
-    if plain is not None:
-        return _with_facts(plain(message), told)
-    return _SERVICE_ERRORS.get(code, ProviderError)(
-        message,
-        provider=text_of(told, "provider"),
-        status=_whole(told.get("status")),
-        request_id=text_of(told, "requestId") or None,
-        retry_after=_number(told.get("retryAfter")),
-    )
+    kind, facts = _ERRORS.get(code, (ProviderError, _SERVICE_FACTS))
+    return kind(message, **{name: _read_fact(name, told) for name in facts})
 
 
 def describe_host_refusal(refusal: Refusal, provider: str, secrets: Sequence[str]) -> RobotaError:
     """The error for an answer that is not 200: the host's own, or that of a proxy or of something else."""
     try:
         answer = decode(refusal.body)
-        if answer["error"]["code"] in _KNOWN_CODES:
+        if answer["error"]["code"] in (*_ERRORS, ModelNotAvailableError.code):
             return read_error(answer["error"], secrets)
     except (ValueError, LookupError, TypeError):
         pass
     return describe_refusal(refusal, provider, secrets)
-
-
-def _with_facts(error: RobotaError, told: JsonObject) -> RobotaError:
-    if isinstance(error, ValidationError):
-        error.field = text_of(told, "field") or None
-    elif isinstance(error, CircuitBreakerOpenError):
-        error.retry_after = _number(told.get("retryAfter"))
-    return error
 
 
 def _tamed(value: Json, secrets: Sequence[str]) -> Json:
@@ -139,9 +121,9 @@ def _tamed(value: Json, secrets: Sequence[str]) -> Json:
     return tame(value, secrets, _MAX_MESSAGE) if isinstance(value, str) else value
 
 
-def _whole(value: Json) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _number(value: Json) -> float | None:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+def _read_fact(attribute: str, told: JsonObject) -> Json:
+    value = told.get(_FACTS[attribute])
+    if attribute in ("status", "retry_after"):
+        wanted = int if attribute == "status" else int | float
+        return value if isinstance(value, wanted) and not isinstance(value, bool) else None
+    return value if value and isinstance(value, str) else "" if attribute == "provider" else None

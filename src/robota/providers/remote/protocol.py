@@ -161,7 +161,6 @@ def check_request(provider: str, model: str, messages: Sequence[Message]) -> Non
 
 
 def encode_chunk(chunk: Chunk) -> bytes:
-    """The event for a chunk."""
     if type(chunk) is TextChunk and chunk.raw is None:
         return b'event: text\ndata: {"text":%s}\n\n' % encode(chunk.text)
     if type(chunk) is NativePayload:

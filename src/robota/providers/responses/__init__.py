@@ -9,7 +9,7 @@ from robota.core.provider import Capabilities, ChatRequest
 
 if TYPE_CHECKING:
     from robota.providers.responses.request import ResponsesEncoder
-    from robota.providers.wire.content import ReplyContent
+    from robota.providers.wire.reply import ReplyContent
 
 
 def responses_codec(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from robota.core.errors import NetworkError
 from robota.core.messages import Json
-from robota.providers.wire.errors import Refusal, describe_failure, describe_refusal
+from robota.providers.wire.errors import Refusal, describe_failure, describe_refusal, secrets_of
 
 if TYPE_CHECKING:
     import httpx2
@@ -42,8 +42,7 @@ class ClientChannel:
 
     def __init__(self, client: OfficialClient, *, provider: str) -> None:
         self.provider = provider
-        key = client.api_key
-        self.secrets = (key,) if key and isinstance(key, str) else ()
+        self.secrets = secrets_of(client)
         self._client = client.with_options(max_retries=0)
         self._address = str(client.base_url)
 
@@ -69,9 +68,7 @@ class ClientChannel:
 
     def translate(self, error: Exception) -> NetworkError:
         """A failure of httpx2 as the error to raise."""
-        failure = describe_failure(error, self.provider, self._address, self.secrets)
-        failure.__cause__ = error
-        return failure
+        return describe_failure(error, self.provider, self._address, self.secrets)
 
     async def aclose(self) -> None:
         """Nothing to do: whoever made the client closes it."""

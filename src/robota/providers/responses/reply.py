@@ -14,13 +14,12 @@ from robota.core.provider import (
     MetadataChunk,
     ReasoningChunk,
     ServerToolChunk,
-    StopChunk,
     TextChunk,
     ToolInputChunk,
 )
 from robota.providers.encoding import read_arguments
 from robota.providers.responses.schema import drop_nulls
-from robota.providers.wire.content import ReplyContent, count_of, text_of
+from robota.providers.wire.reply import ReplyContent, count_of, text_of
 
 _INCOMPLETE: dict[str, StopReason] = {"max_output_tokens": "max_tokens", "content_filter": "content_filter"}
 _HOSTED = "_call"
@@ -104,22 +103,16 @@ class ResponseContent(ReplyContent):
     def close(self) -> list[Chunk]:
         calls = self._calls_of_items()
         reason: StopReason = "tool_use" if calls else "end_turn"
-        detail = self._incomplete or self.finish_reason or None
+        detail = self._incomplete or self.finish_reason
         if self.finish_reason != "completed":
             reason = _INCOMPLETE.get(self._incomplete, "other")
         if self._refusal:
             reason, detail = "refusal", "".join(self._refusal)
-        chunks: list[Chunk] = [*self._thoughts(), *calls]
         facts: JsonObject = {"phase": self._phase(), "citations": self._sources()}
         facts = {name: value for name, value in facts.items() if value}
         if len(self._hosted) > _MANY:
             facts |= self._hosted_facts()
-        if facts:
-            chunks.append(MetadataChunk(facts))
-        if self.usage is not None:
-            chunks.append(self.usage)
-        chunks.append(StopChunk(reason, detail))
-        return chunks
+        return self.conclude((*self._thoughts(), *calls), facts, reason, detail)
 
     # --- pieces ----------------------------------------------------------------------------------------
 

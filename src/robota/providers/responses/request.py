@@ -27,10 +27,11 @@ from robota.core.messages import (
 )
 from robota.core.provider import ChatRequest, NativeWebTools, ToolSchema
 from robota.providers.encoding import (
+    UNANSWERED,
+    CallEncoder,
     EncodedTools,
-    GroupEncoder,
     encode_groups,
-    match_results,
+    note_left_out,
     own_fields,
     safe_arguments,
     url_of,
@@ -43,7 +44,6 @@ SURELY_UNIQUE_LENGTH = 20
 """Ids of this length are random; shorter ones (`call_0`) may come again in a later turn."""
 PHASES = ("commentary", "final_answer")
 """What newer models call their own messages; they want to see it again."""
-UNANSWERED = "No result is known for this call."
 _MODEST = ("o1", "o3", "o4", "gpt-5-", "gpt-5.1")
 """Reasoning models whose highest effort is `high`."""
 _NOT_REASONING = ("gpt-3", "gpt-4", "chatgpt", "gpt-5-chat")
@@ -168,14 +168,13 @@ def _output_format(schema: JsonObject) -> JsonObject:
     return {"type": "json_schema", "name": "answer", "schema": schema, "strict": is_strict(schema)}
 
 
-class _ItemEncoder(GroupEncoder):
-    __slots__ = ("_dialect", "_first_uses", "_leading")
+class _ItemEncoder(CallEncoder):
+    __slots__ = ("_dialect", "_leading")
 
     def __init__(self, request: ChatRequest, dialect: ItemDialect) -> None:
         super().__init__(request)
         self._dialect = dialect
         self._leading = _count_leading(self.messages) if dialect.instructions else 0
-        self._first_uses: dict[str, int] | None = None
 
     @property
     def instructions(self) -> str | None:
@@ -183,27 +182,14 @@ class _ItemEncoder(GroupEncoder):
         texts = [message.content for message in self.messages[: self._leading]]
         return "\n\n".join(texts) or None
 
-    def encode_group(self, group: Sequence[Message]) -> bytes:
-        """The group's items with commas between them; empty when it has none."""
-        return b",".join(map(encode, self._items(group, self.enter(group))))
-
-    def encode_tail(self) -> bytes:
-        """Outputs for calls at the very end, which are not kept because their results may still come."""
-        return b",".join(map(encode, self._missing_outputs(len(self.messages))))
-
-    def _items(self, group: Sequence[Message], at: int) -> Iterator[JsonObject]:
-        if isinstance(group[0], ToolMessage):
-            yield from self._results(group, at)
-            return
-        yield from self._missing_outputs(at)
-        for message in group:
-            if isinstance(message, AssistantMessage):
-                yield from self._assistant(message, at)
-            elif isinstance(message, UserMessage):
-                yield {"role": "user", "content": self._content(message)}
-            elif at >= self._leading:
-                role = "developer" if self._dialect.instructions else "system"
-                yield {"role": role, "content": message.content}
+    def say(self, message: Message, at: int) -> Iterator[JsonObject]:
+        if isinstance(message, AssistantMessage):
+            yield from self._assistant(message, at)
+        elif isinstance(message, UserMessage):
+            yield {"role": "user", "content": self._content(message)}
+        elif at >= self._leading:
+            role = "developer" if self._dialect.instructions else "system"
+            yield {"role": role, "content": message.content}
 
     def _assistant(self, message: AssistantMessage, at: int) -> Iterator[JsonObject]:
         if not message.content and not message.tool_calls:
@@ -224,35 +210,16 @@ class _ItemEncoder(GroupEncoder):
 
     # --- calls and their outputs -----------------------------------------------------------------------
 
-    def _results(self, group: Sequence[Message], at: int) -> Iterator[JsonObject]:
-        waiting = self.waiting(at)
-        for number, message, wire_id in match_results(group, waiting):
-            if wire_id is None:  # as bare text the result would gain the weight of a user's words
-                wire_id = f"call_{at}_{number}_result"
-                yield _call(wire_id, message.name or "tool", "{}")
-            yield _output(wire_id, self._output_content(message))
-        yield from (_output(wire_id, UNANSWERED) for _, wire_id in waiting)
+    def takes_id(self, id: str, at: int) -> bool:
+        length = len(id)
+        return 0 < length <= MAX_ID_LENGTH and (length >= SURELY_UNIQUE_LENGTH or self.is_first_use(id, at))
 
-    def _missing_outputs(self, at: int) -> Iterator[JsonObject]:
-        return (_output(wire_id, UNANSWERED) for _, wire_id in self.waiting(at))
+    def call(self, wire_id: str, name: str) -> JsonObject:
+        return _call(wire_id, name, "{}")
 
-    def wire_ids(self, message: AssistantMessage, at: int) -> list[str]:
-        ids: list[str] = []
-        for number, call in enumerate(message.tool_calls):
-            fits = 0 < len(call.id) <= MAX_ID_LENGTH and call.id not in ids
-            if fits and len(call.id) < SURELY_UNIQUE_LENGTH:
-                fits = self._first_use(call.id) == at
-            ids.append(call.id if fits else f"call_{at}_{number}")
-        return ids
-
-    def _first_use(self, call_id: str) -> int:
-        if self._first_uses is None:
-            self._first_uses = {}
-            for at, message in enumerate(self.messages):
-                if isinstance(message, AssistantMessage):
-                    for call in message.tool_calls:
-                        self._first_uses.setdefault(call.id, at)
-        return self._first_uses[call_id]
+    def result(self, wire_id: str, message: ToolMessage | None) -> JsonObject:
+        output = UNANSWERED if message is None else self._output_content(message)
+        return {"type": "function_call_output", "call_id": wire_id, "output": output}
 
     # --- parts -----------------------------------------------------------------------------------------
 
@@ -271,10 +238,10 @@ class _ItemEncoder(GroupEncoder):
             return _text(part.text)
         if isinstance(part, FilePart):
             if not self._dialect.files:
-                return _text(f"[file {part.name} ({part.mime_type}) left out: this model takes no files]")
+                return _text(note_left_out(part))
             return {"type": "input_file", "filename": part.name or "file", "file_data": url_of(part)}
         if not self._dialect.images:
-            return _text(f"[image ({part.mime_type or 'unknown type'}) left out: this model takes no images]")
+            return _text(note_left_out(part))
         return {"type": "input_image", "image_url": url_of(part), "detail": "auto"}
 
 
@@ -299,10 +266,6 @@ def _following_call(block: ReasoningBlock) -> str | None:
 def _call(wire_id: str, name: str, arguments: str) -> JsonObject:
     safe = safe_arguments(arguments)
     return {"type": "function_call", "call_id": wire_id, "name": name, "arguments": safe}
-
-
-def _output(wire_id: str, output: str | list[JsonObject]) -> JsonObject:
-    return {"type": "function_call_output", "call_id": wire_id, "output": output}
 
 
 def _text(text: str) -> JsonObject:

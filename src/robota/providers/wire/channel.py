@@ -7,17 +7,18 @@ followed, so a key goes to the host it was configured for and to no other. No er
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from robota._version import __version__
-from robota.core.errors import ConfigurationError, NetworkError, ProviderError, RobotaError
+from robota.core.errors import ConfigurationError, NetworkError, ProviderError
 from robota.core.jsontext import decode
 from robota.core.messages import Json
 from robota.http.errors import HeaderError, HttpError, UrlError
 from robota.http.request import Request, build_request
 from robota.http.url import Url, parse_url
-from robota.providers.wire.errors import Refusal, describe_failure, describe_refusal
+from robota.providers.service import bearer
+from robota.providers.wire.errors import DescribeRefusal, Refusal, describe_failure, describe_refusal
 
 if TYPE_CHECKING:
     import httpx2
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 MAX_ERROR_BYTES = 64 * 1024
 MAX_JSON_BYTES = 16 * 1024 * 1024
+PATIENCE = 20.0
+"""Seconds for the whole answer to a question."""
 _DEFAULT_HEADERS = {
     "accept": "text/event-stream, application/json",
     "accept-encoding": "identity",
@@ -38,22 +41,26 @@ _CREDENTIALS = re.compile(r"(?P<scheme>[^/?#]*://)(?P<user>[^/?#@:]*):?(?P<passw
 
 
 class HttpChannel:
-    """The way to one service, at one address unless `address` says otherwise.
+    """The way to one service, at one address unless `address` says where requests for a model go.
 
-    `secrets` are hidden in every error, and so are a password in the URL and the values of headers that look
-    secret. `silence` is how many seconds the service may send nothing; by default that is left to the idle
-    timer of the loop. `client` and `transport` are httpx2's own, and make all requests go its way: a client
-    keeps its headers, proxies, hooks and connections and is not closed here; a transport is, and serves one
-    event loop only.
+    `key` goes into the headers as `sign` says; `headers` win over it. It is hidden in every error, and so are
+    a password in the URL and the values of headers that look secret. `describe` makes the error of an answer
+    that is not 200, for services with errors of their own kind. `silence` is how many seconds the service may
+    send nothing; by default that is left to the idle timer of the loop. `client` and `transport` are httpx2's
+    own, and make all requests go its way: a client keeps its headers, proxies, hooks and connections and is
+    not closed here; a transport is, and serves one event loop only.
     """
 
     def __init__(
         self,
         url: str,
-        headers: Mapping[str, str],
+        headers: Mapping[str, str] | None = None,
         *,
         provider: str,
-        secrets: Sequence[str] = (),
+        key: str | None = None,
+        sign: Callable[[str], Mapping[str, str]] = bearer,
+        address: Callable[[str], str] | None = None,
+        describe: DescribeRefusal = describe_refusal,
         transport: httpx2.AsyncBaseTransport | None = None,
         client: httpx2.AsyncClient | None = None,
         silence: float | None = None,
@@ -63,15 +70,19 @@ class HttpChannel:
         place = self._parse(self._url)
         self.origin = f"{place.scheme}://{place.authority}"
         """Where requests go, without path and credentials: fit to be shown."""
-        own = {name.lower(): value for name, value in headers.items()}
+        key = (key or "").strip()
+        given = {**(sign(key) if key else {}), **(headers or {})}
+        own = {name.lower(): value for name, value in given.items()}
         if user or password:
             own["authorization"] = _encode_basic(user, password)
-        hidden = [*secrets, password, *(value for name, value in own.items() if is_secret(name))]
+        hidden = [key, password, *(value for name, value in own.items() if is_secret(name))]
         self.secrets = tuple(secret for secret in hidden if secret)
         self._headers = {**_DEFAULT_HEADERS, **own}
         self._prepare("POST", place)  # refuses headers that cannot be sent
         self._requests: dict[str, Request] = {}
         """By model."""
+        self._address = address
+        self._describe = describe
         self._silence = silence
         self._transport = transport
         self._given_client = client
@@ -81,7 +92,7 @@ class HttpChannel:
         """Send it and return the reply to read, which the caller must close; a refusal is raised."""
         request = self._requests.get(model)
         if request is None:
-            address = _split_credentials(self.address(model))[0]
+            address = _split_credentials(self._address_of(model))[0]
             request = self._requests[model] = self._prepare("POST", self._parse(address))
         try:
             reply = await (self._client or self._connect()).send(request, body, repeatable=True)
@@ -93,7 +104,7 @@ class HttpChannel:
             said = await reply.read(MAX_ERROR_BYTES)
         except HttpError:
             said = b""  # half an explanation: the status says enough
-        raise self.describe(Refusal(reply.status, reply.headers, said, model, self.address(model)))
+        raise self._refuse(reply, said, model, self._address_of(model))
 
     async def ask(
         self, method: str, below: str = "", *, body: bytes = b"", model: str = "", timeout: float
@@ -118,7 +129,7 @@ class HttpChannel:
                 provider=self.provider,
             ) from error
         if not 200 <= reply.status < 300:
-            raise self.describe(Refusal(reply.status, reply.headers, answer, model, self._url + below))
+            raise self._refuse(reply, answer, model, self._url + below)
         try:
             return decode(answer or (b"" if method == "GET" else b"{}"))
         except ValueError as error:
@@ -129,19 +140,16 @@ class HttpChannel:
                 status=reply.status,
             ) from error
 
-    def address(self, model: str) -> str:
-        """Where requests for a model go; services that put it into the URL say it here."""
-        return self._url
+    def _address_of(self, model: str) -> str:
+        return self._url if self._address is None else self._address(model)
 
-    def describe(self, refusal: Refusal) -> RobotaError:
-        """The error for an answer that is not 200; services with errors of their own kind say it here."""
-        return describe_refusal(refusal, self.provider, self.secrets)
+    def _refuse(self, reply: Reply, said: bytes, model: str, url: str) -> Exception:
+        refusal = Refusal(reply.status, reply.headers, said, model, url)
+        return self._describe(refusal, self.provider, self.secrets)
 
     def translate(self, error: Exception) -> NetworkError:
         """A failure of the HTTP client as the error to raise."""
-        failure = describe_failure(error, self.provider, self.origin, self.secrets)
-        failure.__cause__ = error
-        return failure
+        return describe_failure(error, self.provider, self.origin, self.secrets)
 
     async def aclose(self) -> None:
         """Close the connections of all event loops; another request would open new ones."""
@@ -194,13 +202,25 @@ def _encode_basic(user: str, password: str) -> str:
     return f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}"
 
 
-def endpoint(base_url: str, path: str, *, version: str = "") -> str:
-    """Where to POST, from a base URL with or without version, path and slash; its query stays behind."""
-    place, mark, query = base_url.strip().partition("?")
-    place = place.rstrip("/").removesuffix(path).removesuffix(version)
-    return f"{place}{version}{path}{mark}{query}"
-
-
 def is_secret(header: str) -> bool:
     name = header.lower()
     return any(word in name for word in _SECRET_WORDS)
+
+
+async def get_json(
+    url: str,
+    headers: Mapping[str, str],
+    *,
+    provider: str,
+    key: str | None,
+    sign: Callable[[str], Mapping[str, str]] = bearer,
+    describe: DescribeRefusal = describe_refusal,
+    timeout: float | None = None,
+) -> Json:
+    """The JSON at that address; a refusal, a failure or anything that is no JSON is raised."""
+    asked = {"accept": "application/json", "accept-encoding": "gzip", **headers}
+    channel = HttpChannel(url, asked, provider=provider, key=key, sign=sign, describe=describe)
+    try:
+        return await channel.ask("GET", timeout=timeout or PATIENCE)
+    finally:
+        await channel.aclose()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import assert_never
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias, assert_never
 
 from msgspec import Struct
 
@@ -20,7 +20,77 @@ from robota.core.messages import Json
 from robota.core.ports import REAL_WORLD
 from robota.core.retry import parse_retry_after
 from robota.http.errors import HttpError
-from robota.providers.wire.reasons import NO_CREDIT, TOO_LARGE, Reason, find_reason
+
+
+class Reason(Struct, frozen=True):
+    """What services say in words alone: a refusal whose status does not tell what to do.
+
+    It is known by words of which one from every group must be there.
+    """
+
+    what: str
+    fix: str
+    groups: tuple[tuple[str, ...], ...]
+    """All in lower case."""
+
+
+NO_CREDIT = Reason(
+    "says that the account has no credit left",
+    "check the billing page of the service",
+    (
+        (
+            "insufficient_quota",
+            "insufficient balance",
+            "credit balance",
+            "billing_hard_limit",
+            "out of credits",
+        ),
+    ),
+)
+TOO_LARGE = Reason(
+    "finds the request too large",
+    "compact the conversation or send smaller files",
+    (("image", "payload", "request", "file", "body"), ("exceeds", "too large", "too big", "entity too")),
+)
+TOO_LONG = Reason(
+    "cannot take a conversation this long",
+    "compact it or use a model with a larger window",
+    (
+        (
+            "context_length",
+            "context_size",
+            "context length",
+            "context window",
+            "prompt is too long",
+            "input token count",
+        ),
+    ),
+)
+_NOT_SUPPORTED = ("not support", "unsupported", "only supported", "found that support", "not enabled")
+NO_TOOLS = Reason(
+    "cannot use tools with this model",
+    "choose a model that can, or run without tools",
+    (("tool", "function call"), _NOT_SUPPORTED),
+)
+NO_VISION = Reason(
+    "cannot look at images with this model",
+    "choose a model that can, or leave the images out",
+    (("image", "vision", "multimodal"), _NOT_SUPPORTED),
+)
+REASONS = (NO_CREDIT, TOO_LONG, NO_TOOLS, NO_VISION, TOO_LARGE)
+"""The first that fits stands."""
+
+
+def find_reason(said: str, codes: Sequence[str]) -> Reason | None:
+    """The reason behind a service's words and its own codes."""
+    if any("context" in code for code in codes):
+        return TOO_LONG
+    text = " ".join((said, *codes)).lower()
+    return next(
+        (reason for reason in REASONS if all(any(word in text for word in group) for group in reason.groups)),
+        None,
+    )
+
 
 _MAX_QUOTE = 400
 _FIXES = {
@@ -53,6 +123,10 @@ class Refusal(Struct, frozen=True):
     body: bytes
     model: str
     url: str
+
+
+DescribeRefusal: TypeAlias = Callable[[Refusal, str, Sequence[str]], RobotaError]
+"""The error for a refusal by the provider of that name; the texts are secrets."""
 
 
 def describe_refusal(refusal: Refusal, provider: str, secrets: Sequence[str]) -> RobotaError:
@@ -107,6 +181,7 @@ def describe_failure(
     error: Exception, provider: str, origin: str, secrets: Sequence[str] = ()
 ) -> NetworkError:
     """The error for no answer, or none to the end; httpx2's own errors come from clients handed in."""
+    cause = error
     if not isinstance(error, HttpError):
         from robota.http.detour import explain  # noqa: PLC0415 - httpx2 raised the error, so it is loaded
 
@@ -131,7 +206,9 @@ def describe_failure(
             text = f"The connection to {provider} at {origin} broke ({detail}); try again."
         case _:
             assert_never(error.kind)
-    return NetworkError(text, provider=provider)
+    failure = NetworkError(text, provider=provider)
+    failure.__cause__ = cause
+    return failure
 
 
 _HELD = ("api_key", "auth_token", "access_token", "aws_secret_key", "aws_session_token")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import suppress
-from types import TracebackType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from msgspec import structs
 
@@ -19,9 +18,8 @@ from robota.core.provider import (
     assert_native_web_tools_available,
 )
 from robota.http.errors import HttpError
-from robota.providers.wire.content import Peer, ReplyContent
 from robota.providers.wire.errors import read_request_id
-from robota.providers.wire.reply import ReplyReader
+from robota.providers.wire.reply import Peer, ReplyContent, ReplyReader
 
 if TYPE_CHECKING:
     from typing import Self
@@ -70,6 +68,8 @@ class WireProvider:
     manager.
     """
 
+    reader: ClassVar[type[ReplyReader]] = ReplyReader
+
     def __init__(
         self,
         name: str,
@@ -94,13 +94,13 @@ class WireProvider:
         request = self._fit(request)
         body = self.encoder.encode(request, model)
         content = self.content(request)
-        if request.want_raw:
+        if request.want_raw and content.surface:
             facts = self._request_facts(model)
             yield NativePayload(kind="request", payload=body, api_surface=content.surface, metadata=facts)
         incoming = await self.channel.open(body, model=model)
         secrets = self.channel.secrets
         peer = Peer(self.name, read_request_id(incoming.headers, secrets), secrets)
-        reader = ReplyReader(content, peer, want_raw=request.want_raw)
+        reader = self.reader(content, peer, want_raw=request.want_raw)
         parts = incoming.parts()
         try:
             async for part in parts:
@@ -147,9 +147,7 @@ class WireProvider:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *failure: object) -> None:
         await self.aclose()
 
 

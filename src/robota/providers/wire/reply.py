@@ -4,21 +4,26 @@ The reader does no I/O. Feed it what arrives and pass on what it returns; `over`
 worth reading. `finish` gives the chunks that are certain only at the end, tool calls among them, or raises:
 then the reply was cut, and no unfinished call was given out. Text that came before a failure is not lost.
 
+A dialect is a `ReplyContent`: it turns decoded events into chunks, knows what an error looks like, when a
+reply is whole, and which chunks close it.
+
 With `want_raw` each event of the stream leaves its JSON, as bytes without line breaks to be embedded in other
 JSON as they are: on the text chunk it became, else in a `NativePayload` of its own.
 """
 
 from __future__ import annotations
 
-from msgspec import structs
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
+
+from msgspec import Struct, structs
 
 from robota.core.errors import NetworkError, ProviderError, RobotaError
 from robota.core.events import PayloadKind
 from robota.core.jsontext import decode, decode_leniently, encode
-from robota.core.messages import Json, JsonObject
-from robota.core.provider import Chunk, NativePayload
-from robota.providers.wire.content import Peer, ReplyContent
-from robota.providers.wire.errors import quote
+from robota.core.messages import Json, JsonObject, StopReason, TokenUsage
+from robota.core.provider import Chunk, MetadataChunk, NativePayload, StopChunk
+from robota.providers.wire.errors import describe_error_event, quote
 from robota.providers.wire.sse import EventSplitter, ServerSentEvent
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
@@ -27,6 +32,89 @@ MAX_REPLY_BYTES = 256 * 1024 * 1024
 _MAX_QUOTE = 200
 _LOOK = 4096
 """Bytes among which a quote is looked for."""
+_TOO_MANY = 2**53
+
+
+class Peer(Struct, frozen=True):
+    """Whose reply it is, for the words of an error."""
+
+    provider: str
+    request_id: str | None = None
+    secrets: Sequence[str] = ()
+    begun: bool = True
+    """Whether a reply had begun, when it came to an error."""
+
+
+class ReplyContent:
+    """The content of one reply; what is certain only at the end is kept and told by `close`."""
+
+    surface: ClassVar[str]
+    """The API's name in native payloads; empty where the other side tells of the request it makes."""
+    format: ClassVar[str]
+    """The API's name in sentences."""
+    plain_key: ClassVar[str]
+    """What an event has that is neither an end nor an error, so that most need no second look."""
+    advice: ClassVar[str] = "check the base URL"
+    """What to do when something else answers."""
+    advice_after_cut: ClassVar[str] = "try again"
+
+    def __init__(self) -> None:
+        self.finish_reason = ""
+        """The service's own word for why it stopped; empty until it has said so."""
+        self.done = False
+        """The service said that this was all."""
+        self.error: Json = None
+        """Why the reply is worth nothing although it came to its end, if it says so."""
+        self.announced = False
+        self.usage: TokenUsage | None = None
+
+    def read(self, reply: JsonObject, raw: bytes | None, chunks: list[Chunk]) -> bytes | None:
+        """Add the event's chunks. The raw bytes go with its text; if it has none, they are returned."""
+        raise NotImplementedError
+
+    def read_whole(self, reply: JsonObject, chunks: list[Chunk]) -> bool:
+        """A reply that was not streamed; false if this is none."""
+        raise NotImplementedError
+
+    def close(self) -> list[Chunk]:
+        """The chunks of a reply that is over and whole."""
+        raise NotImplementedError
+
+    def conclude(
+        self, chunks: Iterable[Chunk], facts: JsonObject, reason: StopReason, detail: str | None
+    ) -> list[Chunk]:
+        """These chunks, and those that are last in every reply."""
+        told = [MetadataChunk(facts)] if facts else []
+        counted = [self.usage] if self.usage is not None else []
+        return [*chunks, *told, *counted, StopChunk(reason, detail or None)]
+
+    def find_error(self, reply: JsonObject, *, named: bool) -> Json:
+        """What the event says went wrong, if it is about that; `named` events call themselves errors."""
+        return reply.get("error") or (reply if named else None)  # an error may say nothing at all: `{}`
+
+    def describe_error(self, error: Json, peer: Peer) -> RobotaError:
+        return describe_error_event(
+            error, peer.provider, request_id=peer.request_id, secrets=peer.secrets, begun=peer.begun
+        )
+
+    def announce(self, model: Json, response_id: Json, chunks: list[Chunk]) -> None:
+        """Tell once who answers, as soon as an event says so."""
+        values = {"model": model, "responseId": response_id}
+        values = {name: value for name, value in values.items() if value and isinstance(value, str)}
+        if values:
+            self.announced = True
+            chunks.append(MetadataChunk(values))
+
+
+def count_of(record: Json, name: str) -> int:
+    """A count of tokens, if it can be one."""
+    value = record.get(name) if isinstance(record, dict) else None
+    return value if type(value) is int and 0 < value < _TOO_MANY else 0
+
+
+def text_of(record: JsonObject, name: str) -> str:
+    value = record.get(name)
+    return value if isinstance(value, str) else ""
 
 
 class ReplyReader:
@@ -105,7 +193,8 @@ class ReplyReader:
             raise self.failure
         if not self.complete:
             raise self.cut or NetworkError(
-                f"{self._peer.provider} closed the connection before its reply was complete; try again.",
+                f"{self._peer.provider} closed the connection before its reply was complete; "
+                f"{self._content.advice_after_cut}.",
                 provider=self._peer.provider,
                 request_id=self._peer.request_id,
             )
@@ -128,7 +217,9 @@ class ReplyReader:
             self._first = bytes(self._body[:1])
         first = self._first
         if first == b"<":
-            raise self._refusal("answered with a web page instead of a model's reply; check the base URL.")
+            raise self._refusal(
+                f"answered with a web page instead of a model's reply; {self._content.advice}."
+            )
         if first and first not in b"{[":
             self._splitter = EventSplitter(provider=self._peer.provider)
         elif len(self._body) > MAX_BODY_BYTES:

@@ -1,27 +1,24 @@
-"""`ByteDanceTasks`: makes generation tasks, looks after them and waits for what comes of them."""
+"""ByteDance's generation tasks: videos made from words and pictures. This is no chat provider.
+
+`ByteDanceTasks` makes them, looks after them and waits for what comes of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 from urllib.parse import quote, urlencode
+
+from msgspec import Struct
 
 from robota.core.errors import ConfigurationError, NetworkError, ProviderError, RateLimitError
 from robota.core.jsontext import encode
-from robota.core.messages import Json
+from robota.core.messages import ImagePart, ImageUriPart, Json, JsonObject, TextPart
 from robota.core.ports import REAL_WORLD, Ports
-from robota.providers.bytedance.task import (
-    Task,
-    TaskContent,
-    TaskFailed,
-    TaskPage,
-    TaskStatus,
-    encode_content,
-    read_page,
-    read_task,
-)
-from robota.providers.wire.channel import HttpChannel, endpoint
+from robota.providers.encoding import url_of
+from robota.providers.service import endpoint
+from robota.providers.wire.channel import HttpChannel
+from robota.providers.wire.reply import count_of, text_of
 
 if TYPE_CHECKING:
     from typing import Self
@@ -38,6 +35,135 @@ GROWTH = 1.5
 WAIT_SECONDS = 1800.0
 _PASSING = frozenset((408, 409, 429))
 """Refusals that a later look may not meet; so are those from 500 on."""
+TaskStatus: TypeAlias = Literal["queued", "running", "succeeded", "failed", "cancelled", "expired"]
+Role: TypeAlias = Literal[
+    "first_frame", "last_frame", "reference_image", "reference_video", "reference_audio"
+]
+ENDED: frozenset[TaskStatus] = frozenset(("succeeded", "failed", "cancelled", "expired"))
+
+_KINDS = {"reference_video": "video_url", "reference_audio": "audio_url"}
+_STATUSES = frozenset(get_args(TaskStatus))
+
+
+class Reference(Struct, frozen=True):
+    """A picture, video or sound for the model to go by: a web address, a data URL or an `asset://` id."""
+
+    url: str
+    role: Role = "reference_image"
+
+
+TaskContent: TypeAlias = TextPart | ImagePart | ImageUriPart | Reference
+"""A picture that is no `Reference` is the first frame."""
+
+
+class Task(Struct, frozen=True, kw_only=True):
+    """A task as the service last told of it."""
+
+    id: str
+    status: TaskStatus
+    model: str = ""
+    video_url: str | None = None
+    """Where the video is, for a day."""
+    last_frame_url: str | None = None
+    error_code: str = ""
+    error_message: str = ""
+    total_tokens: int = 0
+    created_at: int = 0
+    updated_at: int = 0
+    """Seconds since the epoch."""
+    raw: JsonObject = {}
+    """Everything the service said."""
+
+    @property
+    def is_over(self) -> bool:
+        return self.status in ENDED
+
+
+class TaskPage(Struct, frozen=True):
+    tasks: tuple[Task, ...]
+    total: int
+    """How many there are on all pages."""
+
+
+class TaskFailed(ProviderError):
+    """A task ended without a result."""
+
+    def __init__(self, message: str, task: Task, *, provider: str) -> None:
+        super().__init__(message, provider=provider)
+        self.task = task
+
+
+def encode_content(prompt: str | Sequence[TaskContent]) -> list[JsonObject]:
+    """The `content` of a new task."""
+    parts: Sequence[TaskContent] = (TextPart(prompt),) if isinstance(prompt, str) else prompt
+    content = [_encode_part(part) for part in parts]
+    if not any(part.get("text", "-").strip() for part in content):
+        raise ConfigurationError("A generation task needs a prompt or a picture; this one has neither.")
+    return content
+
+
+def _encode_part(part: TaskContent) -> JsonObject:
+    match part:
+        case TextPart():
+            return {"type": "text", "text": part.text}
+        case ImagePart() | ImageUriPart():
+            return _reference(url_of(part), None)
+        case Reference():
+            return _reference(part.url, part.role)
+        case _:
+            raise ConfigurationError(
+                f"A generation task is made of texts, pictures and references, not of {part!r:.80}."
+            )
+
+
+def _reference(url: str, role: Role | None) -> JsonObject:
+    kind = _KINDS.get(role or "", "image_url")
+    told: JsonObject = {"type": kind, kind: {"url": url}}
+    return told if role is None else {**told, "role": role}
+
+
+def read_task(told: Json, provider: str) -> Task:
+    if not isinstance(told, dict) or not text_of(told, "id"):
+        raise _unusable(provider, told)
+    status = told.get("status", "queued")
+    if status not in _STATUSES:
+        raise ProviderError(
+            f"{provider} says that task {told['id']} is {status!r:.40}, which this version does not know; "
+            "look at it in the console of the service.",
+            provider=provider,
+        )
+    content, error, usage = (_object(told.get(name)) for name in ("content", "error", "usage"))
+    return Task(
+        id=told["id"],
+        status=status,
+        model=text_of(told, "model"),
+        video_url=text_of(content, "video_url") or None,
+        last_frame_url=text_of(content, "last_frame_url") or None,
+        error_code=text_of(error, "code"),
+        error_message=text_of(error, "message"),
+        total_tokens=count_of(usage, "total_tokens"),
+        created_at=count_of(told, "created_at"),
+        updated_at=count_of(told, "updated_at"),
+        raw=told,
+    )
+
+
+def read_page(told: Json, provider: str) -> TaskPage:
+    items = told.get("items") if isinstance(told, dict) else None
+    if not isinstance(items, list):
+        raise _unusable(provider, told)
+    return TaskPage(tuple(read_task(item, provider) for item in items), count_of(told, "total"))
+
+
+def _unusable(provider: str, told: Json) -> ProviderError:
+    return ProviderError(
+        f"{provider} answered with something that is no generation task ({told!r:.80}); check the base URL.",
+        provider=provider,
+    )
+
+
+def _object(value: Json) -> JsonObject:
+    return value if isinstance(value, dict) else {}
 
 
 class ByteDanceTasks:
@@ -60,8 +186,7 @@ class ByteDanceTasks:
         transport: httpx2.AsyncBaseTransport | None = None,
         ports: Ports = REAL_WORLD,
     ) -> None:
-        key = (api_key or "").strip()
-        if not key:
+        if not (api_key or "").strip():
             raise ConfigurationError(f"{name!r} needs an api_key; the console of the service makes one.")
         self.name = name
         self.model = model
@@ -70,9 +195,9 @@ class ByteDanceTasks:
         self._ports = ports
         self._channel = HttpChannel(
             endpoint(base_url, PATH),
-            {"authorization": f"Bearer {key}", "accept": "application/json", **(headers or {})},
+            {"accept": "application/json", **(headers or {})},
             provider=name,
-            secrets=[key],
+            key=api_key,
             transport=transport,
         )
 
@@ -187,9 +312,7 @@ class ByteDanceTasks:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *failure: object) -> None:
         await self.aclose()
 
 

@@ -1,0 +1,31 @@
+"""What type checkers see; written by `python -m robota._stubs`."""
+
+from robota.providers.scripted import Delay as Delay
+from robota.providers.scripted import Fail as Fail
+from robota.providers.scripted import ScriptedProvider as ScriptedProvider
+from robota.providers.scripted import Stall as Stall
+from robota.providers.scripted import call as call
+from robota.testing.cassette import Cassette as Cassette
+from robota.testing.cassette import CassetteMismatch as CassetteMismatch
+from robota.testing.faulty_files import FaultyFiles as FaultyFiles
+from robota.testing.faulty_files import SimulatedCrash as SimulatedCrash
+from robota.testing.http_server import ReceivedRequest as ReceivedRequest
+from robota.testing.model_script import CallIds as CallIds
+from robota.testing.model_script import ContentType as ContentType
+from robota.testing.model_script import Crlf as Crlf
+from robota.testing.model_script import Cut as Cut
+from robota.testing.model_script import Drip as Drip
+from robota.testing.model_script import ErrorEvent as ErrorEvent
+from robota.testing.model_script import Forever as Forever
+from robota.testing.model_script import Gate as Gate
+from robota.testing.model_script import HttpError as HttpError
+from robota.testing.model_script import KeepAlive as KeepAlive
+from robota.testing.model_script import Malformed as Malformed
+from robota.testing.model_script import NoEndMark as NoEndMark
+from robota.testing.model_script import RawBytes as RawBytes
+from robota.testing.model_script import Tap as Tap
+from robota.testing.model_script import UnknownEvent as UnknownEvent
+from robota.testing.model_server import ModelServer as ModelServer
+from robota.testing.ports import FixedPorts as FixedPorts
+from robota.testing.ports import fixed_ports as fixed_ports
+from robota.testing.remote_host import RemoteHost as RemoteHost
