@@ -12,7 +12,6 @@ from typing import Literal, TypeAlias
 from robota.core.context import (
     CONTEXT_HARD_BLOCK_THRESHOLD,
     ContextWindowState,
-    estimate_context_tokens_from_messages,
     window_state,
 )
 from robota.core.conversation import ConversationStore
@@ -68,11 +67,6 @@ class ContextWindowTracker:
             for message in added:
                 tally.add(message)
         self._state = window_state(tally.estimate().tokens, self.max_tokens)
-        return self._state
-
-    def update_from_history(self, messages: Iterable[Message]) -> ContextWindowState:
-        """Measure a list of messages instead of the conversation."""
-        self._state = window_state(estimate_context_tokens_from_messages(messages).tokens, self.max_tokens)
         return self._state
 
     def note_compaction(self) -> ContextWindowState:

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 class Authors:
     """Which provider wrote which part of a conversation, as far as this process has seen it."""
 
-    __slots__ = ("_spans",)
-
     def __init__(self) -> None:
         self._spans: list[tuple[int, str]] = []
         """From which message on it was who."""
@@ -105,8 +103,6 @@ def _list_missing_web_tools(session: Session, after: Provider) -> Iterator[str]:
 
 class _Seen:
     """What there is in the model's view of a conversation: the messages since the last compaction."""
-
-    __slots__ = ("calls", "files", "images", "thinkers", "thoughts")
 
     def __init__(self, timeline: Sequence[Message], authors: Authors, reader: str) -> None:
         self.calls = self.files = self.images = self.thoughts = 0

@@ -43,8 +43,6 @@ NO_ROOM = "(The summary was left out, because what follows leaves no room for it
 
 
 class CompactionOrchestrator:
-    __slots__ = ("_admit", "_agent", "_conversation", "_hooks", "_options", "_tracker")
-
     def __init__(
         self,
         agent: Robota,
@@ -85,7 +83,7 @@ class CompactionOrchestrator:
         text = self._compose(summary)
         message = self._conversation.mark_compaction(text)
         after = self._tracker.note_compaction()
-        self._announce_mark(message)
+        self._report(CompactionMarked, message=message, epoch=self._conversation.epoch)
         self._tell(
             Compacted, trigger=trigger, before=msgspec.to_builtins(before), after=msgspec.to_builtins(after)
         )
@@ -148,9 +146,6 @@ class CompactionOrchestrator:
         free = tracker.limit_tokens - ContextTally(rest).estimate().serialized_tokens - MARGIN
         room = int(min(free, tracker.max_tokens * SUMMARY_SHARE)) * BYTES_PER_TOKEN
         return add_sections(fit_text(disarm(summary), room) or NO_ROOM, written)
-
-    def _announce_mark(self, message: AssistantMessage) -> None:
-        self._report(CompactionMarked, message=message, epoch=self._conversation.epoch)
 
     def _tell_call(self, request: ChatRequest, outcome: AssistantMessage | RobotaError) -> None:
         asked = request.messages[-1]

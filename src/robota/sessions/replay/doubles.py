@@ -41,7 +41,7 @@ class ReplayProvider:
     def first(cls, world: ReplayWorld) -> ReplayProvider:
         """The provider that the session began with."""
         web = world.facts.web_tools
-        search, fetch = _web_tool(web.get("webSearch")), _web_tool(web.get("webFetch"))
+        search, fetch = (convert(web.get(name) or {}, NativeWebTool) for name in ("webSearch", "webFetch"))
         capabilities = Capabilities(web_search=search, web_fetch=fetch)
         return cls(world, world.facts.provider or "replay", capabilities)
 
@@ -129,11 +129,6 @@ class ReplayHooks:
         if call_id:
             world.order_of(call_id).passed(call_id, event)
         return outcome
-
-
-def _web_tool(described: Json) -> NativeWebTool:
-    said = described or {}
-    return NativeWebTool(supported=bool(said.get("supported")), enabled=bool(said.get("enabled")))
 
 
 NOT_SAVED = "The rule {rule} counts for this session only, it could not be saved: "

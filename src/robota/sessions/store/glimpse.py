@@ -143,16 +143,8 @@ def _glimpse_snapshot(file: SnapshotFile, id: str) -> JsonObject:
         said = [message for message in record.messages if isinstance(message, dict)]
         prompt = _first_prompt(_Said(str(one.get("role")), one.get("content")) for one in said)
         count = len(record.messages)
-    return {
-        "cwd": head.cwd,
-        "name": head.name,
-        "model": head.model,
-        "created_at": head.created_at,
-        "updated_at": head.updated_at,
-        "message_count": count,
-        "first_prompt": prompt,
-        "seq": head.journal_seq or 0,
-    }
+    told = {name: getattr(head, name) for name in ("cwd", "name", "model", "created_at", "updated_at")}
+    return {**told, "message_count": count, "first_prompt": prompt, "seq": head.journal_seq or 0}
 
 
 def _first_prompt(said: Iterable[_Said]) -> str:

@@ -44,6 +44,8 @@ CREATE TABLE sessions (
     updated_at TEXT, message_count INTEGER, first_prompt TEXT, model TEXT, problem TEXT
 ) WITHOUT ROWID;
 """
+_STORED = ("cwd", "name", "created_at", "updated_at", "message_count", "first_prompt", "model", "problem")
+"""Fields of a summary, in the order of their columns."""
 _INSERT = f"INSERT OR REPLACE INTO sessions VALUES ({', '.join('?' * 15)})"
 _UNUSABLE = {
     sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN,
@@ -53,8 +55,6 @@ _UNUSABLE = {
 
 class SessionIndex:
     """The index of one directory; a connection lives for one call."""
-
-    __slots__ = ("_directory", "_files", "_texts")
 
     def __init__(
         self, directory: str, *, files: Files, redact: Callable[[str], str], full_text: bool = True
@@ -235,26 +235,12 @@ def _store(database: sqlite3.Connection, rows: list[tuple[Json, ...]], gone: lis
 
 
 def _row_of(summary: SessionSummary, marks: Marks, updated: float) -> tuple[Json, ...]:
-    return (
-        summary.id, *marks, updated, summary.cwd, summary.name, summary.created_at, summary.updated_at,
-        summary.message_count, summary.first_prompt, summary.model, summary.problem,
-    )  # fmt: skip
+    return summary.id, *marks, updated, *(getattr(summary, name) for name in _STORED)
 
 
 def _summary_of(row: tuple[Json, ...]) -> SessionSummary:
-    return SessionSummary(
-        id=row[0],
-        cwd=row[7],
-        name=row[8],
-        created_at=row[9],
-        updated_at=row[10],
-        message_count=row[11],
-        first_prompt=row[12],
-        model=row[13],
-        size=max(row[2], 0) + max(row[5], 0),
-        has_journal=row[5] >= 0,
-        problem=row[14],
-    )
+    size, told = max(row[2], 0) + max(row[5], 0), dict(zip(_STORED, row[7:], strict=True))
+    return SessionSummary(id=row[0], size=size, has_journal=row[5] >= 0, **told)
 
 
 def _stat(entry: os.DirEntry[str]) -> os.stat_result:

@@ -76,8 +76,6 @@ _read_spoken = msgspec.json.Decoder(_SpokenRecord).decode
 class SessionTexts:
     """The part of the index that knows what was said."""
 
-    __slots__ = ("_directory", "_files", "_full_text", "_redact")
-
     def __init__(
         self, directory: str, *, files: Files, redact: Callable[[str], str], full_text: bool
     ) -> None:

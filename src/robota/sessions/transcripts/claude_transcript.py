@@ -60,8 +60,6 @@ _Answers: TypeAlias = dict[tuple[int, str], ToolMessage]
 
 
 class TranscriptDraft:
-    __slots__ = ("_items", "_replies", "_time", "cwd", "facts", "is_subagent", "model")
-
     def __init__(self) -> None:
         self._items: list[_Item] = []
         self._replies: dict[str, ReplyPieces] = {}
@@ -294,13 +292,22 @@ def _finish(
     history = draft.arrange(problems)
     messages = [entry.data for entry in history if entry.category == "chat"]
     if not messages:
-        raise TranscriptError(_without_conversation(path, index.line_count, problems))
+        reasons = " ".join(("", *problems.sentences()[:3]))
+        raise TranscriptError(
+            f"The transcript {path} holds no conversation: none of its {index.line_count} lines is a message."
+            f"{reasons}"
+        )
     own_id = text_of(draft.facts.get("sessionId"))
     if draft.is_subagent:
         own_id = path.rpartition("/")[2].removesuffix(".jsonl")
+    if session_id is None:
+        try:
+            session_id = check_session_id(own_id)
+        except ValidationError:
+            session_id = new_uuid()
     origin: JsonObject = {"format": "claude-code", "path": path, **draft.facts}
     return ImportedTranscript(
-        id=session_id or _safe_id(own_id),
+        id=session_id,
         cwd=draft.cwd,
         created_at=history[0].timestamp,
         updated_at=max(entry.timestamp for entry in history),
@@ -312,16 +319,3 @@ def _finish(
         subagents=find_subagents(path),
         problems=problems.sentences(),
     )
-
-
-def _safe_id(own_id: str) -> str:
-    try:
-        return check_session_id(own_id)
-    except ValidationError:
-        return new_uuid()
-
-
-def _without_conversation(path: str, lines: int, problems: Problems) -> str:
-    found = problems.sentences()
-    reason = f" {' '.join(found[:3])}" if found else ""
-    return f"The transcript {path} holds no conversation: none of its {lines} lines is a message.{reason}"

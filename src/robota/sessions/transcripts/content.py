@@ -98,11 +98,6 @@ def _read_part(block: JsonObject, line: int, problems: Problems) -> Part:
 class ReplyPieces:
     """One reply of the model, written in several lines that share its id."""
 
-    __slots__ = (
-        "_final", "_last_kind", "_seen", "_server", "_texts", "calls", "id", "line", "model", "reasoning",
-        "time",
-    )  # fmt: skip
-
     def __init__(self, record: JsonObject, line: int, time: datetime) -> None:
         self.id = text_of(record.get("uuid"))
         self.line = line

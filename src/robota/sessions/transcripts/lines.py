@@ -11,6 +11,7 @@ what belongs to the replies on it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import msgspec
 from msgspec import Raw, Struct
@@ -28,8 +29,6 @@ _BLANK = b" \t\r\0"
 
 class Problems:
     """What was wrong with a file, in sentences; a file that is wrong everywhere stays within bounds."""
-
-    __slots__ = ("_count", "_sentences")
 
     def __init__(self) -> None:
         self._sentences: list[str] = []
@@ -70,8 +69,6 @@ class TranscriptLine(Struct, frozen=True, kw_only=True):
 
 class TranscriptIndex:
     """All entries of a file in file order, the last one of each uuid."""
-
-    __slots__ = ("_summaries", "by_uuid", "line_count", "lines", "tag", "titles")
 
     def __init__(self) -> None:
         self.lines: list[TranscriptLine] = []
@@ -180,21 +177,13 @@ def read_line(files: Files, fd: int, line: TranscriptLine, problems: Problems) -
         if not piece:
             break
         data += piece
-    try:
-        record = decode(data)
-    except ValueError:
-        record = _mended(data)
-    if isinstance(record, dict):
-        return record
+    for read in (decode, decode_leniently):
+        with suppress(ValueError):
+            record = read(data)
+            if isinstance(record, dict):
+                return record
     problems.add(f"Line {line.number} changed while it was read and was skipped.")
     return None
-
-
-def _mended(data: bytes) -> Json:
-    try:
-        return decode_leniently(data)
-    except ValueError:
-        return None
 
 
 def _records_on(line: bytes, number: int, problems: Problems) -> Iterator[tuple[int, int, _Envelope]]:
