@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from robota.core.context import estimate_context_tokens_from_messages, window_state
+from robota.core.context import estimate_context_tokens_from_messages
 from robota.core.conversation import ConversationStore
 from robota.core.errors import ValidationError
 from robota.core.messages import AssistantMessage, SystemMessage, UserMessage

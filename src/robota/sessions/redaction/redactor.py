@@ -15,7 +15,7 @@ import msgspec
 
 from robota.core.messages import Json
 from robota.sessions.redaction.names import Strength, name_strength
-from robota.sessions.redaction.rules import REDACTED, Pattern, Rule, word_set
+from robota.sessions.redaction.rules import REDACTED, Pattern, Rule, Tail, word_set
 from robota.sessions.redaction.scanner import may_match, redact_text
 from robota.sessions.redaction.values import (
     is_complaint,
@@ -99,7 +99,7 @@ class Redactor:
         return not may_match(plain)
 
 
-class _OwnTail:
+class _OwnTail(Tail):
     """The rest of a long secret of our own, as far as the text follows it."""
 
     __slots__ = ("_rest", "_seen")
@@ -107,9 +107,6 @@ class _OwnTail:
     def __init__(self, rest: str) -> None:
         self._rest = rest
         self._seen = 0
-
-    def inside(self, level: int) -> _OwnTail:
-        return self
 
     def consume(self, text: str, position: int, *, final: bool) -> tuple[int, bool]:
         while (
@@ -303,7 +300,9 @@ class _Walk:
         return name
 
     def _fill_list(self, source: Json, target: list[Json], context: str) -> None:
-        pairs = bool(source) and all(_is_pair(item) for item in source)
+        pairs = bool(source) and all(
+            isinstance(item, (list, tuple)) and len(item) == 2 and isinstance(item[0], str) for item in source
+        )
         previous: Json = None
         flat = context in _FLAT
         for index, item in enumerate(source):
@@ -337,10 +336,6 @@ _WORD = 64
 _WORDS = 4096
 _HOLDER = "="
 """The context of an object that stands under a secret's name and was not replaced as a whole."""
-
-
-def _is_pair(item: Json) -> bool:
-    return isinstance(item, (list, tuple)) and len(item) == 2 and isinstance(item[0], str)
 
 
 def _is_exempt(name: str, value: Json, context: str) -> bool:

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from robota.core.messages import Json, JsonObject
-from robota.sessions.files import Files, close_quietly
+from robota.sessions.files import Files, opened
 from robota.sessions.journal.decoding import decode_line, unknown_record
 from robota.sessions.journal.file.line import parse_line
 from robota.sessions.journal.records import (
@@ -236,13 +236,10 @@ def _count_messages(records: list[Record], *, whole: bool) -> int | None:
 
 
 def _read_beginning(files: Files, path: str) -> tuple[list[bytes], bool]:
-    fd = files.open_read(path)
-    try:
+    with opened(files, path) as fd:
         size = files.size(fd)
         data = files.read_at(fd, min(size, HEAD), 0)
         whole = size <= len(data)
-    finally:
-        close_quietly(files, fd)
     lines = data.split(b"\n")
     return lines if whole else lines[:-1], whole
 

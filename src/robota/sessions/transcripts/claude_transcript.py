@@ -19,7 +19,7 @@ from robota.core.errors import StorageError, ValidationError
 from robota.core.history import HistoryEntry, message_to_history_entry
 from robota.core.messages import AssistantMessage, JsonObject, Message, ToolCall, ToolMessage, UserMessage
 from robota.core.ports import new_uuid
-from robota.sessions.files import REAL_FILES, Files
+from robota.sessions.files import REAL_FILES, Files, opened
 from robota.sessions.store.session_record import check_session_id
 from robota.sessions.transcripts.content import (
     START_OF_TIME,
@@ -272,15 +272,12 @@ def read_claude_transcript(
         check_session_id(session_id)
     problems, draft = Problems(), TranscriptDraft()
     try:
-        fd = files.open_read(path)
-        try:
+        with opened(files, path) as fd:
             index = index_transcript(files, fd, problems)
             for found in conversation_lines(index, problems):
                 record = read_line(files, fd, found.line, problems)
                 if record is not None:
                     draft.add(record, found.line.number, problems, results_only=found.results_only)
-        finally:
-            files.close(fd)
     except OSError as error:
         raise TranscriptError(f"The transcript {path} cannot be read: {error.strerror or error}.") from error
     return _finish(path, session_id, index, draft, problems)

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from robota.core.jsontext import decode
 from robota.core.messages import JsonObject
-from robota.sessions.files import REAL_FILES, Files
+from robota.sessions.files import REAL_FILES, Files, opened
 from robota.sessions.transcripts.content import object_of, text_of
 
 NAME_LIMIT = 200
@@ -114,7 +114,9 @@ def _describe(path: str, files: Files) -> FoundTranscript | None:
     cwd = prompt = ""
     titles = dict.fromkeys(("customTitle", "aiTitle"), "")
     try:
-        for record in _records(*_ends(path, status.st_size, files)):
+        with opened(files, path) as fd:
+            head, tail = (files.read_at(fd, HEAD, at) for at in (0, max(status.st_size - HEAD, 0)))
+        for record in _records(head, tail):
             cwd = cwd or text_of(record.get("cwd"))
             prompt = prompt or _prompt(record)
             titles |= {name: text_of(record.get(name)) for name in titles if text_of(record.get(name))}
@@ -128,14 +130,6 @@ def _describe(path: str, files: Files) -> FoundTranscript | None:
         cwd=cwd,
         title=titles["customTitle"] or titles["aiTitle"] or prompt,
     )
-
-
-def _ends(path: str, size: int, files: Files) -> tuple[bytes, bytes]:
-    fd = files.open_read(path)
-    try:
-        return files.read_at(fd, HEAD, 0), files.read_at(fd, HEAD, max(size - HEAD, 0))
-    finally:
-        files.close(fd)
 
 
 def _records(*pieces: bytes) -> Iterator[JsonObject]:

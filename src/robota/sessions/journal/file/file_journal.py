@@ -13,7 +13,7 @@ from zlib import crc32
 
 from robota.core.errors import StorageError
 from robota.core.jsontext import encode
-from robota.sessions.files import REAL_FILES, Files, close_quietly, explain
+from robota.sessions.files import REAL_FILES, Files, explain, opened
 from robota.sessions.journal.file.line_file import KEEP_UNSYNCED, LineFile
 from robota.sessions.journal.file.payloads import PayloadStore
 from robota.sessions.journal.port import JournalError, JournalProblem, Position, SessionLockedError
@@ -221,11 +221,8 @@ class FileJournal:
         from robota.sessions.journal.file.tail import find_end  # noqa: PLC0415 - not before the first record
 
         try:
-            fd = self._files.open_read(self.path)
-            try:
+            with opened(self._files, self.path) as fd:
                 return find_end(self._files, fd, self.path, self.session_id).last
-            finally:
-                close_quietly(self._files, fd)
         except OSError:
             return Position()
 

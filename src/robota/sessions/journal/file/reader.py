@@ -15,7 +15,7 @@ from zlib import crc32
 from robota.core.errors import StorageError
 from robota.core.jsontext import encode
 from robota.core.messages import JsonObject
-from robota.sessions.files import REAL_FILES, Files, close_quietly, explain
+from robota.sessions.files import REAL_FILES, Files, explain, opened
 from robota.sessions.journal.decoding import decode_line, is_run_start, unknown_record
 from robota.sessions.journal.file.line import (
     CHECKED_FROM,
@@ -69,13 +69,10 @@ def read_lines(
 
 def _blocks(files: Files, path: str, place: int) -> Iterator[bytes]:
     try:
-        fd = files.open_read(path)
-        try:
+        with opened(files, path) as fd:
             while block := files.read_at(fd, _BLOCK, place):
                 place += len(block)
                 yield block
-        finally:
-            close_quietly(files, fd)
     except OSError as error:
         reason, advice = explain(error)
         where = f"beyond byte {place}" if place else "at all"
