@@ -10,7 +10,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 PRIVATE_FILE = 0o600
 PRIVATE_DIRECTORY = 0o700
@@ -205,10 +205,8 @@ def opened(files: Files, path: str) -> Iterator[int]:
 
 def close_quietly(files: Files, fd: int) -> None:
     """Close a file whose content is safe already or of no use; the descriptor is gone in any case."""
-    try:
+    with suppress(OSError):
         files.close(fd)
-    except OSError:
-        return
 
 
 def write_all(files: Files, fd: int, data: bytes) -> None:
@@ -232,14 +230,7 @@ def write_durably(files: Files, path: str, data: bytes, *, temporary: str) -> No
             files.close(fd)
         files.replace(temporary, path)
     except BaseException:
-        _discard(files, temporary)
+        with suppress(OSError):  # that the disk refuses even this changes nothing for the caller
+            files.unlink(temporary)
         raise
     files.sync_directory(os.path.dirname(path) or ".")
-
-
-def _discard(files: Files, path: str) -> None:
-    """Remove a half-written file; that the disk refuses even this changes nothing for the caller."""
-    try:
-        files.unlink(path)
-    except OSError:
-        return

@@ -39,6 +39,10 @@ SUMMARY_SHARE = 0.25
 RULE_SUMMARY_LIMIT = 8_000
 MARGIN = 16
 """Tokens between what is calculated before the mark and what is counted after it."""
+STILL_FULL = (
+    "After the compaction the context window is still {:g}% full, because the system message, the rules, the "
+    "open todos and the plan are kept word for word. Shorten them, or choose a model with a larger window."
+)
 NO_ROOM = "(The summary was left out, because what follows leaves no room for it.)"
 
 
@@ -88,7 +92,7 @@ class CompactionOrchestrator:
             Compacted, trigger=trigger, before=msgspec.to_builtins(before), after=msgspec.to_builtins(after)
         )
         if after.used_tokens >= self._tracker.limit_tokens:
-            self._tell(Noticed, message=_explain_fullness(after.used_percentage))
+            self._tell(Noticed, message=STILL_FULL.format(after.used_percentage))
         if self._hooks is not None:
             await self._hooks.fire("PostCompact", {"trigger": trigger, "compact_summary": text})
         return text
@@ -171,14 +175,6 @@ class CompactionOrchestrator:
 def _has_news(view: Sequence[Message]) -> bool:
     """Whether there is anything besides system messages and the summary the view began with."""
     return any(not isinstance(message, SystemMessage) and not is_summary(message) for message in view)
-
-
-def _explain_fullness(percent: float) -> str:
-    return (
-        f"After the compaction the context window is still {percent:g}% full, because the system message, "
-        "the rules, the open todos and the plan are kept word for word. Shorten them, or choose a model "
-        "with a larger window."
-    )
 
 
 NOTE = (

@@ -92,15 +92,13 @@ class StreamWriter:
     def _start_timer(self) -> None:
         self._loop = loop = _running_loop()
         if loop is None:  # outside any loop nothing would ever end the moment
-            self._write(final=True)
-            self._also()
-            self._writer.journal.release()
+            self._end_moment(final=True)
         else:
-            self._timer = loop.call_later(RUN_SECONDS, self._on_time)
+            self._timer = loop.call_later(RUN_SECONDS, self._end_moment)
 
-    def _on_time(self) -> None:
+    def _end_moment(self, *, final: bool = False) -> None:
         self._timer = None
-        self._write(final=False)
+        self._write(final=final)
         self._also()
         self._writer.journal.release()
 

@@ -129,7 +129,7 @@ STEMS = ("pass", "pwd", "psk", "secret", "token", "key", "cred", "cookie", "auth
 @lru_cache(maxsize=4096)
 def name_strength(name: str) -> Strength:
     """How surely the value named `name` is a secret."""
-    if _is_sentence(name):
+    if name.count(" ") > _BLANKS or _SENTENCE.search(name):
         return Strength.NONE
     if ":" in name.strip(":") and name.islower():  # the scripts of a package are called `db:password`
         return min(Strength.WEAK, name_strength(name.rpartition(":")[2]))
@@ -149,10 +149,6 @@ def name_strength(name: str) -> Strength:
     ):
         return whole
     return _words_strength(words, upper=name.isupper())
-
-
-def _is_sentence(name: str) -> bool:
-    return name.count(" ") > _BLANKS or _SENTENCE.search(name) is not None
 
 
 def _words_strength(words: list[str], *, upper: bool) -> Strength:

@@ -356,11 +356,6 @@ def _is_exempt(name: str, value: Json, context: str) -> bool:
     return lowered.endswith("credentials") and value in ("include", "omit", "same-origin")
 
 
-def _is_label(name: str, value: Json) -> bool:
-    """`{"name": "Password", "value": "password"}`: the options of a menu."""
-    return isinstance(value, str) and repeats_name(name, value) and value.isascii()
-
-
 def _named_value(source: dict[Json, Json]) -> dict[str, Strength]:
     """The field that holds the value of a `{name: …, value: …}` object, if its name is a secret's."""
     hidden: dict[str, Strength] = {}
@@ -372,7 +367,9 @@ def _named_value(source: dict[Json, Json]) -> dict[str, Strength]:
             and (strength := name_strength(name)) is not Strength.NONE
         ):
             for held in _VALUE_FIELDS:
-                if held in source and held != field and not _is_label(name, source[held]):
+                value = source.get(held)
+                label = isinstance(value, str) and value.isascii() and repeats_name(name, value)  # of a menu
+                if held in source and held != field and not label:
                     hidden[held] = strength
     for field in ("id", "label"):
         name = source.get(field)

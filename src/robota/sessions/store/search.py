@@ -103,7 +103,7 @@ class SessionTexts:
         words = [word[:_LONGEST_WORD] for word in _as_plain_text(text).split()[:_MOST_WORDS]]
         if not words:
             return []
-        database.create_function("holds", 2, _holds, deterministic=True)
+        database.create_function("holds", 2, lambda body, word: word in body.casefold(), deterministic=True)
         conditions, values = self._conditions(words)
         if cwds is not None:
             places = list(cwds)
@@ -237,10 +237,6 @@ def _keep(message: str, role: Json, timestamp: Json, content: Json) -> Iterator[
 def _spaced(text: str) -> str:
     """Characters of scripts without spaces set apart, so that each is a word of its own."""
     return _UNSPACED.sub(f"{_JOINER}\\1{_JOINER}", text)
-
-
-def _holds(body: str, word: str) -> bool:
-    return word in body.casefold()
 
 
 def _as_plain_text(text: str) -> str:

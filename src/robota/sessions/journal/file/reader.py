@@ -361,12 +361,7 @@ def _find_start(path: str, session_id: str | None, files: Files, after_event: in
             continue
         if is_run_start(line.event, "" if start is None else start.event):
             start = line
-        if _told_of(line) > after_event:
+        frame = FRAME.match(line.line)
+        if frame is not None and int(frame[6] or 0) > after_event:
             return start
     return start
-
-
-def _told_of(line: Line) -> int:
-    """The last turn event that a line tells of, without decoding it."""
-    frame = FRAME.match(line.line)
-    return int(frame[6] or 0) if frame is not None else 0
