@@ -19,7 +19,7 @@ from robota.core.bus import EventBus, HandlerTable, Unsubscribe
 from robota.core.encoded import MessageView
 from robota.core.events import Event, TurnEvent
 from robota.core.messages import JsonObject
-from robota.core.tool_call import NOT_STARTED
+from robota.core.tool_call import NOT_STARTED, place_of
 from robota.sessions.files import REAL_FILES, Files
 from robota.sessions.journal import records
 from robota.sessions.journal.file.file_journal import FileJournal
@@ -27,7 +27,7 @@ from robota.sessions.journal.port import SessionJournal
 from robota.sessions.journal.records import Record
 from robota.sessions.journal.stream_run import StreamPiece
 from robota.sessions.journal.stream_writer import StreamWriter
-from robota.sessions.journal.writer import CallWriter, MessageWriter, RecordWriter, decision_record
+from robota.sessions.journal.writer import CallWriter, MessageWriter, RecordWriter
 from robota.sessions.redaction import Redactor
 
 _RESTARTS = (records.HistoryCleared, records.SessionResumed)
@@ -240,7 +240,9 @@ class EventLog:
     def take_decision(self, event: events.PermissionDecided) -> None:
         if not self.calls.decide(event):
             self.reach(event)
-            self.writer.write(decision_record(event, self.writer.run))
+            number, at = place_of(str(event.data["callId"]))
+            verdict = convert(event.data, records.Verdict)
+            self.writer.write(records.Decision(run=self.writer.run, round=number, index=at, verdict=verdict))
 
     def take_end(self, event: events.RunCompleted | events.RunInterrupted | events.RunFailed) -> None:
         self.reach(event)

@@ -33,7 +33,6 @@ from robota.sessions.journal.records import (
     BatchBegan,
     CallBegan,
     CallEnded,
-    Decision,
     EmptyReply,
     MessageRecord,
     Pieces,
@@ -131,7 +130,7 @@ class CallWriter:
         start, place = self._start, place_of(str(event.data["callId"]))
         if start is None or (start.round, start.index) != place:
             return False
-        start.verdict = read_verdict(event)
+        start.verdict = convert(event.data, Verdict)
         self._write_start()
         return True
 
@@ -208,15 +207,6 @@ class CallWriter:
         seq = self._writer.write(start)
         if start.batch is not None:
             self.batch_seq = seq
-
-
-def read_verdict(event: PermissionDecided) -> Verdict:
-    return convert(event.data, Verdict)
-
-
-def decision_record(event: PermissionDecided, run: int) -> Decision:
-    number, at = place_of(str(event.data["callId"]))
-    return Decision(run=run, round=number, index=at, verdict=read_verdict(event))
 
 
 ORDINARY_METADATA = frozenset(

@@ -67,17 +67,16 @@ class TranscriptLine(Struct, frozen=True, kw_only=True):
     """On a compaction: the entry (its summary) after which the model saw them."""
 
 
-class TranscriptIndex:
+class TranscriptIndex(Struct):
     """All entries of a file in file order, the last one of each uuid."""
 
-    def __init__(self) -> None:
-        self.lines: list[TranscriptLine] = []
-        self.by_uuid: dict[str, int] = {}
-        """Place in `lines`."""
-        self.titles: dict[str, str] = {}
-        self.tag = ""
-        self.line_count = 0
-        self._summaries: list[tuple[str, Json]] = []
+    lines: list[TranscriptLine] = []
+    by_uuid: dict[str, int] = {}
+    """Place in `lines`."""
+    titles: dict[str, str] = {}
+    tag: str = ""
+    line_count: int = 0
+    summaries: list[tuple[str, Json]] = []
 
     def find(self, uuid: str) -> TranscriptLine | None:
         place = self.by_uuid.get(uuid)
@@ -90,7 +89,7 @@ class TranscriptIndex:
         if _text(entry.ai_title):
             self.titles["ai"] = entry.ai_title
         if entry.type == "summary" and _text(entry.summary):
-            self._summaries.append((entry.summary, entry.leaf_uuid))
+            self.summaries.append((entry.summary, entry.leaf_uuid))
         if entry.type == "tag" and _text(entry.tag):
             self.tag = entry.tag
         uuid = _text(entry.uuid)
@@ -108,7 +107,7 @@ class TranscriptIndex:
             self.lines = [line for place, line in enumerate(self.lines) if last[line.uuid] == place]
             last = {line.uuid: place for place, line in enumerate(self.lines)}
         self.by_uuid = last
-        for text, leaf in self._summaries:
+        for text, leaf in self.summaries:
             # A file may begin with the summaries of other sessions of the project.
             if leaf is None or leaf in last:
                 self.titles["summary"] = text
