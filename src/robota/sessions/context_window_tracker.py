@@ -88,10 +88,8 @@ class ContextWindowTracker:
             return False
         if self._floor_epoch != self._conversation.epoch:  # cleared since: the floor is of another history
             return True
-        needed, refused = (
-            self._floor + self.max_tokens * REGROWTH,
-            self.max_tokens * CONTEXT_HARD_BLOCK_THRESHOLD,
-        )
+        needed = self._floor + self.max_tokens * REGROWTH
+        refused = self.max_tokens * CONTEXT_HARD_BLOCK_THRESHOLD
         # Before a request is refused for its length, even a little room is worth a try.
         return used >= (min(needed, refused) if self._floor < refused else needed)
 

@@ -361,23 +361,18 @@ def _named_value(source: dict[Json, Json]) -> dict[str, Strength]:
     hidden: dict[str, Strength] = {}
     for field in _NAME_FIELDS:
         name = source.get(field)
-        if (
-            isinstance(name, str)
-            and len(name) <= 96
-            and (strength := name_strength(name)) is not Strength.NONE
-        ):
-            for held in _VALUE_FIELDS:
-                value = source.get(held)
-                label = isinstance(value, str) and value.isascii() and repeats_name(name, value)  # of a menu
-                if held in source and held != field and not label:
-                    hidden[held] = strength
+        if not isinstance(name, str) or len(name) > 96:
+            continue
+        strength = name_strength(name)
+        for held in _VALUE_FIELDS if strength else ():
+            value = source.get(held)
+            label = isinstance(value, str) and value.isascii() and repeats_name(name, value)  # of a menu
+            if held in source and held != field and not label:
+                hidden[held] = strength
     for field in ("id", "label"):
         name = source.get(field)
-        if (
-            isinstance(name, str)
-            and name_strength(name[-96:]) >= Strength.TEXT
-            and looks_chosen(str(source.get("value")))
-        ):
+        named = isinstance(name, str) and name_strength(name[-96:]) >= Strength.TEXT
+        if named and looks_chosen(str(source.get("value"))):
             hidden["value"] = Strength.TEXT
     if "kty" in source:
         hidden |= {

@@ -85,14 +85,14 @@ class ReplayTool:
         self._real = real
 
     async def run(self, arguments: JsonObject, context: ToolContext) -> ToolResult:
-        if self._real is None:
-            for text in self._world.action.progress.get(context.call_id, ()):
+        world, call_id, result = self._world, context.call_id, None
+        if self._real is not None:
+            result = await self._real.run(arguments, context)
+        else:
+            for text in world.action.progress.get(call_id, ()):
                 context.progress(text)
-            await self._world.take_turn(context.call_id)
-            return self._world.action.result_of(context.call_id)
-        result = await self._real.run(arguments, context)
-        await self._world.take_turn(context.call_id)
-        return result
+        await world.take_turn(call_id)
+        return world.action.result_of(call_id) if result is None else result
 
 
 class ReplayHooks:

@@ -18,6 +18,7 @@ from robota.core.history import HistoryEntry
 from robota.core.messages import AssistantMessage, Json, Message
 from robota.sessions.journal.entries import LazyList, LogEntry
 from robota.sessions.journal.file.payloads import KIND
+from robota.sessions.store.message_codec import history_entry_from_record, message_from_record, read_time
 
 ReplayIssueCode: TypeAlias = Literal[
     "PROVIDER_RESPONSE_RAW_MISSING",
@@ -77,14 +78,10 @@ def _apply(store: ConversationStore, entry: LogEntry, number: int) -> None:
     elif event == "history_cleared":
         store.clear()
     elif event == "history_entry":
-        from robota.sessions.store.message_codec import history_entry_from_record  # noqa: PLC0415 - rare
-
         store.add_entry(history_entry_from_record(entry["entry"], id=f"entry-{number}"))
 
 
 def _message(entry: LogEntry, number: int) -> Message:
-    from robota.sessions.store.message_codec import message_from_record, read_time  # noqa: PLC0415 - not at start
-
     return message_from_record(
         entry["message"], id=f"entry-{number}", timestamp=read_time(entry.get("timestamp"))
     )

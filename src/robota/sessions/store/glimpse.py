@@ -71,10 +71,8 @@ def glimpse_session(
         try:
             fields = _glimpse_snapshot(SnapshotFile(files, f"{directory}/{id}.json"), id)
         except (OSError, ValueError) as error:
-            problem, lasting = (
-                f"{id}.json cannot be read: {reason_of(error)}.",
-                not isinstance(error, OSError),
-            )
+            problem = f"{id}.json cannot be read: {reason_of(error)}."
+            lasting = not isinstance(error, OSError)
     if journal_size is not None:
         try:
             told = _glimpse_journal(files, f"{directory}/{id}.jsonl", fields.get("seq", 0))

@@ -33,8 +33,7 @@ FILE_NAME = "index.sqlite3"
 Marks: TypeAlias = tuple[int, int, int, int, int]
 """Time, size and inode of the snapshot, time and size of the journal; -1 for a file that is not there."""
 _Result = TypeVar("_Result")
-_NO_SNAPSHOT = (-1, -1, -1)
-_NO_JOURNAL = (-1, -1)
+_NO_FILES: Marks = (-1, -1, -1, -1, -1)
 _BUSY_SECONDS = 2.0
 _ABANDONED_SECONDS = 86400.0
 _SCHEMA = """
@@ -159,19 +158,16 @@ class SessionIndex:
 
 def scan_sessions(directory: str) -> dict[str, Marks]:
     """The sessions of a directory as seen from outside. What killed saves left is removed on the way."""
-    snapshots: dict[str, tuple[int, int, int]] = {}
-    journals: dict[str, tuple[int, int]] = {}
+    found: dict[str, Marks] = {}
     try:
         with os.scandir(directory) as entries:
             for entry in entries:
-                name = entry.name
-                if name.endswith(".jsonl"):
-                    status = _stat(entry)
-                    journals[name[:-6]] = (status.st_mtime_ns, status.st_size)
-                elif name.endswith(".json"):
-                    status = _stat(entry)
-                    snapshots[name[:-5]] = (status.st_mtime_ns, status.st_size, status.st_ino)
-                elif name.endswith(".tmp") and name[0] == ".":
+                id, _, kind = entry.name.rpartition(".")
+                if kind in ("json", "jsonl"):
+                    status, marks = _stat(entry), found.get(id, _NO_FILES)
+                    seen = (status.st_mtime_ns, status.st_size, status.st_ino)
+                    found[id] = (*seen, *marks[3:]) if kind == "json" else (*marks[:3], *seen[:2])
+                elif kind == "tmp" and id.startswith("."):
                     _remove_abandoned(entry)
     except FileNotFoundError:
         return {}
@@ -179,12 +175,6 @@ def scan_sessions(directory: str) -> dict[str, Marks]:
         raise StorageError(
             f"The sessions in {directory} cannot be listed: {error.strerror or error}. Check its permissions."
         ) from error
-    found: dict[str, Marks] = {
-        id: (*marks, *journals.get(id, _NO_JOURNAL)) for id, marks in snapshots.items()
-    }
-    for id, rest in journals.items():
-        if id not in found:
-            found[id] = (*_NO_SNAPSHOT, *rest)
     return found
 
 

@@ -19,6 +19,9 @@ from msgspec import Struct, to_builtins
 from robota.core.errors import StorageError
 from robota.core.messages import Json
 from robota.sessions.files import Files
+from robota.sessions.journal.conversation import ConversationFold
+from robota.sessions.journal.file.reader import read_journal
+from robota.sessions.journal.records import Record
 from robota.sessions.store.glimpse import text_of
 from robota.sessions.store.message_codec import read_time
 from robota.sessions.store.snapshot_file import SnapshotFile, is_journal_ahead
@@ -200,10 +203,6 @@ class SessionTexts:
                 yield from self._read_journal(journal, id, seen)
 
     def _read_journal(self, path: str, id: str, seen: set[str]) -> Iterator[_Said]:
-        from robota.sessions.journal.conversation import ConversationFold  # noqa: PLC0415 - rarely ahead
-        from robota.sessions.journal.file.reader import read_journal  # noqa: PLC0415 - likewise
-        from robota.sessions.journal.records import Record  # noqa: PLC0415 - likewise
-
         fold = ConversationFold()
         for item in read_journal(path, session_id=id, files=self._files, events=_SAID_EVENTS):
             message = fold.take(item) if isinstance(item, Record) else None

@@ -20,6 +20,7 @@ from robota.core.history import HistoryEntry, message_to_history_entry
 from robota.core.messages import AssistantMessage, JsonObject, Message, ToolCall, ToolMessage, UserMessage
 from robota.core.ports import new_uuid
 from robota.sessions.files import REAL_FILES, Files, opened
+from robota.sessions.store.message_codec import history_entry_to_record, message_to_record
 from robota.sessions.store.session_record import check_session_id
 from robota.sessions.transcripts.content import (
     START_OF_TIME,
@@ -239,11 +240,6 @@ class ImportedTranscript(Struct, frozen=True, kw_only=True):
     @property
     def record(self) -> JsonObject:
         """The session record in the spelling used on disk."""
-        from robota.sessions.store.message_codec import (  # noqa: PLC0415 - only who stores it needs it
-            history_entry_to_record,
-            message_to_record,
-        )
-
         record: JsonObject = {
             "id": self.id,
             "cwd": self.cwd,
