@@ -27,9 +27,10 @@ from killed_session import find_numbers, find_unanswered, write_session
 from robota.core.errors import StorageError
 from robota.core.jsontext import encode
 from robota.sessions.journal.file.file_journal import FileJournal
-from robota.sessions.journal.file.payloads import INLINE_LIMIT, PayloadStore
+from robota.sessions.journal.file.payloads import PayloadStore
 from robota.sessions.journal.file.reader import read_lines
 from robota.sessions.journal.port import JournalProblem
+from robota.sessions.journal.writer import INLINE_LIMIT
 from robota.sessions.store.session_store import SessionStore
 
 RUNS_PER_SESSION = 10

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from robota.core.context import estimate_context_tokens_from_messages, window_state
+from robota.core.context import estimate_context_tokens_from_messages
 from robota.core.conversation import ConversationStore
 from robota.core.errors import ValidationError
 from robota.core.messages import AssistantMessage, SystemMessage, UserMessage
@@ -41,12 +41,6 @@ def test_messages_about_to_be_recorded_are_counted_as_if_they_were() -> None:
         store.append(message)
     assert foreseen == tracker.update()
     assert foreseen.used_tokens == estimate_context_tokens_from_messages(store.messages).tokens
-
-
-def test_a_list_of_messages_is_measured_like_a_conversation() -> None:
-    tracker = ContextWindowTracker(ConversationStore(), 1_000)
-    messages = conversation_of(300).messages
-    assert tracker.update_from_history(messages) == window_state(300, 1_000) == tracker.state
 
 
 @pytest.mark.parametrize(

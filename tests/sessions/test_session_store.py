@@ -13,7 +13,7 @@ from tests.sessions.stored_sessions import ANSWER, QUESTION, records_of
 from robota.core.errors import StorageError, ValidationError
 from robota.sessions.redaction import Redactor
 from robota.sessions.store.session_record import RECORD_VERSION, SessionRecord
-from robota.sessions.store.session_store import SessionStore, migrate_records
+from robota.sessions.store.session_store import SessionStore
 from robota.testing.store_conformance import make_record
 
 EVERY_OPTIONAL_LIST = (
@@ -162,7 +162,7 @@ def test_line_102_migration_adds_the_history_and_can_be_repeated(directory: Path
     before = write_file(directory, "s1.json", old).read_bytes()
     write_file(directory, "s2.json", make_record("s2"))
     write_file(directory, "broken.json", b"{")
-    first = migrate_records(directory)
+    first = SessionStore(directory).migrate()
     migrated = (directory / "s1.json").read_bytes()
     assert (first.migrated, first.unchanged) == (("s1",), 1)
     assert len(first.problems) == 1
@@ -170,7 +170,7 @@ def test_line_102_migration_adds_the_history_and_can_be_repeated(directory: Path
     assert [entry["data"] for entry in json.loads(migrated)["history"]] == old["messages"]
     assert json.loads(migrated)["updatedAt"] == old["updatedAt"]
     assert (directory / "s1.json.old-1").read_bytes() == before
-    second = migrate_records(directory)
+    second = SessionStore(directory).migrate()
     assert (second.migrated, second.unchanged) == ((), 2)
     assert (directory / "s1.json").read_bytes() == migrated
     assert sorted(os.listdir(directory)) == ["broken.json", "s1.json", "s1.json.old-1", "s2.json"]

@@ -12,7 +12,6 @@ from typing import Literal, TypeAlias
 from robota.core.context import (
     CONTEXT_HARD_BLOCK_THRESHOLD,
     ContextWindowState,
-    estimate_context_tokens_from_messages,
     window_state,
 )
 from robota.core.conversation import ConversationStore
@@ -70,11 +69,6 @@ class ContextWindowTracker:
         self._state = window_state(tally.estimate().tokens, self.max_tokens)
         return self._state
 
-    def update_from_history(self, messages: Iterable[Message]) -> ContextWindowState:
-        """Measure a list of messages instead of the conversation."""
-        self._state = window_state(estimate_context_tokens_from_messages(messages).tokens, self.max_tokens)
-        return self._state
-
     def note_compaction(self) -> ContextWindowState:
         """Measure what a compaction has left: nothing automatic can do better than that for a while."""
         state = self.update()
@@ -94,10 +88,8 @@ class ContextWindowTracker:
             return False
         if self._floor_epoch != self._conversation.epoch:  # cleared since: the floor is of another history
             return True
-        needed, refused = (
-            self._floor + self.max_tokens * REGROWTH,
-            self.max_tokens * CONTEXT_HARD_BLOCK_THRESHOLD,
-        )
+        needed = self._floor + self.max_tokens * REGROWTH
+        refused = self.max_tokens * CONTEXT_HARD_BLOCK_THRESHOLD
         # Before a request is refused for its length, even a little room is worth a try.
         return used >= (min(needed, refused) if self._floor < refused else needed)
 

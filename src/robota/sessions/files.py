@@ -9,6 +9,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 PRIVATE_FILE = 0o600
 PRIVATE_DIRECTORY = 0o700
@@ -187,20 +189,24 @@ _REASONS = {
 
 def explain(error: OSError) -> tuple[str, str]:
     """Why the disk refused and what the user can do, both as parts of a sentence."""
-    reason = _REASONS.get(error.errno or 0)
-    return reason or (_plain(error), "check the disk and the permissions")
+    said = error.strerror or (os.strerror(error.errno) if error.errno else type(error).__name__)
+    return _REASONS.get(error.errno or 0, (said, "check the disk and the permissions"))
 
 
-def _plain(error: OSError) -> str:
-    return error.strerror or (os.strerror(error.errno) if error.errno else type(error).__name__)
+@contextmanager
+def opened(files: Files, path: str) -> Iterator[int]:
+    """A descriptor for reading a regular file, closed in the end."""
+    fd = files.open_read(path)
+    try:
+        yield fd
+    finally:
+        close_quietly(files, fd)
 
 
 def close_quietly(files: Files, fd: int) -> None:
     """Close a file whose content is safe already or of no use; the descriptor is gone in any case."""
-    try:
+    with suppress(OSError):
         files.close(fd)
-    except OSError:
-        return
 
 
 def write_all(files: Files, fd: int, data: bytes) -> None:
@@ -224,14 +230,7 @@ def write_durably(files: Files, path: str, data: bytes, *, temporary: str) -> No
             files.close(fd)
         files.replace(temporary, path)
     except BaseException:
-        _discard(files, temporary)
+        with suppress(OSError):  # that the disk refuses even this changes nothing for the caller
+            files.unlink(temporary)
         raise
     files.sync_directory(os.path.dirname(path) or ".")
-
-
-def _discard(files: Files, path: str) -> None:
-    """Remove a half-written file; that the disk refuses even this changes nothing for the caller."""
-    try:
-        files.unlink(path)
-    except OSError:
-        return

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from robota.core.errors import ConfigurationError
 from robota.core.events import ModelChanged
-from robota.core.messages import AssistantMessage, FilePart, ImagePart, ImageUriPart, JsonObject, Message
+from robota.core.messages import AssistantMessage, FilePart, ImagePart, ImageUriPart, Message
 from robota.core.models import describe_unknown_model, is_known_model
 from robota.core.provider import Provider, get_provider_capabilities
 from robota.core.robota import check_provider
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 class Authors:
     """Which provider wrote which part of a conversation, as far as this process has seen it."""
-
-    __slots__ = ("_spans",)
 
     def __init__(self) -> None:
         self._spans: list[tuple[int, str]] = []
@@ -106,28 +104,23 @@ def _list_missing_web_tools(session: Session, after: Provider) -> Iterator[str]:
 class _Seen:
     """What there is in the model's view of a conversation: the messages since the last compaction."""
 
-    __slots__ = ("calls", "files", "images", "thinkers", "thoughts")
-
     def __init__(self, timeline: Sequence[Message], authors: Authors, reader: str) -> None:
         self.calls = self.files = self.images = self.thoughts = 0
         self.thinkers: set[str] = set()
         for at in range(len(timeline) - 1, -1, -1):
             message = timeline[at]
             if isinstance(message, AssistantMessage):
-                self._take_answer(message, authors.find(at), reader)
+                author = authors.find(at)
+                if author != reader:
+                    self.calls += len(message.tool_calls)
+                if author != reader and message.reasoning:
+                    self.thoughts += len(message.reasoning)
+                    self.thinkers.add(author)
                 if message.metadata.get("compaction"):
                     break
             for part in getattr(message, "parts", ()):
                 self.images += isinstance(part, ImagePart | ImageUriPart)
                 self.files += isinstance(part, FilePart)
-
-    def _take_answer(self, message: AssistantMessage, author: str, reader: str) -> None:
-        if author == reader:
-            return
-        self.calls += len(message.tool_calls)
-        if message.reasoning:
-            self.thoughts += len(message.reasoning)
-            self.thinkers.add(author)
 
 
 def _count(number: int, thing: str) -> str:
@@ -151,7 +144,9 @@ def swap_model(session: Session, provider: Provider, model: str | None) -> Model
         notes += list_losses(session, before, after)
     notes += list_limits(session)
     agent.using = replace(agent.using, native_web_tools=choose_web_tools(session))
-    session.log.note_change("model", chosen, **(_describe(after) if moved else {}))
+    # What a replay must know of a provider that it does not have.
+    known = {"provider": after.name, "capabilities": to_builtins(get_provider_capabilities(after))}
+    session.log.note_change("model", chosen, **(known if moved else {}))
     told = ModelChanged(
         provider=after.name, model=chosen, context_window=agent.using.window, notes=tuple(notes)
     )
@@ -171,8 +166,3 @@ def _choose_model(session: Session, provider: Provider, model: str | None) -> st
     if not isinstance(model, str):
         raise ConfigurationError(f"model must be text, not {model!r:.80}.")
     return model
-
-
-def _describe(provider: Provider) -> JsonObject:
-    """What a replay must know of a provider that it does not have."""
-    return {"provider": provider.name, "capabilities": to_builtins(get_provider_capabilities(provider))}

@@ -55,7 +55,7 @@ class Snapshots:
             return
         if self._log.journal is None:
             self.save()
-        elif self._is_due():
+        elif (written := self._written()) <= SMALL_JOURNAL or written - self._saved_at >= written * GROWTH:
             import asyncio  # noqa: PLC0415 - a loop is running, so this is a look-up
 
             loop = asyncio.get_running_loop()
@@ -78,10 +78,6 @@ class Snapshots:
         else:
             self.trouble = ""
             self._saved_at = self._written()
-
-    def _is_due(self) -> bool:
-        written = self._written()
-        return written <= SMALL_JOURNAL or written - self._saved_at >= written * GROWTH
 
     def _written(self) -> int:
         journal = self._log.journal

@@ -39,12 +39,14 @@ SUMMARY_SHARE = 0.25
 RULE_SUMMARY_LIMIT = 8_000
 MARGIN = 16
 """Tokens between what is calculated before the mark and what is counted after it."""
+STILL_FULL = (
+    "After the compaction the context window is still {:g}% full, because the system message, the rules, the "
+    "open todos and the plan are kept word for word. Shorten them, or choose a model with a larger window."
+)
 NO_ROOM = "(The summary was left out, because what follows leaves no room for it.)"
 
 
 class CompactionOrchestrator:
-    __slots__ = ("_admit", "_agent", "_conversation", "_hooks", "_options", "_tracker")
-
     def __init__(
         self,
         agent: Robota,
@@ -85,12 +87,12 @@ class CompactionOrchestrator:
         text = self._compose(summary)
         message = self._conversation.mark_compaction(text)
         after = self._tracker.note_compaction()
-        self._announce_mark(message)
+        self._report(CompactionMarked, message=message, epoch=self._conversation.epoch)
         self._tell(
             Compacted, trigger=trigger, before=msgspec.to_builtins(before), after=msgspec.to_builtins(after)
         )
         if after.used_tokens >= self._tracker.limit_tokens:
-            self._tell(Noticed, message=_explain_fullness(after.used_percentage))
+            self._tell(Noticed, message=STILL_FULL.format(after.used_percentage))
         if self._hooks is not None:
             await self._hooks.fire("PostCompact", {"trigger": trigger, "compact_summary": text})
         return text
@@ -149,9 +151,6 @@ class CompactionOrchestrator:
         room = int(min(free, tracker.max_tokens * SUMMARY_SHARE)) * BYTES_PER_TOKEN
         return add_sections(fit_text(disarm(summary), room) or NO_ROOM, written)
 
-    def _announce_mark(self, message: AssistantMessage) -> None:
-        self._report(CompactionMarked, message=message, epoch=self._conversation.epoch)
-
     def _tell_call(self, request: ChatRequest, outcome: AssistantMessage | RobotaError) -> None:
         asked = request.messages[-1]
         about: dict[str, Any] = {"model": request.model, "message_id": asked.id, "asked_at": asked.timestamp}
@@ -176,14 +175,6 @@ class CompactionOrchestrator:
 def _has_news(view: Sequence[Message]) -> bool:
     """Whether there is anything besides system messages and the summary the view began with."""
     return any(not isinstance(message, SystemMessage) and not is_summary(message) for message in view)
-
-
-def _explain_fullness(percent: float) -> str:
-    return (
-        f"After the compaction the context window is still {percent:g}% full, because the system message, "
-        "the rules, the open todos and the plan are kept word for word. Shorten them, or choose a model "
-        "with a larger window."
-    )
 
 
 NOTE = (

@@ -15,7 +15,6 @@ from msgspec import Struct
 PROJECT_RULES = "Project rules"
 OPEN_TODOS = "Open todos"
 PLAN = "The plan"
-FILES_IN_USE = "Files in use"
 
 TAG = "kept-state"
 NOTE = (

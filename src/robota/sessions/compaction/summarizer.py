@@ -137,8 +137,6 @@ SummaryCall: TypeAlias = Callable[[ChatRequest, AssistantMessage | RobotaError],
 class Summarizer:
     """One compaction's dealings with the model."""
 
-    __slots__ = ("_idle_timeout", "_on_call", "_ports", "_using", "room")
-
     def __init__(
         self,
         using: ModelChoice,

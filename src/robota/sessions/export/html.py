@@ -103,12 +103,10 @@ def _closes(line: str, opening: str) -> bool:
 
 
 def _paragraphs(lines: list[str]) -> str:
-    text = "\n".join(f"**{line.strip()}**" if _is_heading(line) else line for line in lines).strip("\n")
+    heads = ("*" not in line and _HEADING.match(line) is not None for line in lines)
+    shown = (f"**{line.strip()}**" if is_head else line for line, is_head in zip(lines, heads, strict=True))
+    text = "\n".join(shown).strip("\n")
     return f'<div class="prose">{"".join(_inline(text))}</div>' if text else ""
-
-
-def _is_heading(line: str) -> bool:
-    return "*" not in line and _HEADING.match(line) is not None
 
 
 def _inline(text: str) -> Iterator[str]:

@@ -24,7 +24,6 @@ from robota.core.messages import (
 from robota.sessions.export.source import (
     SPEAKERS,
     Exportable,
-    ExportSource,
     Step,
     attached_size,
     describe_kind,
@@ -168,7 +167,8 @@ def _split_code(line: str) -> Iterator[tuple[str, bool]]:
 def export_markdown(record: Exportable, *, redact: bool = True, secrets: Sequence[str] = ()) -> str:
     """The whole session; `secrets` are values to remove beside those that look like secrets."""
     source = read_source(record, redact=redact, secrets=secrets)
-    blocks = list(_head(source))
+    facts = "\n".join(f"- {name}: {plain(value)}" for name, value in source.facts)
+    blocks = [f"# {plain(source.title)}", facts]
     number = 0
     for turn in source.turns:
         for step in turn.steps:
@@ -178,11 +178,6 @@ def export_markdown(record: Exportable, *, redact: bool = True, secrets: Sequenc
         if usage:
             blocks.append(f"*Turn: {usage}*")
     return "\n\n".join(blocks) + "\n"
-
-
-def _head(source: ExportSource) -> Iterator[str]:
-    yield f"# {plain(source.title)}"
-    yield "\n".join(f"- {name}: {plain(value)}" for name, value in source.facts)
 
 
 def _step(step: Step, number: int) -> Iterator[str]:

@@ -138,11 +138,11 @@ def read_source(record: Exportable, *, redact: bool, secrets: Sequence[str]) -> 
 def _timeline(plain: JsonObject, moment: datetime) -> list[HistoryEntry]:
     """The whole history; messages that it lacks are put in where their time says."""
     stored = _objects(plain, "messages")
-    history = [_entry(data, moment) for data in _objects(plain, "history")]
+    history = [_read(data, moment) for data in _objects(plain, "history")]
     known = {entry.id for entry in history if entry.category == "chat"}
     if known and all(not _text(data, "id") or _text(data, "id") in known for data in stored):
         return history
-    messages = [_message(data, moment, number) for number, data in enumerate(stored)]
+    messages = [_read(data, moment, number) for number, data in enumerate(stored)]
     own = {entry.id for entry in messages}
     return _merge(messages, [entry for entry in history if entry.id not in own])
 
@@ -159,28 +159,20 @@ def _merge(first: list[HistoryEntry], second: list[HistoryEntry]) -> list[Histor
     return merged + second[place:]
 
 
-def _entry(data: JsonObject, moment: datetime) -> HistoryEntry:
+def _read(data: JsonObject, moment: datetime, number: int | None = None) -> HistoryEntry:
+    """An entry of the history, or, with a number, of the messages."""
     try:
-        return history_entry_from_record(data, timestamp=moment)
-    except ValidationError as error:
-        return _unreadable(data, moment, error)
-
-
-def _message(data: JsonObject, moment: datetime, number: int) -> HistoryEntry:
-    try:
+        if number is None:
+            return history_entry_from_record(data, timestamp=moment)
         return message_to_history_entry(message_from_record(data, id=f"message-{number}", timestamp=moment))
     except ValidationError as error:
-        return _unreadable(data, moment, error)
-
-
-def _unreadable(data: JsonObject, moment: datetime, error: ValidationError) -> HistoryEntry:
-    return HistoryEntry(
-        category="event",
-        type="unreadable",
-        data={"reason": str(error), "entry": data},
-        id=_text(data, "id"),
-        timestamp=read_time(data.get("timestamp")) or moment,
-    )
+        return HistoryEntry(
+            category="event",
+            type="unreadable",
+            data={"reason": str(error), "entry": data},
+            id=_text(data, "id"),
+            timestamp=read_time(data.get("timestamp")) or moment,
+        )
 
 
 def _steps(entries: list[HistoryEntry]) -> list[Step]:
@@ -339,13 +331,9 @@ _HIDDEN = re.compile(
 
 def show_hidden(text: str) -> str:
     """The text with a visible sign for every hidden character; line ends are newlines."""
-    return _HIDDEN.sub(_sign, text.replace("\r\n", "\n"))
+    return _HIDDEN.sub(lambda found: f"\u27e8U+{ord(found[0]):04X}\u27e9", text.replace("\r\n", "\n"))
 
 
 def on_one_line(text: str) -> str:
     """The text for a heading or a table: visible, and with its line breaks shown as spaces."""
     return " ".join(show_hidden(text).split())
-
-
-def _sign(found: re.Match[str]) -> str:
-    return f"\u27e8U+{ord(found[0]):04X}\u27e9"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeAlias, overload
+from typing import Any, TypeAlias
 
 from msgspec import UNSET, to_builtins
 
@@ -368,11 +368,7 @@ class LazyList(Sequence[Json]):
     def __len__(self) -> int:
         return len(self._items)
 
-    @overload
-    def __getitem__(self, index: int) -> Json: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Json]: ...
-    def __getitem__(self, index: int | slice) -> Json:
+    def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return [self._make(item) for item in self._items[index]]
         return self._make(self._items[index])

@@ -19,7 +19,7 @@ from robota.core.bus import EventBus, HandlerTable, Unsubscribe
 from robota.core.encoded import MessageView
 from robota.core.events import Event, TurnEvent
 from robota.core.messages import JsonObject
-from robota.core.tool_call import NOT_STARTED
+from robota.core.tool_call import NOT_STARTED, place_of
 from robota.sessions.files import REAL_FILES, Files
 from robota.sessions.journal import records
 from robota.sessions.journal.file.file_journal import FileJournal
@@ -27,7 +27,7 @@ from robota.sessions.journal.port import SessionJournal
 from robota.sessions.journal.records import Record
 from robota.sessions.journal.stream_run import StreamPiece
 from robota.sessions.journal.stream_writer import StreamWriter
-from robota.sessions.journal.writer import CallWriter, MessageWriter, RecordWriter, decision_record
+from robota.sessions.journal.writer import CallWriter, MessageWriter, RecordWriter
 from robota.sessions.redaction import Redactor
 
 _RESTARTS = (records.HistoryCleared, records.SessionResumed)
@@ -39,7 +39,7 @@ class EventLog:
     """The events of one session on their way into its journal. Give it the bus of an agent with `attach`."""
 
     __slots__ = (
-        "_before", "_model", "_prompt", "_run", "_synced_batch", "_syncing", "_told", "_tools", "calls",
+        "_before", "_model", "_prompt", "_synced_batch", "_syncing", "_told", "_tools", "calls",
         "has_effects", "journal", "messages", "stream", "writer",
     )  # fmt: skip
 
@@ -49,7 +49,6 @@ class EventLog:
         self.calls = CallWriter(self.writer)
         self.stream = StreamWriter(self.writer, self.calls.flush)
         self.messages = MessageWriter(self.writer, self.stream, self.calls)
-        self._run = 0
         self._tools: Any = None
         self._model: tuple[str, str] | None = None
         self._prompt: str | None = None
@@ -71,7 +70,8 @@ class EventLog:
         if isinstance(record, _RESTARTS):
             self.messages.restart()
         elif isinstance(record, records.RunContinued):
-            record.run = self.begin_run()
+            self.writer.run += 1
+            record.run = self.writer.run
         self.writer.write(record)
 
     def accept_prompt(self, record: Record, words: str) -> None:
@@ -137,16 +137,12 @@ class EventLog:
             self.calls.flush()
             self.stream.add(piece)
 
-    def begin_run(self) -> int:
-        self._run = self.calls.run = self.messages.run = self._run + 1
-        return self._run
-
     def take_start(self, event: events.RunStarted) -> None:
         self.reach(event)
-        run = self.begin_run()
+        self.writer.run += 1
         prompt, self._prompt = self._prompt, None
         record = records.RunBegan(
-            run=run,
+            run=self.writer.run,
             execution_id=event.execution_id,
             conversation_id=event.conversation_id,
             agent_name=event.agent_name,
@@ -154,8 +150,7 @@ class EventLog:
             max_rounds=event.max_rounds,
         )
         if record.prompt is None:
-            self.writer.write_clean(record, hold=True)
-            self.stream.start_moment()
+            self._hold(record)
         else:
             self.writer.write(record)
 
@@ -163,7 +158,7 @@ class EventLog:
         """What the run begins with waits for the estimate of what will be sent."""
         self.reach(event)
         self._before = before = convert(event.data, records.PreRunRecord)
-        before.run, before.web_tools = self._run, None  # of the session, and said at its beginning
+        before.run, before.web_tools = self.writer.run, None  # of the session, and said at its beginning
 
     def take_context(self, event: events.ContextUpdated) -> None:
         if self._before is None:
@@ -176,14 +171,18 @@ class EventLog:
     def _write_before(self) -> None:
         before, self._before = self._before, None
         if before is not None and before.context is None:
-            self.writer.write_clean(before, hold=True)
-            self.stream.start_moment()
+            self._hold(before)
         elif before is not None:
             self.writer.write(before)
 
+    def _hold(self, record: Record) -> None:
+        """Write a record of our own that can wait for the next one."""
+        self.writer.write_clean(record, hold=True)
+        self.stream.start_moment()
+
     def take_request(self, event: events.ProviderRequest) -> None:
         self.reach(event)
-        self.stream.begin_reply(self._run)
+        self.stream.begin_reply()
         view, extra = event.messages, None
         if not isinstance(view, MessageView):  # a last word that belongs to this request alone
             view, extra = view[:-1], view[-1]
@@ -191,7 +190,7 @@ class EventLog:
         who = (event.provider, event.model)
         news, self._model = who != self._model, who
         record = records.RequestRecord(
-            run=self._run,
+            run=self.writer.run,
             round=event.round,
             provider=event.provider if news else None,
             model=event.model if news else None,
@@ -205,8 +204,7 @@ class EventLog:
         if extra is not None or not same or event.options is not None:
             self.writer.write(record)
         else:
-            self.writer.write_clean(record, hold=True)
-            self.stream.start_moment()
+            self._hold(record)
 
     def take_response(self, event: events.ProviderResponseRaw) -> None:
         if event.kept:
@@ -243,12 +241,14 @@ class EventLog:
     def take_decision(self, event: events.PermissionDecided) -> None:
         if not self.calls.decide(event):
             self.reach(event)
-            self.writer.write(decision_record(event, self._run))
+            number, at = place_of(str(event.data["callId"]))
+            verdict = convert(event.data, records.Verdict)
+            self.writer.write(records.Decision(run=self.writer.run, round=number, index=at, verdict=verdict))
 
     def take_end(self, event: events.RunCompleted | events.RunInterrupted | events.RunFailed) -> None:
         self.reach(event)
         record = convert(fields_of(event), records.RunEnded)
-        record.run, record.outcome = self._run, event.name
+        record.run, record.outcome = self.writer.run, event.name
         if record.text == self.messages.answer:
             record.text = None  # the last answer, which is in the journal
         self.writer.write(record)
@@ -281,7 +281,7 @@ class EventLog:
         self.reach(event)
         record = convert(fields_of(event), records.RECORD_TYPES[_RECORD_NAMES.get(type(event), event.name)])
         if isinstance(record, records.RunRecord) and event.execution_id:
-            record.run = self._run
+            record.run = self.writer.run
         self.writer.write(record)
 
     HANDLERS: ClassVar[HandlerTable]

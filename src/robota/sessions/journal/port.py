@@ -44,7 +44,7 @@ class Position(Struct, frozen=True):
     """Whether it ends with the end of a session: else events may have been told that it does not have."""
 
 
-class JournalProblem(Struct, frozen=True, kw_only=True):
+class JournalProblem(Struct, frozen=True):
     """Something in a journal that is not as it was written."""
 
     offset: int
@@ -65,27 +65,22 @@ class SessionJournal(Protocol):
     @property
     def path(self) -> str:
         """Where it is kept, for people and hooks; empty when that is no file."""
-        ...
 
     @property
     def last(self) -> Position:
         """Where it ends, records that are only in memory included."""
-        ...
 
     @property
     def saved(self) -> int:
         """The number of the last record that is not only in memory."""
-        ...
 
     @property
     def size(self) -> int:
         """Bytes written since it was opened."""
-        ...
 
     @property
     def trouble(self) -> str:
         """What is wrong, in one sentence; "" when nothing is."""
-        ...
 
     async def open(self) -> Position:
         """Take the exclusive right to write; where the journal ends.
@@ -93,7 +88,6 @@ class SessionJournal(Protocol):
         Raises `SessionLockedError` when somebody else writes to the session, `JournalError` when the journal
         is another session's or a newer version's.
         """
-        ...
 
     def append(self, body: bytes, *, event: int, hold: bool = False) -> int:
         """Write a record and return its number; never waits, and never raises for a disk's sake.
@@ -101,30 +95,24 @@ class SessionJournal(Protocol):
         `body` is `"event":"…",…}` as JSON, `event` the last turn event it tells of. With `hold` it may wait
         for the next record, or for `release`: for what nobody is told before.
         """
-        ...
 
     def release(self) -> None:
         """Write what was held."""
-        ...
 
     async def sync(self) -> bool:
         """Whether everything appended so far is safe when this returns.
 
         Raises `SessionLockedError` when the right to write was lost.
         """
-        ...
 
     def put(self, payload: bytes) -> bytes:
         """Keep a large JSON value beside the records; the reference to write in its place."""
-        ...
 
     def read(self, *, after_event: int = 0) -> Iterator[Record | JournalProblem]:
         """What is in the journal, also while it is being written.
 
         With `after_event` it begins with the run in which the event behind that one was told.
         """
-        ...
 
     async def aclose(self) -> None:
         """Write what is left and give the right to write free; what is still refused is `trouble`."""
-        ...

@@ -20,7 +20,7 @@ RUN_BYTES = 24 * 1024
 
 
 class StreamWriter:
-    __slots__ = ("_also", "_loop", "_run", "_size", "_stream", "_timer", "_writer")
+    __slots__ = ("_also", "_loop", "_size", "_stream", "_timer", "_writer")
 
     def __init__(self, writer: RecordWriter, also: Callable[[], None]) -> None:
         """`also` writes what else waits, when the moment is over."""
@@ -31,15 +31,12 @@ class StreamWriter:
         self._loop: AbstractEventLoop | None = None
         """Where the timer runs: a session may be used in one loop after another."""
         self._size = 0
-        self._run = 0
 
     @property
     def pending(self) -> bool:
         return bool(self._stream.pieces)
 
-    def begin_reply(self, run: int) -> None:
-        """A reply in the run of that number follows."""
-        self._run = run
+    def begin_reply(self) -> None:
         self._stream.begin_reply()
         if self._timer is not None and self._loop is not _running_loop():
             self._timer = None
@@ -95,15 +92,13 @@ class StreamWriter:
     def _start_timer(self) -> None:
         self._loop = loop = _running_loop()
         if loop is None:  # outside any loop nothing would ever end the moment
-            self._write(final=True)
-            self._also()
-            self._writer.journal.release()
+            self._end_moment(final=True)
         else:
-            self._timer = loop.call_later(RUN_SECONDS, self._on_time)
+            self._timer = loop.call_later(RUN_SECONDS, self._end_moment)
 
-    def _on_time(self) -> None:
+    def _end_moment(self, *, final: bool = False) -> None:
         self._timer = None
-        self._write(final=False)
+        self._write(final=final)
         self._also()
         self._writer.journal.release()
 
@@ -116,7 +111,7 @@ class StreamWriter:
         pieces = stream.take(final=final)
         if pieces is not None:
             self._writer.event = stream.reached
-            self._writer.write_clean(Stream(run=self._run, round=number, pieces=pieces))
+            self._writer.write_clean(Stream(run=self._writer.run, round=number, pieces=pieces))
 
 
 def _running_loop() -> AbstractEventLoop | None:

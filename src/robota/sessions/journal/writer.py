@@ -33,7 +33,6 @@ from robota.sessions.journal.records import (
     BatchBegan,
     CallBegan,
     CallEnded,
-    Decision,
     EmptyReply,
     MessageRecord,
     Pieces,
@@ -54,12 +53,14 @@ INLINE_LIMIT = 32 * 1024
 class RecordWriter:
     """Writes records, each with the number of the last turn event that it and those before it tell of."""
 
-    __slots__ = ("event", "journal", "redactor")
+    __slots__ = ("event", "journal", "redactor", "run")
 
     def __init__(self, journal: SessionJournal, redactor: Redactor) -> None:
         self.journal = journal
         self.redactor = redactor
         self.event = 0
+        self.run = 0
+        """The number of the run under way."""
 
     def write(self, record: Record) -> int:
         """Append a record; its number."""
@@ -87,7 +88,7 @@ class RecordWriter:
 
 
 class CallWriter:
-    __slots__ = ("_arguments", "_batch", "_results", "_start", "_start_event", "_writer", "batch_seq", "run")
+    __slots__ = ("_arguments", "_batch", "_results", "_start", "_start_event", "_writer", "batch_seq")
 
     def __init__(self, writer: RecordWriter) -> None:
         self._writer = writer
@@ -101,8 +102,6 @@ class CallWriter:
         self._start_event = 0
         self.batch_seq = 0
         """The record that tells of the batch under way, and thereby of the intent to run its calls."""
-        self.run = 0
-        """The number of the run."""
 
     def begin_answer(self, message: AssistantMessage) -> None:
         self._arguments = tuple(call.arguments for call in message.tool_calls)
@@ -110,7 +109,7 @@ class CallWriter:
 
     def begin_batch(self, event: ToolBatchStarted) -> None:
         batch = Batch(mode=event.mode, max_concurrency=event.max_concurrency)
-        self._batch = BatchBegan(run=self.run, round=event.round, batch=batch)
+        self._batch = BatchBegan(run=self._writer.run, round=event.round, batch=batch)
 
     def start(self, event: ToolStarted) -> None:
         batch, self._batch = self._batch, None
@@ -118,7 +117,7 @@ class CallWriter:
         at = place_of(event.call_id)[1]
         same = at < len(self._arguments) and parse_arguments(self._arguments[at]) == event.arguments
         self._start = CallBegan(
-            run=self.run,
+            run=self._writer.run,
             round=event.round,
             index=at,
             parameters=UNSET if same else event.arguments,
@@ -131,7 +130,7 @@ class CallWriter:
         start, place = self._start, place_of(str(event.data["callId"]))
         if start is None or (start.round, start.index) != place:
             return False
-        start.verdict = read_verdict(event)
+        start.verdict = convert(event.data, Verdict)
         self._write_start()
         return True
 
@@ -155,7 +154,7 @@ class CallWriter:
     def _result(self, event: ToolEnded) -> CallEnded:
         at = place_of(event.call_id)[1]
         record = CallEnded(
-            run=self.run,
+            run=self._writer.run,
             round=event.round,
             index=at,
             tool_name=event.tool_name,
@@ -181,7 +180,7 @@ class CallWriter:
         result, name = ended.to_result(), ended.tool_name
         metadata = result_metadata(result, name, ended.round)
         return ToolMessageRecord(
-            run=self.run,
+            run=self._writer.run,
             round=round_number,
             index=index,
             result=at,
@@ -210,15 +209,6 @@ class CallWriter:
             self.batch_seq = seq
 
 
-def read_verdict(event: PermissionDecided) -> Verdict:
-    return convert(event.data, Verdict)
-
-
-def decision_record(event: PermissionDecided, run: int) -> Decision:
-    number, at = place_of(str(event.data["callId"]))
-    return Decision(run=run, round=number, index=at, verdict=read_verdict(event))
-
-
 ORDINARY_METADATA = frozenset(
     ("model", "responseId", "stopReason", "stopDetail", *usage_metadata(TokenUsage(1, 1, 1, 1, 1)))
 )
@@ -226,7 +216,7 @@ ORDINARY_METADATA = frozenset(
 
 
 class MessageWriter:
-    __slots__ = ("_calls", "_crc", "_stream", "_writer", "answer", "response", "run")
+    __slots__ = ("_calls", "_crc", "_stream", "_writer", "answer", "response")
 
     def __init__(self, writer: RecordWriter, stream: StreamWriter, calls: CallWriter) -> None:
         self._writer = writer
@@ -237,8 +227,6 @@ class MessageWriter:
         """The words of the last answer."""
         self.response: ProviderResponseRaw | None = None
         """A reply whose message has not come yet."""
-        self.run = 0
-        """The number of the run."""
 
     @property
     def checksum(self) -> str:
@@ -266,7 +254,12 @@ class MessageWriter:
             self.answer = message.content
             self._calls.begin_answer(message)
         record = MessageRecord(
-            run=self.run, round=event.round, index=event.index, message=message, reply=replied, rest=rest
+            run=self._writer.run,
+            round=event.round,
+            index=event.index,
+            message=message,
+            reply=replied,
+            rest=rest,
         )
         if response is not None and replied and response.error is not None:
             record.error = dict(response.error)
@@ -276,7 +269,7 @@ class MessageWriter:
             self._writer.write(record)
 
     def write_empty(self, event: ProviderResponseRaw, rest: Pieces | None) -> None:
-        record = EmptyReply(run=self.run, round=event.round, message=event.response, rest=rest)
+        record = EmptyReply(run=self._writer.run, round=event.round, message=event.response, rest=rest)
         record.error = None if event.error is None else dict(event.error)
         self._writer.write(record)
 

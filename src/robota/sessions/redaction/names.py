@@ -54,6 +54,8 @@ _PASS_OWNERS = word_set(
     basic jenkins docker registry svn git sql mssql oracle account master my kafka amqp es elastic vnc rdp
     """
 )
+_PASSWORDS = word_set("psk storepass keypass userpass dbpass")
+_COOKIE_OWNERS = ("", *word_set("set session auth x http request response"))
 _OTHER_TOKENS = word_set(
     """
     change idempotency starting creation action update unit lifecycle
@@ -129,7 +131,7 @@ STEMS = ("pass", "pwd", "psk", "secret", "token", "key", "cred", "cookie", "auth
 @lru_cache(maxsize=4096)
 def name_strength(name: str) -> Strength:
     """How surely the value named `name` is a secret."""
-    if _is_sentence(name):
+    if name.count(" ") > _BLANKS or _SENTENCE.search(name):
         return Strength.NONE
     if ":" in name.strip(":") and name.islower():  # the scripts of a package are called `db:password`
         return min(Strength.WEAK, name_strength(name.rpartition(":")[2]))
@@ -142,17 +144,10 @@ def name_strength(name: str) -> Strength:
         words.pop()
     if not words or (numbered and words[-1] == "auth"):
         return Strength.NONE
-    if (
-        len(words) > 1
-        and words[-1] in TRAILERS
-        and (whole := name_strength("_".join(words[:-1]))) > Strength.WEAK
-    ):
+    trailed = len(words) > 1 and words[-1] in TRAILERS
+    if trailed and (whole := name_strength("_".join(words[:-1]))) > Strength.WEAK:
         return whole
     return _words_strength(words, upper=name.isupper())
-
-
-def _is_sentence(name: str) -> bool:
-    return name.count(" ") > _BLANKS or _SENTENCE.search(name) is not None
 
 
 def _words_strength(words: list[str], *, upper: bool) -> Strength:
@@ -223,14 +218,8 @@ def _key_strength(glued: str, words: list[str], *, upper: bool) -> Strength:
 
 def _other_strength(last: str, owner: str, words: list[str]) -> Strength:
     if last in ("cookie", "setcookie"):
-        return (
-            Strength.FULL
-            if owner in ("", "set", "session", "auth", "x", "http", "request", "response")
-            else Strength.WEAK
-        )
-    if last == "pwd" or (last.endswith("pwd") and last != "oldpwd"):
-        return Strength.TEXT
-    if last == "psk" or last in ("storepass", "keypass", "userpass", "dbpass"):
+        return Strength.FULL if owner in _COOKIE_OWNERS else Strength.WEAK
+    if last in _PASSWORDS or (last.endswith("pwd") and last != "oldpwd"):
         return Strength.TEXT
     if last == "pass":
         return Strength.TEXT if owner in _PASS_OWNERS else Strength.WEAK

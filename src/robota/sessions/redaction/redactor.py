@@ -15,7 +15,7 @@ import msgspec
 
 from robota.core.messages import Json
 from robota.sessions.redaction.names import Strength, name_strength
-from robota.sessions.redaction.rules import REDACTED, Pattern, Rule, word_set
+from robota.sessions.redaction.rules import REDACTED, Pattern, Rule, Tail, word_set
 from robota.sessions.redaction.scanner import may_match, redact_text
 from robota.sessions.redaction.values import (
     is_complaint,
@@ -99,7 +99,7 @@ class Redactor:
         return not may_match(plain)
 
 
-class _OwnTail:
+class _OwnTail(Tail):
     """The rest of a long secret of our own, as far as the text follows it."""
 
     __slots__ = ("_rest", "_seen")
@@ -107,9 +107,6 @@ class _OwnTail:
     def __init__(self, rest: str) -> None:
         self._rest = rest
         self._seen = 0
-
-    def inside(self, level: int) -> _OwnTail:
-        return self
 
     def consume(self, text: str, position: int, *, final: bool) -> tuple[int, bool]:
         while (
@@ -303,7 +300,9 @@ class _Walk:
         return name
 
     def _fill_list(self, source: Json, target: list[Json], context: str) -> None:
-        pairs = bool(source) and all(_is_pair(item) for item in source)
+        pairs = bool(source) and all(
+            isinstance(item, (list, tuple)) and len(item) == 2 and isinstance(item[0], str) for item in source
+        )
         previous: Json = None
         flat = context in _FLAT
         for index, item in enumerate(source):
@@ -339,10 +338,6 @@ _HOLDER = "="
 """The context of an object that stands under a secret's name and was not replaced as a whole."""
 
 
-def _is_pair(item: Json) -> bool:
-    return isinstance(item, (list, tuple)) and len(item) == 2 and isinstance(item[0], str)
-
-
 def _is_exempt(name: str, value: Json, context: str) -> bool:
     """Names of fields in a schema, and the working directory that shares a name with passwords."""
     if context in _PROPERTY_FIELDS and isinstance(value, dict):
@@ -361,31 +356,23 @@ def _is_exempt(name: str, value: Json, context: str) -> bool:
     return lowered.endswith("credentials") and value in ("include", "omit", "same-origin")
 
 
-def _is_label(name: str, value: Json) -> bool:
-    """`{"name": "Password", "value": "password"}`: the options of a menu."""
-    return isinstance(value, str) and repeats_name(name, value) and value.isascii()
-
-
 def _named_value(source: dict[Json, Json]) -> dict[str, Strength]:
     """The field that holds the value of a `{name: …, value: …}` object, if its name is a secret's."""
     hidden: dict[str, Strength] = {}
     for field in _NAME_FIELDS:
         name = source.get(field)
-        if (
-            isinstance(name, str)
-            and len(name) <= 96
-            and (strength := name_strength(name)) is not Strength.NONE
-        ):
-            for held in _VALUE_FIELDS:
-                if held in source and held != field and not _is_label(name, source[held]):
-                    hidden[held] = strength
+        if not isinstance(name, str) or len(name) > 96:
+            continue
+        strength = name_strength(name)
+        for held in _VALUE_FIELDS if strength else ():
+            value = source.get(held)
+            label = isinstance(value, str) and value.isascii() and repeats_name(name, value)  # of a menu
+            if held in source and held != field and not label:
+                hidden[held] = strength
     for field in ("id", "label"):
         name = source.get(field)
-        if (
-            isinstance(name, str)
-            and name_strength(name[-96:]) >= Strength.TEXT
-            and looks_chosen(str(source.get("value")))
-        ):
+        named = isinstance(name, str) and name_strength(name[-96:]) >= Strength.TEXT
+        if named and looks_chosen(str(source.get("value"))):
             hidden["value"] = Strength.TEXT
     if "kty" in source:
         hidden |= {

@@ -44,14 +44,18 @@ class Searched(Protocol):
     def search(self, text: str, position: int, stop: int, /) -> re.Match[str] | None: ...
 
 
-class Tail(Protocol):
-    """Follows a secret that began; says where it ends and whether more text could carry it on."""
+class Tail:
+    """Follows a secret that began."""
 
-    def consume(self, text: str, position: int, *, final: bool) -> tuple[int, bool]: ...
+    __slots__ = ()
+
+    def consume(self, text: str, position: int, *, final: bool) -> tuple[int, bool]:
+        """Where it ends, and whether more text could carry it on."""
+        raise NotImplementedError
 
     def inside(self, level: int) -> Tail:
         """The same tail for text that was escaped so many times."""
-        ...
+        return self
 
 
 Decision: TypeAlias = tuple[int, int, Tail | None, str]
@@ -114,7 +118,7 @@ class Rule:
         """Whether the anchor, the place that is decided about, is the start of the match or its end."""
 
 
-class RunTail:
+class RunTail(Tail):
     """A secret goes on while its characters match."""
 
     __slots__ = ("_look", "_pattern")
@@ -122,9 +126,6 @@ class RunTail:
     def __init__(self, characters: str, look: int = 1) -> None:
         self._pattern = Pattern(f"(?:{characters})*+")
         self._look = look  # how many characters the pattern must see to know that the secret ended
-
-    def inside(self, level: int) -> RunTail:
-        return self
 
     def consume(self, text: str, position: int, *, final: bool) -> tuple[int, bool]:
         found = self._pattern.match(text, position)
@@ -162,7 +163,7 @@ def find_close(text: str, position: int, quote: str, level: int) -> int:
         position = found + 1
 
 
-class StringTail:
+class StringTail(Tail):
     """The rest of a string up to its closing quote or the end of its line."""
 
     __slots__ = ("_level", "_quote")
@@ -186,7 +187,7 @@ class StringTail:
         return stop, True
 
 
-class BracketTail:
+class BracketTail(Tail):
     """The rest of a list or an object up to the bracket that closes it."""
 
     __slots__ = ("_depth", "_inside", "_level")

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from msgspec import Struct, field
+
 from robota.sessions.redaction.commands import COMMANDS
 from robota.sessions.redaction.http import HTTP
 from robota.sessions.redaction.links import NAMED
@@ -39,20 +41,15 @@ _LONG = 1000
 """In longer texts a pattern finds a literal faster than `in` does."""
 
 
-class _Look:
+class _Look(Struct):
     """One look at a text, whole or as far as it arrived, and the spans that were found."""
 
-    __slots__ = ("final", "limit", "lowered", "plain", "settled", "spans")
-
-    def __init__(self, plain: str, lowered: str, *, settled: int = 0, final: bool = True) -> None:
-        self.plain = plain
-        self.lowered = lowered
-        self.final = final
-        self.settled = settled
-        """Places before this one were decided at an earlier look."""
-        self.limit = len(plain) if final else len(plain) - AHEAD
-        """Places from here on cannot be decided before the text ends."""
-        self.spans: list[Span] = []
+    plain: str
+    lowered: str
+    settled: int = 0
+    """Places before this one were decided at an earlier look."""
+    final: bool = True
+    spans: list[Span] = field(default_factory=list)
 
 
 def _choose_rules(plain: str, own: Sequence[Rule]) -> tuple[str, dict[Rule, Sequence[_Window]]]:
@@ -145,7 +142,7 @@ class Scanner:
         position = 0
         while found is not None:
             anchor = found.start() if rule.at_start else found.end()
-            if anchor >= look.limit and not look.final:
+            if not look.final and anchor >= len(look.plain) - AHEAD:  # it needs more text
                 return found.pos, True
             decision = self._decide(rule, look.plain, found, anchor) if anchor >= look.settled else None
             if decision is None:

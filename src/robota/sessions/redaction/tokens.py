@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from robota.sessions.redaction.rules import AHEAD, REDACTED, Decision, Pattern, Rule, RunTail, take
+from robota.sessions.redaction.rules import AHEAD, REDACTED, Decision, Pattern, Rule, RunTail, Tail, take
 
 # `hf_transformers_cache_folder` and `sk-ant-your-key` are words; a token has a digit among its letters.
 _MIXED = r"(?=[A-Za-z_.-]{0,40}[0-9])(?=[0-9_.-]{0,64}[A-Za-z])"
@@ -247,13 +247,10 @@ _LOOK = 150
 """What must be seen to know whether a line goes on with the key."""
 
 
-class KeyTail:
+class KeyTail(Tail):
     """The lines of a private key, up to its END line or, if it was cut off, its last line."""
 
     __slots__ = ()
-
-    def inside(self, level: int) -> KeyTail:
-        return self
 
     def consume(self, text: str, position: int, *, final: bool) -> tuple[int, bool]:
         while True:

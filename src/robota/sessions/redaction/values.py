@@ -107,9 +107,7 @@ _SNAKE = Pattern(r"_*[A-Za-z]+[0-9]{0,2}(?:_+[A-Za-z]*[0-9]{0,2})+")
 
 def is_name(value: str) -> bool:
     """Whether the text is the name of a secret (`APP_CLIENT_SECRET`, `X-Api-Key`), not one."""
-    if _LEET.search(value):
-        return False
-    return _NAME.fullmatch(value) is not None and _ENDING.search(value) is not None
+    return bool(not _LEET.search(value) and _NAME.fullmatch(value) and _ENDING.search(value))
 
 
 _LEET = Pattern(r"(?<![a-z])(?!k8s|i18n|l10n|e2e|x509|n8n|a11y|p2p|b2b|v\d|s3|h2|oauth)[a-z]+[0-9][a-z]")
@@ -228,9 +226,7 @@ _COMPLAINT = Pattern(
 
 def is_prose(value: str) -> bool:
     """Whether a quoted text of several words is a sentence or a label, not a pass phrase."""
-    if " " not in value.strip():
-        return False
-    if _PHRASE.fullmatch(value):
+    if " " not in value.strip() or _PHRASE.fullmatch(value):
         return False
     return _STEM_WORD.search(value) is not None or value.rstrip()[-1:] in ".?!:…" or value[:1].isupper()
 

@@ -160,16 +160,15 @@ def _pair(
     """Both logs side by side. A notice that only the recording has came from its disk, and is passed over."""
     for theirs in replayed:
         ours = next(recorded, None)
-        while ours is not None and ours["event"] == "notice" and not _same_notice(ours, theirs):
+        said = theirs.get("message") if theirs["event"] == "notice" else None
+        while (
+            ours is not None and ours["event"] == "notice" and (said is None or ours.get("message") != said)
+        ):
             ours = next(recorded, None)
         yield ours, theirs
     for ours in recorded:
         if ours["event"] != "notice":
             yield ours, None
-
-
-def _same_notice(ours: LogEntry, theirs: LogEntry) -> bool:
-    return theirs["event"] == "notice" and ours.get("message") == theirs.get("message")
 
 
 def _is_list(value: Json) -> bool:

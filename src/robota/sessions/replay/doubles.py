@@ -44,7 +44,7 @@ class ReplayProvider:
     def first(cls, world: ReplayWorld) -> ReplayProvider:
         """The provider that the session began with."""
         web = world.facts.web_tools
-        search, fetch = _web_tool(web.get("webSearch")), _web_tool(web.get("webFetch"))
+        search, fetch = (convert(web.get(name) or {}, NativeWebTool) for name in ("webSearch", "webFetch"))
         capabilities = Capabilities(web_search=search, web_fetch=fetch)
         return cls(world, world.facts.provider or "replay", capabilities)
 
@@ -94,14 +94,14 @@ class ReplayTool:
         return "inspect" if isinstance(action, RunContinued) and self.name in action.looking else None
 
     async def run(self, arguments: JsonObject, context: ToolContext) -> ToolResult:
-        self._world.note_call(context.call_id)
-        if self._real is None:
-            self._world.tell_again(context)
-            await self._world.take_turn(context.call_id)
-            return self._world.action.result_of(context.call_id)
-        result = await self._real.run(arguments, context)
-        await self._world.take_turn(context.call_id)
-        return result
+        world, call_id, result = self._world, context.call_id, None
+        world.note_call(call_id)
+        if self._real is not None:
+            result = await self._real.run(arguments, context)
+        else:
+            world.tell_again(context)
+        await world.take_turn(call_id)
+        return world.action.result_of(call_id) if result is None else result
 
 
 class ReplayHooks:
@@ -138,11 +138,6 @@ class ReplayHooks:
         if call_id:
             world.order_of(call_id).passed(call_id, event)
         return outcome
-
-
-def _web_tool(described: Json) -> NativeWebTool:
-    said = described or {}
-    return NativeWebTool(supported=bool(said.get("supported")), enabled=bool(said.get("enabled")))
 
 
 NOT_SAVED = "The rule {rule} counts for this session only, it could not be saved: "

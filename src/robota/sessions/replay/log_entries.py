@@ -18,6 +18,7 @@ from robota.core.history import HistoryEntry
 from robota.core.messages import AssistantMessage, Json, Message
 from robota.sessions.journal.entries import LazyList, LogEntry
 from robota.sessions.journal.file.payloads import KIND
+from robota.sessions.store.message_codec import history_entry_from_record, message_from_record, read_time
 
 ReplayIssueCode: TypeAlias = Literal[
     "PROVIDER_RESPONSE_RAW_MISSING",
@@ -77,14 +78,10 @@ def _apply(store: ConversationStore, entry: LogEntry, number: int) -> None:
     elif event == "history_cleared":
         store.clear()
     elif event == "history_entry":
-        from robota.sessions.store.message_codec import history_entry_from_record  # noqa: PLC0415 - rare
-
         store.add_entry(history_entry_from_record(entry["entry"], id=f"entry-{number}"))
 
 
 def _message(entry: LogEntry, number: int) -> Message:
-    from robota.sessions.store.message_codec import message_from_record, read_time  # noqa: PLC0415 - not at start
-
     return message_from_record(
         entry["message"], id=f"entry-{number}", timestamp=read_time(entry.get("timestamp"))
     )
@@ -122,16 +119,15 @@ def validate_session_replay_log_entries(entries: Iterable[LogEntry]) -> ReplayVa
     return ReplayValidation(issues=tuple(sorted(inspection.issues(), key=lambda issue: issue.seq)))
 
 
-class _ModelCall:
+class _ModelCall(Struct):
     """What the log has of one model call."""
 
-    __slots__ = ("cut", "native", "normalized", "raw", "request")
-
-    def __init__(self) -> None:
-        self.request: LogEntry | None = None
-        self.native = self.raw = self.normalized = False
-        self.cut = False
-        """It failed or was stopped, perhaps before the provider had said anything."""
+    request: LogEntry | None = None
+    native: bool = False
+    raw: bool = False
+    normalized: bool = False
+    cut: bool = False
+    """It failed or was stopped, perhaps before the provider had said anything."""
 
 
 class _Inspection:
@@ -142,7 +138,10 @@ class _Inspection:
 
     def take(self, entry: LogEntry) -> None:
         event = str(entry.get("event"))
-        self._check_references(entry)
+        for field, value in entry.items():
+            for reference in _references(value):
+                path = reference.get("relativePath")
+                self._found.append(_issue("PAYLOAD_REFERENCE_INVALID", entry, field=field, path=path))
         if event.startswith("provider_"):
             self._take_model_call(event, entry)
         elif event == "tool_execution_request":
@@ -151,9 +150,8 @@ class _Inspection:
             waiting = self._requests.get(_identity(entry))
             if waiting:
                 waiting.pop(0)
-                return
-            sentence = f"A result of {_tool(entry)} was recorded, but not that it was called."
-            self._found.append(_issue("TOOL_REQUEST_MISSING", entry, _tool_key(entry), sentence))
+            else:
+                self._found.append(_issue("TOOL_REQUEST_MISSING", entry))
 
     def _take_model_call(self, event: str, entry: LogEntry) -> None:
         call = self._calls.setdefault(_model_key(entry), _ModelCall())
@@ -169,60 +167,57 @@ class _Inspection:
             stopped = isinstance(response, Mapping) and response.get("state") == "interrupted"
             call.cut = stopped or bool(entry.get("error"))
 
-    def _check_references(self, entry: LogEntry) -> None:
-        for field, value in entry.items():
-            for reference in _references(value):
-                path = reference.get("relativePath")
-                sentence = f"The field {field} was put into the file {path}, which does not have it any more."
-                self._found.append(_issue("PAYLOAD_REFERENCE_INVALID", entry, _any_key(entry), sentence))
-
     def issues(self) -> Iterator[ReplayIssue]:
         yield from self._found
-        for key, call in self._calls.items():
-            if call.request is not None:
-                yield from self._missing(key, call, call.request)
+        for call in self._calls.values():
+            if call.request is not None and not call.native and not call.cut:
+                yield _issue("PROVIDER_NATIVE_RAW_PAYLOAD_MISSING", call.request)
+            if call.request is not None and not call.raw:
+                yield _issue("PROVIDER_RESPONSE_RAW_MISSING", call.request)
+            if call.request is not None and not call.normalized:
+                yield _issue("PROVIDER_RESPONSE_NORMALIZED_MISSING", call.request)
         for waiting in self._requests.values():
             for entry in waiting:
-                sentence = f"{_tool(entry)} was called, but no result was recorded."
-                yield _issue("TOOL_RESULT_MISSING", entry, _tool_key(entry), sentence)
-
-    def _missing(self, key: str, call: _ModelCall, request: LogEntry) -> Iterator[ReplayIssue]:
-        if not call.native and not call.cut:
-            sentence = f"The model call {key} has nothing of what its provider really sent."
-            yield _issue("PROVIDER_NATIVE_RAW_PAYLOAD_MISSING", request, key, sentence)
-        if not call.raw:
-            sentence = f"The model call {key} has no reply."
-            yield _issue("PROVIDER_RESPONSE_RAW_MISSING", request, key, sentence)
-        if not call.normalized:
-            sentence = f"The model call {key} has no reply in the form of a message."
-            yield _issue("PROVIDER_RESPONSE_NORMALIZED_MISSING", request, key, sentence)
+                yield _issue("TOOL_RESULT_MISSING", entry)
 
 
-def _issue(code: ReplayIssueCode, entry: LogEntry, key: str, sentence: str) -> ReplayIssue:
-    seq = entry.get("seq")
-    number = seq if isinstance(seq, int) else 0
-    return ReplayIssue(code=code, event=str(entry.get("event")), key=key, seq=number, message=sentence)
+_SENTENCES: dict[ReplayIssueCode, str] = {
+    "PROVIDER_RESPONSE_RAW_MISSING": "The model call {key} has no reply.",
+    "PROVIDER_NATIVE_RAW_PAYLOAD_MISSING": (
+        "The model call {key} has nothing of what its provider really sent."
+    ),
+    "PROVIDER_RESPONSE_NORMALIZED_MISSING": "The model call {key} has no reply in the form of a message.",
+    "TOOL_RESULT_MISSING": "{tool} was called, but no result was recorded.",
+    "TOOL_REQUEST_MISSING": "A result of {tool} was recorded, but not that it was called.",
+    "PAYLOAD_REFERENCE_INVALID": (
+        "The field {field} was put into the file {path}, which does not have it any more."
+    ),
+}
+
+
+def _issue(code: ReplayIssueCode, entry: LogEntry, **facts: Json) -> ReplayIssue:
+    seq, tool = entry.get("seq"), entry.get("toolName") or "A tool"
+    key = ""
+    if "toolCallId" in entry or code.startswith("TOOL"):
+        key = f"{entry.get('executionId', '')}:{entry.get('toolCallId', '')}"
+    elif "round" in entry or code.startswith("PROVIDER"):
+        key = _model_key(entry)
+    return ReplayIssue(
+        code=code,
+        event=str(entry.get("event")),
+        key=key,
+        seq=seq if isinstance(seq, int) else 0,
+        message=_SENTENCES[code].format(key=key, tool=tool, **facts),
+    )
 
 
 def _model_key(entry: LogEntry) -> str:
     return f"{entry.get('executionId', '')}:{entry.get('round', '')}"
 
 
-def _tool_key(entry: LogEntry) -> str:
-    return f"{entry.get('executionId', '')}:{entry.get('toolCallId', '')}"
-
-
-def _any_key(entry: LogEntry) -> str:
-    return _tool_key(entry) if "toolCallId" in entry else _model_key(entry) if "round" in entry else ""
-
-
 def _identity(entry: LogEntry) -> tuple[str, ...]:
     """Which call it is. A provider may use the same id in each of its rounds."""
     return str(entry.get("executionId")), str(entry.get("round")), str(entry.get("toolCallId"))
-
-
-def _tool(entry: LogEntry) -> str:
-    return str(entry.get("toolName") or "A tool")
 
 
 def _references(value: Json) -> Iterator[Mapping[str, Json]]:

@@ -62,8 +62,6 @@ class ReplayMismatch(RobotaError):
 class CallOrder:
     """Lets each call go on when everything that came before its next step has happened."""
 
-    __slots__ = ("_head", "_mine", "_over", "_waiting")
-
     def __init__(self) -> None:
         self._over: list[bool] = []
         """For each step whether it has happened."""

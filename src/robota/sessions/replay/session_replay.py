@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -88,44 +88,37 @@ async def replay_session(
     `on_event` sees every turn event of the replay. Nothing is written, started or sent. A journal that
     cannot be read raises.
     """
-    return await _Replay(os.fspath(path), until, changes, on_event).run()
+    recording = Recording(os.fspath(path))
+    replay = _Replay(recording, until, changes, on_event, stopped=until == 0)
+    entries: list[LogEntry] = []
+    messages: tuple[Message, ...] = ()
+    divergence: Divergence | None = None
+    for at, segment in enumerate(recording.segments):
+        if replay.stopped or divergence is not None:
+            break
+        part = _SegmentReplay(replay, segment)
+        await part.perform()
+        messages = part.messages
+        entries += part.entries()
+        following = recording.segments[at + 1 : at + 2]
+        divergence = part.compare(following[0].first_seq if following else None)
+    return ReplayReport(
+        messages=messages,
+        entries=tuple(entries),
+        divergence=divergence,
+        stopped=replay.stopped,
+        problems=recording.problems,
+    )
 
 
-class _Replay:
-    def __init__(
-        self,
-        path: str,
-        until: int | None,
-        changes: Changes,
-        on_event: Callable[[TurnEvent], object] | None,
-    ) -> None:
-        self.path = path
-        self.until = until
-        self.changes = changes
-        self.on_event = on_event
-        self.recording = Recording(path)
-        self.entries: list[LogEntry] = []
-        self.messages: tuple[Message, ...] = ()
-        self.stopped = self.until == 0
+class _Replay(Struct):
+    """What its segments have in common."""
 
-    async def run(self) -> ReplayReport:
-        divergence: Divergence | None = None
-        for at, segment in enumerate(self.recording.segments):
-            if self.stopped or divergence is not None:
-                break
-            part = _SegmentReplay(self, segment)
-            await part.perform()
-            self.messages = part.messages
-            self.entries += part.entries()
-            following = self.recording.segments[at + 1 : at + 2]
-            divergence = part.compare(following[0].first_seq if following else None)
-        return ReplayReport(
-            messages=self.messages,
-            entries=tuple(self.entries),
-            divergence=divergence,
-            stopped=self.stopped,
-            problems=self.recording.problems,
-        )
+    recording: Recording
+    until: int | None
+    changes: Changes
+    on_event: Callable[[TurnEvent], object] | None
+    stopped: bool
 
 
 class _SegmentReplay:
@@ -155,7 +148,7 @@ class _SegmentReplay:
         earlier = self.segment.before.record
         if not earlier:
             return SessionStart()
-        start = restore_journal(self.replay.path, until=earlier, ports=self.world.ports())
+        start = restore_journal(self.replay.recording.path, until=earlier, ports=self.world.ports())
         start.session_id = self.segment.facts.session_id
         return start
 
@@ -226,7 +219,7 @@ class _SegmentReplay:
             self.prepare(action)
             self.world.begin(action)
             with suppress(RobotaError):  # how it ended is in the log
-                await _ACTIONS[type(action.record)](self.session, action)
+                await _do(self.session, action)
             self.world.clock.end()
         if not self.replay.stopped:
             self.messages = tuple(self.session.messages)
@@ -278,7 +271,7 @@ class _SegmentReplay:
         """The log of what the replay wrote; what came before the segment is known from the recording."""
         if self.replayed is None:
             fold = EntryFold()
-            for record in SessionLogReader(self.replay.path).records():
+            for record in SessionLogReader(self.replay.recording.path).records():
                 if record.seq >= self.segment.first_seq:
                     break
                 deque(fold.take(record), maxlen=0)
@@ -294,7 +287,7 @@ class _SegmentReplay:
         return found if missed is None or (found is not None and found.step <= missed.step) else missed
 
     def recorded(self, following: int | None) -> Iterator[LogEntry]:
-        for entry in SessionLogReader(self.replay.path):
+        for entry in SessionLogReader(self.replay.recording.path):
             if following is not None and entry["seq"] >= following:
                 return
             if entry["seq"] >= self.segment.first_seq:
@@ -307,45 +300,28 @@ def wanted_web_tools(facts: records.SessionFacts) -> NativeWebTools | None:
     return NativeWebTools(web_search=search, web_fetch=fetch) if search or fetch else None
 
 
-async def _prompt(session: Session, action: Action) -> None:
-    record = action.record
-    assert isinstance(record, records.UserRecord)
-    shown: Any = {"display_input": record.display, "raw_input": record.input}
-    await session.submit(record.read_prompt(), id=record.submit_id, **shown)
-
-
-async def _continue(session: Session, action: Action) -> None:
-    await session.continue_run()
-
-
-async def _compact(session: Session, action: Action) -> None:
-    assert isinstance(action.record, records.CompactRecord)
-    await session.compact(action.record.instructions)
-
-
-async def _clear(session: Session, action: Action) -> None:
-    session.clear_history()
-
-
-async def _inject(session: Session, action: Action) -> None:
-    assert action.message is not None
-    session.log.record(action.message)
-
-
-async def _mark(session: Session, action: Action) -> None:
-    """A mark that was there when the conversation was copied."""
-    message: Any = action.message
-    session.agent.conversation.restore_mark(message)
-    session.log.announce(message, len(session.agent.conversation) - 1)
-
-
-async def _change(session: Session, action: Action) -> None:
-    _do_aside(session, action.record)
-
-
-async def _shut_down(session: Session, action: Action) -> None:
-    assert isinstance(action.record, records.SessionEnded)
-    await session.shutdown(action.record.reason)
+async def _do(session: Session, action: Action) -> None:
+    """Do to the session what was done to it."""
+    match action.record:
+        case records.UserRecord() as record:
+            prompt = record.read_prompt()
+            shown, typed = record.display, record.input
+            await session.submit(prompt, id=record.submit_id, display_input=shown, raw_input=typed)
+        case records.RunContinued():
+            await session.continue_run()
+        case records.CompactRecord(instructions=instructions):
+            await session.compact(instructions)
+        case records.HistoryCleared():
+            session.clear_history()
+        case records.SessionEnded(reason=reason):
+            await session.shutdown(reason)
+        case records.MarkRecord(message=message):  # it was there when the conversation was copied
+            session.agent.conversation.restore_mark(message)
+            session.log.announce(message, len(session.agent.conversation) - 1)
+        case records.MessageRecord() | records.ToolMessageRecord() if action.message is not None:
+            session.log.record(action.message)
+        case aside:
+            _do_aside(session, aside)
 
 
 def _do_aside(session: Session, aside: Record) -> None:
@@ -370,18 +346,4 @@ _ATTRIBUTES = {
     "autoCompactThreshold": "auto_compact_threshold",
     "name": "name",
     "model": "model",
-}
-_ACTIONS: dict[type[Record], Callable[[Session, Action], Awaitable[None]]] = {
-    records.UserRecord: _prompt,
-    records.RunContinued: _continue,
-    records.CompactRecord: _compact,
-    records.InboxRecord: _change,
-    records.SettingsRecord: _change,
-    records.HistoryCleared: _clear,
-    records.EntryRecord: _change,
-    records.MessageRecord: _inject,
-    records.ToolMessageRecord: _inject,
-    records.MarkRecord: _mark,
-    records.SessionChange: _change,
-    records.SessionEnded: _shut_down,
 }

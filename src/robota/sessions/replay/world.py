@@ -31,8 +31,6 @@ AFTER_END = frozenset(("hook_executed",))
 class RecordClock:
     """Does what was done meanwhile at the state of the clock at which it was done."""
 
-    __slots__ = ("_at_it", "_do", "_notices", "_time", "action")
-
     def __init__(self, action: Action, do: Callable[[Record], None]) -> None:
         self.action = action
         self._do = do

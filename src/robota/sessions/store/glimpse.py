@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from robota.core.messages import Json, JsonObject
-from robota.sessions.files import Files, close_quietly
+from robota.sessions.files import Files, opened
 from robota.sessions.journal.decoding import decode_line, unknown_record
 from robota.sessions.journal.file.line import parse_line
 from robota.sessions.journal.records import (
@@ -71,10 +71,8 @@ def glimpse_session(
         try:
             fields = _glimpse_snapshot(SnapshotFile(files, f"{directory}/{id}.json"), id)
         except (OSError, ValueError) as error:
-            problem, lasting = (
-                f"{id}.json cannot be read: {reason_of(error)}.",
-                not isinstance(error, OSError),
-            )
+            problem = f"{id}.json cannot be read: {reason_of(error)}."
+            lasting = not isinstance(error, OSError)
     if journal_size is not None:
         try:
             told = _glimpse_journal(files, f"{directory}/{id}.jsonl", fields.get("seq", 0))
@@ -143,16 +141,8 @@ def _glimpse_snapshot(file: SnapshotFile, id: str) -> JsonObject:
         said = [message for message in record.messages if isinstance(message, dict)]
         prompt = _first_prompt(_Said(str(one.get("role")), one.get("content")) for one in said)
         count = len(record.messages)
-    return {
-        "cwd": head.cwd,
-        "name": head.name,
-        "model": head.model,
-        "created_at": head.created_at,
-        "updated_at": head.updated_at,
-        "message_count": count,
-        "first_prompt": prompt,
-        "seq": head.journal_seq or 0,
-    }
+    told = {name: getattr(head, name) for name in ("cwd", "name", "model", "created_at", "updated_at")}
+    return {**told, "message_count": count, "first_prompt": prompt, "seq": head.journal_seq or 0}
 
 
 def _first_prompt(said: Iterable[_Said]) -> str:
@@ -244,13 +234,10 @@ def _count_messages(records: list[Record], *, whole: bool) -> int | None:
 
 
 def _read_beginning(files: Files, path: str) -> tuple[list[bytes], bool]:
-    fd = files.open_read(path)
-    try:
+    with opened(files, path) as fd:
         size = files.size(fd)
         data = files.read_at(fd, min(size, HEAD), 0)
         whole = size <= len(data)
-    finally:
-        close_quietly(files, fd)
     lines = data.split(b"\n")
     return lines if whole else lines[:-1], whole
 

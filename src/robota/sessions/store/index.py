@@ -33,8 +33,7 @@ FILE_NAME = "index.sqlite3"
 Marks: TypeAlias = tuple[int, int, int, int, int]
 """Time, size and inode of the snapshot, time and size of the journal; -1 for a file that is not there."""
 _Result = TypeVar("_Result")
-_NO_SNAPSHOT = (-1, -1, -1)
-_NO_JOURNAL = (-1, -1)
+_NO_FILES: Marks = (-1, -1, -1, -1, -1)
 _BUSY_SECONDS = 2.0
 _ABANDONED_SECONDS = 86400.0
 _SCHEMA = """
@@ -44,6 +43,8 @@ CREATE TABLE sessions (
     updated_at TEXT, message_count INTEGER, first_prompt TEXT, model TEXT, problem TEXT
 ) WITHOUT ROWID;
 """
+_STORED = ("cwd", "name", "created_at", "updated_at", "message_count", "first_prompt", "model", "problem")
+"""Fields of a summary, in the order of their columns."""
 _INSERT = f"INSERT OR REPLACE INTO sessions VALUES ({', '.join('?' * 15)})"
 _UNUSABLE = {
     sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN,
@@ -53,8 +54,6 @@ _UNUSABLE = {
 
 class SessionIndex:
     """The index of one directory; a connection lives for one call."""
-
-    __slots__ = ("_directory", "_files", "_texts")
 
     def __init__(
         self, directory: str, *, files: Files, redact: Callable[[str], str], full_text: bool = True
@@ -159,19 +158,16 @@ class SessionIndex:
 
 def scan_sessions(directory: str) -> dict[str, Marks]:
     """The sessions of a directory as seen from outside. What killed saves left is removed on the way."""
-    snapshots: dict[str, tuple[int, int, int]] = {}
-    journals: dict[str, tuple[int, int]] = {}
+    found: dict[str, Marks] = {}
     try:
         with os.scandir(directory) as entries:
             for entry in entries:
-                name = entry.name
-                if name.endswith(".jsonl"):
-                    status = _stat(entry)
-                    journals[name[:-6]] = (status.st_mtime_ns, status.st_size)
-                elif name.endswith(".json"):
-                    status = _stat(entry)
-                    snapshots[name[:-5]] = (status.st_mtime_ns, status.st_size, status.st_ino)
-                elif name.endswith(".tmp") and name[0] == ".":
+                id, _, kind = entry.name.rpartition(".")
+                if kind in ("json", "jsonl"):
+                    status, marks = _stat(entry), found.get(id, _NO_FILES)
+                    seen = (status.st_mtime_ns, status.st_size, status.st_ino)
+                    found[id] = (*seen, *marks[3:]) if kind == "json" else (*marks[:3], *seen[:2])
+                elif kind == "tmp" and id.startswith("."):
                     _remove_abandoned(entry)
     except FileNotFoundError:
         return {}
@@ -179,12 +175,6 @@ def scan_sessions(directory: str) -> dict[str, Marks]:
         raise StorageError(
             f"The sessions in {directory} cannot be listed: {error.strerror or error}. Check its permissions."
         ) from error
-    found: dict[str, Marks] = {
-        id: (*marks, *journals.get(id, _NO_JOURNAL)) for id, marks in snapshots.items()
-    }
-    for id, rest in journals.items():
-        if id not in found:
-            found[id] = (*_NO_SNAPSHOT, *rest)
     return found
 
 
@@ -235,26 +225,12 @@ def _store(database: sqlite3.Connection, rows: list[tuple[Json, ...]], gone: lis
 
 
 def _row_of(summary: SessionSummary, marks: Marks, updated: float) -> tuple[Json, ...]:
-    return (
-        summary.id, *marks, updated, summary.cwd, summary.name, summary.created_at, summary.updated_at,
-        summary.message_count, summary.first_prompt, summary.model, summary.problem,
-    )  # fmt: skip
+    return summary.id, *marks, updated, *(getattr(summary, name) for name in _STORED)
 
 
 def _summary_of(row: tuple[Json, ...]) -> SessionSummary:
-    return SessionSummary(
-        id=row[0],
-        cwd=row[7],
-        name=row[8],
-        created_at=row[9],
-        updated_at=row[10],
-        message_count=row[11],
-        first_prompt=row[12],
-        model=row[13],
-        size=max(row[2], 0) + max(row[5], 0),
-        has_journal=row[5] >= 0,
-        problem=row[14],
-    )
+    size, told = max(row[2], 0) + max(row[5], 0), dict(zip(_STORED, row[7:], strict=True))
+    return SessionSummary(id=row[0], size=size, has_journal=row[5] >= 0, **told)
 
 
 def _stat(entry: os.DirEntry[str]) -> os.stat_result:

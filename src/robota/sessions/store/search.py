@@ -19,6 +19,9 @@ from msgspec import Struct, to_builtins
 from robota.core.errors import StorageError
 from robota.core.messages import Json
 from robota.sessions.files import Files
+from robota.sessions.journal.conversation import ConversationFold
+from robota.sessions.journal.file.reader import read_journal
+from robota.sessions.journal.records import Record
 from robota.sessions.store.glimpse import text_of
 from robota.sessions.store.message_codec import read_time
 from robota.sessions.store.snapshot_file import SnapshotFile, is_journal_ahead
@@ -76,8 +79,6 @@ _read_spoken = msgspec.json.Decoder(_SpokenRecord).decode
 class SessionTexts:
     """The part of the index that knows what was said."""
 
-    __slots__ = ("_directory", "_files", "_full_text", "_redact")
-
     def __init__(
         self, directory: str, *, files: Files, redact: Callable[[str], str], full_text: bool
     ) -> None:
@@ -105,7 +106,7 @@ class SessionTexts:
         words = [word[:_LONGEST_WORD] for word in _as_plain_text(text).split()[:_MOST_WORDS]]
         if not words:
             return []
-        database.create_function("holds", 2, _holds, deterministic=True)
+        database.create_function("holds", 2, lambda body, word: word in body.casefold(), deterministic=True)
         conditions, values = self._conditions(words)
         if cwds is not None:
             places = list(cwds)
@@ -202,10 +203,6 @@ class SessionTexts:
                 yield from self._read_journal(journal, id, seen)
 
     def _read_journal(self, path: str, id: str, seen: set[str]) -> Iterator[_Said]:
-        from robota.sessions.journal.conversation import ConversationFold  # noqa: PLC0415 - rarely ahead
-        from robota.sessions.journal.file.reader import read_journal  # noqa: PLC0415 - likewise
-        from robota.sessions.journal.records import Record  # noqa: PLC0415 - likewise
-
         fold = ConversationFold()
         for item in read_journal(path, session_id=id, files=self._files, events=_SAID_EVENTS):
             message = fold.take(item) if isinstance(item, Record) else None
@@ -239,10 +236,6 @@ def _keep(message: str, role: Json, timestamp: Json, content: Json) -> Iterator[
 def _spaced(text: str) -> str:
     """Characters of scripts without spaces set apart, so that each is a word of its own."""
     return _UNSPACED.sub(f"{_JOINER}\\1{_JOINER}", text)
-
-
-def _holds(body: str, word: str) -> bool:
-    return word in body.casefold()
 
 
 def _as_plain_text(text: str) -> str:

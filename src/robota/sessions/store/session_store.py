@@ -71,11 +71,6 @@ def default_directory() -> str:
     return os.path.join(home, "sessions")
 
 
-def migrate_records(base_dir: str | os.PathLike[str]) -> Migration:
-    """Give every record of a directory that has none its `history`; can be repeated."""
-    return SessionStore(base_dir).migrate()
-
-
 class SessionStore:
     """The sessions of one directory. Holds no state: any number may be at work, in any process."""
 

@@ -17,7 +17,7 @@ from robota.core.errors import StorageError, ValidationError
 from robota.core.jsontext import decode, encode
 from robota.core.messages import Json, JsonObject
 from robota.core.ports import utc_now
-from robota.sessions.files import Files, close_quietly, write_durably
+from robota.sessions.files import Files, opened, write_durably
 from robota.sessions.journal.file.line import parse_line
 from robota.sessions.store.session_record import (
     FIELD_ORDER,
@@ -113,8 +113,7 @@ class SnapshotFile:
 
 
 def read_file(files: Files, path: str) -> bytes:
-    fd = files.open_read(path)
-    try:
+    with opened(files, path) as fd:
         size = files.size(fd)
         if size > LARGEST:
             raise ValueError(f"it has {size:,} bytes; a snapshot has at most {LARGEST:,}")
@@ -125,8 +124,6 @@ def read_file(files: Files, path: str) -> bytes:
         while piece := files.read(fd, _BLOCK):
             pieces.append(piece)
         return b"".join(pieces)
-    finally:
-        close_quietly(files, fd)
 
 
 def reason_of(error: BaseException) -> str:
@@ -184,13 +181,10 @@ def read_tail(files: Files, path: str, limit: int = TAIL) -> tuple[list[bytes], 
 
     A last line that was not finished counts as a line.
     """
-    fd = files.open_read(path)
-    try:
+    with opened(files, path) as fd:
         size = files.size(fd)
         start = max(0, size - limit)
         data = files.read_at(fd, size - start, start)
-    finally:
-        close_quietly(files, fd)
     lines = data.split(b"\n")
     if start:
         del lines[0]

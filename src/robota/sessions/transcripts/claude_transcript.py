@@ -19,7 +19,8 @@ from robota.core.errors import StorageError, ValidationError
 from robota.core.history import HistoryEntry, message_to_history_entry
 from robota.core.messages import AssistantMessage, JsonObject, Message, ToolCall, ToolMessage, UserMessage
 from robota.core.ports import new_uuid
-from robota.sessions.files import REAL_FILES, Files
+from robota.sessions.files import REAL_FILES, Files, opened
+from robota.sessions.store.message_codec import history_entry_to_record, message_to_record
 from robota.sessions.store.session_record import check_session_id
 from robota.sessions.transcripts.content import (
     START_OF_TIME,
@@ -60,8 +61,6 @@ _Answers: TypeAlias = dict[tuple[int, str], ToolMessage]
 
 
 class TranscriptDraft:
-    __slots__ = ("_items", "_replies", "_time", "cwd", "facts", "is_subagent", "model")
-
     def __init__(self) -> None:
         self._items: list[_Item] = []
         self._replies: dict[str, ReplyPieces] = {}
@@ -241,11 +240,6 @@ class ImportedTranscript(Struct, frozen=True, kw_only=True):
     @property
     def record(self) -> JsonObject:
         """The session record in the spelling used on disk."""
-        from robota.sessions.store.message_codec import (  # noqa: PLC0415 - only who stores it needs it
-            history_entry_to_record,
-            message_to_record,
-        )
-
         record: JsonObject = {
             "id": self.id,
             "cwd": self.cwd,
@@ -274,15 +268,12 @@ def read_claude_transcript(
         check_session_id(session_id)
     problems, draft = Problems(), TranscriptDraft()
     try:
-        fd = files.open_read(path)
-        try:
+        with opened(files, path) as fd:
             index = index_transcript(files, fd, problems)
             for found in conversation_lines(index, problems):
                 record = read_line(files, fd, found.line, problems)
                 if record is not None:
                     draft.add(record, found.line.number, problems, results_only=found.results_only)
-        finally:
-            files.close(fd)
     except OSError as error:
         raise TranscriptError(f"The transcript {path} cannot be read: {error.strerror or error}.") from error
     return _finish(path, session_id, index, draft, problems)
@@ -294,13 +285,22 @@ def _finish(
     history = draft.arrange(problems)
     messages = [entry.data for entry in history if entry.category == "chat"]
     if not messages:
-        raise TranscriptError(_without_conversation(path, index.line_count, problems))
+        reasons = " ".join(("", *problems.sentences()[:3]))
+        raise TranscriptError(
+            f"The transcript {path} holds no conversation: none of its {index.line_count} lines is a message."
+            f"{reasons}"
+        )
     own_id = text_of(draft.facts.get("sessionId"))
     if draft.is_subagent:
         own_id = path.rpartition("/")[2].removesuffix(".jsonl")
+    if session_id is None:
+        try:
+            session_id = check_session_id(own_id)
+        except ValidationError:
+            session_id = new_uuid()
     origin: JsonObject = {"format": "claude-code", "path": path, **draft.facts}
     return ImportedTranscript(
-        id=session_id or _safe_id(own_id),
+        id=session_id,
         cwd=draft.cwd,
         created_at=history[0].timestamp,
         updated_at=max(entry.timestamp for entry in history),
@@ -312,16 +312,3 @@ def _finish(
         subagents=find_subagents(path),
         problems=problems.sentences(),
     )
-
-
-def _safe_id(own_id: str) -> str:
-    try:
-        return check_session_id(own_id)
-    except ValidationError:
-        return new_uuid()
-
-
-def _without_conversation(path: str, lines: int, problems: Problems) -> str:
-    found = problems.sentences()
-    reason = f" {' '.join(found[:3])}" if found else ""
-    return f"The transcript {path} holds no conversation: none of its {lines} lines is a message.{reason}"

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from robota.core.context import normalize_usage
 from robota.core.jsontext import encode
 from robota.core.messages import (
     AssistantMessage,
@@ -21,6 +20,7 @@ from robota.core.messages import (
     Part,
     ReasoningBlock,
     TextPart,
+    TokenUsage,
     ToolCall,
 )
 from robota.core.reply import usage_metadata
@@ -97,11 +97,6 @@ def _read_part(block: JsonObject, line: int, problems: Problems) -> Part:
 
 class ReplyPieces:
     """One reply of the model, written in several lines that share its id."""
-
-    __slots__ = (
-        "_final", "_last_kind", "_seen", "_server", "_texts", "calls", "id", "line", "model", "reasoning",
-        "time",
-    )  # fmt: skip
 
     def __init__(self, record: JsonObject, line: int, time: datetime) -> None:
         self.id = text_of(record.get("uuid"))
@@ -189,15 +184,8 @@ def read_usage(usage: Json) -> JsonObject:
         _count(counts, name)
         for name in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
     )
-    known = normalize_usage(
-        {
-            "inputTokens": fresh + read + written,
-            "outputTokens": _count(counts, "output_tokens"),
-            "cacheReadTokens": read,
-            "cacheWriteTokens": written,
-        }
-    )
-    return usage_metadata(known) if known is not None and known.total_tokens else {}
+    known = TokenUsage(fresh + read + written, _count(counts, "output_tokens"), read, written)
+    return usage_metadata(known) if known.total_tokens else {}
 
 
 def _count(counts: JsonObject, name: str) -> int:

@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from robota.core.jsontext import decode
 from robota.core.messages import JsonObject
-from robota.sessions.files import REAL_FILES, Files
+from robota.sessions.files import REAL_FILES, Files, opened
+from robota.sessions.transcripts.content import object_of, text_of
 
 NAME_LIMIT = 200
 HEAD = 64 << 10
@@ -80,13 +81,9 @@ def _directory_name(path: str) -> str:
 
 
 def _directories(projects: str, wanted: set[str]) -> list[str]:
-    try:
-        names = sorted(os.listdir(projects))
-    except OSError:
-        return []
     short = {name for name in wanted if len(name) <= NAME_LIMIT}
     cut = tuple(f"{name[:NAME_LIMIT]}-" for name in wanted if len(name) > NAME_LIMIT)
-    return [name for name in names if name in short or (cut and name.startswith(cut))]
+    return [name for name in _names(projects) if name in short or (cut and name.startswith(cut))]
 
 
 def _belongs(recorded: str, wanted: set[str], directory: str) -> bool:
@@ -98,15 +95,15 @@ def _belongs(recorded: str, wanted: set[str], directory: str) -> bool:
 
 
 def _transcripts(directory: str) -> list[str]:
+    names = (name for name in _names(directory) if not name.startswith("agent-"))
+    return [os.path.join(directory, name) for name in names if name.endswith(".jsonl")]
+
+
+def _names(directory: str) -> list[str]:
     try:
-        names = sorted(os.listdir(directory))
+        return sorted(os.listdir(directory))
     except OSError:
         return []
-    return [
-        os.path.join(directory, name)
-        for name in names
-        if name.endswith(".jsonl") and not name.startswith("agent-")
-    ]
 
 
 def _describe(path: str, files: Files) -> FoundTranscript | None:
@@ -117,10 +114,12 @@ def _describe(path: str, files: Files) -> FoundTranscript | None:
     cwd = prompt = ""
     titles = dict.fromkeys(("customTitle", "aiTitle"), "")
     try:
-        for record in _records(*_ends(path, status.st_size, files)):
-            cwd = cwd or _text(record, "cwd")
+        with opened(files, path) as fd:
+            head, tail = (files.read_at(fd, HEAD, at) for at in (0, max(status.st_size - HEAD, 0)))
+        for record in _records(head, tail):
+            cwd = cwd or text_of(record.get("cwd"))
             prompt = prompt or _prompt(record)
-            titles |= {name: _text(record, name) for name in titles if _text(record, name)}
+            titles |= {name: text_of(record.get(name)) for name in titles if text_of(record.get(name))}
     except OSError as error:
         prompt = f"(cannot be read: {error.strerror or error})"
     return FoundTranscript(
@@ -131,14 +130,6 @@ def _describe(path: str, files: Files) -> FoundTranscript | None:
         cwd=cwd,
         title=titles["customTitle"] or titles["aiTitle"] or prompt,
     )
-
-
-def _ends(path: str, size: int, files: Files) -> tuple[bytes, bytes]:
-    fd = files.open_read(path)
-    try:
-        return files.read_at(fd, HEAD, 0), files.read_at(fd, HEAD, max(size - HEAD, 0))
-    finally:
-        files.close(fd)
 
 
 def _records(*pieces: bytes) -> Iterator[JsonObject]:
@@ -153,14 +144,8 @@ def _records(*pieces: bytes) -> Iterator[JsonObject]:
                 yield record
 
 
-def _text(record: JsonObject, name: str) -> str:
-    value = record.get(name)
-    return value if isinstance(value, str) else ""
-
-
 def _prompt(record: JsonObject) -> str:
     if record.get("type") != "user" or record.get("isMeta") or record.get("isSidechain"):
         return ""
-    message = record.get("message")
-    content = message.get("content") if isinstance(message, dict) else None
-    return " ".join(content.split())[:TITLE_LIMIT] if isinstance(content, str) else ""
+    content = text_of(object_of(record.get("message")).get("content"))
+    return " ".join(content.split())[:TITLE_LIMIT]

@@ -11,6 +11,7 @@ what belongs to the replies on it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import msgspec
 from msgspec import Raw, Struct
@@ -28,8 +29,6 @@ _BLANK = b" \t\r\0"
 
 class Problems:
     """What was wrong with a file, in sentences; a file that is wrong everywhere stays within bounds."""
-
-    __slots__ = ("_count", "_sentences")
 
     def __init__(self) -> None:
         self._sentences: list[str] = []
@@ -68,19 +67,16 @@ class TranscriptLine(Struct, frozen=True, kw_only=True):
     """On a compaction: the entry (its summary) after which the model saw them."""
 
 
-class TranscriptIndex:
+class TranscriptIndex(Struct):
     """All entries of a file in file order, the last one of each uuid."""
 
-    __slots__ = ("_summaries", "by_uuid", "line_count", "lines", "tag", "titles")
-
-    def __init__(self) -> None:
-        self.lines: list[TranscriptLine] = []
-        self.by_uuid: dict[str, int] = {}
-        """Place in `lines`."""
-        self.titles: dict[str, str] = {}
-        self.tag = ""
-        self.line_count = 0
-        self._summaries: list[tuple[str, Json]] = []
+    lines: list[TranscriptLine] = []
+    by_uuid: dict[str, int] = {}
+    """Place in `lines`."""
+    titles: dict[str, str] = {}
+    tag: str = ""
+    line_count: int = 0
+    summaries: list[tuple[str, Json]] = []
 
     def find(self, uuid: str) -> TranscriptLine | None:
         place = self.by_uuid.get(uuid)
@@ -93,7 +89,7 @@ class TranscriptIndex:
         if _text(entry.ai_title):
             self.titles["ai"] = entry.ai_title
         if entry.type == "summary" and _text(entry.summary):
-            self._summaries.append((entry.summary, entry.leaf_uuid))
+            self.summaries.append((entry.summary, entry.leaf_uuid))
         if entry.type == "tag" and _text(entry.tag):
             self.tag = entry.tag
         uuid = _text(entry.uuid)
@@ -111,7 +107,7 @@ class TranscriptIndex:
             self.lines = [line for place, line in enumerate(self.lines) if last[line.uuid] == place]
             last = {line.uuid: place for place, line in enumerate(self.lines)}
         self.by_uuid = last
-        for text, leaf in self._summaries:
+        for text, leaf in self.summaries:
             # A file may begin with the summaries of other sessions of the project.
             if leaf is None or leaf in last:
                 self.titles["summary"] = text
@@ -180,21 +176,13 @@ def read_line(files: Files, fd: int, line: TranscriptLine, problems: Problems) -
         if not piece:
             break
         data += piece
-    try:
-        record = decode(data)
-    except ValueError:
-        record = _mended(data)
-    if isinstance(record, dict):
-        return record
+    for read in (decode, decode_leniently):
+        with suppress(ValueError):
+            record = read(data)
+            if isinstance(record, dict):
+                return record
     problems.add(f"Line {line.number} changed while it was read and was skipped.")
     return None
-
-
-def _mended(data: bytes) -> Json:
-    try:
-        return decode_leniently(data)
-    except ValueError:
-        return None
 
 
 def _records_on(line: bytes, number: int, problems: Problems) -> Iterator[tuple[int, int, _Envelope]]:

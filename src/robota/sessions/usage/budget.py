@@ -314,11 +314,8 @@ class Admission:
 
 
 def _refuse(limit: Limit, own: int) -> BudgetExceededError:
-    about = (
-        ""
-        if limit.kind == "requests"
-        else f", and the next request needs up to {limit.show(own)} for its input"
-    )
+    own_need = f", and the next request needs up to {limit.show(own)} for its input"
+    about = "" if limit.kind == "requests" else own_need
     return BudgetExceededError(
         f"The session's budget of {limit.show(limit.maximum)} does not allow another request: "
         f"{limit.show(limit.used)} used{about}. Nothing was sent; raise {_OPTION[limit.kind]} to go on.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from robota.core.context import BYTES_PER_TOKEN, normalize_usage, read_token_usage, serialized_size
@@ -21,48 +22,36 @@ from robota.core.provider import (
 from robota.sessions.usage.ledger import text_size
 
 
-class Meter:
+class Meter(Struct, eq=False):
     """Reads off one reply what it used."""
 
-    __slots__ = (
-        "_in_metadata",
-        "_reported",
-        "_streams_input",
-        "ended",
-        "failed",
-        "model",
-        "received",
-        "sent",
-    )
-
-    def __init__(self) -> None:
-        self.sent: int | None = None
-        """Estimated tokens of the request, if they were estimated before."""
-        self.received = 0
-        """Bytes of text, thinking and arguments so far."""
-        self.model: Json = None
-        """The model that says it answered."""
-        self.ended = False
-        self.failed = False
-        self._reported: TokenUsage | None = None
-        self._in_metadata: TokenUsage | None = None
-        self._streams_input = False
+    sent: int | None = None
+    """Estimated tokens of the request, if they were estimated before."""
+    received: int = 0
+    """Bytes of text, thinking and arguments so far."""
+    model: Json = None
+    """The model that says it answered."""
+    ended: bool = False
+    failed: bool = False
+    reported: TokenUsage | None = None
+    in_metadata: TokenUsage | None = None
+    streams_input: bool = False
 
     def note(self, chunk: Chunk) -> None:
         """A chunk that is not text. Foreign code made it: the malformed is left to the engine to refuse."""
         match chunk:
             case TokenUsage():
                 if all(isinstance(getattr(chunk, name), int) for name in TokenUsage.__struct_fields__):
-                    self._reported = chunk
+                    self.reported = chunk
             case MetadataChunk(values=Mapping() as values):
-                self._in_metadata = normalize_usage(values) or self._in_metadata
+                self.in_metadata = normalize_usage(values) or self.in_metadata
                 self.model = values.get("model", self.model)
             case ReasoningChunk(text=str() as text):
                 self.received += text_size(text)
             case ToolInputChunk(delta=str() as delta):
                 self.received += text_size(delta)
-                self._streams_input = True
-            case ToolCall(arguments=str() as arguments) if not self._streams_input:
+                self.streams_input = True
+            case ToolCall(arguments=str() as arguments) if not self.streams_input:
                 self.received += text_size(arguments)
             case _:
                 return
@@ -75,7 +64,7 @@ class Meter:
         a service that cannot be reached would use up a budget of which nothing was spent. One that *we*
         stopped before the first word was being worked on, so its input counts.
         """
-        reported = self._reported or self._in_metadata
+        reported = self.reported or self.in_metadata
         written = math.ceil(self.received / BYTES_PER_TOKEN)
         if reported is not None:
             more = 0 if self.ended else max(0, written - reported.output_tokens)

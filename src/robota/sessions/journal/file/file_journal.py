@@ -13,7 +13,7 @@ from zlib import crc32
 
 from robota.core.errors import StorageError
 from robota.core.jsontext import encode
-from robota.sessions.files import REAL_FILES, Files, close_quietly, explain
+from robota.sessions.files import REAL_FILES, Files, explain, opened
 from robota.sessions.journal.file.line_file import KEEP_UNSYNCED, LineFile
 from robota.sessions.journal.file.payloads import PayloadStore
 from robota.sessions.journal.port import JournalError, JournalProblem, Position, SessionLockedError
@@ -188,8 +188,8 @@ class FileJournal:
         if self._file is not None and not self._file.is_open:  # we are a forked child
             self._file = None
             self._kept = []
-            self._trouble.forget()
-        if self._file is None and not self._kept and not self._trouble:
+            self._trouble.told = ()
+        if self._file is None and not self._kept and not self._trouble.told:
             try:
                 self._open()
             except OSError as error:
@@ -221,11 +221,8 @@ class FileJournal:
         from robota.sessions.journal.file.tail import find_end  # noqa: PLC0415 - not before the first record
 
         try:
-            fd = self._files.open_read(self.path)
-            try:
+            with opened(self._files, self.path) as fd:
                 return find_end(self._files, fd, self.path, self.session_id).last
-            finally:
-                close_quietly(self._files, fd)
         except OSError:
             return Position()
 
@@ -259,7 +256,7 @@ class FileJournal:
         del self._kept[:done]
         if self._kept:
             return False
-        if not self._trouble.knows(_SYNCED):
+        if _SYNCED not in self._trouble.told:
             self._trouble.recover(file.warning)
         return True
 
@@ -280,24 +277,15 @@ class FileJournal:
 class Trouble:
     """The state of a journal's disk, in words."""
 
-    __slots__ = ("_path", "_told", "listener", "text")
+    __slots__ = ("_path", "listener", "text", "told")
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._told: tuple[str, ...] = ()
+        self.told: tuple[str, ...] = ()
+        """What was told and is not over."""
         self.listener: Callable[[str], None] | None = None
         self.text = ""
         """What is wrong, in one sentence; "" when nothing is."""
-
-    def __bool__(self) -> bool:
-        """Whether something was told and is not over."""
-        return bool(self._told)
-
-    def knows(self, what: str) -> bool:
-        return what in self._told
-
-    def forget(self) -> None:
-        self._told = ()
 
     def tell(self, what: str, error: OSError, *, unsafe: bool = False) -> None:
         """The journal cannot be `what`; `unsafe`: everything was written, but may not be on the disk."""
@@ -305,17 +293,17 @@ class Trouble:
         sentence = f"The journal {self._path} cannot be {what}: {reason}."
         consequence = UNSAFE if unsafe else IN_MEMORY
         self.tell_once(f"{what} {error.errno}", f"{sentence} {consequence} To help, {advice}.")
-        self._told += (what,)
+        self.told += (what,)
 
     def tell_once(self, kind: str, sentence: str) -> None:
-        if kind not in self._told:
-            self._told += (kind,)
+        if kind not in self.told:
+            self.told += (kind,)
             self.say(sentence)
 
     def recover(self, warning: str) -> None:
         """It is over; `warning` is what remains to be said."""
-        if self._told:
-            self._told = ()
+        if self.told:
+            self.told = ()
             self.say("")
             self.text = warning
 

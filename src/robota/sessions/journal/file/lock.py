@@ -10,6 +10,7 @@ import errno
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, json
@@ -77,7 +78,9 @@ class JournalLock:
         fd, self._fd = self._fd, -1
         if fd < 0:
             return
-        self._remove_file(fd)
+        with suppress(OSError):  # else it stays, without a lock on it
+            if self._files.is_at(fd, self._path):
+                self._files.unlink(self._path)
         close_quietly(self._files, fd)
 
     def forget(self) -> None:
@@ -85,13 +88,6 @@ class JournalLock:
         fd, self._fd = self._fd, -1
         if fd >= 0:
             close_quietly(self._files, fd)
-
-    def _remove_file(self, fd: int) -> None:
-        try:
-            if self._files.is_at(fd, self._path):
-                self._files.unlink(self._path)
-        except OSError:
-            return  # then it stays, without a lock on it
 
     def _take(self, fd: int, now: Callable[[], float]) -> bool:
         """Whether the lock is ours now; False means that the file was removed before we had it."""
@@ -115,11 +111,9 @@ class JournalLock:
     def _write_holder(self, fd: int, now: Callable[[], float]) -> None:
         start = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now()))
         content = json.encode(Holder(os.getpid(), start, _host()))
-        try:
+        with suppress(OSError):  # the lock counts; a full disk only makes a refusal less precise
             self._files.truncate(fd, 0)
             self._files.write(fd, content)
-        except OSError:
-            return  # the lock counts, not what the file says; a full disk only makes a refusal less precise
 
     def _read_holder(self, fd: int) -> Holder | None:
         try:

@@ -15,8 +15,6 @@ from robota.core.messages import Json
 from robota.sessions.files import REAL_FILES, Files, close_quietly, explain, write_durably
 
 KIND = "external-payload"
-INLINE_LIMIT = 32 * 1024
-"""A field whose JSON has more bytes than this becomes a payload."""
 DEPTH_LIMIT = 32
 TOTAL_LIMIT = 64 * 1024 * 1024
 
@@ -95,7 +93,34 @@ class PayloadStore:
 
     def resolve(self, value: Json) -> Json:
         """The value with every reference in it replaced by its content, references in contents included."""
-        return _Resolution(self).resolve(value)
+        root: list[Json] = [value]
+        waiting: list[tuple[Json, Json, int]] = [(root, 0, 0)]  # deep nesting costs no stack
+        left = TOTAL_LIMIT
+        while waiting:
+            parent, key, depth = waiting.pop()
+            item = parent[key]
+            while isinstance(item, Mapping) and item.get("kind") == KIND:
+                left -= _check_reference(item)[1]
+                if depth >= DEPTH_LIMIT:
+                    raise _invalid(f"references are nested more than {DEPTH_LIMIT} deep")
+                if left < 0:
+                    raise _invalid(f"the payloads together have more than {TOTAL_LIMIT} bytes")
+                item = self._fetch(item)
+                depth += 1
+            if isinstance(item, Mapping):
+                item = dict(item)
+                waiting.extend((item, name, depth) for name in item)
+            elif isinstance(item, list | tuple):
+                item = list(item)
+                waiting.extend((item, place, depth) for place in range(len(item)))
+            parent[key] = item
+        return root[0]
+
+    def _fetch(self, reference: Mapping[str, Json]) -> Json:
+        try:
+            return decode(self.get(reference))
+        except ValueError as error:
+            raise _invalid(f"{reference['relativePath']} is not JSON: {error}") from error
 
     def _store(self, digest: str, encoded: bytes) -> None:
         directory = os.path.join(self._directory, self._name)
@@ -133,46 +158,6 @@ class PayloadStore:
             return b"".join(pieces)
         finally:
             close_quietly(self._files, fd)
-
-
-class _Resolution:
-    """One walk through a value, with what it may still read; deep nesting costs no stack."""
-
-    __slots__ = ("_left", "_store")
-
-    def __init__(self, store: PayloadStore) -> None:
-        self._store = store
-        self._left = TOTAL_LIMIT
-
-    def resolve(self, value: Json) -> Json:
-        root: list[Json] = [value]
-        waiting: list[tuple[Json, Json, int]] = [(root, 0, 0)]
-        while waiting:
-            parent, key, depth = waiting.pop()
-            item = parent[key]
-            while isinstance(item, Mapping) and item.get("kind") == KIND:
-                item = self._fetch(item, depth)
-                depth += 1
-            if isinstance(item, Mapping):
-                item = dict(item)
-                waiting.extend((item, name, depth) for name in item)
-            elif isinstance(item, list | tuple):
-                item = list(item)
-                waiting.extend((item, place, depth) for place in range(len(item)))
-            parent[key] = item
-        return root[0]
-
-    def _fetch(self, reference: Mapping[str, Json], depth: int) -> Json:
-        if depth >= DEPTH_LIMIT:
-            raise _invalid(f"references are nested more than {DEPTH_LIMIT} deep")
-        self._left -= _check_reference(reference)[1]
-        if self._left < 0:
-            raise _invalid(f"the payloads together have more than {TOTAL_LIMIT} bytes")
-        content = self._store.get(reference)
-        try:
-            return decode(content)
-        except ValueError as error:
-            raise _invalid(f"{reference['relativePath']} is not JSON: {error}") from error
 
 
 def _check_reference(reference: Mapping[str, Json]) -> tuple[str, int, str]:

@@ -15,7 +15,7 @@ from zlib import crc32
 from robota.core.errors import StorageError
 from robota.core.jsontext import encode
 from robota.core.messages import JsonObject
-from robota.sessions.files import REAL_FILES, Files, close_quietly, explain
+from robota.sessions.files import REAL_FILES, Files, explain, opened
 from robota.sessions.journal.decoding import decode_line, is_run_start, unknown_record
 from robota.sessions.journal.file.line import (
     CHECKED_FROM,
@@ -69,13 +69,10 @@ def read_lines(
 
 def _blocks(files: Files, path: str, place: int) -> Iterator[bytes]:
     try:
-        fd = files.open_read(path)
-        try:
+        with opened(files, path) as fd:
             while block := files.read_at(fd, _BLOCK, place):
                 place += len(block)
                 yield block
-        finally:
-            close_quietly(files, fd)
     except OSError as error:
         reason, advice = explain(error)
         where = f"beyond byte {place}" if place else "at all"
@@ -107,16 +104,11 @@ class _Numbers:
         if not earlier:
             if seq >= self._base:
                 self.crcs[seq - self._base] = crc
-            return True, JournalProblem(
-                offset=offset,
-                kind="reordered",
-                message=f"Record {seq} at byte {offset} stands behind record {self.next - 1}; it was kept.",
-            )
+            what = f"stands behind record {self.next - 1}; it was kept"
+            return True, JournalProblem(offset, "reordered", f"Record {seq} at byte {offset} {what}.")
         same = earlier == crc
         what = "is there twice; the first was kept" if same else "has a number used before; it was kept"
-        return not same, JournalProblem(
-            offset=offset, kind="repeated", message=f"Record {seq} at byte {offset} {what}."
-        )
+        return not same, JournalProblem(offset, "repeated", f"Record {seq} at byte {offset} {what}.")
 
     def missing(self) -> Iterator[JournalProblem]:
         """The gaps that no later record filled."""
@@ -127,11 +119,8 @@ class _Numbers:
             if not count:
                 continue
             which = f"Record {first} is" if first == last else f"{count} of the records {first} to {last} are"
-            yield JournalProblem(
-                offset=offset,
-                kind="gap",
-                message=f"{which} missing before byte {offset}; all others were kept.",
-            )
+            message = f"{which} missing before byte {offset}; all others were kept."
+            yield JournalProblem(offset, "gap", message)
 
     def _leave_gap(self, seq: int, offset: int) -> None:
         count = seq - self.next
@@ -220,13 +209,10 @@ class _Scan:
             return
         kept = f"{len(records)} whole records" if len(records) > 1 else "one whole record"
         rest = len(line) - sum(len(record.line) for record in records)
-        yield JournalProblem(
-            offset=offset,
-            kind="spliced" if rest else "joined",
-            message=f"The line at byte {offset} holds {kept}"
-            + (f" and {rest} bytes of something else, which were skipped; " if rest else "; ")
-            + ("the record was kept." if len(records) == 1 else "all of them were kept."),
-        )
+        also = f" and {rest} bytes of something else, which were skipped" if rest else ""
+        whole = "the record was kept" if len(records) == 1 else "all of them were kept"
+        message = f"The line at byte {offset} holds {kept}{also}; {whole}."
+        yield JournalProblem(offset, "spliced" if rest else "joined", message)
         for record in records:
             yield from self._admit(record)
 
@@ -243,9 +229,9 @@ class _Scan:
         if record.version > VERSION and "version" not in self._told:
             self._told.add("version")
             yield JournalProblem(
-                offset=offset,
-                kind="version",
-                message=f"The records from byte {offset} on were written by a newer robota (journal version "
+                offset,
+                "version",
+                f"The records from byte {offset} on were written by a newer robota (journal version "
                 f"{record.version}, known is {VERSION}); what can be understood was kept. Update robota.",
             )
         if record.seq:
@@ -256,11 +242,8 @@ class _Scan:
                 return
         elif self.numbers.next > 1 and "unchecked" not in self._told:
             self._told.add("unchecked")
-            yield JournalProblem(
-                offset=offset,
-                kind="unchecked",
-                message=f"The record at byte {offset} has no checksum, unlike earlier ones; it was kept.",
-            )
+            message = f"The record at byte {offset} has no checksum, unlike earlier ones; it was kept."
+            yield JournalProblem(offset, "unchecked", message)
         if self._events is None or record.event in self._events:
             yield record
 
@@ -270,7 +253,7 @@ def _frame_session(session_id: str | None) -> bytes:
 
 
 def _problem(offset: int, kind: str, what: str) -> JournalProblem:
-    return JournalProblem(offset=offset, kind=kind, message=f"{what}. It was skipped; all others were kept.")
+    return JournalProblem(offset, kind, f"{what}. It was skipped; all others were kept.")
 
 
 def _describe_damage(kind: str, offset: int, line: bytes) -> JournalProblem:
@@ -278,9 +261,9 @@ def _describe_damage(kind: str, offset: int, line: bytes) -> JournalProblem:
     size = len(line)
     if kind == "last":
         return JournalProblem(
-            offset=offset,
-            kind="torn",
-            message=f"The record being written when the session ended is incomplete ({size} bytes at byte "
+            offset,
+            "torn",
+            f"The record being written when the session ended is incomplete ({size} bytes at byte "
             f"{offset}). It was skipped; all before it were kept.",
         )
     if kind == "cut":
@@ -335,11 +318,11 @@ def _decode(line: Line, payloads: _Payloads) -> Iterator[Record | JournalProblem
     except ValueError as error:
         message = f"{what} is not usable and was left out: {error}."
         if not payloads.lost:
-            yield JournalProblem(offset=line.offset, kind="unreadable", message=message)
+            yield JournalProblem(line.offset, "unreadable", message)
             return
     for reason in payloads.lost.values():
         message = f"{what} refers to a payload that cannot be used: {reason}"
-        yield JournalProblem(offset=line.offset, kind="payload", message=message)
+        yield JournalProblem(line.offset, "payload", message)
     if record is None or not payloads.lost.keys() <= _DISPENSABLE:
         yield unknown_record(line.fields())  # something of it is missing, and it must not pass for the whole
     else:
@@ -378,12 +361,7 @@ def _find_start(path: str, session_id: str | None, files: Files, after_event: in
             continue
         if is_run_start(line.event, "" if start is None else start.event):
             start = line
-        if _told_of(line) > after_event:
+        frame = FRAME.match(line.line)
+        if frame is not None and int(frame[6] or 0) > after_event:
             return start
     return start
-
-
-def _told_of(line: Line) -> int:
-    """The last turn event that a line tells of, without decoding it."""
-    frame = FRAME.match(line.line)
-    return int(frame[6] or 0) if frame is not None else 0
