@@ -24,6 +24,8 @@ Ask: TypeAlias = Callable[[PreparedCall, "tuple[Unprotected, ...]"], Awaitable[b
 """Whether to run a call that could not be undone, or not completely."""
 UNPROTECTED = "unprotected"
 _CHANGING = ("command", "write")
+FINISHING_SECONDS = 2.0
+"""How long a call that was cancelled waits for its record."""
 
 
 def guarded(
@@ -131,11 +133,11 @@ class _Protection:
 
     async def end(self) -> None:
         """Record how the call left things, also when it was cancelled."""
-        from anyio import CancelScope, to_thread  # noqa: PLC0415 - see above
+        from anyio import move_on_after, to_thread  # noqa: PLC0415 - see above
 
         if self._saved is not None and self._saved.entry_id is not None:
-            with CancelScope(shield=True):
-                await to_thread.run_sync(self._finish, self._saved.entry_id)
+            with move_on_after(FINISHING_SECONDS, shield=True):  # the thread goes on if that is too short
+                await to_thread.run_sync(self._finish, self._saved.entry_id, abandon_on_cancel=True)
 
     def note(self, result: ToolResult) -> ToolResult:
         """The result with what undo has to say about it: a sentence only if something is wrong."""
