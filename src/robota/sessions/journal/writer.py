@@ -37,6 +37,7 @@ from robota.sessions.journal.records import (
     MessageRecord,
     Pieces,
     Record,
+    SessionBegan,
     ToolMessageRecord,
     Verdict,
 )
@@ -64,7 +65,9 @@ class RecordWriter:
 
     def write(self, record: Record) -> int:
         """Append a record; its number."""
-        return self._append(self.redactor.json(self._encode(record)), hold=False)
+        encoded = self._encode(record)
+        repeated = isinstance(record, SessionBegan)
+        return self._append(self.redactor.json(encoded, repeated=repeated), hold=False)
 
     def write_clean(self, record: Record, *, hold: bool = False) -> int:
         """The same with one that holds nothing secret: it was looked at, or is our own.

@@ -9,6 +9,7 @@ that `StreamRedactor` gives the same text however it was cut into pieces.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import msgspec
@@ -72,9 +73,10 @@ class Redactor:
         """Whether certainly none of these texts holds a secret; much cheaper than redacting them."""
         return not may_match("\n".join(texts), self.own)
 
-    def json(self, encoded: bytes, key: str = "") -> bytes:
-        """Encoded JSON, redacted; the same object when nothing in it is secret."""
-        if not (key and name_strength(key)) and self._is_plain(encoded):
+    def json(self, encoded: bytes, key: str = "", *, repeated: bool = False) -> bytes:
+        """Encoded JSON, redacted; the same object when nothing in it is secret. What comes word for word
+        again and again, as what sessions are made of does, is `repeated`: it is searched once."""
+        if not (key and name_strength(key)) and self._is_plain(encoded, repeated=repeated):
             return encoded
         try:
             value = msgspec.json.decode(encoded)
@@ -85,7 +87,7 @@ class Redactor:
         redacted = _Walk(self.text).run(value, key)
         return encoded if redacted is value else msgspec.json.encode(redacted)
 
-    def _is_plain(self, encoded: bytes) -> bool:
+    def _is_plain(self, encoded: bytes, *, repeated: bool) -> bool:
         """Whether encoded JSON cannot hold a secret, seen without decoding it."""
         plain = encoded.decode("utf-8", "replace")
         if self._bare:
@@ -96,7 +98,10 @@ class Redactor:
             if "\\u" in plain or "BEGIN" in plain:  # what looks different when it is decoded
                 return False
             plain = plain.replace("\\n", "\n").replace("\\t", "\t").replace("\\", "")
-        return not may_match(plain)
+        return not (_may_match_again(plain) if repeated else may_match(plain))
+
+
+_may_match_again = lru_cache(maxsize=8)(may_match)
 
 
 class _OwnTail(Tail):

@@ -112,7 +112,8 @@ class JournalLock:
         start = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now()))
         content = json.encode(Holder(os.getpid(), start, _host()))
         with suppress(OSError):  # the lock counts; a full disk only makes a refusal less precise
-            self._files.truncate(fd, 0)
+            if self._files.read_at(fd, 1, 0):  # somebody was killed while they had it
+                self._files.truncate(fd, 0)
             self._files.write(fd, content)
 
     def _read_holder(self, fd: int) -> Holder | None:
