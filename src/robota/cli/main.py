@@ -38,7 +38,7 @@ class Options(Struct, frozen=True, kw_only=True):
     deny: tuple[str, ...]
     max_turns: int
     context_window: int | None
-    go_on: bool
+    continue_last: bool
     resume: str | None
     no_save: bool
 
@@ -77,7 +77,7 @@ class Options(Struct, frozen=True, kw_only=True):
     "--context-window", type=click.IntRange(min=1000), help="Tokens, for a model robota does not know."
 )
 @click.option(
-    "-c", "--continue", "go_on", is_flag=True, help="Go on with the last session in this directory."
+    "-c", "--continue", "continue_last", is_flag=True, help="Go on with the last session in this directory."
 )
 @click.option("-r", "--resume", metavar="ID", help="Go on with the session of that id.")
 @click.option("--no-save", is_flag=True, help="Keep nothing of this session on disk.")
@@ -100,7 +100,7 @@ def robota(version: bool, words: tuple[str, ...], **values: Any) -> int:
             f"A prompt is one argument: put it in quotes. {words[0]!r} is no command; there are "
             f"{' and '.join(SUBCOMMANDS)}."
         )
-    if values["go_on"] and values["resume"] is not None:
+    if values["continue_last"] and values["resume"] is not None:
         raise click.UsageError("-c goes on with the last session and -r with another: leave one of them out.")
     options = Options(**values, prompt=_with_piped_input("".join(words)))
     if options.print_mode and not options.prompt.strip():
@@ -138,11 +138,11 @@ def _run(work: Coroutine[Any, Any, int]) -> int:
 
 async def _session(options: Options) -> int:
     from robota.cli.lines import LinePrinter, ask_on_terminal, confirm  # noqa: PLC0415 - see _run
-    from robota.cli.provider_choice import Wish, chosen_provider  # noqa: PLC0415
+    from robota.cli.provider_choice import ProviderArguments, chosen_provider  # noqa: PLC0415
     from robota.cli.session_choice import open_session  # noqa: PLC0415
 
     printer = LinePrinter(sys.stdout, sys.stderr)
-    wish = Wish(
+    given = ProviderArguments(
         provider=options.provider,
         model=options.model,
         base_url=options.base_url,
@@ -150,7 +150,7 @@ async def _session(options: Options) -> int:
         confirm=None if options.print_mode else confirm,
         report=printer.remark,
     )
-    async with chosen_provider(wish) as chosen:
+    async with chosen_provider(given) as chosen:
         if chosen.note:
             printer.remark(chosen.note)
         approve = None if options.print_mode else ask_on_terminal

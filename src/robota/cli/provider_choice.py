@@ -77,7 +77,7 @@ class ChosenProvider(Struct, frozen=True):
     """Keys that must not be written anywhere."""
 
 
-class Wish(Struct, frozen=True, kw_only=True):
+class ProviderArguments(Struct, frozen=True, kw_only=True):
     """What the user said about the model, and what there is to go by."""
 
     provider: str | None = None
@@ -113,11 +113,11 @@ class Choice(Struct, frozen=True):
 
 
 @asynccontextmanager
-async def chosen_provider(wish: Wish) -> AsyncIterator[ChosenProvider]:
+async def chosen_provider(given: ProviderArguments) -> AsyncIterator[ChosenProvider]:
     """The provider for this call, open while the block runs."""
-    choice = await _choose(wish)
+    choice = await _choose(given)
     if choice is None or choice.definition.type == "scripted":
-        async with _offline(wish, None if choice else OFFLINE_NOTE) as chosen:
+        async with _offline(given, None if choice else OFFLINE_NOTE) as chosen:
             yield chosen
         return
     config, note = choice.config, choice.note
@@ -126,11 +126,11 @@ async def chosen_provider(wish: Wish) -> AsyncIterator[ChosenProvider]:
     provider = choice.definition.create(config)
     window: int | None = getattr(provider, "context_size", None)
     async with RetryingProvider(provider, policy=PATIENCE) as patient:
-        yield ChosenProvider(patient, config.model or "", note, window, wish.secrets(choice.definition))
+        yield ChosenProvider(patient, config.model or "", note, window, given.secrets(choice.definition))
 
 
 @asynccontextmanager
-async def _offline(wish: Wish, note: str | None) -> AsyncIterator[ChosenProvider]:
+async def _offline(given: ProviderArguments, note: str | None) -> AsyncIterator[ChosenProvider]:
     from robota.cli.offline import CONTEXT_WINDOW, MODEL, offline_model  # noqa: PLC0415 - a server nobody else needs
     from robota.providers.openai_compatible import OpenAICompatibleProvider  # noqa: PLC0415
 
@@ -138,36 +138,36 @@ async def _offline(wish: Wish, note: str | None) -> AsyncIterator[ChosenProvider
         offline_model() as url,
         OpenAICompatibleProvider(base_url=url, model=MODEL, name="offline") as provider,
     ):
-        yield ChosenProvider(provider, MODEL, note, CONTEXT_WINDOW, wish.secrets())
+        yield ChosenProvider(provider, MODEL, note, CONTEXT_WINDOW, given.secrets())
 
 
-async def _choose(wish: Wish) -> Choice | None:
+async def _choose(given: ProviderArguments) -> Choice | None:
     """The first that applies; `None` leaves the offline model."""
-    if wish.provider in (None, "local") and (wish.model or "").startswith(LOCAL_PREFIX):
-        return _take_local((wish.model or "").removeprefix(LOCAL_PREFIX))
-    if wish.provider:
-        return _take_named(wish, wish.provider)
-    if wish.base_url:
-        return _take_address(wish, wish.base_url)
-    if wish.model:
-        return _take_model(wish, wish.model) or await _offer_server(wish) or _miss_service(wish.model)
-    return _take_key(wish) or await _offer_server(wish) or _take_local_model(wish)
+    if given.provider in (None, "local") and (given.model or "").startswith(LOCAL_PREFIX):
+        return _take_local((given.model or "").removeprefix(LOCAL_PREFIX))
+    if given.provider:
+        return _take_named(given, given.provider)
+    if given.base_url:
+        return _take_address(given, given.base_url)
+    if given.model:
+        return _take_model(given, given.model) or await _offer_server(given) or _miss_service(given.model)
+    return _take_key(given) or await _offer_server(given) or _take_local_model(given)
 
 
-async def _offer_server(wish: Wish) -> Choice | None:
+async def _offer_server(given: ProviderArguments) -> Choice | None:
     """A server that runs on this machine, if the user wants it."""
-    if wish.confirm is None:
+    if given.confirm is None:
         return None
     from robota.providers.local.detect import USUAL_ADDRESSES, detect_local_servers  # noqa: PLC0415 - rarely needed
 
-    own = _ollama_address(wish)
+    own = _ollama_address(given)
     places = USUAL_ADDRESSES if own is None else (own, *USUAL_ADDRESSES)
     for server in await detect_local_servers(tuple(dict.fromkeys(places))):
-        fitting = [name for name in server.models if not wish.model or is_listed(wish.model, [name])]
+        fitting = [name for name in server.models if not given.model or is_listed(given.model, [name])]
         if not fitting:
             continue
         definition = _ours(SERVER_TYPES.get(server.kind, server.kind))
-        if wish.confirm(f"{server.kind} runs at {server.base_url}. Use it with {fitting[0]}?"):
+        if given.confirm(f"{server.kind} runs at {server.base_url}. Use it with {fitting[0]}?"):
             return Choice(definition, ProviderConfig(model=fitting[0], base_url=server.base_url))
     return None
 
@@ -184,19 +184,19 @@ def _take_local(model: str, note: str | None = None) -> Choice:
     return Choice(_ours("local"), config, note)
 
 
-def _take_local_model(wish: Wish) -> Choice | None:
+def _take_local_model(given: ProviderArguments) -> Choice | None:
     from robota.providers.local import is_engine_installed  # noqa: PLC0415 - rarely needed
     from robota.providers.local.store import find_local_model  # noqa: PLC0415
 
-    found = find_local_model(wish.environment)
+    found = find_local_model(given.environment)
     if found is None or not is_engine_installed():
         return None
-    why = "This" if wish.provider else "There is no key: this"
+    why = "This" if given.provider else "There is no key: this"
     return _take_local(str(found), LOCAL_NOTE.format(why=why, name=found.stem))
 
 
-def _take_named(wish: Wish, name: str) -> Choice:
-    definition = find_definition(name, wish.report)
+def _take_named(given: ProviderArguments, name: str) -> Choice:
+    definition = find_definition(name, given.report)
     if definition is None:
         known = all_definitions(lambda _: None)
         near = nearest_names(name, [other for one in known for other in (one.type, *one.aliases)])
@@ -205,28 +205,26 @@ def _take_named(wish: Wish, name: str) -> Choice:
         )
         raise ConfigurationError(f"There is no provider {name!r}: {offer}")
     if definition.type == "local":
-        found = _take_local(wish.model) if wish.model else _take_local_model(wish)
+        found = _take_local(given.model) if given.model else _take_local_model(given)
         if found is None:
             raise ConfigurationError(
                 "There is no local model to run: `robota model list` names some, `robota model pull NAME` "
                 "brings one, and pip install 'robota[local]' what runs them."
             )
         return found
-    choice = _take(wish, definition)
+    choice = _take(given, definition)
     names = [entry.id for entry in definition.model_catalog.entries]
-    if choice.config.base_url is None and wish.model and names and not is_listed(wish.model, names):
-        note = (
-            f"{definition.title} is asked for the unknown model {wish.model!r}; {suggest(wish.model, names)}."
-        )
+    if choice.config.base_url is None and given.model and names and not is_listed(given.model, names):
+        note = f"{definition.title} is asked for the unknown model {given.model!r}; {suggest(given.model, names)}."
         return Choice(definition, choice.config, note)
     return choice
 
 
-def _take_address(wish: Wish, address: str) -> Choice:
+def _take_address(given: ProviderArguments, address: str) -> Choice:
     note = None
-    if wish.value("OPENAI_API_KEY"):
+    if given.value("OPENAI_API_KEY"):
         note = f"OPENAI_API_KEY is not sent to {_host(address)}: add --provider openai if it belongs there."
-    return _take(wish, _ours("openai-compatible"), note)
+    return _take(given, _ours("openai-compatible"), note)
 
 
 def _host(address: str) -> str:
@@ -236,24 +234,24 @@ def _host(address: str) -> str:
         return address
 
 
-def _take_model(wish: Wish, model: str) -> Choice | None:
+def _take_model(given: ProviderArguments, model: str) -> Choice | None:
     owner = find_owner(model)
-    if owner is not None and _is_served(wish, owner):
-        return _take(wish, _ours(owner))
+    if owner is not None and _is_served(given, owner):
+        return _take(given, _ours(owner))
     if owner is not None:
         raise ConfigurationError(
             f"{model} is a model of {_ours(owner).title}: set {_variable(owner)}, or name a service that has "
             "it with --provider or --base-url."
         )
     family = "openrouter" if "/" in model else guess_owner(model)
-    served = [type for type in _served(wish) if type == family] or _served(wish)
+    served = [type for type in _served(given) if type == family] or _served(given)
     if not served:
         return None
     definition = _ours(served[0])
     near = _near(model)
     if served[0] == family and not near:
-        return _take(wish, definition)
-    return _take(wish, definition, f"{definition.title} is asked for the unknown model {model!r}{near}.")
+        return _take(given, definition)
+    return _take(given, definition, f"{definition.title} is asked for the unknown model {model!r}{near}.")
 
 
 def _near(model: str) -> str:
@@ -261,27 +259,27 @@ def _near(model: str) -> str:
     return f"; the nearest names known here are {', '.join(near)}" if near else ""
 
 
-def _take_key(wish: Wish) -> Choice | None:
-    served = _served(wish)
+def _take_key(given: ProviderArguments) -> Choice | None:
+    served = _served(given)
     if not served:
         return None
     definitions = [_ours(type) for type in served]
     taken = next((one for one in definitions if one.defaults.model), definitions[0])
-    choice = _take(wish, taken)
+    choice = _take(given, taken)
     if len(served) == 1:
-        why = f"because {_variable(taken.type, wish)} is set"
+        why = f"because {_variable(taken.type, given)} is set"
     else:
-        others = " and ".join(_variable(type, wish) for type in served)
+        others = " and ".join(_variable(type, given) for type in served)
         why = f"as {others} are set; choose with --provider or --model"
     model = f" with {choice.config.model}" if choice.config.model else ""
     return Choice(taken, choice.config, f"{taken.title} answers{model}, {why}.")
 
 
-def _take(wish: Wish, definition: ProviderDefinition, note: str | None = None) -> Choice:
-    address = wish.base_url or wish.value(ADDRESSES.get(definition.type, ""))
+def _take(given: ProviderArguments, definition: ProviderDefinition, note: str | None = None) -> Choice:
+    address = given.base_url or given.value(ADDRESSES.get(definition.type, ""))
     if definition.type == "ollama":
-        address = address or _ollama_address(wish)
-    model = wish.model or definition.defaults.model
+        address = address or _ollama_address(given)
+    model = given.model or definition.defaults.model
     if not model and address is None and definition.model_catalog.entries:
         offered = selectable_models(definition.model_catalog)
         names = [entry.id for entry in offered if entry.lifecycle == "active"]
@@ -289,7 +287,7 @@ def _take(wish: Wish, definition: ProviderDefinition, note: str | None = None) -
             f"{definition.title} has no default model: give one with --model or ROBOTA_MODEL; "
             f"{suggest('', names)}."
         )
-    config = ProviderConfig(model=model, base_url=address, api_key=wish.key(definition.type))
+    config = ProviderConfig(model=model, base_url=address, api_key=given.key(definition.type))
     return Choice(definition, config, note)
 
 
@@ -311,9 +309,9 @@ async def _find_model(choice: Choice) -> tuple[ProviderConfig, str]:
     return replace(config, model=names[0]), f"{choice.note}\n{note}" if choice.note else note
 
 
-def _ollama_address(wish: Wish) -> str | None:
+def _ollama_address(given: ProviderArguments) -> str | None:
     """What Ollama's own variable says, which may be less than an address: `:8000`, `0.0.0.0`, `host:port`."""
-    written = wish.value("OLLAMA_HOST")
+    written = given.value("OLLAMA_HOST")
     if written is None:
         return None
     scheme, mark, place = written.rpartition("://")
@@ -323,21 +321,21 @@ def _ollama_address(wish: Wish) -> str | None:
     return f"{scheme or 'http'}://{host}{port}"
 
 
-def _served(wish: Wish) -> list[str]:
+def _served(given: ProviderArguments) -> list[str]:
     """The types that the environment has a key or an address for, in order of preference."""
-    return [type for type in dict.fromkeys(KEYS.values()) if _is_served(wish, type)]
+    return [type for type in dict.fromkeys(KEYS.values()) if _is_served(given, type)]
 
 
-def _is_served(wish: Wish, type: str) -> bool:
-    return wish.key(type) is not None or wish.value(ADDRESSES.get(type, "")) is not None
+def _is_served(given: ProviderArguments, type: str) -> bool:
+    return given.key(type) is not None or given.value(ADDRESSES.get(type, "")) is not None
 
 
-def _variable(type: str, wish: Wish | None = None) -> str:
+def _variable(type: str, given: ProviderArguments | None = None) -> str:
     """The variable that speaks for a type: the one that is set, else the one to set."""
     mine = [variable for variable, owner in KEYS.items() if owner == type]
-    if wish is None:
+    if given is None:
         return mine[0]
-    return next((variable for variable in (*mine, ADDRESSES.get(type, "")) if wish.value(variable)), mine[0])
+    return next((variable for variable in (*mine, ADDRESSES.get(type, "")) if given.value(variable)), mine[0])
 
 
 def _ours(type: str) -> ProviderDefinition:

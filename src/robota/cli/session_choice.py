@@ -30,7 +30,7 @@ def open_session(
 ) -> Session:
     store = None if options.no_save else create_project_session_store()
     resume = options.resume
-    if options.go_on and resume is None:
+    if options.continue_last and resume is None:
         resume = last_session(store, working_directory())
     elif resume is not None and store is None:
         raise ConfigurationError("A session cannot be resumed with --no-save: leave one of the two out.")

@@ -131,7 +131,7 @@ class ReplayWorld:
         for kind in (events.ProviderResponseRaw, events.SummaryCalled, events.CompactionMarked):
             hear(kind, self.note_mark)
         for end in (events.RunCompleted, events.RunFailed, events.RunInterrupted, events.ContextUpdated):
-            hear(end, self.go_on)
+            hear(end, self.catch_up)
 
     def begin(self, action: Action) -> None:
         self.action = action
@@ -195,7 +195,7 @@ class ReplayWorld:
         self._marks = 0
         self.note_mark(event)
 
-    def go_on(self, event: object) -> None:
+    def catch_up(self, event: object) -> None:
         """What was done after a run may be done."""
         self.clock.catch_up()
 
