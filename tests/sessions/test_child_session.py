@@ -10,7 +10,7 @@ import pytest
 from tests.sessions.enforced_agent import Person
 from tests.sessions.live_session import Studio, fired, heard
 
-from robota.core.errors import SessionBusyError
+from robota.core.errors import ConfigurationError, SessionBusyError
 from robota.core.events import QuestionAsked, RunCompleted, SubagentEvent, TextDelta, ToolEnded, TurnEvent
 from robota.core.messages import ToolMessage
 from robota.core.questions import PermissionQuestion
@@ -165,3 +165,18 @@ async def test_a_child_may_have_another_model_and_other_tools(tmp_path: Path) ->
     assert (request.model, [tool.name for tool in request.tools]) == ("small", ["Read"])
     assert request.messages[0].content == "Be brief."
     assert isinstance(studio.provider, ScriptedProvider)
+
+
+async def test_a_child_has_a_name_of_its_own_as_long_as_it_is_open(tmp_path: Path) -> None:
+    studio = Studio(tmp_path, "1", "2")
+    with pytest.raises(ConfigurationError, match="needs a name"):
+        studio.session.child("")
+    first = studio.session.child("helper")
+    with pytest.raises(ConfigurationError, match="has a child 'helper' already"):
+        studio.session.child("helper")
+    await first.run("one")
+    await first.shutdown()
+    assert not studio.session.resources.children
+    await studio.session.shutdown()
+    with pytest.raises(SessionBusyError):
+        studio.session.child("late")

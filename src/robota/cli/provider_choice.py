@@ -215,8 +215,8 @@ def _take_named(given: ProviderArguments, name: str) -> Choice:
     choice = _take(given, definition)
     names = [entry.id for entry in definition.model_catalog.entries]
     if choice.config.base_url is None and given.model and names and not is_listed(given.model, names):
-        near = suggest(given.model, names)
-        note = f"{definition.title} is asked for the unknown model {given.model!r}; {near}."
+        nearest = suggest(given.model, names)
+        note = f"{definition.title} is asked for the unknown model {given.model!r}; {nearest}."
         return Choice(definition, choice.config, note)
     return choice
 

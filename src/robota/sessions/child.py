@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from msgspec.structs import replace
 
+from robota.core.errors import ConfigurationError
 from robota.core.events import (
     ReasoningDelta,
     RunCompleted,
     RunInterrupted,
+    SessionShutdown,
     SubagentEvent,
     TextDelta,
     ThinkingChanged,
@@ -51,6 +53,11 @@ class ChildOptions(TypedDict, total=False):
 
 
 def make_child(parent: Session, agent_id: str, **own: Unpack[ChildOptions]) -> Session:
+    parent.log.require_open()
+    if not agent_id:
+        raise ConfigurationError("A child session needs a name of its own, such as child('researcher').")
+    if agent_id in parent.resources.children:
+        raise ConfigurationError(f"This session has a child {agent_id!r} already: choose another name.")
     options, agent, model = parent.options, parent.agent, own.get("model")
     rules = parent.rules.narrowed(own.get("rules"))
     permissions = replace(permission_options(options.permissions), rules=rules)
@@ -78,7 +85,7 @@ def make_child(parent: Session, agent_id: str, **own: Unpack[ChildOptions]) -> S
             ports=options.ports,
         ),
     )
-    parent.resources.keep(child)
+    parent.resources.children[agent_id] = child
     events = parent.events
 
     def pass_on(event: TurnEvent) -> None:
@@ -87,6 +94,7 @@ def make_child(parent: Session, agent_id: str, **own: Unpack[ChildOptions]) -> S
         events.emit(SubagentEvent(agent_id=agent_id, inner=_shorten(event), seq=seq))  # type: ignore[arg-type]
 
     child.events.on(TurnEvent, pass_on)
+    child.events.on(SessionShutdown, lambda _: parent.resources.children.pop(agent_id, None))
     return child
 
 

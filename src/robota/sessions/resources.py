@@ -22,12 +22,14 @@ class Resources:
     So one task of our own enters and leaves all of them.
     """
 
-    __slots__ = ("_closed", "_entered", "_notice", "_owner", "_wanted")
+    __slots__ = ("_closed", "_entered", "_notice", "_owner", "_wanted", "children")
 
     def __init__(self, notice: Callable[[str], None]) -> None:
         """`notice` is told what could not be closed."""
         self._notice = notice
         self._entered: list[AbstractAsyncContextManager[Any]] = []
+        self.children: dict[str, AbstractAsyncContextManager[Any]] = {}
+        """Sessions below this one, by name, as long as they are open."""
         self._wanted: asyncio.Queue[_Wanted | None] | None = None
         self._owner: asyncio.Task[None] | None = None
         self._closed = False
@@ -42,19 +44,11 @@ class Resources:
         value: T = await entered
         return value
 
-    def keep(self, manager: AbstractAsyncContextManager[Any]) -> None:
-        """Leave a manager with the others that needs no entering."""
-        self._entered.append(manager)
-
-    def forget(self, manager: AbstractAsyncContextManager[Any]) -> None:
-        """It has closed by itself."""
-        if manager in self._entered:
-            self._entered.remove(manager)
-
     async def aclose(self) -> None:
-        """Leave everything, the last first; what fails or takes too long is told and left behind."""
+        """Leave everything, children first, then the last first. What fails or takes too long is told and left
+        behind."""
         self._closed = True
-        if not self._entered and self._owner is None:
+        if not self.children and self._owner is None:
             return
         self._start().put_nowait(None)
         assert self._owner is not None
@@ -82,6 +76,7 @@ class Resources:
             else:
                 self._entered.append(manager)
                 entered.set_result(value)
+        self._entered += self.children.values()
         while self._entered:
             await self._leave(self._entered.pop())
 
