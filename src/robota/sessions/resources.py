@@ -45,8 +45,7 @@ class Resources:
         return value
 
     async def aclose(self) -> None:
-        """Leave everything, children first, then the last first. What fails or takes too long is told and left
-        behind."""
+        """Leave everything, children first, then the last first; what fails or takes too long is told."""
         self._closed = True
         if not self.children and self._owner is None:
             return
