@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
+import sys
 from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.sessions.cut_process import make_tools
 from tests.sessions.live_session import Studio
 from tests.support.history import assert_valid_for_a_request
 from tests.support.session_options import resume_session, session_options
@@ -16,9 +19,10 @@ from tests.support.session_options import resume_session, session_options
 from robota.core.errors import ConfigurationError
 from robota.core.events import RunCompleted, RunStarted, ToolEnded, ToolStarted, TurnEvent
 from robota.core.messages import ToolMessage, UserMessage
-from robota.core.questions import ChoiceAnswer, Question
+from robota.core.questions import Question
 from robota.core.tool import Tool
 from robota.sessions.journal.port import JournalProblem
+from robota.sessions.log import SPARE_NUMBERS
 from robota.sessions.permissions.live_rules import PermissionRules
 from robota.sessions.replay.session_replay import replay_session
 from robota.sessions.session import Session
@@ -193,7 +197,6 @@ async def test_an_answer_that_came_before_the_crash_is_not_asked_for_again(tmp_p
     assert asked == [asked[0], asked[1], asked[1]]
     assert '"Which colour?":"blue","Which size?":"blue"' in next(iter(results(session).values()))
     await session.shutdown()
-    assert isinstance(ChoiceAnswer(), ChoiceAnswer)
 
 
 async def test_without_a_run_that_was_cut_there_is_nothing_to_go_on_with(tmp_path: Path) -> None:
@@ -272,3 +275,47 @@ async def test_a_run_may_be_cut_anywhere_and_ends_once(tmp_path: Path, seed: int
         assert not [item for item in journal.read() if isinstance(item, JournalProblem)]
         report = await replay_session(studio.path)
         assert report.divergence is None, f"{cut}: {report.divergence}"
+
+
+async def test_a_run_of_a_killed_process_goes_on_in_this_one(tmp_path: Path) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-m", "tests.sessions.cut_process", str(tmp_path)),
+        stdout=asyncio.subprocess.PIPE,
+        cwd=Path(__file__).parents[2],
+    )
+    assert process.stdout is not None
+    assert await process.stdout.readline() == b"looking\n"
+    process.kill()
+    await process.wait()
+
+    store = SessionStore(tmp_path / "sessions")
+    session = resume_session(
+        store,
+        "s-1",
+        provider=ScriptedProvider("done"),
+        tools=make_tools(tmp_path, hang=False),
+        options=session_options(rules=FREE),
+    )
+    seen: list[TurnEvent] = []
+
+    async def watch() -> None:
+        async for event in session.follow():
+            seen.append(event)
+            if isinstance(event, RunCompleted):
+                return
+
+    watching = asyncio.create_task(watch())
+    result = await session.submit("work", id="p-1")
+    await watching
+    await session.shutdown()
+
+    assert (result.text, (tmp_path / "changes").read_text()) == ("done", "changed\n")
+    assert [each.content for each in session.messages if each.role == "user"] == ["work", "And hurry."]
+    assert [each.content for each in session.messages if each.role == "tool"] == ["changed", "seen"]
+    numbers = [event.seq for event in seen]
+    assert numbers == sorted(set(numbers))
+    assert numbers[-1] > SPARE_NUMBERS  # behind the end that was not orderly
+    assert sum(isinstance(event, RunStarted) for event in seen) == 1
+    report = await replay_session(tmp_path / "sessions" / "s-1.jsonl")
+    assert report.divergence is None, str(report.divergence)
