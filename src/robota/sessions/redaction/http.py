@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from robota.sessions.redaction.rules import REDACTED, Decision, Pattern, Rule, RunTail, take
+from robota.sessions.redaction.rules import REDACTED, Decision, Pattern, Rule, RunTail, follows, take
 from robota.sessions.redaction.values import (
     has_digit,
     is_code,
@@ -138,34 +138,16 @@ _URL_TOKEN = Pattern(r"(?P<secret>[A-Za-z0-9_-]{20,140})@(?![\w.-]*sentry\.io)(?
 _TEMPLATE = Pattern(r"[$<{%*\[]|\.\.|x{3,}\Z|…|•")
 
 
-def _until_at(_before: str, ahead: str, _ends: bool) -> Decision | None:
-    """`jdbc:oracle:thin:user/password@host`, `user:password@tcp(host)`"""
-    end = ahead.find("@")
-    return (0, end, None, REDACTED) if end > 0 and REDACTED not in ahead[:end] else None
-
-
-def _escaped_login(_before: str, ahead: str, _ends: bool) -> Decision | None:
-    """`https%3A%2F%2Fuser%3Apassword%40host`"""
-    secret = ahead[: ahead.find("%40")]
-    return None if is_stand_in(secret) else (0, len(secret), None, REDACTED)
-
-
-def _signature(_before: str, ahead: str, _ends: bool) -> Decision | None:
-    found = _SIGNATURE.match(ahead)
-    if found is None or not (has_digit(found["secret"]) or "%" in found["secret"]):
-        return None
-    return take(found, _SIGNATURE_TAIL)
-
-
-def _parameter(_before: str, ahead: str, _ends: bool) -> Decision | None:
-    found = _PARAMETER.match(ahead)
-    return take(found, _PARAMETER_TAIL) if found and looks_issued(found["secret"]) else None
-
-
-_SIGNATURE = Pattern(r"(?P<secret>[A-Za-z0-9%+/=_.-]{12,})")
-_SIGNATURE_TAIL = RunTail(r"[A-Za-z0-9%+/=_.-]")
-_PARAMETER = Pattern(r"(?P<secret>[A-Za-z0-9%/_.=-]+)")
-_PARAMETER_TAIL = RunTail(r"[A-Za-z0-9%/_.=-]")
+_until_at = follows(r"(?P<secret>[^@]+)@", looks=lambda secret: REDACTED not in secret)
+"""`jdbc:oracle:thin:user/password@host`, `user:password@tcp(host)`"""
+_escaped_login = follows(r"(?s)(?P<secret>.*?)%40", looks=lambda secret: not is_stand_in(secret))
+"""`https%3A%2F%2Fuser%3Apassword%40host`"""
+_signature = follows(
+    r"(?P<secret>[A-Za-z0-9%+/=_.-]{12,})",
+    RunTail(r"[A-Za-z0-9%+/=_.-]"),
+    looks=lambda secret: has_digit(secret) or "%" in secret,
+)
+_parameter = follows(r"(?P<secret>[A-Za-z0-9%/_.=-]+)", RunTail(r"[A-Za-z0-9%/_.=-]"), looks=looks_issued)
 
 HTTP: tuple[Rule, ...] = (
     Rule(
