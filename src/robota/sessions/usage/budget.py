@@ -6,7 +6,7 @@ belongs outermost, around a retrying provider: a request is then one round, howe
 A request may start if what was used, its own input (by the shared estimator, nothing cached) and the worst
 case of every other request in flight stay within each limit. One that would fit alone waits for the others
 instead of failing. So a budget is exceeded by the output of one request at most, with any number of agents
-side by side. A budget covers the whole session, its earlier processes included.
+side by side.
 """
 
 from __future__ import annotations

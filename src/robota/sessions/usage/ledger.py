@@ -108,11 +108,9 @@ class Tally(Struct, eq=False):
         else:
             self.cost += cost
 
-    def absorb(self, other: Tally | UsageTotals) -> None:
+    def absorb(self, other: Tally) -> None:
         for name in self.__struct_fields__:
-            setattr(self, name, getattr(self, name) + getattr(other, name, 0))
-        if isinstance(other, UsageTotals):
-            self.cost += round((other.cost_usd or 0.0) * PICO)
+            setattr(self, name, getattr(self, name) + getattr(other, name))
 
     def totals(self, kind: type[Totals], **fields: Any) -> Totals:
         known = {name: getattr(self, name) for name in kind.__struct_fields__ if hasattr(self, name)}
@@ -128,14 +126,6 @@ class ToolTally(Struct, eq=False):
     duration: float = 0.0
     unpriced: int = 0
     cost: int = 0
-
-    def add(self, usage: ToolUsage) -> None:
-        for name in self.__struct_fields__:
-            setattr(self, name, getattr(self, name) + getattr(usage, name, 0))
-        if usage.input_cost_usd_estimate is None:
-            self.unpriced += usage.result_tokens_estimate
-        else:
-            self.cost += round(usage.input_cost_usd_estimate * PICO)
 
     def charge(self, tokens: int, rates: Rates | None) -> None:
         """Results of so many tokens were sent to a model for the first time."""
@@ -190,32 +180,14 @@ class Book(Struct, eq=False):
             agents=tuple(agent.totals(AgentUsage, agent_id=id) for id, agent in self.agents.items()),
         )
 
-    def add(self, report: UsageReport) -> None:
-        self.total.absorb(report.total)
-        self.between.absorb(report.between_turns)
-        self.earlier.absorb(report.earlier_turns)
-        self.earlier_count += report.earlier_turn_count
-        for turn in report.turns:
-            self.add_turn(turn.execution_id).absorb(turn)
-        for model in report.models:
-            keep(self.models, model.model, Tally).absorb(model)
-        for purpose in report.purposes:
-            keep(self.purposes, purpose.purpose, Tally).absorb(purpose)
-        for agent in report.agents:
-            keep(self.agents, agent.agent_id, Tally).absorb(agent)
-        for tool in report.tools:
-            keep(self.tools, tool.name, ToolTally).add(tool)
-
 
 def keep(table: dict[str, Kept], name: str, make: Callable[[], Kept]) -> Kept:
     """The entry of that name; once the table is full, new names share one."""
+    if name not in table and len(table) >= NAMES_KEPT:
+        name = OTHERS
     found = table.get(name)
     if found is None:
-        if len(table) >= NAMES_KEPT:
-            name = OTHERS
-        found = table.get(name)
-        if found is None:
-            found = table[name] = make()
+        found = table[name] = make()
     return found
 
 
@@ -359,12 +331,6 @@ class UsageLedger:
 
     def snapshot(self) -> UsageReport:
         return self.book.report()
-
-    # --- going on where a session stopped ----------------------------------------------------------------
-
-    def restore(self, report: UsageReport) -> None:
-        """Add what an earlier process of this session reported."""
-        self.book.add(report)
 
 
 @lru_cache(maxsize=NAMES_KEPT)
