@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from robota.core.errors import StorageError, ValidationError
 from robota.core.jsontext import decode, encode
@@ -38,12 +38,9 @@ _COPIES = 1000
 _BLOCK = 1 << 20
 
 
-class SnapshotFile:
-    __slots__ = ("_files", "path")
-
-    def __init__(self, files: Files, path: str) -> None:
-        self._files = files
-        self.path = path
+class SnapshotFile(Struct, eq=False):
+    _files: Files
+    path: str
 
     def read(self) -> bytes:
         """All of it; a file beyond reason raises `ValueError`."""

@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Iterator
 from zlib import crc32
 
+from msgspec import Struct
+
 from robota.core.errors import StorageError
 from robota.core.jsontext import encode
 from robota.sessions.files import REAL_FILES, Files, explain, opened
@@ -274,18 +276,15 @@ class FileJournal:
         return False
 
 
-class Trouble:
+class Trouble(Struct, eq=False):
     """The state of a journal's disk, in words."""
 
-    __slots__ = ("_path", "listener", "text", "told")
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self.told: tuple[str, ...] = ()
-        """What was told and is not over."""
-        self.listener: Callable[[str], None] | None = None
-        self.text = ""
-        """What is wrong, in one sentence; "" when nothing is."""
+    _path: str
+    told: tuple[str, ...] = ()
+    """What was told and is not over."""
+    listener: Callable[[str], None] | None = None
+    text: str = ""
+    """What is wrong, in one sentence; "" when nothing is."""
 
     def tell(self, what: str, error: OSError, *, unsafe: bool = False) -> None:
         """The journal cannot be `what`; `unsafe`: everything was written, but may not be on the disk."""
@@ -317,15 +316,14 @@ class Trouble:
             self.listener(sentence)
 
 
-class Stamp:
+class Stamp(Struct, eq=False):
     """The time in UTC as `2026-11-16T01:27:12.123`, formatted anew only when it changed."""
 
-    __slots__ = ("_millisecond", "_second", "_second_text", "_text", "source")
-
-    def __init__(self, source: Callable[[], float]) -> None:
-        self.source = source
-        self._millisecond = self._second = -1
-        self._text = self._second_text = b""
+    source: Callable[[], float]
+    _millisecond: int = -1
+    _second: int = -1
+    _text: bytes = b""
+    _second_text: bytes = b""
 
     def now(self) -> bytes:
         millisecond = int(self.source() * 1000)

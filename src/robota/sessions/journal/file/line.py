@@ -158,19 +158,15 @@ Cut: TypeAlias = tuple[CutKind, int, list[bytes], int]
 """Kind, offset, content (empty for zeros and oversized lines), size."""
 
 
-class LineCutter:
+class LineCutter(Struct, eq=False):
     """Feed it blocks in order, then `finish`."""
 
-    __slots__ = ("_held", "_limit", "_offset", "_size", "_zeros")
-
-    def __init__(self, offset: int = 0, *, limit: int = LONGEST_LINE) -> None:
-        self._limit = limit
-        self._offset = offset
-        """Of the next byte to come."""
-        self._held: list[bytes] = []
-        """The beginning of the line under way; emptied when the line gets too long."""
-        self._size = 0
-        self._zeros = 0
+    _offset: int = 0
+    """Of the next byte to come."""
+    _held: list[bytes] = []
+    """The beginning of the line under way; emptied when the line gets too long."""
+    _size: int = 0
+    _zeros: int = 0
 
     def feed(self, block: bytes) -> Iterator[Cut]:
         if b"\0" not in block:
@@ -212,7 +208,7 @@ class LineCutter:
         if rest:
             self._offset += len(rest)
             self._size += len(rest)
-            if self._size > self._limit:
+            if self._size > LONGEST_LINE:
                 self._held.clear()
             else:
                 self._held.append(rest)
@@ -221,7 +217,7 @@ class LineCutter:
         """The line under way together with its last piece, which `_offset` already counts."""
         size = self._size + len(last)
         start = self._offset - size - (kind == "lines")
-        if size > self._limit:
+        if size > LONGEST_LINE:
             yield "oversized", start, [], size
         elif size:
             yield kind, start, [b"".join((*self._held, last))], size
