@@ -50,14 +50,14 @@ class Divergence(Struct, frozen=True, kw_only=True):
         return f"Step {self.step}: {where} was {self.recorded!r:.200}, now it is {self.replayed!r:.200}."
 
 
-class LogComparison:
+class LogComparison(Struct, eq=False, kw_only=True):
     """Compares entry by entry. Histories that grow are compared once, however many entries have them."""
 
-    def __init__(self, *, step: int = 0, sizes: bool = True) -> None:
-        """`step` messages were there before. Without `sizes`, texts may have had another length."""
-        self.step = step
-        self._sizes = sizes
-        self._compared: dict[tuple[object, ...], int] = {}
+    step: int = 0
+    """Messages that were there before."""
+    sizes: bool = True
+    """Not if texts may have had another length."""
+    _compared: dict[tuple[object, ...], int] = {}
 
     def first_divergence(
         self, recorded: Iterable[LogEntry], replayed: Iterable[LogEntry], *, prefix: bool = False
@@ -85,7 +85,7 @@ class LogComparison:
     def _compare(self, ours: LogEntry | None, theirs: LogEntry | None) -> _Difference | None:
         if ours is None or theirs is None or ours["event"] != theirs["event"]:
             return "", _name(ours), _name(theirs)
-        ignored = frozenset() if self._sizes else _SIZES.get(str(ours["event"]), frozenset())
+        ignored = frozenset() if self.sizes else _SIZES.get(str(ours["event"]), frozenset())
         for field in {**ours, **theirs}:
             if field in _LEFT_OUT or field in ignored:
                 continue

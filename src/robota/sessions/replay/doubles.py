@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec import convert
+from msgspec import Struct, convert
 
 from robota.core.bus import EventBus
 from robota.core.hooks import HookOutcome
@@ -32,13 +32,12 @@ if TYPE_CHECKING:
     from robota.sessions.session import Session
 
 
-class ReplayProvider:
+class ReplayProvider(Struct, eq=False):
     """A recorded session as a provider: each call gets the next reply on record."""
 
-    def __init__(self, world: ReplayWorld, name: str, capabilities: Capabilities) -> None:
-        self._world = world
-        self.name = name
-        self.capabilities = capabilities
+    _world: ReplayWorld
+    name: str
+    capabilities: Capabilities
 
     @classmethod
     def first(cls, world: ReplayWorld) -> ReplayProvider:

@@ -59,16 +59,15 @@ class ReplayMismatch(RobotaError):
     code = "REPLAY_MISMATCH"
 
 
-class CallOrder:
+class CallOrder(Struct, eq=False):
     """Lets each call go on when everything that came before its next step has happened."""
 
-    def __init__(self) -> None:
-        self._over: list[bool] = []
-        """For each step whether it has happened."""
-        self._mine: dict[str, list[tuple[str, int]]] = {}
-        """Call id -> kind and place of its steps that have not happened yet."""
-        self._head = 0
-        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+    _over: list[bool] = []
+    """For each step whether it has happened."""
+    _mine: dict[str, list[tuple[str, int]]] = {}
+    """Call id -> kind and place of its steps that have not happened yet."""
+    _head: int = 0
+    _waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     def add(self, call_id: str, kind: str) -> None:
         """The next step of the recording."""

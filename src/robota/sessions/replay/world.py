@@ -11,6 +11,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from msgspec import Struct
+
 from robota.core import events
 from robota.core.messages import ToolMessage
 from robota.core.ports import Ports
@@ -28,18 +30,17 @@ AFTER_END = frozenset(("hook_executed",))
 """Records that may follow the end of a compaction."""
 
 
-class RecordClock:
+class RecordClock(Struct, eq=False):
     """Does what was done meanwhile at the state of the clock at which it was done."""
 
-    def __init__(self, action: Action, do: Callable[[Record], None]) -> None:
-        self.action = action
-        self._do = do
-        self._time = 0
-        """Records so far."""
-        self._notices = 0
-        """Since then."""
-        self._at_it = False
-        """Something is being done: its own records do not count, and what comes next has to wait for it."""
+    action: Action
+    _do: Callable[[Record], None]
+    _time: int = 0
+    """Records so far."""
+    _notices: int = 0
+    """Since then."""
+    _at_it: bool = False
+    """Something is being done: its own records do not count, and what comes next has to wait for it."""
 
     def begin(self, action: Action) -> None:
         self.action = action

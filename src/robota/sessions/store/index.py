@@ -23,7 +23,7 @@ from robota.core.messages import Json
 from robota.sessions.files import Files
 from robota.sessions.store.glimpse import SessionSummary, glimpse_session
 from robota.sessions.store.message_codec import read_time
-from robota.sessions.store.search import SearchHit, SessionTexts
+from robota.sessions.store.search import SearchHit, SessionTexts, has_full_text
 from robota.sessions.store.session_record import check_session_id
 from robota.sessions.store.snapshot_file import format_time
 
@@ -60,7 +60,7 @@ class SessionIndex:
     ) -> None:
         self._directory = directory
         self._files = files
-        self._texts = SessionTexts(directory, files=files, redact=redact, full_text=full_text)
+        self._texts = SessionTexts(directory, files, redact, full_text and has_full_text())
 
     def summaries(self, *, cwd: str | None = None) -> Sequence[SessionSummary]:
         """All sessions, the latest first."""
