@@ -90,14 +90,8 @@ class FileJournal:
         return self._seq - len(self._kept)
 
     async def open(self) -> Position:
-        """A refusing disk is told, not raised."""
         if self._file is None or not self._file.is_open:
-            try:
-                self._open()
-            except OSError as error:
-                if not self._kept:
-                    self._take_over(self._peek())
-                self._trouble.tell("opened", error)
+            self._try_open()
         return self.last
 
     def append(self, body: bytes, *, event: int, hold: bool = False) -> int:
@@ -192,18 +186,21 @@ class FileJournal:
             self._kept = []
             self._trouble.told = ()
         if self._file is None and not self._kept and not self._trouble.told:
-            try:
-                self._open()
-            except OSError as error:
-                self._take_over(self._peek())
-                self._trouble.tell("opened", error)
+            self._try_open()
         self._seq += 1
         self._kept.append((self._stamp.now(), body))
         self._flush()
         return self._seq
 
-    def _open(self) -> None:
-        file = LineFile(self.path, self.session_id, self._files, self._stamp.source, self._keep)
+    def _try_open(self) -> None:
+        """A refusing disk is told, not raised."""
+        try:
+            file = LineFile(self.path, self.session_id, self._files, self._stamp.source, self._keep)
+        except OSError as error:
+            if not self._kept:
+                self._take_over(self._peek())
+            self._trouble.tell("opened", error)
+            return
         self._file = file
         self._take_over(file.found)
         if file.warning:
@@ -239,14 +236,10 @@ class FileJournal:
         file = self._file
         if file is None:
             try:
-                self._open()
-            except OSError as error:
-                self._trouble.tell("opened", error)
-                return False
+                self._try_open()
             except (JournalError, SessionLockedError) as error:
                 self._trouble.tell_once("refused", f"{error} {IN_MEMORY}")
-                return False
-            return self._flush()
+            return self._file is not None and self._flush()
         first = self._seq - len(self._kept) + 1
         done = 0
         for stamp, body in self._kept:
