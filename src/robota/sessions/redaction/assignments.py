@@ -161,7 +161,7 @@ def _decide_value(place: _Place, ahead: str, ends: bool) -> Decision | None:
     if lowered.endswith("authorization"):
         return decide_authorization(ahead)
     if lowered.endswith("cookie"):
-        return decide_cookie(ahead) if place.strength is Strength.FULL else None
+        return decide_cookie(place.lead, ahead, ends) if place.strength is Strength.FULL else None
     if place.sign == ">":
         return _decide_element(place.lead, ahead, ends)
     return _decide_variable(place, ahead, ends)

@@ -50,19 +50,13 @@ def decide_authorization(ahead: str) -> Decision | None:
     return take(found, _CREDENTIAL_TAIL) if stated else None
 
 
-def decide_cookie(ahead: str) -> Decision | None:
-    """The value of a Cookie or Set-Cookie header."""
-    found = _COOKIE.match(ahead)
-    if found is None or is_placeholder(found["secret"].partition("=")[2]):
-        return None
-    return take(found, _COOKIE_TAIL)
-
-
-_COOKIE = Pattern(
+decide_cookie = follows(
     r"\\*[\"'`]?(?P<secret>[^\s=;,\"'\\<>(){}\[\]]{1,80}=[^\s;,\"'\\<>]*"
-    r"(?:; ?[^\s=;\"'\\<>]+(?:=[^\s;\"'\\<>]*)?)*)"
+    r"(?:; ?[^\s=;\"'\\<>]+(?:=[^\s;\"'\\<>]*)?)*)",
+    RunTail(r"[^\s;,\"'\\<>]|; ?(?=[^\s;\"'\\<>])", look=3),
+    looks=lambda secret: not is_placeholder(secret.partition("=")[2]),
 )
-_COOKIE_TAIL = RunTail(r"[^\s;,\"'\\<>]|; ?(?=[^\s;\"'\\<>])", look=3)
+"""The value of a Cookie or Set-Cookie header."""
 
 
 def _bearer(before: str, ahead: str, _ends: bool) -> Decision | None:
@@ -88,19 +82,10 @@ _SCHEME_WORD = Pattern(
 )
 
 
-def _basic(before: str, ahead: str, _ends: bool) -> Decision | None:
+def _basic(before: str, ahead: str, ends: bool) -> Decision | None:
     """`Basic dXNlcjpw…`, and `http-basic.host user password` of a package tool's settings"""
-    if before[-1] == " " and before.rstrip()[-5:].lower() != "basic":
-        found = _BASIC_WORD.match(ahead)
-        stated = found and looks_chosen(found["secret"]) and not is_placeholder(found["secret"])
-        return take(found) if found and stated else None
-    found = _BASIC.match(ahead)
-    return take(found, _BASIC_TAIL) if found and _is_login(found["secret"]) else None
-
-
-_BASIC = Pattern(r"(?P<secret>[A-Za-z0-9+/=_-]{6,})")
-_BASIC_WORD = Pattern(r"(?P<secret>[^\s\"'`\\]+)")
-_BASIC_TAIL = RunTail(r"[A-Za-z0-9+/=_-]")
+    plain = before[-1] == " " and before.rstrip()[-5:].lower() != "basic"
+    return (_basic_word if plain else _basic_login)(before, ahead, ends)
 
 
 def _is_login(encoded: str) -> bool:
@@ -114,6 +99,12 @@ def _is_login(encoded: str) -> bool:
     except binascii.Error:
         return False
     return b":" in plain and all(32 <= byte < 127 for byte in plain)
+
+
+_basic_word = follows(
+    r"(?P<secret>[^\s\"'`\\]+)", looks=lambda secret: looks_chosen(secret) and not is_placeholder(secret)
+)
+_basic_login = follows(r"(?P<secret>[A-Za-z0-9+/=_-]{6,})", RunTail(r"[A-Za-z0-9+/=_-]"), looks=_is_login)
 
 
 def _user_information(_before: str, ahead: str, _ends: bool) -> Decision | None:

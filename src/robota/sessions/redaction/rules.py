@@ -83,15 +83,23 @@ def move(decision: Decision | None, distance: int) -> Decision | None:
 
 
 def follows(
-    source: str, tail: Tail | None = None, *, looks: Callable[[str], bool] = bool, after: str = ""
+    source: str,
+    tail: Tail | None = None,
+    *,
+    quoted: str = "(?!)",
+    looks: Callable[[str], bool] = bool,
+    after: str = "",
 ) -> Decide:
-    """The group `secret` of a pattern that matches at the anchor, if it looks like one; `after` is a pattern
-    that what stands before must have."""
-    wanted, lead = Pattern(source), Pattern(after)
+    """The group `secret` of a pattern that matches at the anchor, if it looks like one. A `quoted` one goes
+    before and has no tail; `after` is a pattern that what stands before must have."""
+    closed, open_ended, lead = Pattern(quoted), Pattern(source), Pattern(after)
 
     def decide(before: str, ahead: str, _ends: bool) -> Decision | None:
-        found = wanted.match(ahead) if not after or lead.search(before) else None
-        return take(found, tail) if found and looks(found["secret"]) else None
+        if after and not lead.search(before):
+            return None
+        full = closed.match(ahead)
+        found = full or open_ended.match(ahead)
+        return take(found, None if full else tail) if found and looks(found["secret"]) else None
 
     return decide
 

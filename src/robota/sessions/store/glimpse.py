@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 from msgspec import Raw, Struct
@@ -165,15 +165,15 @@ def _glimpse_journal(files: Files, path: str, known: int) -> JsonObject:
     """
     lines, whole = _read_beginning(files, path)
     if whole and known:
-        last = _read(lines[-1] or lines[-2]) if len(lines) > 1 else None
+        last = next(_read([lines[-1] or lines[-2]]), None) if len(lines) > 1 else None
         if last is not None and 0 < last.seq <= known:  # how it began is all that may be news
             return {**_read_opening(lines), "updated_at": last.timestamp, "seq": last.seq}
     fields: JsonObject = {}
-    seen = [record for line in lines if (record := _read(line)) is not None]
+    seen = list(_read(lines))
     for record in seen:
         _take(fields, record)
     if not whole:
-        seen = [record for line in read_tail(files, path, TAIL)[0] if (record := _read(line)) is not None]
+        seen = list(_read(read_tail(files, path, TAIL)[0]))
         for record in seen:
             if isinstance(record, records.SessionChange):
                 _take(fields, record)
@@ -184,24 +184,22 @@ def _glimpse_journal(files: Files, path: str, known: int) -> JsonObject:
     return fields
 
 
-def _read(line: bytes) -> records.Record | None:
-    """The record of a line, if it can be read without looking elsewhere."""
-    found = parse_line(line)
-    if found is None:
-        return None
-    try:
-        return decode_line(line) if found.checked else unknown_record(found.fields())
-    except ValueError:  # its frame is whole, what it holds is not
-        return None
+def _read(lines: Iterable[bytes]) -> Iterator[records.Record]:
+    """The records of lines, as far as they can be read without looking elsewhere."""
+    for line in lines:
+        found = parse_line(line)
+        if found is not None:
+            try:
+                record = decode_line(line) if found.checked else unknown_record(found.fields())
+            except ValueError:  # its frame is whole, what it holds is not
+                continue
+            yield record
 
 
 def _read_opening(lines: list[bytes]) -> JsonObject:
     """What stands before the first message: the session itself and the first prompt."""
     fields: JsonObject = {}
-    for line in lines:
-        record = _read(line)
-        if record is None:
-            continue
+    for record in _read(lines):
         _take(fields, record)
         if isinstance(record, records.MessageRecord) or "first_prompt" in fields:
             break

@@ -240,20 +240,17 @@ class ImportedTranscript(Struct, frozen=True, kw_only=True):
     @property
     def record(self) -> JsonObject:
         """The session record in the spelling used on disk."""
-        record: JsonObject = {
+        optional = {"name": self.name, "model": self.model}
+        return {
             "id": self.id,
             "cwd": self.cwd,
             "createdAt": to_builtins(self.created_at),
             "updatedAt": to_builtins(self.updated_at),
             "messages": [message_to_record(message) for message in self.messages],
             "history": [history_entry_to_record(entry) for entry in self.history],
+            **{name: value for name, value in optional.items() if value},
+            "importedFrom": self.origin,
         }
-        optional = {"name": self.name, "model": self.model}
-        return (
-            record
-            | {name: value for name, value in optional.items() if value}
-            | {"importedFrom": self.origin}
-        )
 
 
 def read_claude_transcript(

@@ -130,8 +130,7 @@ class PayloadStore:
         if self._has(path, len(encoded)):
             self._files.sync_directory(directory)  # whoever made it may have died before its name was safe
             return
-        temporary = os.path.join(directory, f".{digest}.{os.urandom(8).hex()}.tmp")
-        write_durably(self._files, path, encoded, temporary=temporary)
+        write_durably(self._files, path, encoded)
 
     def _has(self, path: str, size: int) -> bool:
         try:
