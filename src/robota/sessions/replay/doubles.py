@@ -132,7 +132,6 @@ class ReplayHooks:
                 await world.interrupt(call_id, f"outcome of {event} hooks")
             await world.stop_here(f"outcome of {event} hooks", after_end=True)
         outcome = convert(outcomes.popleft(), HookOutcome)
-        assert world.session is not None
         world.session.log.record_hooks(outcome, call_id)
         if call_id:
             world.order_of(call_id).passed(call_id, event)

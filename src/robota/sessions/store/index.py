@@ -134,7 +134,8 @@ class SessionIndex:
                 summary, updated, lasting = self._look(check_session_id(id), found[id])
                 listed.append((updated, id, summary))
                 if lasting:
-                    rows.append(_row_of(summary, found[id], updated))
+                    told = (getattr(summary, name) for name in _STORED)
+                    rows.append((id, *found[id], updated, *told))
         if rows or gone:
             _store(database, rows, gone)
         listed.sort(key=itemgetter(0, 1), reverse=True)
@@ -222,10 +223,6 @@ def _store(database: sqlite3.Connection, rows: list[tuple[Json, ...]], gone: lis
     except sqlite3.Error as error:
         if not is_unusable(error):
             raise
-
-
-def _row_of(summary: SessionSummary, marks: Marks, updated: float) -> tuple[Json, ...]:
-    return summary.id, *marks, updated, *(getattr(summary, name) for name in _STORED)
 
 
 def _summary_of(row: tuple[Json, ...]) -> SessionSummary:
