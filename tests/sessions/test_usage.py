@@ -109,7 +109,7 @@ async def test_every_request_of_a_run_counts_for_its_turn_its_model_and_the_sess
     )
     assert [row.model for row in report.models] == ["m"]
     assert add_up(report.turns) == add_up(report.models) == add_up(report.purposes) == report.total
-    assert (ledger.total, ledger.turn.output_tokens) == (report.total, 30)
+    assert (ledger.total, report.turns[-1].output_tokens) == (report.total, 30)
 
 
 async def test_an_empty_reply_counts_although_it_leaves_no_message() -> None:

@@ -18,7 +18,6 @@ from robota.core.context import BYTES_PER_TOKEN, ContextTally
 from robota.core.conversation import SUMMARY_HEADING, ConversationStore
 from robota.core.errors import RobotaError
 from robota.core.events import Compacted, CompactionMarked, Noticed, ReplayEvent, SummaryCalled, TurnEvent
-from robota.core.jsontext import decode
 from robota.core.messages import AssistantMessage, Message, SystemMessage, ToolCall, UserMessage
 from robota.core.permissions.subjects import PATHS
 from robota.core.plain_text import shorten
@@ -28,6 +27,7 @@ from robota.sessions.compaction.sections import add_sections, disarm, write_sect
 from robota.sessions.compaction.summarizer import CompactionError, Summarizer
 from robota.sessions.compaction.transcript import fit_text, is_summary, read_summary
 from robota.sessions.context_window_tracker import ContextWindowTracker
+from robota.sessions.journal.decoding import parse_arguments
 
 if TYPE_CHECKING:
     from robota.sessions.hooks import HookPort
@@ -220,10 +220,7 @@ def find_files(messages: Iterable[Message]) -> list[str]:
 
 
 def _paths_in(call: ToolCall) -> list[str]:
-    try:
-        arguments = decode(call.arguments)
-    except ValueError:
-        return []
+    arguments = parse_arguments(call.arguments)
     if not isinstance(arguments, dict):
         return []
     return [path for name in PATHS if isinstance(path := arguments.get(name), str) and path]

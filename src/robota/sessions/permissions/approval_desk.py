@@ -129,9 +129,7 @@ class ApprovalDesk(Struct, eq=False):
         if refusal is not None:
             return refusal
         await case.remember_directory()
-        if (
-            case.call is shown and answer.scope != "once"
-        ):  # the rules that were shown do not cover another input
+        if case.call is shown and answer.scope != "once":  # the rules shown do not cover another input
             case.grant_rules()
             if answer.scope == "project":
                 await self._save(case.rules)

@@ -160,9 +160,7 @@ class PermissionEnforcer:
         if judgement.decision == "auto":
             case.by = judgement.by
             return None
-        if (
-            wish == "allow" and judgement.rule is None
-        ):  # a hook answers for the mode, not for a rule that asks
+        if wish == "allow" and judgement.rule is None:  # a hook answers for the mode, no rule that asks
             case.by = "hook"
             return None
         return await self._desk.settle(case)

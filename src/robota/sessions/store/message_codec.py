@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from robota.core.errors import ValidationError
-from robota.core.history import HistoryEntry
+from robota.core.history import HistoryEntry, message_to_history_entry
 from robota.core.jsontext import encode
 from robota.core.messages import (
     AssistantMessage,
@@ -93,13 +93,8 @@ def history_entry_from_record(
     id = text_in(data, "id") or id
     timestamp = read_time(data.get("timestamp")) or timestamp
     if category == "event":
-        return HistoryEntry(
-            category="event",
-            type=kind,
-            data=data.get("data"),
-            id=id or new_uuid(),
-            timestamp=timestamp or utc_now(),
-        )
+        known: JsonObject = {"id": id or new_uuid(), "timestamp": timestamp or utc_now()}
+        return HistoryEntry(category="event", type=kind, data=data.get("data"), **known)
     if category != "chat":
         raise ValidationError(
             f"A history entry has the category {data.get('category')!r}; known are chat and event.",
@@ -109,9 +104,8 @@ def history_entry_from_record(
     if not isinstance(held, Mapping):
         raise ValidationError(f"The chat entry {id or '(without id)'} holds no message.", field="data")
     message = message_from_record({"role": kind, **held}, id=id, timestamp=timestamp)
-    message = replace(message, id=id or message.id, timestamp=timestamp or message.timestamp)
-    return HistoryEntry(
-        category="chat", type=message.role, data=message, id=message.id, timestamp=message.timestamp
+    return message_to_history_entry(
+        replace(message, id=id or message.id, timestamp=timestamp or message.timestamp)
     )
 
 

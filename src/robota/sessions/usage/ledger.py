@@ -137,8 +137,6 @@ class Book(Struct, eq=False):
     total: Tally = field(default_factory=Tally)
     turn: Tally | None = None
     """The turn under way."""
-    latest: Tally | None = None
-    """The turn under way, else the last one."""
     turns: dict[str, Tally] = {}
     earlier: Tally = field(default_factory=Tally)
     """Turns that no longer have a record of their own."""
@@ -279,7 +277,7 @@ class UsageLedger:
         """A prompt begins. A subagent's runs belong to the turn of the agent that started it."""
         if self.root is self:
             book = self.book
-            book.turn = book.latest = book.add_turn(execution_id)
+            book.turn = book.add_turn(execution_id)
 
     def close_turn(self) -> None:
         if self.root is self:
@@ -299,11 +297,6 @@ class UsageLedger:
     def total(self) -> UsageTotals:
         """The session so far."""
         return self.book.total.report(UsageTotals)
-
-    @property
-    def turn(self) -> UsageTotals:
-        """The turn under way, else the last one."""
-        return (self.book.latest or Tally()).report(UsageTotals)
 
     def rates(self, model: str) -> Rates | None:
         """What the model costs; `None` when nobody knows."""
