@@ -80,7 +80,7 @@ class PermissionEnforcer:
         self.rules = given if isinstance(given, LiveRules) else LiveRules(given)
         self._judge = options.judge or RuleJudge(options.guard)
         self._hooks = CallHooks(hooks, agent_id)
-        notice: Callable[[str], object] = str if log is None else log.notice
+        notice: Callable[[str], object] = str if log is None else log.notice  # `str`: nobody is told
         self._desk = ApprovalDesk(self._hooks, questions, options.save_rule, notice, agent_id)
         self._cwd = cwd
         self._run_tool = invoke_tool if options.run_tool is invoke_tool else _guarded(options.run_tool)

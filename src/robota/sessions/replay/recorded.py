@@ -178,8 +178,7 @@ class RecordedReply(Struct, eq=False):
         if self.error.get("overflow"):
             facts["status"] = _TOO_LARGE
         failure = kind(str(self.error["message"]))
-        for name, value in facts.items():
-            setattr(failure, name, value)
+        vars(failure).update(facts)
         return failure
 
 

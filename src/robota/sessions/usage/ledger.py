@@ -201,7 +201,7 @@ class UsageLedger:
             Rates(price)  # refuses what is no price now, not in the middle of a run
         self._prices = prices
         self._book: Book | None = None
-        self._fresh: dict[str, int] | None = None
+        self._fresh: dict[str, int] = {}
         """Estimated tokens of results, per tool, that no request has sent yet."""
         self._asked = ""
         """The model that the latest request named."""
@@ -243,7 +243,7 @@ class UsageLedger:
             for name, tokens in self._fresh.items():
                 sent = None if rates is None else tokens * rates.input
                 keep(book.tools, name, ToolTally).charge(tokens, sent)
-            self._fresh = None
+            self._fresh = {}
 
     def record_request(self, event: ProviderRequest) -> None:
         self._asked = event.model
@@ -265,8 +265,6 @@ class UsageLedger:
         keep(book.tools, name, ToolTally).add(
             calls=1, failures=failed, duration=event.duration, result_tokens_estimate=tokens
         )
-        if self._fresh is None:
-            self._fresh = {}
         self._fresh[name] = self._fresh.get(name, 0) + tokens
         if book.turn is not None:
             book.turn.tool_calls += 1

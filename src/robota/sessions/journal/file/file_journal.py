@@ -13,7 +13,6 @@ from zlib import crc32
 
 from msgspec import Struct
 
-from robota.core.errors import StorageError
 from robota.core.jsontext import encode
 from robota.sessions.files import REAL_FILES, Files, explain, opened
 from robota.sessions.journal.file.line_file import KEEP_UNSYNCED, LineFile
@@ -148,7 +147,7 @@ class FileJournal:
         """The reference to a payload file, or the value itself when there is no room for the file."""
         try:
             return self._payloads.put(payload)
-        except (OSError, StorageError):
+        except OSError:
             return payload
 
     def read(self, *, after_event: int = 0) -> Iterator[Record | JournalProblem]:

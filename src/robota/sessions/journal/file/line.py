@@ -78,12 +78,15 @@ def parse_line(line: bytes, offset: int = 0) -> Line | None:
         good = int(crc, 16) == checksum_of(line)
         if not good and int(version) <= VERSION:
             return None
-        if good or _is_record(line):  # a later version may count its checksum differently
-            return Line(
-                seq=int(seq), event=decode_text(event), line=line, offset=offset, checked=good,
-                session_id=decode_text(session_id), version=int(version), ev=int(ev or 0),
-            )  # fmt: skip
-        return None
+        try:
+            if not good:  # a later version may count its checksum differently
+                _decode_record(line)
+        except ValueError:
+            return None
+        return Line(
+            seq=int(seq), event=decode_text(event), line=line, offset=offset, checked=good,
+            session_id=decode_text(session_id), version=int(version), ev=int(ev or 0),
+        )  # fmt: skip
     return _parse_unframed(line, offset)
 
 
@@ -130,14 +133,6 @@ def _parse_unframed(line: bytes, offset: int) -> Line | None:
     return Line(
         seq=seq, event=event, line=line, offset=offset, checked=False, session_id=session_id, version=version
     )
-
-
-def _is_record(line: bytes) -> bool:
-    try:
-        _decode_record(line)
-    except ValueError:
-        return False
-    return True
 
 
 def _decode_record(line: bytes) -> JsonObject:
