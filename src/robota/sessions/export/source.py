@@ -318,6 +318,15 @@ def show_hidden(text: str) -> str:
     return _HIDDEN.sub(lambda found: f"\u27e8U+{ord(found[0]):04X}\u27e9", text.replace("\r\n", "\n"))
 
 
+def end_of_fence(lines: Sequence[str], place: int, opening: str, margin: str | None = None) -> int:
+    """Where fenced code ends whose first line is at `place`: at as long a run of its sign, or behind all."""
+    for at in range(place, len(lines)):
+        run = lines[at].strip(margin)
+        if len(run) >= len(opening) and not run.strip(opening[0]):
+            return at
+    return len(lines)
+
+
 def on_one_line(text: str) -> str:
     """The text for a heading or a table: visible, and with its line breaks shown as spaces."""
     return " ".join(show_hidden(text).split())
