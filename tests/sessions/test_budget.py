@@ -185,15 +185,6 @@ def test_tokens_and_requests_are_whole_numbers() -> None:
             Budget(**limits)  # type: ignore[arg-type]  # what a settings file may say
 
 
-async def test_earlier_processes_of_the_session_have_used_from_the_same_budget() -> None:
-    provider, inner = budgeted("x", budget=Budget(max_requests=1))
-    earlier = UsageLedger()
-    earlier.record("m", TokenUsage(1, 1))
-    provider.ledger.restore(earlier.snapshot())
-    await refusal(provider)
-    assert inner.requests == []
-
-
 # --- notices ------------------------------------------------------------------------------------------
 
 

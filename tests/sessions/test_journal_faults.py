@@ -12,7 +12,7 @@ from tests.support.journal_files import JournalFile
 from robota.core.jsontext import decode, encode
 from robota.sessions.files import Files
 from robota.sessions.journal.file.line import Line
-from robota.sessions.journal.file.payloads import PayloadError, PayloadStore
+from robota.sessions.journal.file.payloads import PayloadStore
 from robota.sessions.journal.file.reader import read_lines
 from robota.sessions.journal.port import JournalProblem
 from robota.testing.faulty_files import Fault, FaultyFiles, SimulatedCrash
@@ -52,7 +52,7 @@ class Work:
             value = encode(f"{number:05}" * 8_000)
             try:
                 value = payloads.put(value)
-            except PayloadError:
+            except OSError:
                 assert len(value) == 40_002  # stays in the line
         self.appended += 1
         journal.append(b'"event":"user","n":%d,"value":%b}' % (number, value))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from robota.core.jsontext import decode, encode
-from robota.sessions.journal.file.payloads import PayloadError, PayloadReferenceError, PayloadStore
+from robota.sessions.journal.file.payloads import PayloadReferenceError, PayloadStore
 from robota.testing.faulty_files import FaultyFiles
 
 VALUE = encode({"text": "ä" * 40_000})
@@ -73,16 +73,10 @@ def test_a_refusing_disk_gives_the_value_back_to_the_caller(tmp_path: Path) -> N
     for fail_at in range(1000):
         files = FaultyFiles(str(tmp_path), fail_at=fail_at)
         store = PayloadStore(str(tmp_path), f"s{fail_at}", files=files)
-        refusals = []
         try:
             reference = store.put(VALUE)
-        except PayloadError as error:
-            refusals.append(str(error))
+        except OSError:
             reference = store.put(VALUE)
-        assert refusals == [
-            f"A value of {len(VALUE)} bytes cannot be stored in {tmp_path}/s{fail_at}.payloads: "
-            "the disk reports an error. To help, check the disk."
-        ] * len(refusals)
         assert PayloadStore(str(tmp_path), "any").get(decode(reference)) == VALUE
         if not files.fired:
             break
@@ -92,7 +86,7 @@ def test_a_refusing_disk_gives_the_value_back_to_the_caller(tmp_path: Path) -> N
 def test_a_payload_whose_name_was_not_yet_safe_is_made_safe_before_it_is_used(tmp_path: Path) -> None:
     (tmp_path / "s1.payloads").mkdir()
     files = FaultyFiles(str(tmp_path), fail_at=0, only=("sync_directory",))
-    with pytest.raises(PayloadError):
+    with pytest.raises(OSError, match="Input/output error"):
         PayloadStore(str(tmp_path), "s1", files=files).put(VALUE)
 
     reference = decode(PayloadStore(str(tmp_path), "s1", files=files).put(VALUE))

@@ -109,7 +109,7 @@ async def test_every_request_of_a_run_counts_for_its_turn_its_model_and_the_sess
     )
     assert [row.model for row in report.models] == ["m"]
     assert add_up(report.turns) == add_up(report.models) == add_up(report.purposes) == report.total
-    assert (ledger.total, ledger.turn.output_tokens) == (report.total, 30)
+    assert (ledger.total, report.turns[-1].output_tokens) == (report.total, 30)
 
 
 async def test_an_empty_reply_counts_although_it_leaves_no_message() -> None:
@@ -343,10 +343,8 @@ ENTRIES = st.lists(
 
 
 @settings(deadline=None, max_examples=200)
-@given(ENTRIES, st.integers(0, 59))
-def test_all_ways_to_add_up_agree_also_when_the_session_is_resumed_in_between(
-    entries: list[tuple[str, str, str, TokenUsage]], resumed_at: int
-) -> None:
+@given(ENTRIES)
+def test_all_ways_to_add_up_agree(entries: list[tuple[str, str, str, TokenUsage]]) -> None:
     ledger = UsageLedger(prices=PRICES)
     for number, (kind, model, agent, usage) in enumerate(entries):
         page = ledger.child(agent) if agent else ledger
@@ -358,12 +356,6 @@ def test_all_ways_to_add_up_agree_also_when_the_session_is_resumed_in_between(
             page.record_tool(ended(content="x" * 9))
         else:
             page.record(model, usage, estimated=usage.reasoning_tokens)
-        if number == resumed_at:
-            ledger.close_turn()
-            report = ledger.snapshot()
-            ledger = UsageLedger(prices=PRICES)
-            ledger.restore(report)
-            assert ledger.snapshot() == report
     report = ledger.snapshot()
     assert add_up([*report.turns, report.earlier_turns, report.between_turns]) == report.total
     assert add_up(report.models) == add_up(report.purposes) == report.total
@@ -372,22 +364,13 @@ def test_all_ways_to_add_up_agree_also_when_the_session_is_resumed_in_between(
     assert report.total.requests == sum(kind == "request" for kind, *_ in entries)
 
 
-# --- resuming -----------------------------------------------------------------------------------------
-
-
-async def test_a_resumed_session_goes_on_from_the_report_of_the_earlier_process() -> None:
-    first = UsageLedger(prices=PRICES)
-    await make_agent(first, [call("read", size=4), TokenUsage(10, 1)], ["x", TokenUsage(20, 2)]).run("a")
-    written = msgspec.json.encode(first.snapshot())
+async def test_a_report_is_written_in_camel_case_and_read_again() -> None:
+    ledger = UsageLedger(prices=PRICES)
+    await make_agent(ledger, [call("read", size=4), TokenUsage(10, 1)], ["x", TokenUsage(20, 2)]).run("a")
+    written = msgspec.json.encode(ledger.snapshot())
     assert b'"inputTokens":30' in written
     assert b'"executionId"' in written
-    resumed = UsageLedger(prices=PRICES)
-    resumed.restore(msgspec.json.decode(written, type=UsageReport))
-    await make_agent(resumed, ["y", TokenUsage(40, 4)]).run("b")
-    report = resumed.snapshot()
-    assert (report.total.input_tokens, report.total.cost_usd) == (70, 0.00014)
-    assert [turn.input_tokens for turn in report.turns] == [30, 40]
-    assert report.tools[0].calls == 1
+    assert msgspec.json.decode(written, type=UsageReport) == ledger.snapshot()
 
 
 def test_a_turn_that_is_opened_again_goes_on() -> None:

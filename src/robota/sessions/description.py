@@ -59,12 +59,10 @@ def choose_web_tools(session: Session) -> NativeWebTools | None:
     wanted = session.options.native_web_tools
     if wanted is None:
         return None
-    from robota.sessions.permissions import hosted_tools  # noqa: PLC0415 - few want them
+    from robota.sessions.permissions.hosted_tools import permit_web_tools  # noqa: PLC0415 - few want them
 
-    asked = hosted_tools.permit_web_tools(wanted, session.rules.rules)
-    if asked is None or session.authors is None:
-        return asked
-    return hosted_tools.find_offered(asked, session.agent.provider)
+    exchanged = None if session.authors is None else session.agent.provider
+    return permit_web_tools(wanted, session.rules.rules, exchanged)
 
 
 def update_web_tools(session: Session) -> None:

@@ -216,11 +216,13 @@ def write_all(files: Files, fd: int, data: bytes) -> None:
         view = view[files.write(fd, bytes(view)) :]
 
 
-def write_durably(files: Files, path: str, data: bytes, *, temporary: str) -> None:
+def write_durably(files: Files, path: str, data: bytes) -> None:
     """Replace a file as a whole: readers see the old content or the new one, also after a power cut.
 
-    `temporary` is an unused name in the same directory. Any failure leaves the old file as it was.
+    What is not finished is called `.{name}.….tmp`. Any failure leaves the old file as it was.
     """
+    directory, name = os.path.split(path)
+    temporary = os.path.join(directory, f".{name}.{os.urandom(8).hex()}.tmp")
     fd = files.create(temporary)
     try:
         try:
@@ -233,4 +235,4 @@ def write_durably(files: Files, path: str, data: bytes, *, temporary: str) -> No
         with suppress(OSError):  # that the disk refuses even this changes nothing for the caller
             files.unlink(temporary)
         raise
-    files.sync_directory(os.path.dirname(path) or ".")
+    files.sync_directory(directory or ".")

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from msgspec import convert, to_builtins
+from msgspec import Struct, convert, to_builtins
 
 from robota.core.errors import ConfigurationError, SessionBusyError
 from robota.core.events import (
@@ -23,17 +23,8 @@ from robota.core.events import (
 from robota.core.history import HistoryEntry, chat_entry_to_message, is_chat_entry
 from robota.core.messages import AssistantMessage, Json, JsonObject, Message, Prompt, ToolMessage, prompt_text
 from robota.core.tool import Tool, tool_class
+from robota.sessions.journal import records
 from robota.sessions.journal.port import Position
-from robota.sessions.journal.records import (
-    EntryRecord,
-    HistoryCleared,
-    OriginalResult,
-    Record,
-    RunContinued,
-    SessionChange,
-    SessionResumed,
-    UserRecord,
-)
 
 if TYPE_CHECKING:
     from robota.core.bus import EventBus, Unsubscribe
@@ -50,40 +41,27 @@ SPARE_NUMBERS = 1_000_000
 and that the disk lost is never given again."""
 
 
-class SessionLog:
+class SessionLog(Struct, eq=False):
     """Opens the journal when there is something to write; without one, nothing is written."""
 
-    __slots__ = (
-        "_cleared", "_conversation", "_describe", "_detach", "_early", "_events", "_known", "_session_id",
-        "closed", "event_log", "opened", "used",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        session_id: str,
-        event_log: EventLog | None,
-        events: EventBus,
-        conversation: ConversationStore,
-        describe: Callable[[], JsonObject],
-    ) -> None:
-        """`describe` gives the fields of `session_init`."""
-        self._session_id = session_id
-        self._events = events
-        self._conversation = conversation
-        self._describe = describe
-        self._detach: Unsubscribe | None = None
-        self._known = len(conversation.history)
-        """Entries of the conversation that a journal to go on with has already."""
-        self._cleared = False
-        self._early: list[str] = []
-        """Notices that came while the journal was being opened."""
-        self.event_log = event_log
-        self.opened = False
-        """The journal has all that happens from here on."""
-        self.used = False
-        """Something happened that belongs into a journal."""
-        self.closed = False
-        """Nothing more is written."""
+    _session_id: str
+    event_log: EventLog | None
+    _events: EventBus
+    _conversation: ConversationStore
+    _describe: Callable[[], JsonObject]
+    """Gives the fields of `session_init`."""
+    _known: int
+    """Entries of the conversation that a journal to go on with has already."""
+    _detach: Unsubscribe | None = None
+    _cleared: bool = False
+    _early: list[str] = []
+    """Notices that came while the journal was being opened."""
+    opened: bool = False
+    """The journal has all that happens from here on."""
+    used: bool = False
+    """Something happened that belongs into a journal."""
+    closed: bool = False
+    """Nothing more is written."""
 
     @property
     def journal(self) -> SessionJournal | None:
@@ -120,9 +98,9 @@ class SessionLog:
             self._copy_history(0)
             return
         del described["systemPrompt"], described["toolSchemas"]  # said in its first record
-        log.write(convert(described, SessionResumed))
+        log.write(convert(described, records.SessionResumed))
         if self._cleared:
-            log.write(HistoryCleared())
+            log.write(records.HistoryCleared())
         self._copy_history(0 if self._cleared else self._known)
 
     async def _refuse_to_forget(self, journal: SessionJournal) -> None:
@@ -131,7 +109,7 @@ class SessionLog:
 
         fold = ConversationFold()
         for item in journal.read():
-            if isinstance(item, Record):
+            if isinstance(item, records.Record):
                 fold.take(item)
         if len(fold.store):
             await journal.aclose()
@@ -148,7 +126,7 @@ class SessionLog:
                 self.announce(chat_entry_to_message(entry), index)
                 index += 1
             else:
-                self.write(EntryRecord(entry=entry))
+                self.write(records.EntryRecord(entry=entry))
 
     def require_open(self) -> None:
         if self.closed:
@@ -164,12 +142,12 @@ class SessionLog:
 
     # --- what is done to the session ----------------------------------------------------------------------
 
-    def write(self, record: Record) -> None:
+    def write(self, record: records.Record) -> None:
         """A record that no event stands for; nothing before the journal is open."""
         if self.opened and not self.closed and self.event_log is not None:
             self.event_log.write(record)
 
-    async def accept(self, prompt: Prompt, record: UserRecord) -> None:
+    async def accept(self, prompt: Prompt, record: records.UserRecord) -> None:
         """Write a prompt down before anything else: from here on it survives a power cut."""
         text = prompt if isinstance(prompt, str) else None
         record.prompt = text if text != record.input else None
@@ -181,7 +159,7 @@ class SessionLog:
     def continue_run(self, cut: CutRun, tools: Iterable[Tool]) -> None:
         """Another process began this run and did not end it."""
         self.write(
-            RunContinued(
+            records.RunContinued(
                 execution_id=cut.state.execution_id,
                 conversation_id=cut.conversation_id,
                 looking=tuple(tool.name for tool in tools if tool_class(tool) == "inspect"),
@@ -190,7 +168,7 @@ class SessionLog:
 
     def note_change(self, what: str, value: Json, **more: Json) -> None:
         """Something about the session was changed; until the journal is open, its first record says so."""
-        self.write(SessionChange(change=what, value=value, **more))
+        self.write(records.SessionChange(change=what, value=value, **more))
 
     def record(self, message: Message) -> None:
         """Append a message that comes from outside a run; not between a call and its result."""
@@ -207,13 +185,13 @@ class SessionLog:
         self.require_open()
         self.used = True
         self._conversation.add_entry(entry)
-        self.write(EntryRecord(entry=entry))
+        self.write(records.EntryRecord(entry=entry))
 
     def record_clearing(self) -> None:
         """The conversation begins anew."""
         self.used = True
         self._cleared = self._cleared or not self.opened
-        self.write(HistoryCleared())
+        self.write(records.HistoryCleared())
 
     def announce(self, message: Message, index: int) -> None:
         if isinstance(message, AssistantMessage) and message.metadata.get("compaction"):
@@ -228,7 +206,7 @@ class SessionLog:
 
     def record_original(self, call: PreparedCall, result: ToolResult) -> None:
         """What a tool gave before hooks changed it."""
-        self.write(OriginalResult(call_id=call.call_id, result=result))
+        self.write(records.OriginalResult(call_id=call.call_id, result=result))
 
     def record_hooks(self, outcome: HookOutcome, call_id: str) -> None:
         data = {"hook": outcome.event, "callId": call_id or None, "outcome": to_builtins(outcome)}

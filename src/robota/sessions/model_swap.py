@@ -93,11 +93,8 @@ def _list_missing_web_tools(session: Session, after: Provider) -> Iterator[str]:
     wanted, left = session.options.native_web_tools, choose_web_tools(session)
     if wanted is None:
         return
-    for asked, kept, label in (
-        (wanted.web_search, left is not None and left.web_search, "search"),
-        (wanted.web_fetch, left is not None and left.web_fetch, "fetch"),
-    ):
-        if asked and not kept:
+    for label in ("search", "fetch"):
+        if getattr(wanted, f"web_{label}") and not getattr(left, f"web_{label}", False):
             yield f"{after.name} has no web {label} of its own; requests will go without it."
 
 

@@ -68,7 +68,8 @@ def make_log(
             session_id, agent_id=options.agent_id, durable=wanted.durable, now=options.ports.now
         )
     event_log = None if journal is None else EventLog(journal, wanted.redactor)
-    return SessionLog(session_id, event_log, agent.events, agent.conversation, describe)
+    known = len(agent.conversation.history)
+    return SessionLog(session_id, event_log, agent.events, agent.conversation, describe, known)
 
 
 def make_questions(agent: Robota, approve: PermissionHandler | None, options: SessionOptions) -> Questions:

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
+from msgspec import Struct
 
 from robota.core.context import BYTES_PER_TOKEN, ContextTally
 from robota.core.conversation import SUMMARY_HEADING, ConversationStore
 from robota.core.errors import RobotaError
 from robota.core.events import Compacted, CompactionMarked, Noticed, ReplayEvent, SummaryCalled, TurnEvent
-from robota.core.jsontext import decode
 from robota.core.messages import AssistantMessage, Message, SystemMessage, ToolCall, UserMessage
 from robota.core.permissions.subjects import PATHS
 from robota.core.plain_text import shorten
@@ -27,6 +27,7 @@ from robota.sessions.compaction.sections import add_sections, disarm, write_sect
 from robota.sessions.compaction.summarizer import CompactionError, Summarizer
 from robota.sessions.compaction.transcript import fit_text, is_summary, read_summary
 from robota.sessions.context_window_tracker import ContextWindowTracker
+from robota.sessions.journal.decoding import parse_arguments
 
 if TYPE_CHECKING:
     from robota.sessions.hooks import HookPort
@@ -46,23 +47,18 @@ STILL_FULL = (
 NO_ROOM = "(The summary was left out, because what follows leaves no room for it.)"
 
 
-class CompactionOrchestrator:
-    def __init__(
-        self,
-        agent: Robota,
-        tracker: ContextWindowTracker,
-        options: CompactionOptions,
-        *,
-        hooks: HookPort | None = None,
-        admit: Callable[[Provider], Provider] | None = None,
-    ) -> None:
-        """The model of the agent writes the summaries; `admit` gives its provider as it may be asked."""
-        self._agent = agent
-        self._conversation: ConversationStore = agent.conversation
-        self._tracker = tracker
-        self._options = options
-        self._hooks = hooks
-        self._admit = admit
+class CompactionOrchestrator(Struct, eq=False):
+    agent: Robota
+    """Its model writes the summaries."""
+    tracker: ContextWindowTracker
+    options: CompactionOptions
+    hooks: HookPort | None = None
+    admit: Callable[[Provider], Provider] | None = None
+    """Gives the provider as it may be asked."""
+
+    @property
+    def _conversation(self) -> ConversationStore:
+        return self.agent.conversation
 
     async def compact(
         self, instructions: str | None = None, *, trigger: CompactionTrigger = "manual"
@@ -74,7 +70,7 @@ class CompactionOrchestrator:
         """
         if not _has_news(self._conversation.messages_for_api()):
             return None
-        before = self._tracker.update()
+        before = self.tracker.update()
         focus = await self._consult_hooks(instructions or "", trigger)
         if focus is None:
             return None
@@ -86,23 +82,23 @@ class CompactionOrchestrator:
             )
         text = self._compose(summary)
         message = self._conversation.mark_compaction(text)
-        after = self._tracker.note_compaction()
+        after = self.tracker.note_compaction()
         self._report(CompactionMarked, message=message, epoch=self._conversation.epoch)
         self._tell(
             Compacted, trigger=trigger, before=msgspec.to_builtins(before), after=msgspec.to_builtins(after)
         )
-        if after.used_tokens >= self._tracker.limit_tokens:
+        if after.used_tokens >= self.tracker.limit_tokens:
             self._tell(Noticed, message=STILL_FULL.format(after.used_percentage))
-        if self._hooks is not None:
-            await self._hooks.fire("PostCompact", {"trigger": trigger, "compact_summary": text})
+        if self.hooks is not None:
+            await self.hooks.fire("PostCompact", {"trigger": trigger, "compact_summary": text})
         return text
 
     async def _consult_hooks(self, instructions: str, trigger: CompactionTrigger) -> str | None:
         """What the summary is to focus on, with what hooks add to it; `None` if they do not want it now."""
-        focus = instructions.strip() or self._options.instructions.strip()
-        if self._hooks is None:
+        focus = instructions.strip() or self.options.instructions.strip()
+        if self.hooks is None:
             return focus
-        outcome = await self._hooks.fire(
+        outcome = await self.hooks.fire(
             "PreCompact", {"trigger": trigger, "custom_instructions": instructions}
         )
         if not outcome.blocked:
@@ -114,14 +110,14 @@ class CompactionOrchestrator:
         return None
 
     async def _summarize(self, focus: str) -> str:
-        conversation, agent = self._conversation, self._agent
+        conversation, agent = self._conversation, self.agent
         using = agent.using
-        if self._admit is not None:
-            using = msgspec.structs.replace(using, provider=self._admit(using.provider))
+        if self.admit is not None:
+            using = msgspec.structs.replace(using, provider=self.admit(using.provider))
         summarizer = Summarizer(
-            using,
-            self._tracker.max_tokens,
-            conversation.tally.estimate(),
+            using=using,
+            window=self.tracker.max_tokens,
+            estimate=conversation.tally.estimate(),
             on_call=self._tell_call,
             idle_timeout=agent.limits.idle_timeout,
             ports=agent.config.ports,
@@ -139,9 +135,9 @@ class CompactionOrchestrator:
 
     def _compose(self, summary: str) -> str:
         """Summary and sections; the summary is cut to what they leave below the threshold."""
-        sections = self._options.sections
+        sections = self.options.sections
         written = write_sections(() if sections is None else sections())
-        tracker, system = self._tracker, self._conversation.system
+        tracker, system = self.tracker, self._conversation.system
         rest: list[Message] = [
             AssistantMessage(f"{SUMMARY_HEADING}\n{written}", metadata={"compaction": True})
         ]
@@ -161,13 +157,13 @@ class CompactionOrchestrator:
         self._report(SummaryCalled, **about)
 
     def _tell(self, kind: type[TurnEvent], **fields: Any) -> None:
-        events = self._agent.events
+        events = self.agent.events
         seq = events.next_seq()
         if events.wants(kind):
             events.emit(kind(seq=seq, **fields))
 
     def _report(self, kind: type[ReplayEvent], **fields: Any) -> None:
-        events = self._agent.events
+        events = self.agent.events
         if events.wants(kind):
             events.emit(kind(seq=events.seq, **fields))
 
@@ -224,10 +220,7 @@ def find_files(messages: Iterable[Message]) -> list[str]:
 
 
 def _paths_in(call: ToolCall) -> list[str]:
-    try:
-        arguments = decode(call.arguments)
-    except ValueError:
-        return []
+    arguments = parse_arguments(call.arguments)
     if not isinstance(arguments, dict):
         return []
     return [path for name in PATHS if isinstance(path := arguments.get(name), str) and path]

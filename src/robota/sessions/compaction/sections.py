@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import count
 
 from msgspec import Struct
 
@@ -38,12 +39,13 @@ def write_sections(sections: Sequence[CompactionSection]) -> str:
     kept = [section for section in sections if section.text.strip()]
     if not kept:
         return ""
-    number = _unused_number("\n".join(section.text for section in kept))
-    blocks = [
-        f'<{TAG}-{number} title="{_title(section.title)}">\n{section.text}\n</{TAG}-{number}>'
-        for section in kept
-    ]
-    return "\n\n".join([NOTE, *blocks])
+    taken = {int(number) for section in kept for number in _NUMBER.findall(section.text)}
+    number = next(number for number in count(1) if number not in taken)
+    blocks = [NOTE]
+    for section in kept:
+        title = disarm(" ".join(section.title.split()).replace('"', "'"))
+        blocks.append(f'<{TAG}-{number} title="{title}">\n{section.text}\n</{TAG}-{number}>')
+    return "\n\n".join(blocks)
 
 
 def add_sections(summary: str, sections: str) -> str:
@@ -65,15 +67,3 @@ def drop_sections(text: str) -> str:
     """The summary alone: what code wrote is written anew each time."""
     first = _SECTION.search(text)
     return text if first is None else text[: first.start()].removesuffix(f"{NOTE}\n\n").rstrip()
-
-
-def _title(title: str) -> str:
-    return disarm(" ".join(title.split()).replace('"', "'"))
-
-
-def _unused_number(text: str) -> int:
-    taken = {int(number) for number in _NUMBER.findall(text)}
-    number = 1
-    while number in taken:
-        number += 1
-    return number

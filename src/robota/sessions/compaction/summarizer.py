@@ -12,6 +12,7 @@ from contextlib import aclosing
 from typing import TypeAlias
 
 import msgspec
+from msgspec import Struct
 
 from robota.core.context import BYTES_PER_TOKEN, ContextEstimate
 from robota.core.errors import (
@@ -134,28 +135,23 @@ SummaryCall: TypeAlias = Callable[[ChatRequest, AssistantMessage | RobotaError],
 """Told of each call to the model and what came of it, such as to count its tokens or to journal it."""
 
 
-class Summarizer:
+class Summarizer(Struct, eq=False, kw_only=True):
     """One compaction's dealings with the model."""
 
-    def __init__(
-        self,
-        using: ModelChoice,
-        window: int,
-        estimate: ContextEstimate,
-        *,
-        on_call: SummaryCall,
-        idle_timeout: float | None,
-        ports: Ports,
-    ) -> None:
-        self._using = using
-        self._on_call = on_call
-        self._idle_timeout = idle_timeout
-        self._ports = ports
+    using: ModelChoice
+    window: int
+    estimate: ContextEstimate
+    on_call: SummaryCall
+    idle_timeout: float | None
+    ports: Ports
+    room: int = 0
+    """Bytes a request may have; it shrinks when the service disagrees."""
+
+    def __post_init__(self) -> None:
         # Where the model counts more tokens than the estimator, it will do so again.
-        counted = estimate.provider_tokens / max(estimate.serialized_tokens, 1)
-        usable = window * REQUEST_SHARE - min(window * ANSWER_SHARE, MAX_ANSWER_ROOM)
+        counted = self.estimate.provider_tokens / max(self.estimate.serialized_tokens, 1)
+        usable = self.window * REQUEST_SHARE - min(self.window * ANSWER_SHARE, MAX_ANSWER_ROOM)
         self.room = int(usable * BYTES_PER_TOKEN / min(max(counted, 1.0), MAX_DENSITY))
-        """Bytes a request may have; it shrinks when the service disagrees."""
 
     async def summarize(self, messages: Sequence[Message], focus: str) -> str | None:
         """The summary, or `None` if no part of the conversation worth the name fits into a request."""
@@ -184,7 +180,7 @@ class Summarizer:
         return summary
 
     async def _ask(self, prompt: str) -> str:
-        ports, using = self._ports, self._using
+        ports, using = self.ports, self.using
         message = UserMessage(prompt, id=ports.new_id(), timestamp=timestamp(ports.now()))
         settings = msgspec.structs.replace(using.settings, tool_choice=None, stop=())
         request = ChatRequest(model=using.model, messages=(message,), settings=settings)
@@ -195,20 +191,20 @@ class Summarizer:
             error: RobotaError = wrap_provider_error(problem, name)
             if isinstance(problem, LateError):
                 error = problem.of(name)
-            self._on_call(request, error)
+            self.on_call(request, error)
             if is_context_overflow(error):
                 raise _TooLong from error
             raise CompactionError(
                 f"The conversation was not summarised and stays as it is. {error}"
             ) from error
-        self._on_call(request, reply)
+        self.on_call(request, reply)
         return _check_reply(reply)
 
     async def _chat(self, request: ChatRequest) -> AssistantMessage:
-        provider = self._using.provider
+        provider = self.using.provider
         assembly = MessageAssembly(provider.name)
         async with (
-            deadline(self._idle_timeout, None) as timer,
+            deadline(self.idle_timeout, None) as timer,
             aclosing(open_stream(provider, request)) as chunks,
         ):
             async for chunk in chunks:

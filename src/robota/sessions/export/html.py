@@ -32,6 +32,7 @@ from robota.sessions.export.source import (
     describe_kind,
     describe_time,
     describe_usage,
+    end_of_fence,
     is_difference,
     message_of,
     on_one_line,
@@ -89,17 +90,10 @@ def _blocks(lines: list[str]) -> Iterator[str]:
             place += 1
             continue
         yield _paragraphs(lines[start:place])
-        end = place + 1
-        while end < len(lines) and not _closes(lines[end], opened[1]):
-            end += 1
+        end = end_of_fence(lines, place + 1, opened[1])
         yield block("\n".join(lines[place + 1 : end]), opened[2])
         start = place = end + 1
     yield _paragraphs(lines[start:])
-
-
-def _closes(line: str, opening: str) -> bool:
-    run = line.strip()
-    return len(run) >= len(opening) and not run.strip(opening[0])
 
 
 def _paragraphs(lines: list[str]) -> str:

@@ -29,6 +29,7 @@ from robota.sessions.export.source import (
     describe_kind,
     describe_time,
     describe_usage,
+    end_of_fence,
     is_difference,
     message_of,
     on_one_line,
@@ -92,22 +93,13 @@ def _shape(lines: Sequence[str]) -> Iterator[str]:
         before = paragraph + [opened[1]] * bool(opened[1].strip())
         yield from _disarm(before)
         paragraph = []
-        end = _end_of_fence(lines, place + 1, opened[2])
+        end = end_of_fence(lines, place + 1, opened[2], " \t>")
         language = _LANGUAGE.match(opened[3].strip())
         if before:
             yield ""
         yield from fence("\n".join(lines[place + 1 : end]), language[0] if language else "").split("\n")
         place = end + 1
     yield from _disarm(paragraph)
-
-
-def _end_of_fence(lines: Sequence[str], place: int, opening: str) -> int:
-    while place < len(lines):
-        inner = lines[place].strip(" \t>")
-        if len(inner) >= len(opening) and not inner.strip(opening[0]):
-            return place
-        place += 1
-    return place
 
 
 def _disarm(paragraph: Sequence[str]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Protocol, TypeAlias
 
 import msgspec
-from msgspec import Struct, field, to_builtins
+from msgspec import Struct, to_builtins
 
 from robota.core.context import normalize_usage
 from robota.core.errors import ValidationError
@@ -31,7 +31,12 @@ from robota.core.messages import (
     ToolMessage,
     UserMessage,
 )
-from robota.sessions.store.message_codec import history_entry_from_record, message_from_record, read_time
+from robota.sessions.store.message_codec import (
+    history_entry_from_record,
+    message_from_record,
+    read_time,
+    text_in,
+)
 
 START_OF_TIME = datetime.fromtimestamp(0, UTC)
 SPEAKERS = {"user": "User", "assistant": "Assistant", "system": "System", "tool": "Tool result"}
@@ -51,27 +56,17 @@ Exportable: TypeAlias = Mapping[str, Json] | _Record | _Imported
 """A session record, its mapping in the spelling used on disk, or an imported transcript."""
 
 
-class Step(Struct, frozen=True):
-    """One thing that happened: a message, with the results of its calls, or an event."""
+class Step(Struct):
+    """One thing that happened: a message, with its calls and their results, or an event."""
 
     entry: HistoryEntry
-    results: tuple[ToolMessage | None, ...] = ()
-    """One for each call of an assistant message."""
-
-    @property
-    def calls(self) -> Sequence[tuple[ToolCall, ToolMessage | None]]:
-        message = self.entry.data
-        return (
-            tuple(zip(message.tool_calls, self.results, strict=True))
-            if isinstance(message, AssistantMessage)
-            else ()
-        )
+    calls: list[tuple[ToolCall, ToolMessage | None]] = []
 
 
 class Turn(Struct):
     """A prompt and everything that it led to; the first one may have no prompt."""
 
-    steps: list[Step] = field(default_factory=list)
+    steps: list[Step] = []
     usage: TokenUsage = TokenUsage()
 
 
@@ -125,12 +120,12 @@ def read_source(record: Exportable, *, redact: bool, secrets: Sequence[str]) -> 
     moment = read_time(plain.get("createdAt")) or START_OF_TIME
     entries = _timeline(plain, moment)
     return ExportSource(
-        id=_text(plain, "id"),
-        name=_text(plain, "name"),
-        cwd=_text(plain, "cwd"),
-        model=_text(plain, "model"),
-        created_at=_text(plain, "createdAt"),
-        updated_at=_text(plain, "updatedAt"),
+        id=text_in(plain, "id"),
+        name=text_in(plain, "name"),
+        cwd=text_in(plain, "cwd"),
+        model=text_in(plain, "model"),
+        created_at=text_in(plain, "createdAt"),
+        updated_at=text_in(plain, "updatedAt"),
         turns=_turns(_steps(entries)),
     )
 
@@ -140,7 +135,7 @@ def _timeline(plain: JsonObject, moment: datetime) -> list[HistoryEntry]:
     stored = _objects(plain, "messages")
     history = [_read(data, moment) for data in _objects(plain, "history")]
     known = {entry.id for entry in history if entry.category == "chat"}
-    if known and all(not _text(data, "id") or _text(data, "id") in known for data in stored):
+    if known and all(not text_in(data, "id") or text_in(data, "id") in known for data in stored):
         return history
     messages = [_read(data, moment, number) for number, data in enumerate(stored)]
     own = {entry.id for entry in messages}
@@ -170,33 +165,27 @@ def _read(data: JsonObject, moment: datetime, number: int | None = None) -> Hist
             category="event",
             type="unreadable",
             data={"reason": str(error), "entry": data},
-            id=_text(data, "id"),
+            id=text_in(data, "id"),
             timestamp=read_time(data.get("timestamp")) or moment,
         )
 
 
 def _steps(entries: list[HistoryEntry]) -> list[Step]:
     """Results move to their calls; one without a call stays where it is."""
-    results: dict[tuple[int, int], ToolMessage] = {}
-    waiting: dict[str, tuple[int, int]] = {}
-    taken: set[int] = set()
-    for place, entry in enumerate(entries):
+    steps: list[Step] = []
+    waiting: dict[str, tuple[Step, int]] = {}
+    for entry in entries:
         message = entry.data
+        if isinstance(message, ToolMessage) and message.tool_call_id in waiting:
+            step, number = waiting.pop(message.tool_call_id)
+            step.calls[number] = (step.calls[number][0], message)
+            continue
+        step = Step(entry)
+        steps.append(step)
         if isinstance(message, AssistantMessage):
-            waiting |= {call.id: (place, number) for number, call in enumerate(message.tool_calls)}
-        elif isinstance(message, ToolMessage) and message.tool_call_id in waiting:
-            results[waiting.pop(message.tool_call_id)] = message
-            taken.add(place)
-    return [
-        Step(
-            entry,
-            tuple(results.get((place, number)) for number in range(len(entry.data.tool_calls)))
-            if isinstance(entry.data, AssistantMessage)
-            else (),
-        )
-        for place, entry in enumerate(entries)
-        if place not in taken
-    ]
+            step.calls = [(call, None) for call in message.tool_calls]
+            waiting |= {call.id: (step, number) for number, call in enumerate(message.tool_calls)}
+    return steps
 
 
 def _turns(steps: list[Step]) -> list[Turn]:
@@ -244,11 +233,6 @@ def describe_time(moment: datetime) -> str:
         return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
     except OverflowError:  # within hours of the first or last moment there is
         return moment.isoformat()
-
-
-def _text(data: Mapping[str, Json], name: str) -> str:
-    value = data.get(name)
-    return value if isinstance(value, str) else ""
 
 
 def _objects(data: JsonObject, name: str) -> list[JsonObject]:
@@ -332,6 +316,15 @@ _HIDDEN = re.compile(
 def show_hidden(text: str) -> str:
     """The text with a visible sign for every hidden character; line ends are newlines."""
     return _HIDDEN.sub(lambda found: f"\u27e8U+{ord(found[0]):04X}\u27e9", text.replace("\r\n", "\n"))
+
+
+def end_of_fence(lines: Sequence[str], place: int, opening: str, margin: str | None = None) -> int:
+    """Where fenced code ends whose first line is at `place`: at as long a run of its sign, or behind all."""
+    for at in range(place, len(lines)):
+        run = lines[at].strip(margin)
+        if len(run) >= len(opening) and not run.strip(opening[0]):
+            return at
+    return len(lines)
 
 
 def on_one_line(text: str) -> str:

@@ -23,16 +23,6 @@ from robota.sessions.journal.conversation import ConversationFold
 from robota.sessions.journal.decoding import methods_by_record, parse_arguments, split_record
 from robota.sessions.journal.file.reader import read_journal
 from robota.sessions.journal.port import JournalProblem
-from robota.sessions.journal.records import (
-    ANSWER,
-    INPUT,
-    NATIVE_KINDS,
-    PROGRESS,
-    TEXT_WITH_BYTES,
-    THOUGHT,
-    Record,
-    RunRecord,
-)
 
 LogEntry: TypeAlias = JsonObject
 """`timestamp`, `sessionId`, `event` and the fields of that event."""
@@ -66,7 +56,7 @@ class SessionLogReader:
             yield from fold.take(record)
         self.problems.extend(fold.conversation.repairs)
 
-    def records(self) -> Iterator[Record]:
+    def records(self) -> Iterator[records.Record]:
         """What the journal has recorded, one by one."""
         for item in read_journal(self.path, files=self._files):
             if isinstance(item, JournalProblem):
@@ -94,7 +84,7 @@ class EntryFold:
         self._finished = 0
         """Calls of the batch that have ended."""
 
-    def take(self, record: Record) -> Iterator[LogEntry]:
+    def take(self, record: records.Record) -> Iterator[LogEntry]:
         message = self.conversation.take(record)
         if isinstance(message, AssistantMessage):
             self._calls = message.tool_calls
@@ -106,7 +96,7 @@ class EntryFold:
         entries: Iterator[LogEntry] = take(self, record)
         return entries
 
-    def _as_written(self, record: Record) -> LogEntry:
+    def _as_written(self, record: records.Record) -> LogEntry:
         if isinstance(record, records.Unknown):
             return {name: value for name, value in record.fields.items() if name not in ("crc", "v", "run")}
         fields = {
@@ -114,12 +104,12 @@ class EntryFold:
             for name, own in zip(record.__struct_encode_fields__, record.__struct_fields__, strict=True)
             if name not in ("ev", "run") and (value := getattr(record, own)) is not None
         }
-        ids = self._ids if isinstance(record, RunRecord) and record.run else {}
+        ids = self._ids if isinstance(record, records.RunRecord) and record.run else {}
         return {**_head(record, record.name), **fields, **ids}
 
-    def _entry(self, record: Record, event: str, fields: JsonObject) -> LogEntry:
+    def _entry(self, record: records.Record, event: str, fields: JsonObject) -> LogEntry:
         ids: JsonObject = {}
-        if isinstance(record, RunRecord) and (record.run or record.round):
+        if isinstance(record, records.RunRecord) and (record.run or record.round):
             ids = {**self._ids, "round": record.round}
         return {**_head(record, event), **ids, **fields}
 
@@ -206,24 +196,24 @@ class EntryFold:
     def take_stream(self, record: records.Stream) -> Iterator[LogEntry]:
         self._surface = record.pieces.surface or self._surface
         for kind, text, beside in record.pieces.each():
-            if kind in ANSWER:
-                if kind == TEXT_WITH_BYTES:
+            if kind in records.ANSWER:
+                if kind == records.TEXT_WITH_BYTES:
                     yield self._native(record, "stream_event", beside)
                 self._texts += 1
                 piece = {"sequence": self._texts, "delta": text}
                 yield self._entry(record, "provider_stream_raw_delta", piece)
                 yield self._entry(record, "text_delta", piece)
-            elif kind == THOUGHT:
+            elif kind == records.THOUGHT:
                 yield self._entry(record, "reasoning_delta", {"delta": text})
-            elif kind == INPUT:
+            elif kind == records.INPUT:
                 call = dict(zip(("index", "toolCallId", "toolName"), beside, strict=True))
                 yield self._entry(record, "tool_input_delta", {**call, "delta": text})
-            elif kind == PROGRESS:
+            elif kind == records.PROGRESS:
                 told = self._call(record, beside).items()
                 shown: JsonObject = {name: value for name, value in told if name in ("callId", "toolName")}
                 yield self._entry(record, "tool_progress", {**shown, "text": text})
             else:
-                yield self._native(record, NATIVE_KINDS[kind], beside)
+                yield self._native(record, records.NATIVE_KINDS[kind], beside)
 
     def _native(self, record: records.Stream, kind: str, payload: Json) -> LogEntry:
         if kind == "stream_event":
@@ -271,10 +261,10 @@ class EntryFold:
 
     # --- tools ------------------------------------------------------------------------------------------
 
-    def _batch(self, record: RunRecord) -> str:
+    def _batch(self, record: records.RunRecord) -> str:
         return f"{self._ids.get('executionId', '')}-r{record.round}"
 
-    def _call(self, record: RunRecord, at: int) -> JsonObject:
+    def _call(self, record: records.RunRecord, at: int) -> JsonObject:
         calls, batch = self._calls, self._batch(record)
         known = {"toolName": calls[at].name, "toolCallId": calls[at].id} if at < len(calls) else {}
         return {"batchId": batch, "index": at, "callId": f"{batch}-{at}", **known}
@@ -329,7 +319,7 @@ class EntryFold:
 _METHODS = methods_by_record(EntryFold)
 
 
-def _head(record: Record, event: str) -> LogEntry:
+def _head(record: records.Record, event: str) -> LogEntry:
     return {
         "timestamp": record.timestamp, "sessionId": record.session_id, "event": event, "seq": record.seq,
     }  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from msgspec import UNSET, convert
+from msgspec import UNSET, Struct, convert
 from msgspec.structs import asdict, replace
 
 from robota.core import events
@@ -33,16 +33,15 @@ _ENDS: dict[str, type[TurnEvent]] = {
 }
 
 
-class EventReader:
+class EventReader(Struct, eq=False):
     """Takes records in order and gives the events that they tell of."""
 
-    def __init__(self) -> None:
-        self.event = 0
-        """The number of the last event that was told."""
-        self._execution = ""
-        self._prompt = ""
-        self._answer = ""
-        self._calls: tuple[ToolCall, ...] = ()
+    event: int = 0
+    """The number of the last event that was told."""
+    _execution: str = ""
+    _prompt: str = ""
+    _answer: str = ""
+    _calls: tuple[ToolCall, ...] = ()
 
     def take(self, record: Record) -> list[TurnEvent]:
         """The events that the record tells of; none of a journal that does not number them."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
 
 from robota.core.messages import JsonObject
 from robota.core.questions import PermissionAnswer, PermissionQuestion, answer_to_plain
@@ -35,26 +36,15 @@ NOBODY_TO_ASK = "Permission denied. Nobody can be asked here; an allow rule woul
 UNANSWERED = "Permission denied. The question about this action got no usable answer."
 
 
-class ApprovalDesk:
+class ApprovalDesk(Struct, eq=False):
     """Settles the cases that rules leave open."""
 
-    __slots__ = ("_agent_id", "_hooks", "_lock", "_notice", "_questions", "_save_rule")
-
-    def __init__(
-        self,
-        hooks: CallHooks,
-        *,
-        questions: Questions | None,
-        save_rule: RuleSaver | None,
-        notice: Callable[[str], None] | None,
-        agent_id: str,
-    ) -> None:
-        self._hooks = hooks
-        self._questions = questions
-        self._save_rule = save_rule
-        self._notice = notice
-        self._agent_id = agent_id
-        self._lock: anyio.Lock | None = None
+    _hooks: CallHooks
+    _questions: Questions | None
+    _save_rule: RuleSaver | None
+    _notice: Callable[[str], object]
+    _agent_id: str
+    _lock: anyio.Lock | None = None
 
     async def settle(self, case: PermissionCase, forced: str | None = None) -> ToolResult | None:
         """The refusal, or `None` when the call may run. `forced`: why it is asked whatever the rules say."""
@@ -100,7 +90,7 @@ class ApprovalDesk:
             case.by = "hook"
             return blocked_result(outcome.reason or outcome.stop_reason)
         if "updatedPermissions" in details:
-            self._tell(
+            self._notice(
                 "A PermissionRequest hook gave updatedPermissions; they are ignored, its yes counts once."
             )
         case.by = "hook"
@@ -121,7 +111,7 @@ class ApprovalDesk:
             agent_id=self._agent_id,
             call_id=call.call_id,
         )
-        settled = await self._put(case, partial(questions.settle, question))
+        settled = await self._put(case, questions, question)
         if settled.fault:
             case.answer = {"error": settled.fault}
             return case.refuse("fault", UNANSWERED)
@@ -139,9 +129,7 @@ class ApprovalDesk:
         if refusal is not None:
             return refusal
         await case.remember_directory()
-        if (
-            case.call is shown and answer.scope != "once"
-        ):  # the rules that were shown do not cover another input
+        if case.call is shown and answer.scope != "once":  # the rules shown do not cover another input
             case.grant_rules()
             if answer.scope == "project":
                 await self._save(case.rules)
@@ -167,14 +155,14 @@ class ApprovalDesk:
             else:
                 fault = await consult("Saving a rule", self._save_rule, rule)
             if isinstance(fault, Fault):
-                self._tell(
+                self._notice(
                     f"The rule {rule} counts for this session only, it could not be saved: {fault.text}"
                 )
 
-    async def _put(self, case: PermissionCase, ask: Callable[[], Awaitable[Settled]]) -> Settled:
+    async def _put(self, case: PermissionCase, questions: Questions, question: PermissionQuestion) -> Settled:
         """Put the question; hooks that call somebody to the screen run while it is open."""
         if not self._hooks.has("Notification"):
-            return await ask()
+            return await questions.settle(question)
         import anyio  # noqa: PLC0415 - loaded with the first question
 
         told = {
@@ -182,10 +170,9 @@ class ApprovalDesk:
             "title": "Permission needed",
             "notification_type": "permission_prompt",
         }
-        terms = case.terms
         async with anyio.create_task_group() as group:
-            group.start_soon(self._hooks.fire, "Notification", told, case.call, terms)
-            settled = await ask()
+            group.start_soon(self._hooks.fire, "Notification", told, case.call, case.terms)
+            settled = await questions.settle(question)
         return settled
 
     async def _preview(self, case: PermissionCase) -> str | None:
@@ -199,7 +186,3 @@ class ApprovalDesk:
             "The preview", to_thread.run_sync, preview, arguments, case.cwd, abandon_on_cancel=True
         )
         return truncate_text(shown) if isinstance(shown, str) and shown else None
-
-    def _tell(self, text: str) -> None:
-        if self._notice is not None:
-            self._notice(text)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import Struct
 
 from robota.core.messages import JsonObject
 from robota.core.schema import check
@@ -28,23 +29,20 @@ BROKEN = Judgement(
 )
 
 
-class PermissionCase:
+class PermissionCase(Struct, eq=False):
     """Its `call` is the one to run: whatever changes the input, changes it here and is judged again."""
 
-    __slots__ = ("_judge", "_live", "answer", "by", "call", "cwd", "judged", "outcomes", "rules")
-
-    def __init__(self, call: PreparedCall, cwd: str, judge: Judge, live: LiveRules) -> None:
-        self.call = call
-        self.cwd = cwd
-        self._judge = judge
-        self._live = live
-        self.by: DecidedBy = "fault"
-        self.judged: list[Judgement] = []
-        self.outcomes: list[HookOutcome] = []
-        """Of the hooks that may have something to say to the model."""
-        self.rules: tuple[str, ...] = ()
-        """The rules an answer for longer than once would add."""
-        self.answer: JsonObject | None = None
+    call: PreparedCall
+    cwd: str
+    _judge: Judge
+    _live: LiveRules
+    by: DecidedBy = "fault"
+    judged: list[Judgement] = []
+    outcomes: list[HookOutcome] = []
+    """Of the hooks that may have something to say to the model."""
+    rules: tuple[str, ...] = ()
+    """The rules an answer for longer than once would add."""
+    answer: JsonObject | None = None
 
     @property
     def terms(self) -> Terms:

@@ -9,40 +9,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from robota.core.permissions.rules import load_rules
-from robota.core.provider import NativeWebTool, NativeWebTools, Provider, get_provider_capabilities
+from robota.core.provider import NativeWebTools, Provider, get_provider_capabilities
 
 if TYPE_CHECKING:
     from robota.sessions.permissions.live_rules import PermissionRules
 
 
-def permit_web_tools(wanted: NativeWebTools, rules: PermissionRules) -> NativeWebTools | None:
-    """What is left of the wish under these rules; `None` for nothing."""
-    return _or_none(
-        wanted.web_search and not _is_restricted("WebSearch", rules),
-        wanted.web_fetch and not _is_restricted("WebFetch", rules),
-    )
-
-
-def find_offered(wanted: NativeWebTools, provider: Provider) -> NativeWebTools | None:
-    """What is left of the wish with this provider; `None` for nothing."""
-    can = get_provider_capabilities(provider)
-    return _or_none(
-        wanted.web_search and _is_offered(can.web_search), wanted.web_fetch and _is_offered(can.web_fetch)
-    )
-
-
-def _is_offered(tool: NativeWebTool) -> bool:
-    return tool.supported and tool.enabled
-
-
-def _or_none(search: bool, fetch: bool) -> NativeWebTools | None:
-    return NativeWebTools(web_search=search, web_fetch=fetch) if search or fetch else None
-
-
-def _is_restricted(tool: str, rules: PermissionRules) -> bool:
-    known = (load_rules(rules.deny, "deny"), load_rules(rules.ask, "ask"))
-    return any(
-        any(rule.names(tool) for rule in each.rules)
-        or any(problem.concerns(tool) for problem in each.problems)
-        for each in known
-    )
+def permit_web_tools(
+    wanted: NativeWebTools, rules: PermissionRules, provider: Provider | None = None
+) -> NativeWebTools | None:
+    """What is left of the wish under these rules and, if given, with this provider; `None` for nothing."""
+    restricting = (load_rules(rules.deny, "deny"), load_rules(rules.ask, "ask"))
+    can = None if provider is None else get_provider_capabilities(provider)
+    left = {}
+    for name, tool in (("web_search", "WebSearch"), ("web_fetch", "WebFetch")):
+        offer = None if can is None else getattr(can, name)
+        restricted = any(
+            any(rule.names(tool) for rule in each.rules)
+            or any(problem.concerns(tool) for problem in each.problems)
+            for each in restricting
+        )
+        offered = offer is None or (offer.supported and offer.enabled)
+        left[name] = getattr(wanted, name) and offered and not restricted
+    return NativeWebTools(**left) if any(left.values()) else None

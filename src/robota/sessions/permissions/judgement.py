@@ -78,13 +78,10 @@ class WorkspaceGuard(Protocol):
     def remember(self, call: PreparedCall, directory: str) -> None: ...
 
 
-class RuleJudge:
+class RuleJudge(Struct, eq=False):
     """Judges by the permission evaluator and, where there is one, the guard of the workspace."""
 
-    __slots__ = ("_guard",)
-
-    def __init__(self, guard: WorkspaceGuard | None = None) -> None:
-        self._guard = guard
+    _guard: WorkspaceGuard | None = None
 
     async def judge(self, call: PreparedCall, terms: Terms) -> Judgement:
         judgement = await self._judge(call, terms)

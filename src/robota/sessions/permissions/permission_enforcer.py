@@ -80,13 +80,8 @@ class PermissionEnforcer:
         self.rules = given if isinstance(given, LiveRules) else LiveRules(given)
         self._judge = options.judge or RuleJudge(options.guard)
         self._hooks = CallHooks(hooks, agent_id)
-        self._desk = ApprovalDesk(
-            self._hooks,
-            questions=questions,
-            save_rule=options.save_rule,
-            notice=None if log is None else log.notice,
-            agent_id=agent_id,
-        )
+        notice: Callable[[str], object] = str if log is None else log.notice  # `str`: nobody is told
+        self._desk = ApprovalDesk(self._hooks, questions, options.save_rule, notice, agent_id)
         self._cwd = cwd
         self._run_tool = invoke_tool if options.run_tool is invoke_tool else _guarded(options.run_tool)
         self._log = log
@@ -165,9 +160,7 @@ class PermissionEnforcer:
         if judgement.decision == "auto":
             case.by = judgement.by
             return None
-        if (
-            wish == "allow" and judgement.rule is None
-        ):  # a hook answers for the mode, not for a rule that asks
+        if wish == "allow" and judgement.rule is None:  # a hook answers for the mode, no rule that asks
             case.by = "hook"
             return None
         return await self._desk.settle(case)

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import Struct
 
 from robota.core.jsontext import encode
 from robota.core.messages import Json, JsonObject
@@ -26,16 +27,13 @@ HOOK_BLOCKED = "hook_blocked"
 _OPENING, _CLOSING = "<system-reminder>\n", "\n</system-reminder>\n"
 
 
-class CallHooks:
+class CallHooks(Struct, eq=False):
     """Fires the hooks about calls. If their port breaks, a tool that has not run is blocked."""
 
-    __slots__ = ("_agent_id", "_port", "stop_requested")
-
-    def __init__(self, port: HookPort | None, agent_id: str) -> None:
-        self._port = port
-        self._agent_id = agent_id
-        self.stop_requested: str | None = None
-        """Why a hook wants the run to end after this result."""
+    _port: HookPort | None
+    _agent_id: str
+    stop_requested: str | None = None
+    """Why a hook wants the run to end after this result."""
 
     def has(self, event: str) -> bool:
         return self._port is not None and self._port.has(event)

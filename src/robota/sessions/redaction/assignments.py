@@ -85,10 +85,6 @@ class _Place(Struct, frozen=True):
     tight: bool
 
     @property
-    def is_constant(self) -> bool:
-        return self.name.isupper()
-
-    @property
     def is_shell(self) -> bool:
         """`NAME=…`"""
         return self.tight and self.name.isupper()
@@ -165,7 +161,7 @@ def _decide_value(place: _Place, ahead: str, ends: bool) -> Decision | None:
     if lowered.endswith("authorization"):
         return decide_authorization(ahead)
     if lowered.endswith("cookie"):
-        return decide_cookie(ahead) if place.strength is Strength.FULL else None
+        return decide_cookie(place.lead, ahead, ends) if place.strength is Strength.FULL else None
     if place.sign == ">":
         return _decide_element(place.lead, ahead, ends)
     return _decide_variable(place, ahead, ends)
@@ -322,7 +318,7 @@ _SPACED_VALUE = Pattern(r"(?: [^\s;=\"'\\]+){1,6}(?=;[A-Za-z])")
 def _decide_literal(place: _Place, ahead: str, found: re.Match[str]) -> Decision | None:
     """`name = "value"`"""
     content, decision = _read_string(ahead, found)
-    if found["quote"] == "`" and place.is_constant:
+    if found["quote"] == "`" and place.name.isupper():
         return None
     if _closes_before(place, found["quote"], len(found["slashes"]), content):
         return None
@@ -330,7 +326,7 @@ def _decide_literal(place: _Place, ahead: str, found: re.Match[str]) -> Decision
         return None
     if not place.is_shell and (is_prose(content) or (is_dotted(content) and not _DIGITS.search(content))):
         return None
-    if place.is_constant and not place.tight and not name_strength(place.name.lower()):
+    if place.name.isupper() and not place.tight and not name_strength(place.name.lower()):
         secret = looks_issued(content) and has_digit(content)
     elif place.strength is Strength.WEAK:
         secret = looks_issued(content)
@@ -387,7 +383,7 @@ def _states_loosely(place: _Place, value: str, rest: str, *, line_ends: bool) ->
 
 def _states_tightly(place: _Place, value: str, rest: str, *, line_ends: bool) -> bool:
     """`NAME=value` without blanks: a shell, a file, a connection string, or the argument of a call."""
-    if place.is_constant and place.strength >= Strength.TEXT:
+    if place.name.isupper() and place.strength >= Strength.TEXT:
         return not repeats_name(place.name, value) or has_digit(value)
     if repeats_name(place.name, value) or is_snake(value):
         return False

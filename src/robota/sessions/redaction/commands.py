@@ -6,10 +6,11 @@ Little or nothing names these values, so every rule here begins with what makes 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from robota.sessions.redaction.http import decide_cookie
 from robota.sessions.redaction.names import STEMS, Strength, name_strength
-from robota.sessions.redaction.rules import Decide, Decision, Pattern, Rule, RunTail, move, take
+from robota.sessions.redaction.rules import Decide, Decision, Pattern, Rule, RunTail, follows, move, take
 from robota.sessions.redaction.values import (
     is_camel,
     is_code,
@@ -24,45 +25,33 @@ from robota.sessions.redaction.values import (
 # --- the next word ---
 
 
-def _word(_before: str, ahead: str, _ends: bool) -> Decision | None:
+_QUOTED = r"(?P<open>\\{0,7}[\"'])(?P<secret>[^\"'\\\n]{1,120})(?=(?P=open))"
+_BARE = r"[^\s\"'`\\]"
+_BARE_WORD = rf"[\"']?(?P<secret>{_BARE}+)"
+_BARE_TAIL = RunTail(_BARE)
+_BARE_ARGUMENT = r"[^\s\"'`\\|;&<>()]"
+
+
+def _next(source: str, tail: RunTail, looks: Callable[[str], bool] = bool) -> Decide:
     """The next word, or all that is quoted, unless it only stands for a secret."""
-    return _take(ahead, _BARE, _BARE_TAIL)
+    return follows(
+        source,
+        tail,
+        quoted=_QUOTED,
+        looks=lambda secret: not (secret.startswith(("-", "(")) or is_stand_in(secret)) and looks(secret),
+    )
 
 
-def _argument(_before: str, ahead: str, _ends: bool) -> Decision | None:
-    """The same where the signs of a shell or a call end a word."""
-    return _take(ahead, _BARE_ARGUMENT, _ARGUMENT_TAIL)
-
-
-def _take(ahead: str, bare: Pattern, tail: RunTail) -> Decision | None:
-    quoted = _QUOTED.match(ahead)
-    found = quoted or bare.match(ahead)
-    if found is None or found["secret"].startswith(("-", "(")) or is_stand_in(found["secret"]):
-        return None
-    return take(found, None if quoted else tail)
-
-
-_QUOTED = Pattern(r"(?P<open>\\{0,7}[\"'])(?P<secret>[^\"'\\\n]{1,120})(?=(?P=open))")
-_BARE = Pattern(r"[\"']?(?P<secret>[^\s\"'`\\]+)")
-_BARE_TAIL = RunTail(r"[^\s\"'`\\]")
-_BARE_ARGUMENT = Pattern(r"(?P<secret>[^\s\"'`\\|;&<>()]+)")
-_ARGUMENT_TAIL = RunTail(r"[^\s\"'`\\|;&<>()]")
-
-
-def _only_if(looks: Callable[[str], bool], decide: Decide) -> Decide:
-    def judge(before: str, ahead: str, ends: bool) -> Decision | None:
-        decision = decide(before, ahead, ends)
-        return decision if decision and looks(ahead[decision[0] : decision[1]]) else None
-
-    return judge
-
-
-_chosen_word = _only_if(lambda secret: looks_chosen(secret) and not is_code(secret), _word)
-chosen_argument = _only_if(
-    lambda secret: looks_chosen(secret) and not is_code(secret) and not is_path(secret), _argument
+_next_argument = partial(_next, rf"(?P<secret>{_BARE_ARGUMENT}+)", RunTail(_BARE_ARGUMENT))
+"""The same where the signs of a shell or a call end a word."""
+_word = _next(_BARE_WORD, _BARE_TAIL)
+_chosen_word = _next(_BARE_WORD, _BARE_TAIL, lambda secret: looks_chosen(secret) and not is_code(secret))
+_argument = _next_argument()
+chosen_argument = _next_argument(
+    lambda secret: looks_chosen(secret) and not is_code(secret) and not is_path(secret)
 )
 """The next word if it could be a password, a key or a token."""
-issued_argument = _only_if(looks_issued, _argument)
+issued_argument = _next_argument(looks_issued)
 """The next word if it looks like an issued token."""
 
 
@@ -70,21 +59,13 @@ def _after(context: Pattern, decide: Decide) -> Decide:
     return lambda before, ahead, ends: decide(before, ahead, ends) if context.search(before) else None
 
 
-def _login(_before: str, ahead: str, _ends: bool) -> Decision | None:
-    """`curl -u user:password`, `smbclient -U user%password`"""
-    found = _PHRASE_LOGIN.match(ahead)
-    tail = None if found else _BARE_TAIL
-    found = found or _BARE_LOGIN.match(ahead)
-    if found is None:
-        return None
-    secret = found["secret"]
-    if is_stand_in(secret) or is_code(secret) or secret.startswith("//"):
-        return None
-    return take(found, tail)
-
-
-_PHRASE_LOGIN = Pattern(r"([\"'])[\w.@+%/-]+[:%,](?P<secret>[^\"'`\\\n]{1,100})(?=\1)")
-_BARE_LOGIN = Pattern(r"[\"']?[\w.@+%/-]+[:%,](?P<secret>[^\s\"'`\\]+)")
+_login = follows(
+    r"[\"']?[\w.@+%/-]+[:%,](?P<secret>[^\s\"'`\\]+)",
+    _BARE_TAIL,
+    quoted=r"([\"'])[\w.@+%/-]+[:%,](?P<secret>[^\"'`\\\n]{1,100})(?=\1)",
+    looks=lambda secret: not (is_stand_in(secret) or is_code(secret) or secret.startswith("//")),
+)
+"""`curl -u user:password`, `smbclient -U user%password`"""
 
 # --- options ---
 
@@ -95,7 +76,7 @@ def _option(before: str, ahead: str, _ends: bool) -> Decision | None:
         name = _OPTION_BEFORE_PHRASE.search(before[-80:])
         return take(phrase) if name and name_strength(name[1]) >= Strength.TEXT else None
     name = _OPTION.search(before[-80:])
-    found = _BARE.match(ahead)
+    found = _OPTION_VALUE.match(ahead)
     if name is None or found is None or name_strength(name[1]) is Strength.NONE:
         return None
     secret = found["secret"]
@@ -109,6 +90,7 @@ def _option(before: str, ahead: str, _ends: bool) -> Decision | None:
 
 
 _PHRASE = Pattern(r"([\"'])(?=[^\"'\n]* )(?P<secret>[^\"'\n]+)\1")
+_OPTION_VALUE = Pattern(_BARE_WORD)
 _OPTION_BEFORE_PHRASE = Pattern(r"--?([A-Za-z][A-Za-z0-9_-]*)[\s=]*\Z")
 _OPTION = Pattern(r"--?([A-Za-z][A-Za-z0-9_-]*)[\"',\]\s]*(?:- )?\Z")
 _PAIRS = Pattern(r"[a-z]+=\S*(?:,|\Z)")  # --secret id=npmrc,src=.npmrc
@@ -130,7 +112,7 @@ def _letter(before: str, ahead: str, ends: bool) -> Decision | None:
     if program is None or not program.search(line):
         return None
     if letter == "b":
-        return decide_cookie(ahead) if "curl" in line else _word(before, ahead, ends)
+        return decide_cookie(before, ahead, ends) if "curl" in line else _word(before, ahead, ends)
     glued = not line.endswith(" ")
     if glued and not _GLUES.search(line):
         return None

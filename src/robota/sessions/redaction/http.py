@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from robota.sessions.redaction.rules import REDACTED, Decision, Pattern, Rule, RunTail, take
+from robota.sessions.redaction.rules import REDACTED, Decision, Pattern, Rule, RunTail, follows, take
 from robota.sessions.redaction.values import (
     has_digit,
     is_code,
@@ -50,19 +50,13 @@ def decide_authorization(ahead: str) -> Decision | None:
     return take(found, _CREDENTIAL_TAIL) if stated else None
 
 
-def decide_cookie(ahead: str) -> Decision | None:
-    """The value of a Cookie or Set-Cookie header."""
-    found = _COOKIE.match(ahead)
-    if found is None or is_placeholder(found["secret"].partition("=")[2]):
-        return None
-    return take(found, _COOKIE_TAIL)
-
-
-_COOKIE = Pattern(
+decide_cookie = follows(
     r"\\*[\"'`]?(?P<secret>[^\s=;,\"'\\<>(){}\[\]]{1,80}=[^\s;,\"'\\<>]*"
-    r"(?:; ?[^\s=;\"'\\<>]+(?:=[^\s;\"'\\<>]*)?)*)"
+    r"(?:; ?[^\s=;\"'\\<>]+(?:=[^\s;\"'\\<>]*)?)*)",
+    RunTail(r"[^\s;,\"'\\<>]|; ?(?=[^\s;\"'\\<>])", look=3),
+    looks=lambda secret: not is_placeholder(secret.partition("=")[2]),
 )
-_COOKIE_TAIL = RunTail(r"[^\s;,\"'\\<>]|; ?(?=[^\s;\"'\\<>])", look=3)
+"""The value of a Cookie or Set-Cookie header."""
 
 
 def _bearer(before: str, ahead: str, _ends: bool) -> Decision | None:
@@ -88,19 +82,10 @@ _SCHEME_WORD = Pattern(
 )
 
 
-def _basic(before: str, ahead: str, _ends: bool) -> Decision | None:
+def _basic(before: str, ahead: str, ends: bool) -> Decision | None:
     """`Basic dXNlcjpw…`, and `http-basic.host user password` of a package tool's settings"""
-    if before[-1] == " " and before.rstrip()[-5:].lower() != "basic":
-        found = _BASIC_WORD.match(ahead)
-        stated = found and looks_chosen(found["secret"]) and not is_placeholder(found["secret"])
-        return take(found) if found and stated else None
-    found = _BASIC.match(ahead)
-    return take(found, _BASIC_TAIL) if found and _is_login(found["secret"]) else None
-
-
-_BASIC = Pattern(r"(?P<secret>[A-Za-z0-9+/=_-]{6,})")
-_BASIC_WORD = Pattern(r"(?P<secret>[^\s\"'`\\]+)")
-_BASIC_TAIL = RunTail(r"[A-Za-z0-9+/=_-]")
+    plain = before[-1] == " " and before.rstrip()[-5:].lower() != "basic"
+    return (_basic_word if plain else _basic_login)(before, ahead, ends)
 
 
 def _is_login(encoded: str) -> bool:
@@ -114,6 +99,12 @@ def _is_login(encoded: str) -> bool:
     except binascii.Error:
         return False
     return b":" in plain and all(32 <= byte < 127 for byte in plain)
+
+
+_basic_word = follows(
+    r"(?P<secret>[^\s\"'`\\]+)", looks=lambda secret: looks_chosen(secret) and not is_placeholder(secret)
+)
+_basic_login = follows(r"(?P<secret>[A-Za-z0-9+/=_-]{6,})", RunTail(r"[A-Za-z0-9+/=_-]"), looks=_is_login)
 
 
 def _user_information(_before: str, ahead: str, _ends: bool) -> Decision | None:
@@ -138,34 +129,16 @@ _URL_TOKEN = Pattern(r"(?P<secret>[A-Za-z0-9_-]{20,140})@(?![\w.-]*sentry\.io)(?
 _TEMPLATE = Pattern(r"[$<{%*\[]|\.\.|x{3,}\Z|…|•")
 
 
-def _until_at(_before: str, ahead: str, _ends: bool) -> Decision | None:
-    """`jdbc:oracle:thin:user/password@host`, `user:password@tcp(host)`"""
-    end = ahead.find("@")
-    return (0, end, None, REDACTED) if end > 0 and REDACTED not in ahead[:end] else None
-
-
-def _escaped_login(_before: str, ahead: str, _ends: bool) -> Decision | None:
-    """`https%3A%2F%2Fuser%3Apassword%40host`"""
-    secret = ahead[: ahead.find("%40")]
-    return None if is_stand_in(secret) else (0, len(secret), None, REDACTED)
-
-
-def _signature(_before: str, ahead: str, _ends: bool) -> Decision | None:
-    found = _SIGNATURE.match(ahead)
-    if found is None or not (has_digit(found["secret"]) or "%" in found["secret"]):
-        return None
-    return take(found, _SIGNATURE_TAIL)
-
-
-def _parameter(_before: str, ahead: str, _ends: bool) -> Decision | None:
-    found = _PARAMETER.match(ahead)
-    return take(found, _PARAMETER_TAIL) if found and looks_issued(found["secret"]) else None
-
-
-_SIGNATURE = Pattern(r"(?P<secret>[A-Za-z0-9%+/=_.-]{12,})")
-_SIGNATURE_TAIL = RunTail(r"[A-Za-z0-9%+/=_.-]")
-_PARAMETER = Pattern(r"(?P<secret>[A-Za-z0-9%/_.=-]+)")
-_PARAMETER_TAIL = RunTail(r"[A-Za-z0-9%/_.=-]")
+_until_at = follows(r"(?P<secret>[^@]+)@", looks=lambda secret: REDACTED not in secret)
+"""`jdbc:oracle:thin:user/password@host`, `user:password@tcp(host)`"""
+_escaped_login = follows(r"(?s)(?P<secret>.*?)%40", looks=lambda secret: not is_stand_in(secret))
+"""`https%3A%2F%2Fuser%3Apassword%40host`"""
+_signature = follows(
+    r"(?P<secret>[A-Za-z0-9%+/=_.-]{12,})",
+    RunTail(r"[A-Za-z0-9%+/=_.-]"),
+    looks=lambda secret: has_digit(secret) or "%" in secret,
+)
+_parameter = follows(r"(?P<secret>[A-Za-z0-9%/_.=-]+)", RunTail(r"[A-Za-z0-9%/_.=-]"), looks=looks_issued)
 
 HTTP: tuple[Rule, ...] = (
     Rule(

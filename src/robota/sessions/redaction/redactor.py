@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 import msgspec
+from msgspec import Struct
 
 from robota.core.messages import Json
 from robota.sessions.redaction.names import Strength, name_strength
@@ -107,11 +108,8 @@ _may_match_again = lru_cache(maxsize=8)(may_match)
 class _OwnTail(Tail):
     """The rest of a long secret of our own, as far as the text follows it."""
 
-    __slots__ = ("_rest", "_seen")
-
-    def __init__(self, rest: str) -> None:
-        self._rest = rest
-        self._seen = 0
+    _rest: str
+    _seen: int = 0
 
     def consume(self, text: str, position: int, *, final: bool) -> tuple[int, bool]:
         while (
@@ -179,22 +177,19 @@ def hides(strength: Strength, value: Json) -> bool:
     return strength is Strength.FULL
 
 
-class _Walk:
+class _Walk(Struct, eq=False):
     """One pass over one value.
 
     It is iterative and remembers what it has seen, so depth and cycles do not matter. What is not a secret
     keeps its type, its place and its identity.
     """
 
-    __slots__ = ("_changed", "_later", "_pending", "_seen", "_text", "_words")
-
-    def __init__(self, text: Callable[[str], str]) -> None:
-        self._text = text
-        self._changed = False
-        self._words: dict[str, str] = {}
-        self._seen: dict[tuple[int, str], Json] = {}
-        self._pending: list[tuple[Json, Json, str]] = []
-        self._later: list[tuple[_Slot, Json, list[Json]]] = []
+    _text: Callable[[str], str]
+    _changed: bool = False
+    _words: dict[str, str] = {}
+    _seen: dict[tuple[int, str], Json] = {}
+    _pending: list[tuple[Json, Json, str]] = []
+    _later: list[tuple[_Slot, Json, list[Json]]] = []
 
     def run(self, root: Json, key: str = "") -> Json:
         """The redacted value; the same object if nothing was secret."""

@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol, TypeAlias
 
+from msgspec import Struct
+
 REDACTED = "[REDACTED]"
 BEHIND = 200
 AHEAD = 160
@@ -44,10 +46,8 @@ class Searched(Protocol):
     def search(self, text: str, position: int, stop: int, /) -> re.Match[str] | None: ...
 
 
-class Tail:
+class Tail(Struct, eq=False):
     """Follows a secret that began."""
-
-    __slots__ = ()
 
     def consume(self, text: str, position: int, *, final: bool) -> tuple[int, bool]:
         """Where it ends, and whether more text could carry it on."""
@@ -80,6 +80,34 @@ def move(decision: Decision | None, distance: int) -> Decision | None:
         return None
     start, end, tail, replacement = decision
     return start + distance, end + distance, tail, replacement
+
+
+def follows(
+    source: str,
+    tail: Tail | None = None,
+    *,
+    quoted: str = "(?!)",
+    looks: Callable[[str], bool] = bool,
+    after: str = "",
+) -> Decide:
+    """The group `secret` of a pattern that matches at the anchor, if it looks like one. A `quoted` one goes
+    before and has no tail; `after` is a pattern that what stands before must have."""
+    closed, open_ended, lead = Pattern(quoted), Pattern(source), Pattern(after)
+
+    def decide(before: str, ahead: str, _ends: bool) -> Decision | None:
+        if after and not lead.search(before):
+            return None
+        full = closed.match(ahead)
+        found = full or open_ended.match(ahead)
+        return take(found, None if full else tail) if found and looks(found["secret"]) else None
+
+    return decide
+
+
+def whole(source: str) -> Callable[[str], bool]:
+    """Whether a text as a whole has this form."""
+    pattern = Pattern(source)
+    return lambda text: pattern.fullmatch(text) is not None
 
 
 class Rule:
@@ -121,16 +149,18 @@ class Rule:
 class RunTail(Tail):
     """A secret goes on while its characters match."""
 
-    __slots__ = ("_look", "_pattern")
+    characters: str
+    look: int = 1
+    """How many of them must be seen to know that the secret ended."""
+    _pattern: Any = None
 
-    def __init__(self, characters: str, look: int = 1) -> None:
-        self._pattern = Pattern(f"(?:{characters})*+")
-        self._look = look  # how many characters the pattern must see to know that the secret ended
+    def __post_init__(self) -> None:
+        self._pattern = Pattern(f"(?:{self.characters})*+")
 
     def consume(self, text: str, position: int, *, final: bool) -> tuple[int, bool]:
         found = self._pattern.match(text, position)
         end = found.end() if found else position
-        return end, not final and len(text) - end < self._look
+        return end, not final and len(text) - end < self.look
 
 
 # --- strings, lists and objects of JSON (and of programs) inside a text, at any level of escaping ---
@@ -166,11 +196,8 @@ def find_close(text: str, position: int, quote: str, level: int) -> int:
 class StringTail(Tail):
     """The rest of a string up to its closing quote or the end of its line."""
 
-    __slots__ = ("_level", "_quote")
-
-    def __init__(self, quote: str, level: int) -> None:
-        self._quote = quote
-        self._level = level
+    _quote: str
+    _level: int
 
     def inside(self, level: int) -> StringTail:
         return StringTail(self._quote, deepen(self._level, level))
@@ -190,12 +217,9 @@ class StringTail(Tail):
 class BracketTail(Tail):
     """The rest of a list or an object up to the bracket that closes it."""
 
-    __slots__ = ("_depth", "_inside", "_level")
-
-    def __init__(self, level: int) -> None:
-        self._level = level
-        self._depth = 0
-        self._inside = False
+    _level: int
+    _depth: int = 0
+    _inside: bool = False
 
     def inside(self, level: int) -> BracketTail:
         return BracketTail(deepen(self._level, level))

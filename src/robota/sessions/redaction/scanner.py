@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from robota.sessions.redaction.commands import COMMANDS
 from robota.sessions.redaction.http import HTTP
@@ -49,7 +49,7 @@ class _Look(Struct):
     settled: int = 0
     """Places before this one were decided at an earlier look."""
     final: bool = True
-    spans: list[Span] = field(default_factory=list)
+    spans: list[Span] = []
 
 
 def _choose_rules(plain: str, own: Sequence[Rule]) -> tuple[str, dict[Rule, Sequence[_Window]]]:
@@ -92,16 +92,13 @@ def redact_text(plain: str, own: Sequence[Rule]) -> str:
     return _write(plain, 0, len(plain), _merge([], spans)) if spans else plain
 
 
-class Scanner:
+class Scanner(Struct, eq=False):
     """Applies the rules to a text. `scan` may be called again when the text grew or lost its beginning."""
 
-    __slots__ = ("_memory", "_open", "_own", "_positions")
-
-    def __init__(self, own: Sequence[Rule]) -> None:
-        self._own = own
-        self._positions: dict[Rule, int] = {}
-        self._open: dict[Rule, tuple[int, Tail]] = {}
-        self._memory: dict[tuple[Rule, str, str, bool], Decision | None] = {}
+    _own: Sequence[Rule]
+    _positions: dict[Rule, int] = {}
+    _open: dict[Rule, tuple[int, Tail]] = {}
+    _memory: dict[tuple[Rule, str, str, bool], Decision | None] = {}
 
     def cut(self, length: int) -> None:
         """Tell that the text lost its first `length` characters."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from robota.sessions.redaction.rules import AHEAD, REDACTED, Decision, Pattern, Rule, RunTail, Tail, take
+from robota.sessions.redaction.rules import AHEAD, REDACTED, Decision, Pattern, Rule, RunTail, Tail, follows
 
 # `hf_transformers_cache_folder` and `sk-ant-your-key` are words; a token has a digit among its letters.
 _MIXED = r"(?=[A-Za-z_.-]{0,40}[0-9])(?=[0-9_.-]{0,64}[A-Za-z])"
@@ -101,7 +101,7 @@ _TELLING = (
 def _issued() -> dict[str, str]:
     """The shapes of tokens by their first letter."""
     shapes: dict[str, list[str]] = {}
-    for prefixes, follows in (
+    for prefixes, rest in (
         (_WORD_PREFIXES, rf"{_REAL}{_MIXED}{_WORD}{{16}}"),
         (_TOKEN_PREFIXES, rf"{_REAL}{_MIXED}[A-Za-z0-9_.-]{{16}}"),
     ):
@@ -109,7 +109,7 @@ def _issued() -> dict[str, str]:
         for prefix in prefixes.split():
             letters.setdefault(prefix[0], []).append(prefix)
         for letter, group in letters.items():
-            shapes.setdefault(letter, []).append(f"(?:{'|'.join(group)}){follows}")
+            shapes.setdefault(letter, []).append(f"(?:{'|'.join(group)}){rest}")
     for first, shape in _OWN_SHAPES:
         for letter in first:
             shapes.setdefault(letter, []).append(shape)
@@ -175,22 +175,16 @@ _LIKE_TOKEN = Pattern(r"(?=[^A-Z0-9]*+[A-Z0-9])(?=[^A-Zg-z]*+[A-Zg-z])(?!(?:[A-Z
 """No word, no hash, and no camelCase name."""
 
 
-def _hook(before: str, ahead: str, _ends: bool) -> Decision | None:
-    found = _HOOK.match(ahead) if _HOOK_HOST.search(before[-80:]) else None
-    return (0, found.end(), _HOOK_TAIL, REDACTED) if found else None
-
-
 _HOOKS = (
     r"(?:s\.slack\.com/(?:services|workflows|triggers)/(?=T[A-Za-z0-9_/]{19})"
     r"|s/(?=\d{5,25}/[A-Za-z0-9_-]{16}|(?=[a-z]{0,25}[0-9])[a-z0-9]{26}(?![A-Za-z0-9_/.-]))"
     r"|b2/(?=[A-Za-z0-9@/-]{20})|s/catch/(?=\d{4,10}/[a-z0-9]{5}))"
 )
-_HOOK_HOST = Pattern(
+_HOOK_HOST = (
     r"hooks\.slack\.com/\w+/\Z|discord(?:app)?\.com/api/(?:v\d{1,2}/)?webhooks/\Z|/hooks/\Z"
     r"|\.webhook\.office\.com/webhookb2/\Z|hooks\.zapier\.com/hooks/catch/\Z"
 )
-_HOOK = Pattern(r"[A-Za-z0-9_/@-]+")
-_HOOK_TAIL = RunTail(r"[A-Za-z0-9_/@-]")
+_hook = follows(r"(?P<secret>[A-Za-z0-9_/@-]+)", RunTail(r"[A-Za-z0-9_/@-]"), after=_HOOK_HOST)
 _TOKEN_TAIL = RunTail(r"[A-Za-z0-9_=-]|\.(?=[A-Za-z0-9_-]{6})", look=7)
 _JWT = (
     r"(?:(?<![A-Za-z0-9_+/-]eyJ)|(?<=\\[nrtbf]eyJ)|(?<=%[0-9A-Fa-f]{2}eyJ))"
@@ -198,15 +192,8 @@ _JWT = (
     rf"|[A-Za-z0-9_-]{{8,{AHEAD - 20}}}\.[A-Za-z0-9_-]{{6}})"
 )
 
-
-def _web_key(_before: str, ahead: str, _ends: bool) -> Decision | None:
-    """The private part of a JSON Web Key"""
-    found = _WEB_KEY.match(ahead)
-    return take(found, _WEB_KEY_TAIL) if found else None
-
-
-_WEB_KEY = Pattern(r"\s*\"(?P<secret>[A-Za-z0-9_-]+)")
-_WEB_KEY_TAIL = RunTail(r"[A-Za-z0-9_-]")
+_web_key = follows(r"\s*\"(?P<secret>[A-Za-z0-9_-]+)", RunTail(r"[A-Za-z0-9_-]"))
+"""The private part of a JSON Web Key."""
 
 TOKENS: tuple[Rule, ...] = (
     Rule("hook", _HOOKS, _hook, needs=("/",)),
@@ -249,8 +236,6 @@ _LOOK = 150
 
 class KeyTail(Tail):
     """The lines of a private key, up to its END line or, if it was cut off, its last line."""
-
-    __slots__ = ()
 
     def consume(self, text: str, position: int, *, final: bool) -> tuple[int, bool]:
         while True:

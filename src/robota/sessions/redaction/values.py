@@ -5,7 +5,7 @@ Everything here is pure and looks at one short text (the callers cut it to a bou
 
 from __future__ import annotations
 
-from robota.sessions.redaction.rules import REDACTED, Pattern, word_set
+from robota.sessions.redaction.rules import REDACTED, Pattern, whole, word_set
 
 _ORDINARY = word_set(
     """
@@ -90,19 +90,16 @@ def is_reference(value: str) -> bool:
     return _PLACEHOLDER.match(value) is not None
 
 
-def is_type(value: str) -> bool:
-    """Whether the text is the name of a type, as in a schema by example."""
-    return value in _TYPES
-
-
-_TYPES = word_set(
+is_type = word_set(
     """
     string str number integer int float boolean bool bytes object list dict file any true false none null
     String SecretStr True False None Boolean Integer
     """
-)
+).__contains__
+"""Whether the text is the name of a type, as in a schema by example."""
 _NAME = Pattern(r"[A-Za-z][A-Za-z0-9]*(?:[_.-][A-Za-z0-9]+)+|[A-Z][a-z]+(?:[A-Z][a-z]+)*")
-_SNAKE = Pattern(r"_*[A-Za-z]+[0-9]{0,2}(?:_+[A-Za-z]*[0-9]{0,2})+")
+is_snake = whole(r"_*[A-Za-z]+[0-9]{0,2}(?:_+[A-Za-z]*[0-9]{0,2})+")
+"""Whether the text is an identifier of several words."""
 
 
 def is_name(value: str) -> bool:
@@ -119,20 +116,11 @@ _ENDING = Pattern(
 )
 
 
-def is_snake(value: str) -> bool:
-    """Whether the text is an identifier of several words."""
-    return _SNAKE.fullmatch(value) is not None
-
-
-def is_path(value: str) -> bool:
-    """Whether the text is the path of a file or a resource."""
-    return _FILE.fullmatch(value) is not None
-
-
-_FILE = Pattern(
+is_path = whole(
     r"(?:~|\.{1,2})?/[\w.@~+ -]+(?:/[\w.@~+ -]*)+|(?:~|\.{1,2})/[\w.-]+|/[\w-]+\.[a-z]{2,5}|[A-Za-z]:[\\/].*"
     r"|[a-z0-9._-]+(?:/[a-z0-9._-]+){2,}|[a-z][a-z0-9.-]*\.[a-z]{2,4}/[a-z0-9/._-]+"
 )
+"""Whether the text is the path of a file or a resource."""
 
 
 def is_code(value: str) -> bool:
@@ -164,12 +152,8 @@ def looks_chosen(value: str) -> bool:
     return bool(_DIGIT.search(value) or _SYMBOL.search(value[:-1]) or len(value) >= 24)
 
 
-def is_camel(value: str) -> bool:
-    """Whether words are glued together by capital letters."""
-    return _CAMEL.search(value) is not None
-
-
-_CAMEL = Pattern(r"[a-z][A-Z][a-z]")
+is_camel = whole(r"(?s).*[a-z][A-Z][a-z].*")
+"""Whether words are glued together by capital letters."""
 
 
 def is_dashed(value: str) -> bool:

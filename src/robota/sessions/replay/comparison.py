@@ -50,14 +50,14 @@ class Divergence(Struct, frozen=True, kw_only=True):
         return f"Step {self.step}: {where} was {self.recorded!r:.200}, now it is {self.replayed!r:.200}."
 
 
-class LogComparison:
+class LogComparison(Struct, eq=False, kw_only=True):
     """Compares entry by entry. Histories that grow are compared once, however many entries have them."""
 
-    def __init__(self, *, step: int = 0, sizes: bool = True) -> None:
-        """`step` messages were there before. Without `sizes`, texts may have had another length."""
-        self.step = step
-        self._sizes = sizes
-        self._compared: dict[tuple[object, ...], int] = {}
+    step: int = 0
+    """Messages that were there before."""
+    sizes: bool = True
+    """Not if texts may have had another length."""
+    _compared: dict[tuple[object, ...], int] = {}
 
     def first_divergence(
         self, recorded: Iterable[LogEntry], replayed: Iterable[LogEntry], *, prefix: bool = False
@@ -85,24 +85,16 @@ class LogComparison:
     def _compare(self, ours: LogEntry | None, theirs: LogEntry | None) -> _Difference | None:
         if ours is None or theirs is None or ours["event"] != theirs["event"]:
             return "", _name(ours), _name(theirs)
-        ignored = frozenset() if self._sizes else _SIZES.get(str(ours["event"]), frozenset())
-        for field in {**ours, **theirs}:
-            if field in _LEFT_OUT or field in ignored:
-                continue
-            difference = self._differ(field, ours.get(field), theirs.get(field))
-            if difference is not None:
-                return difference
-        return None
+        ignored = _LEFT_OUT if self.sizes else _LEFT_OUT | _SIZES.get(str(ours["event"]), frozenset())
+        fields = (field for field in {**ours, **theirs} if field not in ignored)
+        return self._first((field, ours.get(field), theirs.get(field)) for field in fields)
 
     def _differ(self, path: str, ours: Json, theirs: Json) -> _Difference | None:
         if isinstance(ours, LazyList) and isinstance(theirs, LazyList):
             return self._differ_in_list(path, ours, theirs, self._known(path, ours, theirs))
         if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
-            for key in {**ours, **theirs}:
-                found = self._differ(f"{path}.{key}", ours.get(key), theirs.get(key))
-                if found is not None:
-                    return found
-            return None
+            keys = {**ours, **theirs}
+            return self._first((f"{path}.{key}", ours.get(key), theirs.get(key)) for key in keys)
         if _is_list(ours) and _is_list(theirs):
             return self._differ_in_list(path, ours, theirs, 0)
         return None if ours == theirs else (path, ours, theirs)
@@ -110,8 +102,13 @@ class LogComparison:
     def _differ_in_list(
         self, path: str, ours: Sequence[Json], theirs: Sequence[Json], start: int
     ) -> _Difference | None:
-        for at, (one, other) in enumerate(zip_longest(ours[start:], theirs[start:]), start):
-            found = self._differ(f"{path}[{at}]", one, other)
+        pairs = enumerate(zip_longest(ours[start:], theirs[start:]), start)
+        return self._first((f"{path}[{at}]", one, other) for at, (one, other) in pairs)
+
+    def _first(self, pairs: Iterable[_Difference]) -> _Difference | None:
+        """The first difference between values that should be equal, each with the way to it."""
+        for path, ours, theirs in pairs:
+            found = self._differ(path, ours, theirs)
             if found is not None:
                 return found
         return None

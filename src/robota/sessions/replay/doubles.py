@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec import convert
+from msgspec import Struct, convert
 
 from robota.core.bus import EventBus
 from robota.core.hooks import HookOutcome
@@ -32,13 +32,12 @@ if TYPE_CHECKING:
     from robota.sessions.session import Session
 
 
-class ReplayProvider:
+class ReplayProvider(Struct, eq=False):
     """A recorded session as a provider: each call gets the next reply on record."""
 
-    def __init__(self, world: ReplayWorld, name: str, capabilities: Capabilities) -> None:
-        self._world = world
-        self.name = name
-        self.capabilities = capabilities
+    _world: ReplayWorld
+    name: str
+    capabilities: Capabilities
 
     @classmethod
     def first(cls, world: ReplayWorld) -> ReplayProvider:
@@ -133,7 +132,6 @@ class ReplayHooks:
                 await world.interrupt(call_id, f"outcome of {event} hooks")
             await world.stop_here(f"outcome of {event} hooks", after_end=True)
         outcome = convert(outcomes.popleft(), HookOutcome)
-        assert world.session is not None
         world.session.log.record_hooks(outcome, call_id)
         if call_id:
             world.order_of(call_id).passed(call_id, event)

@@ -28,6 +28,11 @@ ReplayIssueCode: TypeAlias = Literal[
     "TOOL_REQUEST_MISSING",
     "PAYLOAD_REFERENCE_INVALID",
 ]
+_NEEDED: dict[str, ReplayIssueCode] = {
+    "provider_native_raw_payload": "PROVIDER_NATIVE_RAW_PAYLOAD_MISSING",
+    "provider_response_raw": "PROVIDER_RESPONSE_RAW_MISSING",
+    "provider_response_normalized": "PROVIDER_RESPONSE_NORMALIZED_MISSING",
+}
 _ANSWERS = frozenset(("response", "stream_event"))
 """Kinds of native payloads that came from the provider."""
 
@@ -123,18 +128,14 @@ class _ModelCall(Struct):
     """What the log has of one model call."""
 
     request: LogEntry | None = None
-    native: bool = False
-    raw: bool = False
-    normalized: bool = False
-    cut: bool = False
-    """It failed or was stopped, perhaps before the provider had said anything."""
+    has: set[str] = set()
+    """The events of what it must have, as far as they were found."""
 
 
-class _Inspection:
-    def __init__(self) -> None:
-        self._calls: dict[str, _ModelCall] = {}
-        self._requests: dict[tuple[str, ...], list[LogEntry]] = {}
-        self._found: list[ReplayIssue] = []
+class _Inspection(Struct, eq=False):
+    _calls: dict[str, _ModelCall] = {}
+    _requests: dict[tuple[str, ...], list[LogEntry]] = {}
+    _found: list[ReplayIssue] = []
 
     def take(self, entry: LogEntry) -> None:
         event = str(entry.get("event"))
@@ -157,25 +158,21 @@ class _Inspection:
         call = self._calls.setdefault(_model_key(entry), _ModelCall())
         if event == "provider_request":
             call.request = entry
-        elif event == "provider_native_raw_payload":
-            call.native = call.native or entry.get("payloadKind") in _ANSWERS
-        elif event == "provider_response_normalized":
-            call.normalized = True
-        elif event == "provider_response_raw":
-            call.raw = True
+        elif event != "provider_native_raw_payload" or entry.get("payloadKind") in _ANSWERS:
+            call.has.add(event)
+        if event == "provider_response_raw":
             response = entry.get("response")
-            stopped = isinstance(response, Mapping) and response.get("state") == "interrupted"
-            call.cut = stopped or bool(entry.get("error"))
+            if entry.get("error") or (
+                isinstance(response, Mapping) and response.get("state") == "interrupted"
+            ):
+                call.has.add("provider_native_raw_payload")  # it may have ended before anything was said
 
     def issues(self) -> Iterator[ReplayIssue]:
         yield from self._found
         for call in self._calls.values():
-            if call.request is not None and not call.native and not call.cut:
-                yield _issue("PROVIDER_NATIVE_RAW_PAYLOAD_MISSING", call.request)
-            if call.request is not None and not call.raw:
-                yield _issue("PROVIDER_RESPONSE_RAW_MISSING", call.request)
-            if call.request is not None and not call.normalized:
-                yield _issue("PROVIDER_RESPONSE_NORMALIZED_MISSING", call.request)
+            for event, code in _NEEDED.items():
+                if call.request is not None and event not in call.has:
+                    yield _issue(code, call.request)
         for waiting in self._requests.values():
             for entry in waiting:
                 yield _issue("TOOL_RESULT_MISSING", entry)

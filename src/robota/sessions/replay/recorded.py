@@ -30,22 +30,8 @@ from robota.core.provider import (
 )
 from robota.core.questions import Question
 from robota.core.tool import ToolResult
+from robota.sessions.journal import records
 from robota.sessions.journal.port import Position
-from robota.sessions.journal.records import (
-    INPUT,
-    NATIVE_KINDS,
-    PROGRESS,
-    TEXT,
-    TEXT_WITH_BYTES,
-    THOUGHT,
-    CallEnded,
-    ClosedRecord,
-    Pieces,
-    Record,
-    SessionChange,
-    SessionFacts,
-    Verdict,
-)
 
 START, ASKED, CLOSED, DECISION, RESULT = "start", "asked", "closed", "decision", "result"
 """Kinds of steps; a hook's is the name of its event."""
@@ -59,16 +45,15 @@ class ReplayMismatch(RobotaError):
     code = "REPLAY_MISMATCH"
 
 
-class CallOrder:
+class CallOrder(Struct, eq=False):
     """Lets each call go on when everything that came before its next step has happened."""
 
-    def __init__(self) -> None:
-        self._over: list[bool] = []
-        """For each step whether it has happened."""
-        self._mine: dict[str, list[tuple[str, int]]] = {}
-        """Call id -> kind and place of its steps that have not happened yet."""
-        self._head = 0
-        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+    _over: list[bool] = []
+    """For each step whether it has happened."""
+    _mine: dict[str, list[tuple[str, int]]] = {}
+    """Call id -> kind and place of its steps that have not happened yet."""
+    _head: int = 0
+    _waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     def add(self, call_id: str, kind: str) -> None:
         """The next step of the recording."""
@@ -128,7 +113,7 @@ _TOO_LARGE = 413
 class Meanwhile(Struct, frozen=True):
     """Something that was done to the session at this point of the reply."""
 
-    record: Record
+    record: records.Record
 
 
 RecordedPiece: TypeAlias = Chunk | Meanwhile
@@ -145,22 +130,22 @@ class RecordedReply(Struct, eq=False):
     surface: str | None = None
     """Of the provider's own events."""
 
-    def add_pieces(self, pieces: Pieces) -> None:
+    def add_pieces(self, pieces: records.Pieces) -> None:
         self.surface = pieces.surface or self.surface
         for kind, text, beside in pieces.each():
-            if kind == TEXT:
+            if kind == records.TEXT:
                 self.pieces.append(TextChunk(text))
-            elif kind == TEXT_WITH_BYTES:
+            elif kind == records.TEXT_WITH_BYTES:
                 self.pieces.append(TextChunk(text, encode(beside)))
-            elif kind == THOUGHT:
+            elif kind == records.THOUGHT:
                 self.pieces.append(ReasoningChunk(text))
-            elif kind == INPUT:
+            elif kind == records.INPUT:
                 at, call_id, name = beside
                 self.pieces.append(ToolInputChunk(at, text, call_id, name))
-            elif kind != PROGRESS:
+            elif kind != records.PROGRESS:
                 payload, surface = encode(beside), self.surface
                 self.pieces.append(
-                    NativePayload(kind=NATIVE_KINDS[kind], payload=payload, api_surface=surface)
+                    NativePayload(kind=records.NATIVE_KINDS[kind], payload=payload, api_surface=surface)
                 )
 
     def close(self, message: AssistantMessage, error: Mapping[str, Json] | None) -> None:
@@ -193,8 +178,7 @@ class RecordedReply(Struct, eq=False):
         if self.error.get("overflow"):
             facts["status"] = _TOO_LARGE
         failure = kind(str(self.error["message"]))
-        for name, value in facts.items():
-            setattr(failure, name, value)
+        vars(failure).update(facts)
         return failure
 
 
@@ -217,7 +201,7 @@ class RecordedRun(Struct, eq=False):
 class Action(Struct, eq=False):
     """One thing done to the session from outside: a prompt, a compaction, an injected message."""
 
-    record: Record
+    record: records.Record
     """That it was done."""
     message: Message | None = None
     """Of an injected message."""
@@ -225,22 +209,22 @@ class Action(Struct, eq=False):
     """Records so far, those aside whose number depends on timing."""
     last_notices: int = 0
     """Notices since the clock was moved for the last time."""
-    asides: dict[int, list[tuple[int, Record]]] = field(default_factory=dict)
+    asides: dict[int, list[tuple[int, records.Record]]] = field(default_factory=dict)
     """What else was done meanwhile, by the state of the clock, with the number of notices since."""
     ids: deque[str] = field(default_factory=deque)
     times: deque[float] = field(default_factory=deque)
     run: RecordedRun | None = None
     replies: deque[RecordedReply] = field(default_factory=deque)
     hooks: dict[tuple[str, str], deque[JsonObject]] = field(default_factory=dict)
-    decisions: dict[str, Verdict] = field(default_factory=dict)
+    decisions: dict[str, records.Verdict] = field(default_factory=dict)
     questions: dict[str, Question] = field(default_factory=dict)
     """By their ids, as are the answers."""
-    answers: dict[str, ClosedRecord] = field(default_factory=dict)
-    results: dict[str, CallEnded] = field(default_factory=dict)
+    answers: dict[str, records.ClosedRecord] = field(default_factory=dict)
+    results: dict[str, records.CallEnded] = field(default_factory=dict)
     """By the id of the call, as are the next three."""
     originals: dict[str, ToolResult] = field(default_factory=dict)
     parts: dict[str, tuple[Part, ...]] = field(default_factory=dict)
-    told: dict[str, list[str | Record]] = field(default_factory=dict)
+    told: dict[str, list[str | records.Record]] = field(default_factory=dict)
     """The progress of a call and the questions that its tool asked, in order."""
     orders: dict[str, CallOrder] = field(default_factory=dict)
     """Batch id -> the order of what its calls did."""
@@ -272,16 +256,16 @@ class Action(Struct, eq=False):
         if original is not None:
             return original
         failed = self.had(call_id, "PostToolUseFailure")  # all that is known where a recording ends
-        nothing = CallEnded(outcome="error" if failed else "success")
+        nothing = records.CallEnded(outcome="error" if failed else "success")
         return self.results.get(call_id, nothing).to_result(self.parts.get(call_id, ()))
 
-    def take_late_swaps(self, model: str) -> list[Record]:
+    def take_late_swaps(self, model: str) -> list[records.Record]:
         """What was done since this model was asked for a summary; the record of the call comes behind it."""
         waiting = self.asides.get(self.clock, [])
         swaps = {
             at: aside.value
             for at, (_, aside) in enumerate(waiting)
-            if isinstance(aside, SessionChange) and aside.change == "model"
+            if isinstance(aside, records.SessionChange) and aside.change == "model"
         }
         if not swaps:
             return []
@@ -298,7 +282,7 @@ class Action(Struct, eq=False):
 class Segment(Struct, eq=False):
     """What one process did to the session: from its beginning, or from where it was resumed."""
 
-    facts: SessionFacts
+    facts: records.SessionFacts
     """What the session was made of in the end."""
     before: Position
     """Where the journal was."""

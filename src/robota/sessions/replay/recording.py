@@ -113,7 +113,8 @@ class _Taker:
         message = self.conversation.take(record)
         self.position = Position(record.seq, record.ev, isinstance(record, records.SessionEnded))
         if isinstance(record, _ASIDES) and self.busy:
-            self.add_aside(record)
+            if not self.add_piece(Meanwhile(record)):
+                self.action.asides.setdefault(self.action.clock, []).append((self.notices, record))
             return
         if isinstance(record, _ACTIONS + _ASIDES) or self.is_from_outside(record):
             self.begin(record, message)
@@ -152,10 +153,6 @@ class _Taker:
         self.recording.segments.append(self.segment)
         self.action = self.segment.start
         self.running, self.busy, self.reply, self.conversation_id = False, False, None, ""
-
-    def add_aside(self, record: Record) -> None:
-        if not self.add_piece(Meanwhile(record)):
-            self.action.asides.setdefault(self.action.clock, []).append((self.notices, record))
 
     # --- the run ----------------------------------------------------------------------------------------
 

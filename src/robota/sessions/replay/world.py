@@ -11,6 +11,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from msgspec import Struct
+
 from robota.core import events
 from robota.core.messages import ToolMessage
 from robota.core.ports import Ports
@@ -28,18 +30,17 @@ AFTER_END = frozenset(("hook_executed",))
 """Records that may follow the end of a compaction."""
 
 
-class RecordClock:
+class RecordClock(Struct, eq=False):
     """Does what was done meanwhile at the state of the clock at which it was done."""
 
-    def __init__(self, action: Action, do: Callable[[Record], None]) -> None:
-        self.action = action
-        self._do = do
-        self._time = 0
-        """Records so far."""
-        self._notices = 0
-        """Since then."""
-        self._at_it = False
-        """Something is being done: its own records do not count, and what comes next has to wait for it."""
+    action: Action
+    _do: Callable[[Record], None]
+    _time: int = 0
+    """Records so far."""
+    _notices: int = 0
+    """Since then."""
+    _at_it: bool = False
+    """Something is being done: its own records do not count, and what comes next has to wait for it."""
 
     def begin(self, action: Action) -> None:
         self.action = action
@@ -92,6 +93,9 @@ AFTER_TOOL = ("PostToolUse", "PostToolUseFailure")
 class ReplayWorld:
     """Holds the action being replayed; every port answers from it."""
 
+    session: Session
+    """Known from `follow` on, before it is asked for anything."""
+
     def __init__(
         self,
         segment: Segment,
@@ -104,7 +108,6 @@ class ReplayWorld:
         session wants what is not on record."""
         self.facts = segment.facts
         self.action = segment.start
-        self.session: Session | None = None
         self._on_cut = on_cut
         self._on_mismatch = on_mismatch
         self._last = segment.actions[-1] if segment.actions and not segment.closed else None
@@ -157,14 +160,13 @@ class ReplayWorld:
     @property
     def _is_in_run_task(self) -> bool:
         """Whether this is the task that does everything but the calls of a batch."""
-        return self.session is not None and self.session.agent.is_in_own_task
+        return self.session.agent.is_in_own_task
 
     async def abort(self) -> NoReturn:
         """Stop the session where the user stopped it."""
-        session = self.session
-        if session is None or not session.is_running:
+        if not self.session.is_running:
             raise ReplayMismatch("The recording ends at this point.")
-        session.abort()
+        self.session.abort()
         await self._end_here()
 
     async def _end_here(self) -> NoReturn:
@@ -203,7 +205,7 @@ class ReplayWorld:
         """A run that was stopped, but not in a reply, is stopped after the same event."""
         self._marks += 1
         run = self.action.run
-        if run is not None and run.ends_after_marks and self._marks == run.marks and self.session is not None:
+        if run is not None and run.ends_after_marks and self._marks == run.marks:
             self.session.agent.abort()
 
     def note_hook(self, event: events.HookExecuted) -> None:
@@ -219,7 +221,6 @@ class ReplayWorld:
         return self.action is self._last and self.clock.is_beyond(event)
 
     def meanwhile(self, aside: Record) -> None:
-        assert self.session is not None
         self._do_aside(self.session, aside)
 
     # --- clock and ids ------------------------------------------------------------------------------------
@@ -266,7 +267,7 @@ class ReplayWorld:
     def note_start(self, event: events.ToolStarted) -> None:
         self.note_call(event.call_id)
         self.order_of(event.call_id).passed(event.call_id, START)
-        task = None if self.session is None else self.session.agent._task
+        task = self.session.agent._task
         if task is not None and not task.is_stopping:  # else the call was never begun, and this is the end
             self._write_waiting()
         self._to_begin -= 1
@@ -276,7 +277,7 @@ class ReplayWorld:
 
     def _write_waiting(self) -> None:
         """Have the start of a batch or call on record where it is told, and do what was done behind it."""
-        log = None if self.session is None else self.session.log.event_log
+        log = self.session.log.event_log
         if log is not None:
             log.calls.flush()
 
@@ -291,7 +292,7 @@ class ReplayWorld:
 
     def begin_no_more(self) -> None:
         """Have the run begin no other call; those under way end as they did."""
-        task = None if self.session is None else self.session.agent._task
+        task = self.session.agent._task
         if task is not None:
             task.aborted = True
 
@@ -306,7 +307,6 @@ class ReplayWorld:
 
     def tell_again(self, context: ToolContext) -> None:
         """What a tool showed and asked while it ran."""
-        assert self.session is not None
         for item in self.action.told.get(context.call_id, ()):
             if isinstance(item, QuestionRecord):
                 self.session.log.tell(events.QuestionAsked, question=item.question)

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 from msgspec import Raw, Struct
 
 from robota.core.messages import Json, JsonObject
 from robota.sessions.files import Files, opened
+from robota.sessions.journal import records
 from robota.sessions.journal.decoding import decode_line, unknown_record
 from robota.sessions.journal.file.line import parse_line
-from robota.sessions.journal.records import (
-    HistoryCleared,
-    MarkRecord,
-    MessageRecord,
-    Record,
-    SessionBegan,
-    SessionChange,
-    ToolMessageRecord,
-    Unknown,
-    UserRecord,
-)
 from robota.sessions.store.session_record import decode_record
 from robota.sessions.store.snapshot_file import SnapshotFile, read_tail, reason_of
 
@@ -175,59 +165,57 @@ def _glimpse_journal(files: Files, path: str, known: int) -> JsonObject:
     """
     lines, whole = _read_beginning(files, path)
     if whole and known:
-        last = _read(lines[-1] or lines[-2]) if len(lines) > 1 else None
+        last = next(_read([lines[-1] or lines[-2]]), None) if len(lines) > 1 else None
         if last is not None and 0 < last.seq <= known:  # how it began is all that may be news
             return {**_read_opening(lines), "updated_at": last.timestamp, "seq": last.seq}
     fields: JsonObject = {}
-    records = [record for line in lines if (record := _read(line)) is not None]
-    for record in records:
+    seen = list(_read(lines))
+    for record in seen:
         _take(fields, record)
     if not whole:
-        records = [record for line in read_tail(files, path, TAIL)[0] if (record := _read(line)) is not None]
-        for record in records:
-            if isinstance(record, SessionChange):
+        seen = list(_read(read_tail(files, path, TAIL)[0]))
+        for record in seen:
+            if isinstance(record, records.SessionChange):
                 _take(fields, record)
-    if records:
-        fields["message_count"] = _count_messages(records, whole=whole)
-        fields["updated_at"] = records[-1].timestamp
-        fields["seq"] = records[-1].seq
+    if seen:
+        fields["message_count"] = _count_messages(seen, whole=whole)
+        fields["updated_at"] = seen[-1].timestamp
+        fields["seq"] = seen[-1].seq
     return fields
 
 
-def _read(line: bytes) -> Record | None:
-    """The record of a line, if it can be read without looking elsewhere."""
-    found = parse_line(line)
-    if found is None:
-        return None
-    try:
-        return decode_line(line) if found.checked else unknown_record(found.fields())
-    except ValueError:  # its frame is whole, what it holds is not
-        return None
+def _read(lines: Iterable[bytes]) -> Iterator[records.Record]:
+    """The records of lines, as far as they can be read without looking elsewhere."""
+    for line in lines:
+        found = parse_line(line)
+        if found is not None:
+            try:
+                record = decode_line(line) if found.checked else unknown_record(found.fields())
+            except ValueError:  # its frame is whole, what it holds is not
+                continue
+            yield record
 
 
 def _read_opening(lines: list[bytes]) -> JsonObject:
     """What stands before the first message: the session itself and the first prompt."""
     fields: JsonObject = {}
-    for line in lines:
-        record = _read(line)
-        if record is None:
-            continue
+    for record in _read(lines):
         _take(fields, record)
-        if isinstance(record, MessageRecord) or "first_prompt" in fields:
+        if isinstance(record, records.MessageRecord) or "first_prompt" in fields:
             break
     return fields
 
 
-def _count_messages(records: list[Record], *, whole: bool) -> int | None:
+def _count_messages(seen: list[records.Record], *, whole: bool) -> int | None:
     """How long the conversation is: each message has its place in it written beside it."""
     count = 0 if whole else None
-    for record in records:
-        if isinstance(record, MessageRecord | ToolMessageRecord):
+    for record in seen:
+        if isinstance(record, records.MessageRecord | records.ToolMessageRecord):
             count = record.index + 1
-        elif isinstance(record, HistoryCleared):
+        elif isinstance(record, records.HistoryCleared):
             count = 0
         elif count is not None and (
-            isinstance(record, MarkRecord) or getattr(record, "kind", "") == "history_mutation"
+            isinstance(record, records.MarkRecord) or getattr(record, "kind", "") == "history_mutation"
         ):
             count += 1
     return count
@@ -242,20 +230,20 @@ def _read_beginning(files: Files, path: str) -> tuple[list[bytes], bool]:
     return lines if whole else lines[:-1], whole
 
 
-def _take(fields: JsonObject, record: Record) -> None:
+def _take(fields: JsonObject, record: records.Record) -> None:
     fields.setdefault("created_at", record.timestamp)
     prompt: Json = None
-    if isinstance(record, UserRecord):
+    if isinstance(record, records.UserRecord):
         prompt = record.input
-    elif isinstance(record, SessionBegan):
+    elif isinstance(record, records.SessionBegan):
         told = {"cwd": record.cwd, "model": record.model, "name": record.session_name}
         fields |= {key: value for key, value in told.items() if value}
-    elif isinstance(record, SessionChange):
+    elif isinstance(record, records.SessionChange):
         if record.change in ("name", "model") and isinstance(record.value, str):
             fields[record.change] = record.value
-    elif isinstance(record, Unknown) and record.kind == UserRecord.name:
+    elif isinstance(record, records.Unknown) and record.kind == records.UserRecord.name:
         prompt = record.fields.get("input", record.fields.get("content"))
-    elif isinstance(record, Unknown) and record.kind == SessionBegan.name:
+    elif isinstance(record, records.Unknown) and record.kind == records.SessionBegan.name:
         told = {key: record.fields.get(key) for key in ("cwd", "model", "name")}
         fields |= {key: value for key, value in told.items() if value and isinstance(value, str)}
     if prompt is not None and not fields.get("first_prompt"):

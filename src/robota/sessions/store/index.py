@@ -23,7 +23,7 @@ from robota.core.messages import Json
 from robota.sessions.files import Files
 from robota.sessions.store.glimpse import SessionSummary, glimpse_session
 from robota.sessions.store.message_codec import read_time
-from robota.sessions.store.search import SearchHit, SessionTexts
+from robota.sessions.store.search import SearchHit, SessionTexts, has_full_text
 from robota.sessions.store.session_record import check_session_id
 from robota.sessions.store.snapshot_file import format_time
 
@@ -60,7 +60,7 @@ class SessionIndex:
     ) -> None:
         self._directory = directory
         self._files = files
-        self._texts = SessionTexts(directory, files=files, redact=redact, full_text=full_text)
+        self._texts = SessionTexts(directory, files, redact, full_text and has_full_text())
 
     def summaries(self, *, cwd: str | None = None) -> Sequence[SessionSummary]:
         """All sessions, the latest first."""
@@ -134,7 +134,8 @@ class SessionIndex:
                 summary, updated, lasting = self._look(check_session_id(id), found[id])
                 listed.append((updated, id, summary))
                 if lasting:
-                    rows.append(_row_of(summary, found[id], updated))
+                    told = (getattr(summary, name) for name in _STORED)
+                    rows.append((id, *found[id], updated, *told))
         if rows or gone:
             _store(database, rows, gone)
         listed.sort(key=itemgetter(0, 1), reverse=True)
@@ -222,10 +223,6 @@ def _store(database: sqlite3.Connection, rows: list[tuple[Json, ...]], gone: lis
     except sqlite3.Error as error:
         if not is_unusable(error):
             raise
-
-
-def _row_of(summary: SessionSummary, marks: Marks, updated: float) -> tuple[Json, ...]:
-    return summary.id, *marks, updated, *(getattr(summary, name) for name in _STORED)
 
 
 def _summary_of(row: tuple[Json, ...]) -> SessionSummary:

@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from robota.core.errors import ValidationError
-from robota.core.history import HistoryEntry
+from robota.core.history import HistoryEntry, message_to_history_entry
 from robota.core.jsontext import encode
 from robota.core.messages import (
     AssistantMessage,
@@ -46,9 +46,9 @@ def message_to_record(message: Message) -> JsonObject:
 
 def message_from_record(data: _Object, *, id: str = "", timestamp: datetime | None = None) -> Message:
     """The message; `id` and `timestamp` stand in when the record has none (a new id, the present time)."""
-    role = _text(data, "role")
+    role = text_in(data, "role")
     common: JsonObject = {
-        "id": _text(data, "id") or id or new_uuid(),
+        "id": text_in(data, "id") or id or new_uuid(),
         "timestamp": read_time(data.get("timestamp")) or timestamp or utc_now(),
         "metadata": _object(data, "metadata"),
     }
@@ -66,8 +66,8 @@ def message_from_record(data: _Object, *, id: str = "", timestamp: datetime | No
             **common,
         )
     if role == "tool":
-        answered = _text(data, "toolCallId") or _text(data, "tool_call_id")
-        return ToolMessage(content, answered, _text(data, "name"), parts, **common)
+        answered = text_in(data, "toolCallId") or text_in(data, "tool_call_id")
+        return ToolMessage(content, answered, text_in(data, "name"), parts, **common)
     raise ValidationError(
         f"A message has the role {data.get('role')!r}; known are {', '.join(_ROLES)}. "
         "A newer robota may have written it.",
@@ -89,17 +89,12 @@ def history_entry_from_record(
     data: _Object, *, id: str = "", timestamp: datetime | None = None
 ) -> HistoryEntry:
     """The entry. A chat entry gives its own id and time to its message, as it does in the original."""
-    category, kind = _text(data, "category"), _text(data, "type")
-    id = _text(data, "id") or id
+    category, kind = text_in(data, "category"), text_in(data, "type")
+    id = text_in(data, "id") or id
     timestamp = read_time(data.get("timestamp")) or timestamp
     if category == "event":
-        return HistoryEntry(
-            category="event",
-            type=kind,
-            data=data.get("data"),
-            id=id or new_uuid(),
-            timestamp=timestamp or utc_now(),
-        )
+        known: JsonObject = {"id": id or new_uuid(), "timestamp": timestamp or utc_now()}
+        return HistoryEntry(category="event", type=kind, data=data.get("data"), **known)
     if category != "chat":
         raise ValidationError(
             f"A history entry has the category {data.get('category')!r}; known are chat and event.",
@@ -109,19 +104,18 @@ def history_entry_from_record(
     if not isinstance(held, Mapping):
         raise ValidationError(f"The chat entry {id or '(without id)'} holds no message.", field="data")
     message = message_from_record({"role": kind, **held}, id=id, timestamp=timestamp)
-    message = replace(message, id=id or message.id, timestamp=timestamp or message.timestamp)
-    return HistoryEntry(
-        category="chat", type=message.role, data=message, id=message.id, timestamp=message.timestamp
+    return message_to_history_entry(
+        replace(message, id=id or message.id, timestamp=timestamp or message.timestamp)
     )
 
 
 def message_record_to_entry_record(message: _Object, *, id: str, timestamp: str) -> JsonObject:
     """The chat entry for a message that stays in its JSON form, whatever else is in it."""
     return {
-        "id": _text(message, "id") or id,
+        "id": text_in(message, "id") or id,
         "timestamp": message.get("timestamp") or timestamp,
         "category": "chat",
-        "type": _text(message, "role"),
+        "type": text_in(message, "role"),
         "data": message,
     }
 
@@ -143,7 +137,8 @@ def _as_json(value: Json) -> Json:
     return msgspec.json.decode(encode(value))
 
 
-def _text(data: _Object, name: str) -> str:
+def text_in(data: _Object, name: str) -> str:
+    """A field's text; empty without one."""
     value = data.get(name)
     return value if isinstance(value, str) else ""
 
@@ -205,8 +200,8 @@ def _read_call(call: _Object) -> ToolCall:
         arguments = encode(arguments).decode()
     signature = call.get("signature")
     return ToolCall(
-        _text(call, "id"),
-        _text(source, "name"),
+        text_in(call, "id"),
+        text_in(source, "name"),
         arguments,
         signature if isinstance(signature, str) else None,
     )
@@ -215,5 +210,5 @@ def _read_call(call: _Object) -> ToolCall:
 def _read_reasoning(block: _Object) -> ReasoningBlock:
     signature = block.get("signature")
     return ReasoningBlock(
-        _text(block, "text"), signature if isinstance(signature, str) else None, block.get("data")
+        text_in(block, "text"), signature if isinstance(signature, str) else None, block.get("data")
     )

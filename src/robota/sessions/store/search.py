@@ -76,16 +76,13 @@ class _SpokenRecord(Struct, rename="camel"):
 _read_spoken = msgspec.json.Decoder(_SpokenRecord).decode
 
 
-class SessionTexts:
+class SessionTexts(Struct, eq=False):
     """The part of the index that knows what was said."""
 
-    def __init__(
-        self, directory: str, *, files: Files, redact: Callable[[str], str], full_text: bool
-    ) -> None:
-        self._directory = directory
-        self._files = files
-        self._redact = redact
-        self._full_text = full_text and has_full_text()
+    _directory: str
+    _files: Files
+    _redact: Callable[[str], str]
+    _full_text: bool
 
     @property
     def schema(self) -> str:

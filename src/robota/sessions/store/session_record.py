@@ -229,14 +229,9 @@ def encode_record(fields: Mapping[str, Json]) -> bytes:
 def _encode_field(key: str, value: Json) -> Raw:
     try:
         return value if isinstance(value, Raw) else Raw(encode(value))
-    except RecursionError as error:
-        raise ValidationError(
-            f"The field {key} of a session record is nested too deeply.", field=key
-        ) from error
-    except TypeError as error:
-        raise ValidationError(
-            f"The field {key} of a session record is no JSON: {error}.", field=key
-        ) from error
+    except (RecursionError, TypeError) as error:
+        why = f"no JSON: {error}" if isinstance(error, TypeError) else "nested too deeply"
+        raise ValidationError(f"The field {key} of a session record is {why}.", field=key) from error
 
 
 def indent(encoded: bytes) -> bytes:

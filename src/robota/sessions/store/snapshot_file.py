@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from robota.core.errors import StorageError, ValidationError
 from robota.core.jsontext import decode, encode
@@ -38,12 +38,9 @@ _COPIES = 1000
 _BLOCK = 1 << 20
 
 
-class SnapshotFile:
-    __slots__ = ("_files", "path")
-
-    def __init__(self, files: Files, path: str) -> None:
-        self._files = files
-        self.path = path
+class SnapshotFile(Struct, eq=False):
+    _files: Files
+    path: str
 
     def read(self) -> bytes:
         """All of it; a file beyond reason raises `ValueError`."""
@@ -82,7 +79,7 @@ class SnapshotFile:
             for number in range(1, _COPIES):
                 target = f"{self.path}.{kind}-{number}"
                 if not os.path.lexists(target):
-                    self._write(target, data)
+                    write_durably(self._files, target, data)
                     return
                 if read_file(self._files, target) == data:
                     return
@@ -94,16 +91,12 @@ class SnapshotFile:
         """Exchange the file for one with this content; any failure leaves the old one."""
         try:
             self._files.make_directory(os.path.dirname(self.path))
-            self._write(self.path, data)
+            write_durably(self._files, self.path, data)
         except OSError as error:
             raise StorageError(
                 f"The session could not be saved to {self.path}: {reason_of(error)}. What was saved before "
                 "is as it was. Make room or allow writing there, and save again."
             ) from error
-
-    def _write(self, path: str, data: bytes) -> None:
-        directory, name = os.path.split(path)
-        write_durably(self._files, path, data, temporary=f"{directory}/.{name}.{os.urandom(8).hex()}.tmp")
 
     def _uncopied(self, because: str, reason: str) -> StorageError:
         return StorageError(

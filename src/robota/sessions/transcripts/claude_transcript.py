@@ -20,7 +20,7 @@ from robota.core.history import HistoryEntry, message_to_history_entry
 from robota.core.messages import AssistantMessage, JsonObject, Message, ToolCall, ToolMessage, UserMessage
 from robota.core.ports import new_uuid
 from robota.sessions.files import REAL_FILES, Files, opened
-from robota.sessions.store.message_codec import history_entry_to_record, message_to_record
+from robota.sessions.store.message_codec import history_entry_to_record, message_to_record, read_time
 from robota.sessions.store.session_record import check_session_id
 from robota.sessions.transcripts.content import (
     START_OF_TIME,
@@ -30,7 +30,6 @@ from robota.sessions.transcripts.content import (
     object_of,
     read_parts,
     text_of,
-    time_of,
     tool_metadata,
 )
 from robota.sessions.transcripts.files import SubagentTranscript, find_subagents
@@ -73,7 +72,7 @@ class TranscriptDraft:
 
     def add(self, record: JsonObject, line: int, problems: Problems, *, results_only: bool) -> None:
         """Take the record of one line, in the order of the conversation."""
-        self._time = time_of(record, self._time)
+        self._time = read_time(record.get("timestamp")) or self._time  # as old as the line before it
         kind = record.get("type")
         if results_only:
             self._add_results(record, line, problems)
@@ -240,20 +239,17 @@ class ImportedTranscript(Struct, frozen=True, kw_only=True):
     @property
     def record(self) -> JsonObject:
         """The session record in the spelling used on disk."""
-        record: JsonObject = {
+        optional = {"name": self.name, "model": self.model}
+        return {
             "id": self.id,
             "cwd": self.cwd,
             "createdAt": to_builtins(self.created_at),
             "updatedAt": to_builtins(self.updated_at),
             "messages": [message_to_record(message) for message in self.messages],
             "history": [history_entry_to_record(entry) for entry in self.history],
+            **{name: value for name, value in optional.items() if value},
+            "importedFrom": self.origin,
         }
-        optional = {"name": self.name, "model": self.model}
-        return (
-            record
-            | {name: value for name, value in optional.items() if value}
-            | {"importedFrom": self.origin}
-        )
 
 
 def read_claude_transcript(

@@ -48,15 +48,6 @@ def object_of(value: Json) -> JsonObject:
     return value if isinstance(value, dict) else {}
 
 
-def time_of(record: Mapping[str, Json], otherwise: datetime) -> datetime:
-    """When a line was written; one without a readable time is as old as the line before it."""
-    try:
-        read = datetime.fromisoformat(text_of(record.get("timestamp")))
-        return read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return otherwise
-
-
 def content_blocks(record: Mapping[str, Json]) -> list[JsonObject]:
     """The content of a line's message as blocks; plain text is one block of text."""
     return blocks_of(object_of(record.get("message")).get("content"))

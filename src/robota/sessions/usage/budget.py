@@ -6,7 +6,7 @@ belongs outermost, around a retrying provider: a request is then one round, howe
 A request may start if what was used, its own input (by the shared estimator, nothing cached) and the worst
 case of every other request in flight stay within each limit. One that would fit alone waits for the others
 instead of failing. So a budget is exceeded by the output of one request at most, with any number of agents
-side by side. A budget covers the whole session, its earlier processes included.
+side by side.
 """
 
 from __future__ import annotations
@@ -48,15 +48,10 @@ class Budget(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_f
     max_requests: int | None = None
 
     def __post_init__(self) -> None:
-        for name, value, kinds in (
-            ("max_cost_usd", self.max_cost_usd, (int, float)),
-            ("max_tokens", self.max_tokens, (int,)),
-            ("max_requests", self.max_requests, (int,)),
-        ):
-            if value is None:
-                continue
-            number = isinstance(value, kinds) and not isinstance(value, bool)
-            if not number or not math.isfinite(value) or value < 0:
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            known = type(value) is int or (type(value) is float and name == "max_cost_usd")
+            if value is not None and not (known and math.isfinite(value) and value >= 0):
                 raise ConfigurationError(
                     f"{name} must be a number that is not negative, or None, not {value!r}."
                 )
@@ -102,21 +97,16 @@ class Limit(NamedTuple):
         return amount / PICO if self.kind == "cost" else amount
 
 
-class BudgetGate:
+class BudgetGate(Struct, eq=False):
     """Lets requests pass that a budget can bear; one for a session and all its subagents."""
 
-    __slots__ = ("_budget", "_freed", "_in_flight", "_told", "ledger", "on_notice")
-
-    def __init__(
-        self, ledger: UsageLedger, budget: Budget, on_notice: Callable[[str], object] | None
-    ) -> None:
-        self.ledger = ledger.root
-        self.on_notice = on_notice
-        """Told once per budget and limit when most of it is used. It must not raise."""
-        self._budget = budget
-        self._in_flight: dict[int, Need] = {}
-        self._freed: Signal | None = None
-        self._told: set[str] = set()
+    ledger: UsageLedger
+    _budget: Budget
+    on_notice: Callable[[str], object] | None
+    """Told once per budget and limit when most of it is used. It must not raise."""
+    _in_flight: dict[int, Need] = {}
+    _freed: Signal | None = None
+    _told: set[str] = set()
 
     @property
     def budget(self) -> Budget:
@@ -206,7 +196,7 @@ class BudgetedProvider(ProviderWrapper):
         super().__init__(inner)
         self.ledger = ledger
         ledger.root.metered = True
-        self.gate = BudgetGate(ledger, budget or UNLIMITED, on_notice) if gate is None else gate
+        self.gate = BudgetGate(ledger.root, budget or UNLIMITED, on_notice) if gate is None else gate
         self._sign_of_life = sign_of_life
         self._size = InputSize()
 

@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from msgspec import Struct, field
-from msgspec.structs import astuple
+from msgspec.structs import asdict, astuple
 
 from robota.core.bus import EventBus, HandlerTable, Unsubscribe
 from robota.core.context import BYTES_PER_TOKEN, normalize_usage, read_token_usage
@@ -54,7 +54,7 @@ NAMES_KEPT = 200
 OTHERS = "(others)"
 
 Kept = TypeVar("Kept")
-Totals = TypeVar("Totals", bound=UsageTotals)
+Row = TypeVar("Row", bound=Struct)
 
 
 class Rates:
@@ -76,8 +76,32 @@ class Rates:
         return sent + usage.output_tokens * self.output
 
 
-class Tally(Struct, eq=False):
-    """A sum over model requests: the fields of `UsageTotals`, with the cost in picodollars."""
+class Sum(Struct, eq=False):
+    """Adds up the fields of a row of the report, with the cost in picodollars."""
+
+    unpriced_tokens: int = 0
+    cost: int = 0
+
+    def add(self, **counts: float) -> None:
+        for name, count in counts.items():
+            setattr(self, name, getattr(self, name) + count)
+
+    def charge(self, tokens: int, cost: int | None) -> None:
+        """So many tokens cost so much; `None` is not known."""
+        if cost is None:
+            self.unpriced_tokens += tokens
+        else:
+            self.cost += cost
+
+    def report(self, kind: type[Row], **fields: Any) -> Row:
+        known = {name: getattr(self, name) for name in kind.__struct_fields__ if hasattr(self, name)}
+        dollars = None if self.unpriced_tokens and not self.cost else self.cost / PICO
+        costs = {name: dollars for name in kind.__struct_fields__ if "cost_usd" in name}
+        return kind(**known, **costs, **fields)
+
+
+class Tally(Sum):
+    """A sum over model requests: the fields of `UsageTotals`."""
 
     requests: int = 0
     input_tokens: int = 0
@@ -86,8 +110,6 @@ class Tally(Struct, eq=False):
     cache_write_tokens: int = 0
     reasoning_tokens: int = 0
     estimated_tokens: int = 0
-    unpriced_tokens: int = 0
-    cost: int = 0
     tool_calls: int = 0
 
     @property
@@ -96,58 +118,17 @@ class Tally(Struct, eq=False):
 
     def enter(self, usage: TokenUsage, cost: int | None, estimated: int) -> None:
         """One more request; a cost of `None` is not known."""
-        self.requests += 1
-        self.input_tokens += usage.input_tokens
-        self.output_tokens += usage.output_tokens
-        self.cache_read_tokens += usage.cache_read_tokens
-        self.cache_write_tokens += usage.cache_write_tokens
-        self.reasoning_tokens += usage.reasoning_tokens
-        self.estimated_tokens += estimated
-        if cost is None:
-            self.unpriced_tokens += usage.input_tokens + usage.output_tokens
-        else:
-            self.cost += cost
-
-    def absorb(self, other: Tally | UsageTotals) -> None:
-        for name in self.__struct_fields__:
-            setattr(self, name, getattr(self, name) + getattr(other, name, 0))
-        if isinstance(other, UsageTotals):
-            self.cost += round((other.cost_usd or 0.0) * PICO)
-
-    def totals(self, kind: type[Totals], **fields: Any) -> Totals:
-        known = {name: getattr(self, name) for name in kind.__struct_fields__ if hasattr(self, name)}
-        return kind(**known, cost_usd=_dollars(self.cost, unknown=self.unpriced_tokens > 0), **fields)
+        self.add(requests=1, estimated_tokens=estimated, **asdict(usage))
+        self.charge(usage.input_tokens + usage.output_tokens, cost)
 
 
-class ToolTally(Struct, eq=False):
-    """A sum over the calls of one tool: the fields of `ToolUsage`, with the cost in picodollars."""
+class ToolTally(Sum):
+    """A sum over the calls of one tool: the fields of `ToolUsage`."""
 
     calls: int = 0
     failures: int = 0
     result_tokens_estimate: int = 0
     duration: float = 0.0
-    unpriced: int = 0
-    cost: int = 0
-
-    def add(self, usage: ToolUsage) -> None:
-        for name in self.__struct_fields__:
-            setattr(self, name, getattr(self, name) + getattr(usage, name, 0))
-        if usage.input_cost_usd_estimate is None:
-            self.unpriced += usage.result_tokens_estimate
-        else:
-            self.cost += round(usage.input_cost_usd_estimate * PICO)
-
-    def charge(self, tokens: int, rates: Rates | None) -> None:
-        """Results of so many tokens were sent to a model for the first time."""
-        if rates is None:
-            self.unpriced += tokens
-        else:
-            self.cost += tokens * rates.input
-
-    def usage(self, name: str) -> ToolUsage:
-        known = {key: getattr(self, key) for key in ToolUsage.__struct_fields__ if hasattr(self, key)}
-        cost = _dollars(self.cost, unknown=self.unpriced > 0)
-        return ToolUsage(name=name, input_cost_usd_estimate=cost, **known)
 
 
 class Book(Struct, eq=False):
@@ -156,66 +137,46 @@ class Book(Struct, eq=False):
     total: Tally = field(default_factory=Tally)
     turn: Tally | None = None
     """The turn under way."""
-    latest: Tally | None = None
-    """The turn under way, else the last one."""
-    turns: dict[str, Tally] = field(default_factory=dict)
+    turns: dict[str, Tally] = {}
     earlier: Tally = field(default_factory=Tally)
     """Turns that no longer have a record of their own."""
     earlier_count: int = 0
     between: Tally = field(default_factory=Tally)
     """What was used outside of turns."""
-    models: dict[str, Tally] = field(default_factory=dict)
-    purposes: dict[str, Tally] = field(default_factory=dict)
-    tools: dict[str, ToolTally] = field(default_factory=dict)
-    agents: dict[str, Tally] = field(default_factory=dict)
+    models: dict[str, Tally] = {}
+    purposes: dict[str, Tally] = {}
+    tools: dict[str, ToolTally] = {}
+    agents: dict[str, Tally] = {}
 
     def add_turn(self, execution_id: str) -> Tally:
         """The record of a turn; the oldest makes room for it."""
         turn = self.turns.setdefault(execution_id, Tally())
         if len(self.turns) > TURNS_KEPT:
-            self.earlier.absorb(self.turns.pop(next(iter(self.turns))))
+            self.earlier.add(**asdict(self.turns.pop(next(iter(self.turns)))))
             self.earlier_count += 1
         return turn
 
     def report(self) -> UsageReport:
         return UsageReport(
-            total=self.total.totals(UsageTotals),
-            turns=tuple(turn.totals(TurnUsage, execution_id=id) for id, turn in self.turns.items()),
-            earlier_turns=self.earlier.totals(UsageTotals),
+            total=self.total.report(UsageTotals),
+            turns=tuple(turn.report(TurnUsage, execution_id=id) for id, turn in self.turns.items()),
+            earlier_turns=self.earlier.report(UsageTotals),
             earlier_turn_count=self.earlier_count,
-            between_turns=self.between.totals(UsageTotals),
-            models=tuple(tally.totals(ModelUsage, model=name) for name, tally in self.models.items()),
-            purposes=tuple(tally.totals(PurposeUsage, purpose=name) for name, tally in self.purposes.items()),
-            tools=tuple(tally.usage(name) for name, tally in self.tools.items()),
-            agents=tuple(agent.totals(AgentUsage, agent_id=id) for id, agent in self.agents.items()),
+            between_turns=self.between.report(UsageTotals),
+            models=tuple(tally.report(ModelUsage, model=name) for name, tally in self.models.items()),
+            purposes=tuple(tally.report(PurposeUsage, purpose=name) for name, tally in self.purposes.items()),
+            tools=tuple(tally.report(ToolUsage, name=name) for name, tally in self.tools.items()),
+            agents=tuple(agent.report(AgentUsage, agent_id=id) for id, agent in self.agents.items()),
         )
-
-    def add(self, report: UsageReport) -> None:
-        self.total.absorb(report.total)
-        self.between.absorb(report.between_turns)
-        self.earlier.absorb(report.earlier_turns)
-        self.earlier_count += report.earlier_turn_count
-        for turn in report.turns:
-            self.add_turn(turn.execution_id).absorb(turn)
-        for model in report.models:
-            keep(self.models, model.model, Tally).absorb(model)
-        for purpose in report.purposes:
-            keep(self.purposes, purpose.purpose, Tally).absorb(purpose)
-        for agent in report.agents:
-            keep(self.agents, agent.agent_id, Tally).absorb(agent)
-        for tool in report.tools:
-            keep(self.tools, tool.name, ToolTally).add(tool)
 
 
 def keep(table: dict[str, Kept], name: str, make: Callable[[], Kept]) -> Kept:
     """The entry of that name; once the table is full, new names share one."""
+    if name not in table and len(table) >= NAMES_KEPT:
+        name = OTHERS
     found = table.get(name)
     if found is None:
-        if len(table) >= NAMES_KEPT:
-            name = OTHERS
-        found = table.get(name)
-        if found is None:
-            found = table[name] = make()
+        found = table[name] = make()
     return found
 
 
@@ -225,10 +186,6 @@ def _picodollars(per_million: float) -> int:
             f"A price must be a number of US dollars per million tokens, not {per_million!r}."
         )
     return round(per_million * (PICO // 1_000_000))
-
-
-def _dollars(picodollars: int, *, unknown: bool) -> float | None:
-    return None if unknown and not picodollars else picodollars / PICO
 
 
 class UsageLedger:
@@ -244,7 +201,7 @@ class UsageLedger:
             Rates(price)  # refuses what is no price now, not in the middle of a run
         self._prices = prices
         self._book: Book | None = None
-        self._fresh: dict[str, int] | None = None
+        self._fresh: dict[str, int] = {}
         """Estimated tokens of results, per tool, that no request has sent yet."""
         self._asked = ""
         """The model that the latest request named."""
@@ -284,8 +241,9 @@ class UsageLedger:
             keep(book.agents, self.agent_id, Tally).enter(usage, cost, estimated)
         if self._fresh and usage.input_tokens:
             for name, tokens in self._fresh.items():
-                keep(book.tools, name, ToolTally).charge(tokens, rates)
-            self._fresh = None
+                sent = None if rates is None else tokens * rates.input
+                keep(book.tools, name, ToolTally).charge(tokens, sent)
+            self._fresh = {}
 
     def record_request(self, event: ProviderRequest) -> None:
         self._asked = event.model
@@ -302,14 +260,11 @@ class UsageLedger:
 
     def record_tool(self, event: ToolEnded) -> None:
         book, name = self.book, event.tool_name
-        tool = keep(book.tools, name, ToolTally)
-        tool.calls += 1
-        tool.failures += event.outcome != "success"
-        tool.duration += event.duration
         tokens = math.ceil((text_size(event.content) + text_size(event.error or "")) / BYTES_PER_TOKEN)
-        tool.result_tokens_estimate += tokens
-        if self._fresh is None:
-            self._fresh = {}
+        failed = event.outcome != "success"
+        keep(book.tools, name, ToolTally).add(
+            calls=1, failures=failed, duration=event.duration, result_tokens_estimate=tokens
+        )
         self._fresh[name] = self._fresh.get(name, 0) + tokens
         if book.turn is not None:
             book.turn.tool_calls += 1
@@ -320,7 +275,7 @@ class UsageLedger:
         """A prompt begins. A subagent's runs belong to the turn of the agent that started it."""
         if self.root is self:
             book = self.book
-            book.turn = book.latest = book.add_turn(execution_id)
+            book.turn = book.add_turn(execution_id)
 
     def close_turn(self) -> None:
         if self.root is self:
@@ -339,12 +294,7 @@ class UsageLedger:
     @property
     def total(self) -> UsageTotals:
         """The session so far."""
-        return self.book.total.totals(UsageTotals)
-
-    @property
-    def turn(self) -> UsageTotals:
-        """The turn under way, else the last one."""
-        return (self.book.latest or Tally()).totals(UsageTotals)
+        return self.book.total.report(UsageTotals)
 
     def rates(self, model: str) -> Rates | None:
         """What the model costs; `None` when nobody knows."""
@@ -359,12 +309,6 @@ class UsageLedger:
 
     def snapshot(self) -> UsageReport:
         return self.book.report()
-
-    # --- going on where a session stopped ----------------------------------------------------------------
-
-    def restore(self, report: UsageReport) -> None:
-        """Add what an earlier process of this session reported."""
-        self.book.add(report)
 
 
 @lru_cache(maxsize=NAMES_KEPT)

@@ -77,19 +77,16 @@ class Meter(Struct, eq=False):
         return TokenUsage(sent, written), sent + written
 
 
-class InputSize:
+class InputSize(Struct, eq=False):
     """Estimates the input tokens of an agent's requests, looking only at what was added since the last one.
 
     The reply before it knows how long the conversation was by then; the rest is the shared estimator's.
     """
 
-    __slots__ = ("_last", "_tokens", "_tools", "_tools_tokens")
-
-    def __init__(self) -> None:
-        self._last: Message | None = None
-        self._tokens = 0
-        self._tools: tuple[ToolSchema, ...] = ()
-        self._tools_tokens = 0
+    _last: Message | None = None
+    _tokens: int = 0
+    _tools: tuple[ToolSchema, ...] = ()
+    _tools_tokens: int = 0
 
     def estimate(self, request: ChatRequest) -> int:
         messages = request.messages

@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable, Iterator
 from zlib import crc32
 
-from robota.core.errors import StorageError
+from msgspec import Struct
+
 from robota.core.jsontext import encode
 from robota.sessions.files import REAL_FILES, Files, explain, opened
 from robota.sessions.journal.file.line_file import KEEP_UNSYNCED, LineFile
@@ -88,14 +89,8 @@ class FileJournal:
         return self._seq - len(self._kept)
 
     async def open(self) -> Position:
-        """A refusing disk is told, not raised."""
         if self._file is None or not self._file.is_open:
-            try:
-                self._open()
-            except OSError as error:
-                if not self._kept:
-                    self._take_over(self._peek())
-                self._trouble.tell("opened", error)
+            self._try_open()
         return self.last
 
     def append(self, body: bytes, *, event: int, hold: bool = False) -> int:
@@ -152,7 +147,7 @@ class FileJournal:
         """The reference to a payload file, or the value itself when there is no room for the file."""
         try:
             return self._payloads.put(payload)
-        except (OSError, StorageError):
+        except OSError:
             return payload
 
     def read(self, *, after_event: int = 0) -> Iterator[Record | JournalProblem]:
@@ -190,18 +185,21 @@ class FileJournal:
             self._kept = []
             self._trouble.told = ()
         if self._file is None and not self._kept and not self._trouble.told:
-            try:
-                self._open()
-            except OSError as error:
-                self._take_over(self._peek())
-                self._trouble.tell("opened", error)
+            self._try_open()
         self._seq += 1
         self._kept.append((self._stamp.now(), body))
         self._flush()
         return self._seq
 
-    def _open(self) -> None:
-        file = LineFile(self.path, self.session_id, self._files, self._stamp.source, self._keep)
+    def _try_open(self) -> None:
+        """A refusing disk is told, not raised."""
+        try:
+            file = LineFile(self.path, self.session_id, self._files, self._stamp.source, self._keep)
+        except OSError as error:
+            if not self._kept:
+                self._take_over(self._peek())
+            self._trouble.tell("opened", error)
+            return
         self._file = file
         self._take_over(file.found)
         if file.warning:
@@ -237,14 +235,10 @@ class FileJournal:
         file = self._file
         if file is None:
             try:
-                self._open()
-            except OSError as error:
-                self._trouble.tell("opened", error)
-                return False
+                self._try_open()
             except (JournalError, SessionLockedError) as error:
                 self._trouble.tell_once("refused", f"{error} {IN_MEMORY}")
-                return False
-            return self._flush()
+            return self._file is not None and self._flush()
         first = self._seq - len(self._kept) + 1
         done = 0
         for stamp, body in self._kept:
@@ -274,18 +268,15 @@ class FileJournal:
         return False
 
 
-class Trouble:
+class Trouble(Struct, eq=False):
     """The state of a journal's disk, in words."""
 
-    __slots__ = ("_path", "listener", "text", "told")
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self.told: tuple[str, ...] = ()
-        """What was told and is not over."""
-        self.listener: Callable[[str], None] | None = None
-        self.text = ""
-        """What is wrong, in one sentence; "" when nothing is."""
+    _path: str
+    told: tuple[str, ...] = ()
+    """What was told and is not over."""
+    listener: Callable[[str], None] | None = None
+    text: str = ""
+    """What is wrong, in one sentence; "" when nothing is."""
 
     def tell(self, what: str, error: OSError, *, unsafe: bool = False) -> None:
         """The journal cannot be `what`; `unsafe`: everything was written, but may not be on the disk."""
@@ -317,15 +308,14 @@ class Trouble:
             self.listener(sentence)
 
 
-class Stamp:
+class Stamp(Struct, eq=False):
     """The time in UTC as `2026-11-16T01:27:12.123`, formatted anew only when it changed."""
 
-    __slots__ = ("_millisecond", "_second", "_second_text", "_text", "source")
-
-    def __init__(self, source: Callable[[], float]) -> None:
-        self.source = source
-        self._millisecond = self._second = -1
-        self._text = self._second_text = b""
+    source: Callable[[], float]
+    _millisecond: int = -1
+    _second: int = -1
+    _text: bytes = b""
+    _second_text: bytes = b""
 
     def now(self) -> bytes:
         millisecond = int(self.source() * 1000)

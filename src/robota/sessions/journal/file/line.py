@@ -78,12 +78,15 @@ def parse_line(line: bytes, offset: int = 0) -> Line | None:
         good = int(crc, 16) == checksum_of(line)
         if not good and int(version) <= VERSION:
             return None
-        if good or _is_record(line):  # a later version may count its checksum differently
-            return Line(
-                seq=int(seq), event=decode_text(event), line=line, offset=offset, checked=good,
-                session_id=decode_text(session_id), version=int(version), ev=int(ev or 0),
-            )  # fmt: skip
-        return None
+        try:
+            if not good:  # a later version may count its checksum differently
+                _decode_record(line)
+        except ValueError:
+            return None
+        return Line(
+            seq=int(seq), event=decode_text(event), line=line, offset=offset, checked=good,
+            session_id=decode_text(session_id), version=int(version), ev=int(ev or 0),
+        )  # fmt: skip
     return _parse_unframed(line, offset)
 
 
@@ -132,14 +135,6 @@ def _parse_unframed(line: bytes, offset: int) -> Line | None:
     )
 
 
-def _is_record(line: bytes) -> bool:
-    try:
-        _decode_record(line)
-    except ValueError:
-        return False
-    return True
-
-
 def _decode_record(line: bytes) -> JsonObject:
     try:
         value: Json = decode(line)
@@ -158,19 +153,15 @@ Cut: TypeAlias = tuple[CutKind, int, list[bytes], int]
 """Kind, offset, content (empty for zeros and oversized lines), size."""
 
 
-class LineCutter:
+class LineCutter(Struct, eq=False):
     """Feed it blocks in order, then `finish`."""
 
-    __slots__ = ("_held", "_limit", "_offset", "_size", "_zeros")
-
-    def __init__(self, offset: int = 0, *, limit: int = LONGEST_LINE) -> None:
-        self._limit = limit
-        self._offset = offset
-        """Of the next byte to come."""
-        self._held: list[bytes] = []
-        """The beginning of the line under way; emptied when the line gets too long."""
-        self._size = 0
-        self._zeros = 0
+    _offset: int = 0
+    """Of the next byte to come."""
+    _held: list[bytes] = []
+    """The beginning of the line under way; emptied when the line gets too long."""
+    _size: int = 0
+    _zeros: int = 0
 
     def feed(self, block: bytes) -> Iterator[Cut]:
         if b"\0" not in block:
@@ -212,7 +203,7 @@ class LineCutter:
         if rest:
             self._offset += len(rest)
             self._size += len(rest)
-            if self._size > self._limit:
+            if self._size > LONGEST_LINE:
                 self._held.clear()
             else:
                 self._held.append(rest)
@@ -221,7 +212,7 @@ class LineCutter:
         """The line under way together with its last piece, which `_offset` already counts."""
         size = self._size + len(last)
         start = self._offset - size - (kind == "lines")
-        if size > self._limit:
+        if size > LONGEST_LINE:
             yield "oversized", start, [], size
         elif size:
             yield kind, start, [b"".join((*self._held, last))], size

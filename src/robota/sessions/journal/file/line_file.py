@@ -113,9 +113,9 @@ class LineFile:
             self._unsynced = Unsynced(self._end, self._keep)
         self._state = _CLEAN
 
-    def sync(self, *, look: bool = True) -> None:
-        """Everything written is on the disk when this returns. `look` whether the file still has its name."""
-        if look and not self._files.is_at(self._fd, self._path):
+    def sync(self) -> None:
+        """Everything written is on the disk when this returns, in a file that still has its name."""
+        if not self._files.is_at(self._fd, self._path):
             raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
         try:
             self._sync()

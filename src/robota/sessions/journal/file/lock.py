@@ -34,19 +34,16 @@ class Holder(Struct, frozen=True, rename="camel"):
     host: str
 
 
-class JournalLock:
+class JournalLock(Struct, eq=False):
     """The lock of one session; not held until `acquire` returns."""
 
-    __slots__ = ("_fd", "_files", "_path", "_portable", "_session_id", "warning")
-
-    def __init__(self, path: str, session_id: str, files: Files) -> None:
-        self._path = path
-        self._session_id = session_id
-        self._files = files
-        self._fd = -1
-        self._portable: BaseFileLock | None = None
-        self.warning = ""
-        """One sentence when the file system has no locks, so that nothing keeps a second writer away."""
+    _path: str
+    _session_id: str
+    _files: Files
+    _fd: int = -1
+    _portable: BaseFileLock | None = None
+    warning: str = ""
+    """One sentence when the file system has no locks, so that nothing keeps a second writer away."""
 
     @property
     def held(self) -> bool:

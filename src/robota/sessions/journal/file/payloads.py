@@ -22,12 +22,6 @@ _HEX = frozenset("0123456789abcdef")
 _BLOCK = 1024 * 1024
 
 
-class PayloadError(StorageError):
-    """A payload that could not be written; its value is still in the caller's hands."""
-
-    code = "PAYLOAD_ERROR"
-
-
 class PayloadReferenceError(StorageError):
     """A reference that does not lead to the content it promises."""
 
@@ -50,20 +44,13 @@ class PayloadStore:
     def put(self, encoded: bytes) -> bytes:
         """Store encoded JSON durably and return the reference to write in its place, as JSON.
 
-        Raises `PayloadError` when the disk refuses: the value then belongs into the line itself.
+        When the disk refuses, the value belongs into the line itself.
         """
         from hashlib import sha256  # noqa: PLC0415 - most sessions have no payload
 
         digest = sha256(encoded).hexdigest()
         if digest not in self._stored:
-            try:
-                self._store(digest, encoded)
-            except OSError as error:
-                reason, advice = explain(error)
-                raise PayloadError(
-                    f"A value of {len(encoded)} bytes cannot be stored in "
-                    f"{os.path.join(self._directory, self._name)}: {reason}. To help, {advice}."
-                ) from error
+            self._store(digest, encoded)
             self._stored.add(digest)
         return encode(
             {
@@ -130,8 +117,7 @@ class PayloadStore:
         if self._has(path, len(encoded)):
             self._files.sync_directory(directory)  # whoever made it may have died before its name was safe
             return
-        temporary = os.path.join(directory, f".{digest}.{os.urandom(8).hex()}.tmp")
-        write_durably(self._files, path, encoded, temporary=temporary)
+        write_durably(self._files, path, encoded)
 
     def _has(self, path: str, size: int) -> bool:
         try:

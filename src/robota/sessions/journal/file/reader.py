@@ -12,6 +12,8 @@ from collections.abc import Container, Iterator
 from typing import TypeAlias
 from zlib import crc32
 
+from msgspec import Struct
+
 from robota.core.errors import StorageError
 from robota.core.jsontext import encode
 from robota.core.messages import JsonObject
@@ -329,15 +331,14 @@ def _decode(line: Line, payloads: _Payloads) -> Iterator[Record | JournalProblem
         yield record
 
 
-class _Payloads:
+class _Payloads(Struct, eq=False):
     """The payload files that belong to a journal."""
 
-    def __init__(self, path: str, files: Files) -> None:
-        self._path = path
-        self._files = files
-        self._store: PayloadStore | None = None
-        self.lost: dict[str, StorageError] = {}
-        """Fields of the last record whose payloads cannot be used, and why."""
+    _path: str
+    _files: Files
+    _store: PayloadStore | None = None
+    lost: dict[str, StorageError] = {}
+    """Fields of the last record whose payloads cannot be used, and why."""
 
     def resolve(self, fields: JsonObject) -> JsonObject:
         """The fields with their payloads, without those that are lost."""
