@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from robota.core.context import ContextTally
@@ -30,15 +31,12 @@ INTERRUPTION_NOTE = "\n\n[This response was interrupted by the user]"
 SUMMARY_HEADING = "[Context Summary]"
 
 
-class PendingAssistant:
+class PendingAssistant(Struct, eq=False):
     """An answer while it is being streamed."""
 
-    __slots__ = ("calls", "reasoning", "text")
-
-    def __init__(self) -> None:
-        self.text: list[str] = []
-        self.calls: dict[str, ToolCall] = {}
-        self.reasoning: list[ReasoningBlock] = []
+    text: list[str] = []
+    calls: dict[str, ToolCall] = {}
+    reasoning: list[ReasoningBlock] = []
 
 
 class ConversationStore:

@@ -11,6 +11,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import TypeAlias, overload
 
+from msgspec import Struct
+
 from robota.core.messages import Message
 
 EncodeGroup: TypeAlias = Callable[[Sequence[Message]], bytes]
@@ -52,20 +54,17 @@ class MessageView(Sequence[Message]):
     __hash__ = None  # type: ignore[assignment]  # a view of something that grows is no key
 
 
-class EncodedHistory:
+class EncodedHistory(Struct, eq=False):
     """Fragments of one growing history, per dialect. `messages` and `starts` belong to the conversation."""
 
-    __slots__ = ("_end", "_epoch", "_fragments", "_key", "_messages", "_starts", "encodings")
-
-    def __init__(self, messages: list[Message], starts: list[int]) -> None:
-        self._messages = messages
-        self._starts = starts
-        self._epoch = 0
-        self._key: Hashable = None
-        self._fragments: list[bytes] = []
-        self._end = 0
-        self.encodings = 0
-        """How often a group was encoded: the counted work that tests guard."""
+    _messages: list[Message]
+    _starts: list[int]
+    encodings: int = 0
+    """How often a group was encoded: the counted work that tests guard."""
+    _epoch: int = 0
+    _key: Hashable = None
+    _fragments: list[bytes] = []
+    _end: int = 0
 
     def restart(self, messages: list[Message], starts: list[int]) -> None:
         """The conversation continues from another beginning (compaction): forget every fragment."""

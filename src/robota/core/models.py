@@ -73,15 +73,7 @@ class ModelTable:
         except msgspec.MsgspecError as error:
             raise ConfigurationError(f"Cannot read {source}: {error}.") from error
         models = {
-            id: ModelDefinition(
-                id=id,
-                name=row.name,
-                family=row.family,
-                context_window=row.context_window,
-                max_output=row.max_output,
-                price=row.price,
-            )
-            for id, row in file.models.items()
+            id: ModelDefinition(id=id, **msgspec.structs.asdict(row)) for id, row in file.models.items()
         }
         return cls(models, file.family_prices)
 
