@@ -177,8 +177,7 @@ def _read_group(reader: Reader) -> None:
 
 
 def _read_if(reader: Reader) -> None:
-    _read_list(reader, frozenset({"then"}))
-    stop = _read_list(reader, frozenset({"elif", "else", "fi"}))
+    stop = "elif"
     while stop == "elif":
         _read_list(reader, frozenset({"then"}))
         stop = _read_list(reader, frozenset({"elif", "else", "fi"}))
