@@ -12,7 +12,6 @@ from typing import Literal, TypeAlias
 from msgspec import Struct, field
 
 from robota.core.env_ref import has_usable_secret_reference, is_env_reference
-from robota.core.errors import ConfigurationError
 from robota.core.messages import Json
 from robota.core.provider import Provider
 
@@ -144,24 +143,6 @@ def find_provider_definition(
 def format_supported_provider_types(definitions: Iterable[ProviderDefinition]) -> str:
     """`type (alias: x), other (aliases: y, z)` for error messages."""
     return ", ".join(_format_type(definition) for definition in definitions)
-
-
-def merge_provider_definitions(*groups: Iterable[ProviderDefinition]) -> tuple[ProviderDefinition, ...]:
-    """All definitions in one list; two that claim the same name are refused."""
-    claimed: dict[str, ProviderDefinition] = {}
-    merged: list[ProviderDefinition] = []
-    for definition in (definition for group in groups for definition in group):
-        if claimed.get(definition.type) is definition:
-            continue
-        for name in (definition.type, *definition.aliases):
-            other = claimed.setdefault(name, definition)
-            if other is not definition:
-                raise ConfigurationError(
-                    f"Two providers are called {name!r}: {_format_type(other)} and "
-                    f"{_format_type(definition)}. Remove one of them."
-                )
-        merged.append(definition)
-    return tuple(merged)
 
 
 def selectable_models(catalog: ModelCatalog) -> tuple[ModelCatalogEntry, ...]:

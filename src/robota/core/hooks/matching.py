@@ -16,10 +16,7 @@ MatchesRule: TypeAlias = Callable[[str, str, Mapping[str, Json]], bool]
 """(permission rule, tool name, tool input): whether the rule covers the call."""
 
 _TARGETS: dict[str, tuple[str, ...]] = {
-    "PreToolUse": ("tool_name",),
-    "PostToolUse": ("tool_name",),
-    "PostToolUseFailure": ("tool_name",),
-    "PermissionRequest": ("tool_name",),
+    **dict.fromkeys(TOOL_EVENTS, ("tool_name",)),
     "SessionStart": ("source",),
     "SessionEnd": ("reason",),
     "StopFailure": ("error", "reason"),
@@ -78,20 +75,14 @@ def _fits(matcher: str, event: str, hook_input: Mapping[str, Json], warnings: li
     fields = _TARGETS.get(event)
     if fields is None or matcher in ("", "*"):
         return True
-    if problem := _find_problem(matcher):
-        warnings.append(f"The {event} matcher {matcher!r} is read as a plain name: {problem}.")
+    try:
+        if not _NAMES_ONLY.fullmatch(matcher):
+            re.compile(matcher)
+    except re.error as error:
+        why = f"it is no regular expression ({error})"
+        warnings.append(f"The {event} matcher {matcher!r} is read as a plain name: {why}.")
     target = next((value for name in fields if (value := hook_input.get(name))), None)
     return isinstance(target, str) and matches(matcher, target)
-
-
-def _find_problem(matcher: str) -> str | None:
-    if _NAMES_ONLY.fullmatch(matcher):
-        return None
-    try:
-        re.compile(matcher)
-    except re.error as error:
-        return f"it is no regular expression ({error})"
-    return None
 
 
 def _meets_condition(
