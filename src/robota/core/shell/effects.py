@@ -15,6 +15,14 @@ from robota.core.shell.script import Command, Piece, Script, Word, build_word, p
 
 _File: TypeAlias = tuple[TouchKind, Word]
 
+_OPERANDS: dict[str, tuple[TouchKind, ...]] = {
+    "none": (),
+    "read": ("read",),
+    "write": ("write",),
+    "delete": ("delete",),
+    "copy": ("read",),
+    "move": ("read", "delete"),
+}
 _ARCHIVING = frozenset({"-c", "-r", "-u", "-A", "--create", "--append", "--update"})
 
 
@@ -179,19 +187,12 @@ def _operand_files(use: FileUse, names: frozenset[str], operands: list[Word]) ->
             yield use.pairs[name], _tail(word, value)
         if word.text.startswith("file://"):
             yield "read", _tail(word, word.text[7:])
-    if use.operands == "none":
-        return
-    if use.operands in ("write", "delete"):
-        yield from (("delete" if use.operands == "delete" else "write", word) for word in files)
-        return
-    if use.operands in ("copy", "move") and names.isdisjoint(use.write):
-        sources, targets = (files[:-1], files[-1:]) if len(files) > 1 else (files, [])
-        yield from (("write", word) for word in targets)
-    else:
-        sources = files
-    yield from (("read", word) for word in sources)
-    if use.operands == "move":
-        yield from (("delete", word) for word in sources)
+    into_last = use.operands in ("copy", "move") and names.isdisjoint(use.write) and len(files) > 1
+    if into_last:
+        yield "write", files[-1]
+    sources = files[:-1] if into_last else files
+    for kind in _OPERANDS[use.operands]:
+        yield from ((kind, word) for word in sources)
     if not names.isdisjoint(use.in_place):
         yield from (("write", word) for word in sources)
     if use.second_writes and len(files) > 1:

@@ -77,6 +77,18 @@ class Reader(Struct, eq=False):
     def peek(self, length: int = 1) -> str:
         return self.src[self.pos : self.pos + length]
 
+    def skip(self, text: str) -> bool:
+        """Move over a text, if it is here."""
+        found = self.src.startswith(text, self.pos)
+        self.pos += len(text) if found else 0
+        return found
+
+    def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """Move over what a pattern matches here, if it does."""
+        found = pattern.match(self.src, self.pos)
+        self.pos = self.pos if found is None else found.end()
+        return found
+
     def at_end(self) -> bool:
         return self.pos >= len(self.src)
 

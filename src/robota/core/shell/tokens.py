@@ -21,7 +21,7 @@ def skip_blanks(reader: Reader, *, lines: bool = False) -> None:
     src = reader.src
     while reader.pos < len(src):
         if src[reader.pos] in " \t":
-            _skip_gap(reader)
+            reader.take(_BLANKS)
         character = src[reader.pos : reader.pos + 1]
         if character == "\n" and lines:
             reader.pos += 1
@@ -32,12 +32,6 @@ def skip_blanks(reader: Reader, *, lines: bool = False) -> None:
             reader.pos = len(src) if end < 0 else end
         else:
             return
-
-
-def _skip_gap(reader: Reader) -> None:
-    blanks = _BLANKS.match(reader.src, reader.pos)
-    if blanks is not None:
-        reader.pos = blanks.end()
 
 
 def read_redirection(reader: Reader) -> Redirection | None:
@@ -51,7 +45,7 @@ def read_redirection(reader: Reader) -> Redirection | None:
             raise ShellSyntaxError("a process substitution follows a descriptor")
         return None
     reader.pos = found.end()
-    _skip_gap(reader)
+    reader.take(_BLANKS)
     target = _read_target(reader)
     descriptor = found.group(1) or ""
     redirection = Redirection(operator, target, descriptor)
@@ -123,9 +117,8 @@ def read_assignment(reader: Reader, words: list[Word], assignments: list[Assignm
         return False
     start = reader.pos
     reader.pos = found.end()
-    value = None if array else read_value(reader)
+    value = None if reader.skip("(") else read_value(reader)
     if array:
-        reader.pos += 1
         _read_array(reader)
     raw = reader.src[start : reader.pos]
     if words:
@@ -179,8 +172,7 @@ def _closes(text: str) -> bool:
 def _read_array(reader: Reader) -> None:
     while True:
         skip_blanks(reader, lines=True)
-        if reader.peek() == ")":
-            reader.pos += 1
+        if reader.skip(")"):
             break
         if reader.peek() == "[":
             reader.script.evaluates_text = True
