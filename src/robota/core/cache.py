@@ -118,7 +118,8 @@ class CachingProvider(ProviderWrapper):
     async def _open(self, key: str, entry: CacheEntry) -> list[Chunk]:
         try:
             if _sha256(entry.body) == entry.integrity:
-                return _decode(entry.body)
+                rows = msgspec.json.decode(entry.body)
+                return [msgspec.convert(fields, _KINDS[name]) for name, fields in rows]
         except (msgspec.MsgspecError, LookupError, TypeError, ValueError):
             pass  # written by another version, or not by us: reported like any other damage
         await self.storage.delete(key)
@@ -160,10 +161,6 @@ def _encode(reply: Sequence[Chunk]) -> bytes:
         if type(chunk) in _NAMES
     ]
     return msgspec.json.encode(rows)
-
-
-def _decode(body: bytes) -> list[Chunk]:
-    return [msgspec.convert(fields, _KINDS[name]) for name, fields in msgspec.json.decode(body)]
 
 
 def _sha256(data: bytes) -> str:

@@ -85,11 +85,8 @@ class ModelTable:
         """This table with `more` on top of it."""
         return ModelTable(
             {**self.models, **more.models},
-            # families are tried in order, so the newer ones come first
-            {
-                **more._family_prices,
-                **{k: v for k, v in self._family_prices.items() if k not in more._family_prices},
-            },
+            # families are tried in order, so the newer ones come first and count
+            {**more._family_prices, **self._family_prices, **more._family_prices},
         )
 
     def find(self, model: str) -> ModelDefinition | None:

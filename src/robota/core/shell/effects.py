@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import takewhile
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -104,8 +105,10 @@ def _touched(invocation: Invocation) -> Iterator[Touch]:
     for option in found:
         yield from (Touch(kind, word, where, part) for kind, word in _option_files(option, use, names))
     if not names.isdisjoint(use.roots_deleted_by):
-        roots = _roots(invocation.words) or [plain_word(".")]
-        yield from (Touch("delete", root, where, part, recursive=True) for root in roots)
+        # `find` starts where the words before its first test or action say.
+        roots = takewhile(lambda word: not word.text.startswith(("-", "(", "!")), invocation.words[1:])
+        for root in [*roots] or [plain_word(".")]:
+            yield Touch("delete", root, where, part, recursive=True)
     if not use.archive or not names.isdisjoint(_ARCHIVING):
         recursive = use.recursive if isinstance(use.recursive, bool) else not names.isdisjoint(use.recursive)
         hidden = use.visible is None or not names.isdisjoint(use.visible)
@@ -128,16 +131,6 @@ def _options_of(program: str) -> ProgramOptions:
         optional=use.in_place,
         style="words" if use.words or use.roots_deleted_by else "gnu",
     )
-
-
-def _roots(words: Sequence[Word]) -> list[Word]:
-    """Where `find` starts: the words before its first test or action."""
-    found: list[Word] = []
-    for word in words[1:]:
-        if word.text[:1] in ("-", "(", "!"):
-            break
-        found.append(word)
-    return found
 
 
 def _shown_by_git(words: Sequence[Word]) -> Iterator[Word]:

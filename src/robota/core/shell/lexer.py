@@ -176,13 +176,9 @@ def read_dollar(reader: Reader, pieces: list[Piece], *, quoted: bool) -> None:
         reader.pos += 1
         read_double_quoted(reader, pieces)
     else:
-        _read_variable(reader, pieces, quoted)
-
-
-def _read_variable(reader: Reader, pieces: list[Piece], quoted: bool) -> None:
-    reader.pos += 1
-    name = reader.take(_NAME) or reader.take(_SPECIAL)
-    pieces.append(("text", "$", quoted) if name is None else ("variable", name.group(), quoted))
+        reader.pos += 1
+        name = reader.take(_NAME) or reader.take(_SPECIAL)
+        pieces.append(("text", "$", quoted) if name is None else ("variable", name.group(), quoted))
 
 
 def _read_braced(reader: Reader, quoted: bool) -> Piece:

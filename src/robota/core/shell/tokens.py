@@ -46,8 +46,10 @@ def read_redirection(reader: Reader) -> Redirection | None:
         return None
     reader.pos = found.end()
     reader.take(_BLANKS)
-    target = _read_target(reader)
-    descriptor = found.group(1) or ""
+    words = [] if reader.peek() == "#" else read_word(reader)
+    if len(words) != 1:
+        raise ShellSyntaxError("a redirection has no target or several")
+    target, descriptor = words[0], found.group(1) or ""
     redirection = Redirection(operator, target, descriptor)
     if descriptor.startswith("{"):
         reader.script.assign(descriptor[1:-1], None)
@@ -58,13 +60,6 @@ def read_redirection(reader: Reader) -> Redirection | None:
         redirection.target, redirection.body = None, ""
         reader.heredocs.append((target.text, quoted, operator == "<<-", redirection))
     return redirection
-
-
-def _read_target(reader: Reader) -> Word:
-    words = [] if reader.peek() == "#" else read_word(reader)
-    if len(words) != 1:
-        raise ShellSyntaxError("a redirection has no target or several")
-    return words[0]
 
 
 def read_bodies(reader: Reader) -> None:
