@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 import msgspec
-from msgspec import Struct
 
 from robota.core.hooks.definition import TOOL_EVENTS, HookDefinition, HooksConfig
 from robota.core.messages import Json
@@ -31,20 +30,16 @@ _TARGETS: dict[str, tuple[str, ...]] = {
 _NAMES_ONLY = re.compile(r"[\w ,|-]*", re.ASCII)
 
 
-class Selection(Struct, frozen=True):
-    """The handlers to run, in configuration order and each once, and what was odd about the matchers."""
-
-    hooks: tuple[HookDefinition, ...] = ()
-    warnings: tuple[str, ...] = ()
-
-
 def select_hooks(
     config: HooksConfig,
     event: str,
     hook_input: Mapping[str, Json],
     matches_rule: MatchesRule | None = None,
-) -> Selection:
-    """The handlers of an event whose matcher and `if` rule fit the input."""
+) -> tuple[list[HookDefinition], tuple[str, ...]]:
+    """The handlers of an event whose matcher and `if` rule fit, and what was odd about the matchers.
+
+    The handlers come in configuration order, each once.
+    """
     hooks: list[HookDefinition] = []
     seen: list[HookDefinition] = []
     warnings: list[str] = []
@@ -56,7 +51,7 @@ def select_hooks(
             if identity not in seen and _meets_condition(hook, event, hook_input, matches_rule):
                 seen.append(identity)
                 hooks.append(hook)
-    return Selection(tuple(hooks), tuple(dict.fromkeys(warnings)))
+    return hooks, tuple(dict.fromkeys(warnings))
 
 
 def matches(matcher: str, target: str) -> bool:

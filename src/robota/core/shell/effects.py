@@ -39,15 +39,6 @@ class Touch(Struct, frozen=True):
     """Whether a recursion also enters hidden files."""
     redirected: bool = False
 
-    @property
-    def key(self) -> tuple[object, ...]:
-        """Equal for touches that are judged alike."""
-        word = self.word
-        return (
-            *(self.kind, word.raw, word.key, self.directories),
-            *(self.recursive, self.hidden, self.redirected),
-        )
-
 
 def is_read_only(invocation: Invocation) -> bool:
     """Whether the program is known to change nothing, apart from the files it is told to write."""

@@ -86,7 +86,7 @@ def _read_substituted(reader: Reader) -> str:
     start = reader.pos
     reader.pos += 2
     reader.read_nested(")")
-    return reader.src[start : start + 2] + reader.joined.written(start + 2, reader.pos - 1) + ")"
+    return reader.src[start : start + 2] + reader.written(start + 2, reader.pos - 1) + ")"
 
 
 def _read_piece(reader: Reader, pieces: list[Piece]) -> None:
@@ -97,7 +97,7 @@ def _read_piece(reader: Reader, pieces: list[Piece]) -> None:
         end = reader.src.find("'", reader.pos + 1)
         if end < 0:
             raise ShellSyntaxError("a single quote is not closed")
-        pieces.append(("text", reader.joined.written(reader.pos + 1, end), True))
+        pieces.append(("text", reader.written(reader.pos + 1, end), True))
         reader.pos = end + 1
     elif character == '"':
         read_double_quoted(reader, pieces)
@@ -169,7 +169,7 @@ def read_dollar(reader: Reader, pieces: list[Piece], *, quoted: bool) -> None:
         pieces.append(_read_braced(reader, quoted))
     elif following == "'" and not quoted:
         text, reader.pos = _read_ansi_string(reader.src, reader.pos + 2)
-        if reader.joined.written(start, reader.pos) != reader.src[start : reader.pos]:
+        if reader.written(start, reader.pos) != reader.src[start : reader.pos]:
             raise ShellSyntaxError("a quoted string holds a backslash at a line end")
         pieces.append(("text", text, True))
     elif following == '"' and not quoted:

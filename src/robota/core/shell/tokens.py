@@ -81,7 +81,7 @@ def _read_lines(reader: Reader, delimiter: str, *, quoted: bool, tabs: bool) -> 
         end = reader.src.find("\n", reader.pos)
         end = len(reader.src) if end < 0 else end
         # Quoted, the lines are those that were written; the last of them ends where the joined line does.
-        line = reader.joined.written(reader.pos, end) if quoted else reader.src[reader.pos : end]
+        line = reader.written(reader.pos, end) if quoted else reader.src[reader.pos : end]
         lines = line.split("\n")
         reader.pos = end + 1
         shown = [line.lstrip("\t") for line in lines] if tabs else lines
