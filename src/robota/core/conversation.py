@@ -226,11 +226,9 @@ class ConversationStore:
         self.encoded.restart(self._view, self._starts)
         if not prepared:
             self._seen_ids, self._renamed = {}, {}
+        add = self._extend_view if prepared else self._append_to_view
         for message in ([self._system] if self._system is not None else []) + messages:
-            if prepared:
-                self._extend_view(message)
-            else:
-                self._append_to_view(message)
+            add(message)
 
     def _append_to_view(self, message: Message) -> None:
         if isinstance(message, AssistantMessage):
