@@ -8,8 +8,8 @@ from pathlib import Path
 
 HEADER = '"""What type checkers see; written by `python -m robota._stubs`."""\n\n'
 PACKAGES = (
-    "robota", "robota.core", "robota.core.permissions", "robota.sessions", "robota.tools", "robota.sdk",
-    "robota.testing",
+    "robota", "robota.core", "robota.core.hooks", "robota.core.permissions", "robota.sessions",
+    "robota.tools", "robota.sdk", "robota.testing",
 )  # fmt: skip
 
 

@@ -25,8 +25,8 @@ def from_scratch(store: ConversationStore) -> list[bytes]:
     return [encode(group) for group in groups]
 
 
-def cached(store: ConversationStore, dialect: str = DIALECT, *, fresh: int = 0) -> list[bytes]:
-    return list(store.encoded.fragments(dialect, len(store.messages_for_api()), encode, fresh=fresh))
+def cached(store: ConversationStore, dialect: str = DIALECT) -> list[bytes]:
+    return list(store.encoded.fragments(dialect, len(store.messages_for_api()), encode))
 
 
 def test_every_group_is_encoded_once_however_often_it_is_sent() -> None:
@@ -52,17 +52,6 @@ def test_a_tool_group_that_grew_after_it_was_sent_is_encoded_again() -> None:
     assert cached(store)[-1] == b"tool:1|tool:2"
 
 
-def test_fresh_groups_are_not_kept() -> None:
-    store = ConversationStore()
-    for text in "abc":
-        store.append(UserMessage(text))
-
-    assert cached(store, fresh=2) == from_scratch(store)
-    assert store.encoded.encodings == 3
-    assert cached(store, fresh=2) == from_scratch(store)
-    assert store.encoded.encodings == 5
-
-
 def test_another_dialect_starts_over() -> None:
     store = ConversationStore()
     store.append(UserMessage("hello"))
@@ -86,7 +75,7 @@ def test_an_earlier_state_of_the_history_is_not_mixed_with_the_present_one() -> 
 
 steps = st.lists(
     st.sampled_from(
-        ["user", "assistant", "interrupted", "tools", "system", "compact", "clear", "send", "swap", "fresh"]
+        ["user", "assistant", "interrupted", "tools", "system", "compact", "clear", "send", "swap"]
     ),
     max_size=40,
 )
@@ -118,8 +107,6 @@ def test_the_kept_fragments_always_equal_those_made_from_scratch(script: list[st
                 store.clear()
             case "swap":
                 dialect = f"dialect {number}"
-            case "fresh":
-                assert cached(store, dialect, fresh=2) == from_scratch(store)
             case _:
                 assert cached(store, dialect) == from_scratch(store)
     assert cached(store, dialect) == from_scratch(store)

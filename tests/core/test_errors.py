@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from robota.core import errors
 from robota.core.errors import (
     AbortError,
     AgentBusyError,
@@ -56,14 +55,6 @@ def test_each_error_has_the_code_category_and_recoverability_of_the_table(
     kind: type[RobotaError], code: str, category: ErrorCategory, recoverable: bool
 ) -> None:
     assert (kind.code, kind.category, kind.recoverable) == (code, category, recoverable)
-
-
-def test_the_drawing_in_the_module_docstring_is_the_table() -> None:
-    drawn = [line.split() for line in (errors.__doc__ or "").splitlines() if "──" in line]
-    assert [tuple(words[1:]) for words in drawn] == [
-        (kind.__name__, code, category, "yes" if recoverable else "no")
-        for kind, code, category, recoverable in TABLE
-    ]
 
 
 def test_errors_carry_facts_as_attributes() -> None:

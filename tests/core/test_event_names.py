@@ -3,16 +3,7 @@ from __future__ import annotations
 import pytest
 
 from robota.core.event_history import EventHistory
-from robota.core.event_names import (
-    AGENT_EVENTS,
-    EXECUTION_EVENTS,
-    TASK_EVENTS,
-    TOOL_EVENTS,
-    USER_EVENTS,
-    innermost,
-    owner_path,
-    plugin_events,
-)
+from robota.core.event_names import innermost, owner_path, plugin_events
 from robota.core.events import (
     AnyTurnEvent,
     OwnerPathSegment,
@@ -77,13 +68,6 @@ def test_the_run_of_a_sub_agent_is_a_task_and_not_user_input(
 ) -> None:
     assert plugin_events(nested(event)) == names
     assert plugin_events(nested(nested(event))) == names
-
-
-def test_names_are_an_owner_type_and_a_local_name() -> None:
-    assert TASK_EVENTS == ("task.started", "task.completed", "task.failed")
-    assert USER_EVENTS == ("user.input",)
-    groups = {"execution": EXECUTION_EVENTS, "tool": TOOL_EVENTS, "agent": AGENT_EVENTS, "task": TASK_EVENTS}
-    assert all(name.startswith(f"{owner}.") for owner, names in groups.items() for name in names)
 
 
 def path_of(event: TurnEvent) -> list[tuple[str, str]]:

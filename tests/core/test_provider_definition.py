@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from robota.core.errors import ConfigurationError
 from robota.core.provider import Provider
 from robota.core.provider_definition import (
     CredentialRequirement,
@@ -16,7 +15,6 @@ from robota.core.provider_definition import (
     find_provider_definition,
     format_supported_provider_types,
     has_usable_credentials,
-    merge_provider_definitions,
     selectable_models,
 )
 from robota.providers.scripted import ScriptedProvider
@@ -67,17 +65,6 @@ def test_supported_types_are_listed_with_their_aliases() -> None:
     assert format_supported_provider_types([CLOUD, LOCAL, PLAIN]) == (
         "cloud (alias: sky), local (aliases: here, home), plain"
     )
-
-
-def test_definitions_of_several_packages_are_merged_in_order() -> None:
-    assert merge_provider_definitions([CLOUD], [LOCAL, PLAIN], [CLOUD]) == (CLOUD, LOCAL, PLAIN)
-
-
-@pytest.mark.parametrize(("type", "aliases"), [("cloud", ()), ("sky", ()), ("storm", ("cloud",))])
-def test_two_providers_of_one_name_are_refused_by_naming_both(type: str, aliases: tuple[str, ...]) -> None:
-    other = ProviderDefinition(type=type, aliases=aliases, create=create)
-    with pytest.raises(ConfigurationError, match=rf"cloud \(alias: sky\) and {type}"):
-        merge_provider_definitions([CLOUD], [other])
 
 
 def test_models_that_cannot_be_used_are_not_offered() -> None:

@@ -6,11 +6,27 @@ import pytest
 from tests.permissions.tables import assert_answers, table
 
 from robota.core.permissions import evaluate_permission
-from robota.core.shell.effects import CommandEffects, analyse_command
+from robota.core.shell.effects import find_touches, is_read_only, known_path
+from robota.core.shell.grammar import parse_shell
+from robota.core.shell.invocations import Invocation, find_invocations, walk
+
+CWD, HOME = "/w", "/home/u"
 
 
-def effects(command: str) -> CommandEffects:
-    return analyse_command(command, cwd="/w", home="/home/u")
+def started(command: str) -> list[Invocation]:
+    return walk(find_invocations(parse_shell(command), (CWD,), HOME))
+
+
+def touched(command: str, kind: str) -> list[str | None]:
+    """The files that a command reads, writes or deletes; None for one that is only known when it runs."""
+    script = parse_shell(command)
+    touches = find_touches(script, started(command), (CWD,), HOME)
+    return [
+        known_path(touch.word, directory, HOME, frozenset(script.assigned))
+        for touch in touches
+        if touch.kind == kind
+        for directory in touch.directories
+    ]
 
 
 def decide(command: str, *deny: str) -> str:
@@ -23,54 +39,40 @@ def decide(command: str, *deny: str) -> str:
 
 
 def test_reads_writes_and_deletes_come_with_absolute_paths() -> None:
-    found = effects("cat a ~/b > out; rm -r build; cp src/x dst; mv p q; sed -i s/a/b/ f; tee t < in")
-    assert found.reads == ("/w/a", "/home/u/b", "/w/src/x", "/w/p", "/w/f", "/w/in")
-    assert set(found.writes) >= {"/w/out", "/w/dst", "/w/q", "/w/f", "/w/t"}
-    assert found.deletes == ("/w/build", "/w/p")
+    command = "cat a ~/b > out; rm -r build; cp src/x dst; mv p q; sed -i s/a/b/ f; tee t < in"
+    assert touched(command, "read") == ["/w/a", "/home/u/b", "/w/src/x", "/w/p", "/w/f", "/w/in"]
+    assert {*touched(command, "write")} >= {"/w/out", "/w/dst", "/w/q", "/w/f", "/w/t"}
+    assert touched(command, "delete") == ["/w/build", "/w/p"]
 
 
 def test_options_are_not_taken_for_files() -> None:
-    assert effects("grep -e x -A 3 f").reads == ("/w/f",)
-    assert effects("head -n 5 f").reads == ("/w/f",)
-    assert effects("awk -F, '{print $1}' f").reads == ("/w/f",)
-    assert effects("dd if=a of=b bs=1").writes == ("/w/b",)
-    assert (effects("tar czf a.tgz src").writes, effects("tar czf a.tgz src").reads) == (
-        ("/w/a.tgz",),
-        ("/w/src",),
-    )
-    assert effects("tar -xf a.tgz").reads[0] == "/w/a.tgz"
-    assert effects("find a b -name x -delete").deletes == ("/w/a", "/w/b")
+    for command in ("grep -e x -A 3 f", "head -n 5 f", "awk -F, '{print $1}' f"):
+        assert touched(command, "read") == ["/w/f"]
+    assert touched("dd if=a of=b bs=1", "write") == ["/w/b"]
+    assert touched("tar czf a.tgz src", "write") == ["/w/a.tgz"]
+    assert touched("tar czf a.tgz src", "read") == ["/w/src"]
 
 
 def test_a_change_of_directory_is_followed() -> None:
-    assert effects("cd sub && cat x").reads == ("/w/sub/x",)
-    assert set(effects("cd sub; cat x").reads) == {"/w/x", "/w/sub/x"}
-    assert effects("(cd sub && cat x); cat y").reads == ("/w/sub/x", "/w/y")
-    assert effects("cd $D && cat x").unknown == ("cat x",)
+    assert touched("cd sub && cat x", "read") == ["/w/sub/x"]
+    assert {*touched("cd sub; cat x", "read")} == {"/w/x", "/w/sub/x"}
+    assert touched("(cd sub && cat x); cat y", "read") == ["/w/sub/x", "/w/y"]
+    assert touched("cd $D && cat x", "read") == [None]
+    assert touched("cat $X", "read") == [None]
 
 
 def test_inner_commands_count() -> None:
-    found = effects("sudo cat a; bash -c 'rm b'; find . -exec touch {} +")
-    assert (found.reads, found.deletes) == (("/w/a",), ("/w/b",))
-    assert found.runs == ("sudo cat a", "cat a", "bash -c rm b", "rm b", "find . -exec touch {} +", "touch …")
-
-
-@pytest.mark.parametrize(
-    "command", ["curl https://x", "git push", "cat < /dev/tcp/h/80", "npm install", "scp a h:b", "ssh h"]
-)
-def test_network_use_is_known(command: str) -> None:
-    assert effects(command).network
-
-
-@pytest.mark.parametrize("command", ["echo 'x", "$X a", "./tool", "cat $X", "eval $X"])
-def test_what_cannot_be_told_is_unknown(command: str) -> None:
-    assert effects(command).unknown
+    command = "sudo cat a; bash -c 'rm b'; find . -exec touch {} +"
+    assert (touched(command, "read"), touched(command, "delete")) == (["/w/a"], ["/w/b"])
+    runs = ["sudo cat a", "cat a", "bash -c rm b", "rm b", "find . -exec touch {} +", "touch …"]
+    assert [each.command.text for each in started(command)] == runs
 
 
 def test_commands_that_only_look_are_known() -> None:
-    assert effects("git log --oneline | head -5; grep -r foo src && ls -la").read_only
-    for command in ("ls > out", "rm x", "git push", "cat x; ./tool", "sort -o x y", "", "curl u"):
-        assert not effects(command).read_only, command
+    command = "git log --oneline | head -5; grep -r foo src && ls -la"
+    assert all(is_read_only(each) for each in started(command))
+    for other in ("rm x", "git push", "./tool", "curl u"):
+        assert not any(is_read_only(each) for each in started(other)), other
 
 
 # --- a Read rule binds readers in the shell ---

@@ -50,7 +50,6 @@ _MODULES = {
         "MODE_POLICY PermissionDecision PermissionMode TRUST_TO_MODE Touches TrustLevel "
         "UNKNOWN_TOOL_FALLBACK check_rules evaluate_permission explain_permission narrowest_rules parse_rule"
     ),
-    "robota.core.shell.effects": "analyse_command",
     "robota.core.hooks": (
         "CommandExecutor HOOK_EVENTS HookDefinition HookGroup HookOutcome HookResult HooksConfig "
         "HttpExecutor as_context parse_hooks run_hooks"

@@ -177,7 +177,6 @@ from robota.core.robota import Robota as Robota
 from robota.core.robota import RunLimits as RunLimits
 from robota.core.run import RunResult as RunResult
 from robota.core.run import RunState as RunState
-from robota.core.shell.effects import analyse_command as analyse_command
 from robota.core.steps import RunSteps as RunSteps
 from robota.core.templates import AgentTemplate as AgentTemplate
 from robota.core.templates import AgentTemplates as AgentTemplates

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import msgspec
 from msgspec import Struct
@@ -30,9 +30,7 @@ from robota.core.provider import (
 )
 from robota.core.wrapper import ProviderWrapper
 
-ChunkType: TypeAlias = type[Chunk]
-
-_KINDS: dict[str, ChunkType] = {
+_KINDS: dict[str, type[Chunk]] = {
     "text": TextChunk,
     "reasoning": ReasoningChunk,
     "reasoning_block": ReasoningBlock,
@@ -64,34 +62,30 @@ class CacheStorage(Protocol):
     async def delete(self, key: str) -> None: ...
 
 
-class MemoryCacheStorage:
+class MemoryCacheStorage(Struct, eq=False):
     """The most recently used entries of this process."""
 
-    __slots__ = ("_entries", "_max_entries", "_monotonic", "_ttl")
-
-    def __init__(
-        self, max_entries: int = 1000, ttl: float | None = None, *, ports: Ports = REAL_WORLD
-    ) -> None:
-        self._max_entries = max_entries
-        self._ttl = ttl
-        """Seconds an entry lives; `None` is for ever."""
-        self._monotonic = ports.monotonic
-        self._entries: dict[str, tuple[float, CacheEntry]] = {}  # least recently used first
+    max_entries: int = 1000
+    ttl: float | None = None
+    """Seconds an entry lives; `None` is for ever."""
+    ports: Ports = REAL_WORLD
+    _entries: dict[str, tuple[float, CacheEntry]] = {}
+    """Least recently used first."""
 
     def __len__(self) -> int:
         return len(self._entries)
 
     async def get(self, key: str) -> CacheEntry | None:
         kept = self._entries.pop(key, None)
-        if kept is None or (self._ttl is not None and self._monotonic() - kept[0] >= self._ttl):
+        if kept is None or (self.ttl is not None and self.ports.monotonic() - kept[0] >= self.ttl):
             return None
         self._entries[key] = kept
         return kept[1]
 
     async def put(self, key: str, entry: CacheEntry) -> None:
         self._entries.pop(key, None)
-        self._entries[key] = (self._monotonic(), entry)
-        while len(self._entries) > self._max_entries:
+        self._entries[key] = (self.ports.monotonic(), entry)
+        while len(self._entries) > self.max_entries:
             del self._entries[next(iter(self._entries))]
 
     async def delete(self, key: str) -> None:
@@ -124,7 +118,8 @@ class CachingProvider(ProviderWrapper):
     async def _open(self, key: str, entry: CacheEntry) -> list[Chunk]:
         try:
             if _sha256(entry.body) == entry.integrity:
-                return _decode(entry.body)
+                rows = msgspec.json.decode(entry.body)
+                return [msgspec.convert(fields, _KINDS[name]) for name, fields in rows]
         except (msgspec.MsgspecError, LookupError, TypeError, ValueError):
             pass  # written by another version, or not by us: reported like any other damage
         await self.storage.delete(key)
@@ -166,10 +161,6 @@ def _encode(reply: Sequence[Chunk]) -> bytes:
         if type(chunk) in _NAMES
     ]
     return msgspec.json.encode(rows)
-
-
-def _decode(body: bytes) -> list[Chunk]:
-    return [msgspec.convert(fields, _KINDS[name]) for name, fields in msgspec.json.decode(body)]
 
 
 def _sha256(data: bytes) -> str:

@@ -112,25 +112,22 @@ _OTHER = frozenset(("totalTokens", "cachedTokens", "cacheCreationTokens"))
 
 def normalize_usage(record: Mapping[str, Json]) -> TokenUsage | None:
     """Canonical counts from `inputTokens/outputTokens`, `promptTokens/completionTokens` or `usage`."""
-    if (
-        record.keys() >= _OWN and not record.keys() & _OTHER
-    ):  # our own spelling, which is asked for all the time
+    # Our own spelling is asked for all the time.
+    if record.keys() >= _OWN and not record.keys() & _OTHER:
         counts = [record.get(name, 0) for name in _CANONICAL]
         if set(map(type, counts)) == {int}:
             return TokenUsage(*counts)
-    sent, received = (
-        _number(record, "inputTokens", "promptTokens"),
-        _number(record, "outputTokens", "completionTokens"),
-    )
+    sent = _number(record, "inputTokens", "promptTokens")
+    received = _number(record, "outputTokens", "completionTokens")
     if sent is not None and received is not None:
-        total = _number(record, "totalTokens", "totalTokens")
+        total = _number(record, "totalTokens")
         more = max(0, int(total - sent - received)) if total is not None else 0
         return TokenUsage(
             int(sent),
             int(received) + more,  # a total above the sum is what the provider really counted
             int(_number(record, "cacheReadTokens", "cachedTokens") or 0),
             int(_number(record, "cacheWriteTokens", "cacheCreationTokens") or 0),
-            int(_number(record, "reasoningTokens", "reasoningTokens") or 0),
+            int(_number(record, "reasoningTokens") or 0),
         )
     nested = record.get("usage")
     if isinstance(nested, str):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from robota.core.context import ContextTally
@@ -30,15 +31,12 @@ INTERRUPTION_NOTE = "\n\n[This response was interrupted by the user]"
 SUMMARY_HEADING = "[Context Summary]"
 
 
-class PendingAssistant:
+class PendingAssistant(Struct, eq=False):
     """An answer while it is being streamed."""
 
-    __slots__ = ("calls", "reasoning", "text")
-
-    def __init__(self) -> None:
-        self.text: list[str] = []
-        self.calls: dict[str, ToolCall] = {}
-        self.reasoning: list[ReasoningBlock] = []
+    text: list[str] = []
+    calls: dict[str, ToolCall] = {}
+    reasoning: list[ReasoningBlock] = []
 
 
 class ConversationStore:
@@ -228,11 +226,9 @@ class ConversationStore:
         self.encoded.restart(self._view, self._starts)
         if not prepared:
             self._seen_ids, self._renamed = {}, {}
+        add = self._extend_view if prepared else self._append_to_view
         for message in ([self._system] if self._system is not None else []) + messages:
-            if prepared:
-                self._extend_view(message)
-            else:
-                self._append_to_view(message)
+            add(message)
 
     def _append_to_view(self, message: Message) -> None:
         if isinstance(message, AssistantMessage):

@@ -11,6 +11,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import TypeAlias, overload
 
+from msgspec import Struct
+
 from robota.core.messages import Message
 
 EncodeGroup: TypeAlias = Callable[[Sequence[Message]], bytes]
@@ -52,20 +54,17 @@ class MessageView(Sequence[Message]):
     __hash__ = None  # type: ignore[assignment]  # a view of something that grows is no key
 
 
-class EncodedHistory:
+class EncodedHistory(Struct, eq=False):
     """Fragments of one growing history, per dialect. `messages` and `starts` belong to the conversation."""
 
-    __slots__ = ("_end", "_epoch", "_fragments", "_key", "_messages", "_starts", "encodings")
-
-    def __init__(self, messages: list[Message], starts: list[int]) -> None:
-        self._messages = messages
-        self._starts = starts
-        self._epoch = 0
-        self._key: Hashable = None
-        self._fragments: list[bytes] = []
-        self._end = 0
-        self.encodings = 0
-        """How often a group was encoded: the counted work that tests guard."""
+    _messages: list[Message]
+    _starts: list[int]
+    encodings: int = 0
+    """How often a group was encoded: the counted work that tests guard."""
+    _epoch: int = 0
+    _key: Hashable = None
+    _fragments: list[bytes] = []
+    _end: int = 0
 
     def restart(self, messages: list[Message], starts: list[int]) -> None:
         """The conversation continues from another beginning (compaction): forget every fragment."""
@@ -78,35 +77,23 @@ class EncodedHistory:
         self._key = None
         self._fragments.clear()
 
-    def fragments(
-        self, dialect: Hashable, length: int, encode: EncodeGroup, *, fresh: int = 0
-    ) -> list[bytes]:
-        """One fragment per group of the first `length` messages; the last `fresh` groups are not kept.
+    def fragments(self, dialect: Hashable, length: int, encode: EncodeGroup) -> list[bytes]:
+        """One fragment per group of the first `length` messages.
 
-        Groups that may still change on the wire, such as those that carry moving cache marks, are `fresh`.
         The list belongs to the history: join it, do not change it.
         """
         key = (dialect, self._epoch)
         if key != self._key:
             self._key = key
             self._fragments.clear()
-        count = bisect_left(self._starts, length)
-        settled = max(count - fresh, 0)
         if length < len(self._messages):  # a look back: what is kept may reach further than it
-            return [self._encode(at, length, encode) for at in range(count)]
-        self._settle(settled, length, encode)
-        if settled == count:
-            return self._fragments
-        return self._fragments[:settled] + [self._encode(at, length, encode) for at in range(settled, count)]
-
-    def _settle(self, count: int, length: int, encode: EncodeGroup) -> None:
+            return [self._encode(at, length, encode) for at in range(bisect_left(self._starts, length))]
         kept = self._fragments
         if kept and self._group_end(len(kept) - 1, length) != self._end:
             kept.pop()  # results were added to this tool group after it was encoded
-        for at in range(len(kept), count):
-            kept.append(self._encode(at, length, encode))
-        if kept:
-            self._end = self._group_end(len(kept) - 1, length)
+        kept.extend(self._encode(at, length, encode) for at in range(len(kept), len(self._starts)))
+        self._end = length
+        return kept
 
     def _group_end(self, at: int, length: int) -> int:
         return self._starts[at + 1] if at + 1 < len(self._starts) else length

@@ -1,23 +1,5 @@
 """The error tree. It lives in one file so that every layer can raise without importing another.
 
-    RobotaError                 code                       category   recoverable
-    ├── ConfigurationError      CONFIGURATION_ERROR        user       no
-    ├── ValidationError         VALIDATION_ERROR           user       no
-    ├── ProviderError           PROVIDER_ERROR             provider   yes
-    ├── AuthenticationError     AUTHENTICATION_ERROR       user       no
-    ├── RateLimitError          RATE_LIMIT_ERROR           provider   yes
-    ├── NetworkError            NETWORK_ERROR              system     yes
-    ├── ToolExecutionError      TOOL_EXECUTION_ERROR       system     no
-    ├── ModelNotAvailableError  MODEL_NOT_AVAILABLE        user       no
-    ├── CircuitBreakerOpenError CIRCUIT_BREAKER_OPEN       system     yes
-    ├── PluginError             PLUGIN_ERROR               system     no
-    ├── StorageError            STORAGE_ERROR              system     yes
-    ├── StructuredOutputError   STRUCTURED_OUTPUT_ERROR    provider   yes
-    ├── CacheIntegrityError     CACHE_INTEGRITY_ERROR      system     yes
-    ├── AgentBusyError          AGENT_BUSY                 user       yes
-    ├── SessionBusyError        SESSION_BUSY               user       yes
-    └── AbortError              ABORTED                    user       yes
-
 Messages are whole sentences that tell the reader the next step; facts a program needs are attributes.
 """
 
@@ -36,19 +18,22 @@ class RobotaError(Exception):
     category: ClassVar[ErrorCategory] = "system"
     recoverable: ClassVar[bool] = False
 
+    def __init_subclass__(
+        cls, *, code: str = "", category: ErrorCategory | None = None, recoverable: bool | None = None
+    ) -> None:
+        """What a class leaves out of the line that names it, it has from its base."""
+        super().__init_subclass__()
+        cls.code = code or cls.code
+        cls.category = category or cls.category
+        cls.recoverable = cls.recoverable if recoverable is None else recoverable
 
-class ConfigurationError(RobotaError):
+
+class ConfigurationError(RobotaError, code="CONFIGURATION_ERROR", category="user"):
     """A setting, argument or file that cannot work as given."""
 
-    code = "CONFIGURATION_ERROR"
-    category = "user"
 
-
-class ValidationError(RobotaError):
+class ValidationError(RobotaError, code="VALIDATION_ERROR", category="user"):
     """A value that does not have the promised shape; `field` names the offender when there is one."""
-
-    code = "VALIDATION_ERROR"
-    category = "user"
 
     def __init__(self, message: str, *, field: str | None = None) -> None:
         super().__init__(message)
@@ -76,53 +61,32 @@ class _ModelServiceError(RobotaError):
         """Seconds the service asked us to wait."""
 
 
-class ProviderError(_ModelServiceError):
+class ProviderError(_ModelServiceError, code="PROVIDER_ERROR", category="provider", recoverable=True):
     """The model service failed or sent something unusable."""
 
-    code = "PROVIDER_ERROR"
-    category = "provider"
-    recoverable = True
 
-
-class AuthenticationError(_ModelServiceError):
+class AuthenticationError(_ModelServiceError, code="AUTHENTICATION_ERROR", category="user"):
     """The key was refused."""
 
-    code = "AUTHENTICATION_ERROR"
-    category = "user"
 
-
-class RateLimitError(_ModelServiceError):
+class RateLimitError(_ModelServiceError, code="RATE_LIMIT_ERROR", category="provider", recoverable=True):
     """The service asks for patience."""
 
-    code = "RATE_LIMIT_ERROR"
-    category = "provider"
-    recoverable = True
 
-
-class NetworkError(_ModelServiceError):
+class NetworkError(_ModelServiceError, code="NETWORK_ERROR", recoverable=True):
     """The service could not be reached, or the connection broke."""
 
-    code = "NETWORK_ERROR"
-    category = "system"
-    recoverable = True
 
-
-class ToolExecutionError(RobotaError):
+class ToolExecutionError(RobotaError, code="TOOL_EXECUTION_ERROR"):
     """A tool could not do its work."""
-
-    code = "TOOL_EXECUTION_ERROR"
-    category = "system"
 
     def __init__(self, message: str, *, tool_name: str = "") -> None:
         super().__init__(message)
         self.tool_name = tool_name
 
 
-class ModelNotAvailableError(RobotaError):
+class ModelNotAvailableError(RobotaError, code="MODEL_NOT_AVAILABLE", category="user"):
     """The provider does not offer that model."""
-
-    code = "MODEL_NOT_AVAILABLE"
-    category = "user"
 
     def __init__(self, model: str, provider: str, *, available_models: Sequence[str] = ()) -> None:
         fix = f"choose one of {', '.join(available_models)}" if available_models else "check its name"
@@ -132,43 +96,30 @@ class ModelNotAvailableError(RobotaError):
         self.available_models = tuple(available_models)
 
 
-class CircuitBreakerOpenError(RobotaError):
+class CircuitBreakerOpenError(RobotaError, code="CIRCUIT_BREAKER_OPEN", recoverable=True):
     """Too many failures in a row; calls are refused until the pause is over."""
-
-    code = "CIRCUIT_BREAKER_OPEN"
-    category = "system"
-    recoverable = True
 
     def __init__(self, message: str = "Circuit breaker is open", *, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
 
 
-class PluginError(RobotaError):
+class PluginError(RobotaError, code="PLUGIN_ERROR"):
     """A plugin failed or refused."""
-
-    code = "PLUGIN_ERROR"
-    category = "system"
 
     def __init__(self, message: str, *, plugin_name: str = "") -> None:
         super().__init__(message)
         self.plugin_name = plugin_name
 
 
-class StorageError(RobotaError):
+class StorageError(RobotaError, code="STORAGE_ERROR", recoverable=True):
     """Reading or writing persistent state failed."""
 
-    code = "STORAGE_ERROR"
-    category = "system"
-    recoverable = True
 
-
-class StructuredOutputError(RobotaError):
+class StructuredOutputError(
+    RobotaError, code="STRUCTURED_OUTPUT_ERROR", category="provider", recoverable=True
+):
     """The model's answer did not fit the requested type, also after the retries."""
-
-    code = "STRUCTURED_OUTPUT_ERROR"
-    category = "provider"
-    recoverable = True
 
     def __init__(self, message: str, *, text: str = "") -> None:
         super().__init__(message)
@@ -176,36 +127,20 @@ class StructuredOutputError(RobotaError):
         """The last answer as the model wrote it."""
 
 
-class CacheIntegrityError(RobotaError):
+class CacheIntegrityError(RobotaError, code="CACHE_INTEGRITY_ERROR", recoverable=True):
     """A cached response is not the one that was stored."""
 
-    code = "CACHE_INTEGRITY_ERROR"
-    category = "system"
-    recoverable = True
 
-
-class AgentBusyError(RobotaError):
+class AgentBusyError(RobotaError, code="AGENT_BUSY", category="user", recoverable=True):
     """A second run was started while one is under way."""
 
-    code = "AGENT_BUSY"
-    category = "user"
-    recoverable = True
 
-
-class SessionBusyError(RobotaError):
+class SessionBusyError(RobotaError, code="SESSION_BUSY", category="user", recoverable=True):
     """A prompt came while the session works on another one."""
 
-    code = "SESSION_BUSY"
-    category = "user"
-    recoverable = True
 
-
-class AbortError(RobotaError):
+class AbortError(RobotaError, code="ABORTED", category="user", recoverable=True):
     """The user stopped the run; raised by `Session.run` only."""
-
-    code = "ABORTED"
-    category = "user"
-    recoverable = True
 
 
 UNKNOWN_ERROR = "UNKNOWN_ERROR"

@@ -19,48 +19,32 @@ from robota.core.events import (
     TurnEvent,
 )
 
-EXECUTION_START = "execution.start"
-EXECUTION_COMPLETE = "execution.complete"
-EXECUTION_ERROR = "execution.error"
-TOOL_EXECUTE_START = "tool.execute_start"
-TOOL_EXECUTE_SUCCESS = "tool.execute_success"
-TOOL_EXECUTE_ERROR = "tool.execute_error"
-AGENT_CREATED = "agent.created"
-AGENT_COMPLETION = "agent.completion"
-TASK_STARTED = "task.started"
-TASK_COMPLETED = "task.completed"
-TASK_FAILED = "task.failed"
-USER_INPUT = "user.input"
-
-EXECUTION_EVENTS = (EXECUTION_START, EXECUTION_COMPLETE, EXECUTION_ERROR)
-TOOL_EVENTS = (TOOL_EXECUTE_START, TOOL_EXECUTE_SUCCESS, TOOL_EXECUTE_ERROR)
-AGENT_EVENTS = (AGENT_CREATED, AGENT_COMPLETION)
-TASK_EVENTS = (TASK_STARTED, TASK_COMPLETED, TASK_FAILED)
-"""A task is a run handed to a sub-agent."""
-USER_EVENTS = (USER_INPUT,)
-
 _NAMES: dict[type[Event], tuple[str, ...]] = {
-    RunStarted: (USER_INPUT, EXECUTION_START),
+    RunStarted: ("user.input", "execution.start"),
     # An interrupted run ends normally; the event itself says that it was interrupted.
-    RunInterrupted: (EXECUTION_COMPLETE,),
-    RunCompleted: (EXECUTION_COMPLETE, AGENT_COMPLETION),
-    RunFailed: (EXECUTION_ERROR,),
-    ToolStarted: (TOOL_EXECUTE_START,),
+    RunInterrupted: ("execution.complete",),
+    RunCompleted: ("execution.complete", "agent.completion"),
+    RunFailed: ("execution.error",),
+    ToolStarted: ("tool.execute_start",),
 }
 _TASK_NAMES: dict[type[Event], tuple[str, ...]] = {
-    RunStarted: (TASK_STARTED, EXECUTION_START),
-    RunInterrupted: (EXECUTION_COMPLETE, TASK_FAILED),
-    RunCompleted: (EXECUTION_COMPLETE, AGENT_COMPLETION, TASK_COMPLETED),
-    RunFailed: (EXECUTION_ERROR, TASK_FAILED),
-    ToolStarted: (TOOL_EXECUTE_START,),
+    # A task is a run handed to a sub-agent.
+    RunStarted: ("task.started", "execution.start"),
+    RunInterrupted: ("execution.complete", "task.failed"),
+    RunCompleted: ("execution.complete", "agent.completion", "task.completed"),
+    RunFailed: ("execution.error", "task.failed"),
+    ToolStarted: ("tool.execute_start",),
 }
 
 
 def plugin_events(event: TurnEvent) -> tuple[str, ...]:
     """The names under which plugins hear of the event, in order; most events have none."""
+    table = _NAMES
     if isinstance(event, SubagentEvent):
-        return _names(innermost(event), _TASK_NAMES)
-    return _names(event, _NAMES)
+        event, table = innermost(event), _TASK_NAMES
+    if isinstance(event, ToolEnded):
+        return ("tool.execute_success" if event.outcome == "success" else "tool.execute_error",)
+    return table.get(type(event), ())
 
 
 def innermost(event: TurnEvent) -> TurnEvent:
@@ -83,9 +67,3 @@ def owner_path(event: TurnEvent, agent_id: str) -> tuple[OwnerPathSegment, ...]:
     if isinstance(event, (ToolStarted, ToolProgressed, ToolEnded)):
         path.append(OwnerPathSegment("tool", event.call_id))
     return tuple(path)
-
-
-def _names(event: TurnEvent, table: dict[type[Event], tuple[str, ...]]) -> tuple[str, ...]:
-    if isinstance(event, ToolEnded):
-        return (TOOL_EXECUTE_SUCCESS if event.outcome == "success" else TOOL_EXECUTE_ERROR,)
-    return table.get(type(event), ())

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from operator import add
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from msgspec import Struct, field
+from msgspec.structs import astuple
 
 from robota.core.errors import ValidationError
 from robota.core.ports import new_uuid, utc_now
@@ -88,13 +90,7 @@ class TokenUsage(Struct, frozen=True, rename="camel"):
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: TokenUsage) -> TokenUsage:
-        return TokenUsage(
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.cache_read_tokens + other.cache_read_tokens,
-            self.cache_write_tokens + other.cache_write_tokens,
-            self.reasoning_tokens + other.reasoning_tokens,
-        )
+        return TokenUsage(*map(add, astuple(self), astuple(other)))
 
 
 class _Identity(Struct, frozen=True, kw_only=True, tag_field="role", rename="camel"):

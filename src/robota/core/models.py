@@ -73,15 +73,7 @@ class ModelTable:
         except msgspec.MsgspecError as error:
             raise ConfigurationError(f"Cannot read {source}: {error}.") from error
         models = {
-            id: ModelDefinition(
-                id=id,
-                name=row.name,
-                family=row.family,
-                context_window=row.context_window,
-                max_output=row.max_output,
-                price=row.price,
-            )
-            for id, row in file.models.items()
+            id: ModelDefinition(id=id, **msgspec.structs.asdict(row)) for id, row in file.models.items()
         }
         return cls(models, file.family_prices)
 
@@ -93,11 +85,8 @@ class ModelTable:
         """This table with `more` on top of it."""
         return ModelTable(
             {**self.models, **more.models},
-            # families are tried in order, so the newer ones come first
-            {
-                **more._family_prices,
-                **{k: v for k, v in self._family_prices.items() if k not in more._family_prices},
-            },
+            # families are tried in order, so the newer ones come first and count
+            {**more._family_prices, **self._family_prices, **more._family_prices},
         )
 
     def find(self, model: str) -> ModelDefinition | None:

@@ -74,12 +74,11 @@ def _ignore(event: ModuleEvent) -> None:
     """Nobody listens."""
 
 
-class ModuleRegistry:
+class ModuleRegistry(Struct, eq=False):
     """The modules of one application, in the order they were registered."""
 
-    def __init__(self, listener: ModuleListener = _ignore) -> None:
-        self._listener = listener
-        self._modules: dict[str, Module] = {}
+    listener: ModuleListener = _ignore
+    _modules: dict[str, Module] = {}
 
     @property
     def names(self) -> list[str]:
@@ -94,7 +93,7 @@ class ModuleRegistry:
             raise ConfigurationError(f"A module {module.name!r} is already registered; unregister it first.")
         await self._watch("initialize", module, module.initialize())
         self._modules[module.name] = module
-        self._listener(ModuleEvent("module.registered", module.name))
+        self.listener(ModuleEvent("module.registered", module.name))
 
     async def unregister(self, name: str) -> None:
         """Close the module and forget it."""
@@ -103,7 +102,7 @@ class ModuleRegistry:
         try:
             await self._watch("dispose", module, module.dispose())
         finally:
-            self._listener(ModuleEvent("module.unregistered", name))
+            self.listener(ModuleEvent("module.unregistered", name))
 
     async def execute(self, name: str, context: Any = None) -> Any:
         module = self._find(name)
@@ -127,11 +126,11 @@ class ModuleRegistry:
         return module
 
     async def _watch(self, phase: str, module: Module, work: Awaitable[T]) -> T:
-        self._listener(ModuleEvent(f"module.{phase}.start", module.name))
+        self.listener(ModuleEvent(f"module.{phase}.start", module.name))
         try:
             result = await work
         except Exception as error:
-            self._listener(ModuleEvent(f"module.{phase}.error", module.name, describe_exception(error)))
+            self.listener(ModuleEvent(f"module.{phase}.error", module.name, describe_exception(error)))
             raise
-        self._listener(ModuleEvent(f"module.{phase}.complete", module.name))
+        self.listener(ModuleEvent(f"module.{phase}.complete", module.name))
         return result

@@ -7,12 +7,12 @@ that no generic layer ever asks which vendor it is talking about.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from itertools import chain
 from typing import Literal, TypeAlias
 
 from msgspec import Struct, field
 
 from robota.core.env_ref import has_usable_secret_reference, is_env_reference
-from robota.core.errors import ConfigurationError
 from robota.core.messages import Json
 from robota.core.provider import Provider
 
@@ -93,14 +93,9 @@ class ProbeResult(Struct, frozen=True, kw_only=True):
     models: tuple[str, ...] = ()
 
 
-CreateProvider: TypeAlias = Callable[[ProviderConfig], Provider]
-RefreshCatalog: TypeAlias = Callable[[ProviderConfig], Awaitable[ModelCatalog]]
-ProbeProfile: TypeAlias = Callable[[ProviderConfig], Awaitable[ProbeResult]]
-
-
 class ProviderDefinition(Struct, frozen=True, kw_only=True):
     type: str
-    create: CreateProvider
+    create: Callable[[ProviderConfig], Provider]
     aliases: tuple[str, ...] = ()
     display_name: str = ""
     description: str = ""
@@ -109,9 +104,9 @@ class ProviderDefinition(Struct, frozen=True, kw_only=True):
     setup_help_links: tuple[SetupHelpLink, ...] = ()
     setup_steps: tuple[SetupStep, ...] = ()
     credential_requirement: CredentialRequirement | None = None
-    refresh: RefreshCatalog | None = None
+    refresh: Callable[[ProviderConfig], Awaitable[ModelCatalog]] | None = None
     """Ask the service which models it has."""
-    probe: ProbeProfile | None = None
+    probe: Callable[[ProviderConfig], Awaitable[ProbeResult]] | None = None
     """Try a profile out."""
 
     @property
@@ -135,33 +130,19 @@ def find_provider_definition(
 ) -> ProviderDefinition | None:
     """The definition of that type; an alias counts only if no type has the name."""
     known = tuple(definitions)
-    for definition in known:
-        if definition.type == type_or_alias:
-            return definition
-    return next((definition for definition in known if type_or_alias in definition.aliases), None)
+    by_type = (definition for definition in known if definition.type == type_or_alias)
+    by_alias = (definition for definition in known if type_or_alias in definition.aliases)
+    return next(chain(by_type, by_alias), None)
 
 
 def format_supported_provider_types(definitions: Iterable[ProviderDefinition]) -> str:
     """`type (alias: x), other (aliases: y, z)` for error messages."""
-    return ", ".join(_format_type(definition) for definition in definitions)
-
-
-def merge_provider_definitions(*groups: Iterable[ProviderDefinition]) -> tuple[ProviderDefinition, ...]:
-    """All definitions in one list; two that claim the same name are refused."""
-    claimed: dict[str, ProviderDefinition] = {}
-    merged: list[ProviderDefinition] = []
-    for definition in (definition for group in groups for definition in group):
-        if claimed.get(definition.type) is definition:
-            continue
-        for name in (definition.type, *definition.aliases):
-            other = claimed.setdefault(name, definition)
-            if other is not definition:
-                raise ConfigurationError(
-                    f"Two providers are called {name!r}: {_format_type(other)} and "
-                    f"{_format_type(definition)}. Remove one of them."
-                )
-        merged.append(definition)
-    return tuple(merged)
+    shown: list[str] = []
+    for definition in definitions:
+        word = "alias" if len(definition.aliases) == 1 else "aliases"
+        named = f" ({word}: {', '.join(definition.aliases)})" if definition.aliases else ""
+        shown.append(definition.type + named)
+    return ", ".join(shown)
 
 
 def selectable_models(catalog: ModelCatalog) -> tuple[ModelCatalogEntry, ...]:
@@ -179,10 +160,3 @@ def has_usable_credentials(
         has_usable_secret_reference(getattr(config, name) or getattr(definition.defaults, name), env)
         for name in definition.credential_requirement.any_of
     )
-
-
-def _format_type(definition: ProviderDefinition) -> str:
-    if not definition.aliases:
-        return definition.type
-    word = "alias" if len(definition.aliases) == 1 else "aliases"
-    return f"{definition.type} ({word}: {', '.join(definition.aliases)})"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable
 from sys import intern
 
+from msgspec import Struct, field, to_builtins
+
 from robota.core.context import normalize_usage
 from robota.core.errors import ProviderError, RobotaError
 from robota.core.messages import (
@@ -19,25 +21,23 @@ from robota.core.messages import (
 from robota.core.provider import ChatRequest, Chunk, MetadataChunk, Provider, StopChunk, TextChunk
 
 _REPEATED = ("model", "stopDetail")
+_ALWAYS_KEPT = ("inputTokens", "outputTokens")
 
 
-class Reply:
+class Reply(Struct, eq=False):
     """Collected by the loop during one model call."""
 
-    __slots__ = ("calls", "deltas", "error", "message", "metadata", "native", "stop", "stop_detail", "usage")
-
-    def __init__(self) -> None:
-        self.calls: dict[str, ToolCall] = {}
-        self.deltas = 0
-        self.native = 0
-        """Native payloads seen; numbers those that come without a sequence of their own."""
-        self.usage: TokenUsage | None = None
-        self.stop: StopReason | None = None
-        self.stop_detail: str | None = None
-        self.metadata: JsonObject = {}
-        self.error: RobotaError | None = None
-        self.message: AssistantMessage | None = None
-        """The committed message; `None` when an empty answer was discarded."""
+    calls: dict[str, ToolCall] = {}
+    deltas: int = 0
+    native: int = 0
+    """Native payloads seen; numbers those that come without a sequence of their own."""
+    usage: TokenUsage | None = None
+    stop: StopReason | None = None
+    stop_detail: str | None = None
+    metadata: JsonObject = {}
+    error: RobotaError | None = None
+    message: AssistantMessage | None = None
+    """The committed message; `None` when an empty answer was discarded."""
 
     def add_call(self, call: ToolCall, provider: str, spare_id: Callable[[], str]) -> ToolCall | None:
         """Take a finished call; one whose id is missing or used here for another call gets a spare one."""
@@ -89,14 +89,8 @@ class Reply:
 
 def usage_metadata(usage: TokenUsage) -> dict[str, Json]:
     """The canonical spelling of token counts in a message's metadata."""
-    counts = {"inputTokens": usage.input_tokens, "outputTokens": usage.output_tokens}
-    if usage.cache_read_tokens:
-        counts["cacheReadTokens"] = usage.cache_read_tokens
-    if usage.cache_write_tokens:
-        counts["cacheWriteTokens"] = usage.cache_write_tokens
-    if usage.reasoning_tokens:
-        counts["reasoningTokens"] = usage.reasoning_tokens
-    return counts
+    counts: dict[str, int] = to_builtins(usage)
+    return {name: count for name, count in counts.items() if count or name in _ALWAYS_KEPT}
 
 
 def open_stream(provider: Provider, request: ChatRequest) -> AsyncGenerator[Chunk, None]:
@@ -121,23 +115,20 @@ def refuse_chunk(chunk: object, provider: str) -> ProviderError:
     )
 
 
-class MessageAssembly:
+class MessageAssembly(Struct, eq=False):
     """Adds the chunks of a reply up to the message they make, where there is no conversation to do it."""
 
-    __slots__ = ("_provider", "_reasoning", "_reply", "_text")
-
-    def __init__(self, provider: str) -> None:
-        self._provider = provider
-        self._reply = Reply()
-        self._text: list[str] = []
-        self._reasoning: list[ReasoningBlock] = []
+    provider: str
+    _reply: Reply = field(default_factory=Reply)
+    _text: list[str] = []
+    _reasoning: list[ReasoningBlock] = []
 
     def take(self, chunk: Chunk) -> None:
         reply = self._reply
         if isinstance(chunk, TextChunk):
             self._text.append(chunk.text)
         elif isinstance(chunk, ToolCall):
-            reply.add_call(chunk, self._provider, lambda: f"call_{len(reply.calls) + 1}")
+            reply.add_call(chunk, self.provider, lambda: f"call_{len(reply.calls) + 1}")
         elif isinstance(chunk, ReasoningBlock):
             self._reasoning.append(chunk)
         elif isinstance(chunk, TokenUsage):
@@ -147,7 +138,7 @@ class MessageAssembly:
         elif isinstance(chunk, MetadataChunk):
             reply.metadata.update(chunk.values)
         elif not isinstance(chunk, Chunk):
-            raise refuse_chunk(chunk, self._provider)
+            raise refuse_chunk(chunk, self.provider)
 
     def message(self) -> AssistantMessage:
         reply = self._reply

@@ -18,22 +18,13 @@ from msgspec import Struct
 from robota.core.errors import CircuitBreakerOpenError, NetworkError, ProviderError, RateLimitError
 from robota.core.messages import TokenUsage
 from robota.core.ports import REAL_WORLD, Ports
-from robota.core.provider import (
-    ChatRequest,
-    Chunk,
-    MetadataChunk,
-    NativePayload,
-    Provider,
-    RetryNotice,
-)
+from robota.core.provider import ChatRequest, Chunk, MetadataChunk, NativePayload, Provider, RetryNotice
 from robota.core.wrapper import ProviderWrapper
 
 ServiceError: TypeAlias = ProviderError | RateLimitError | NetworkError
 
 RETRYABLE_STATUS = frozenset({408, 409, 429})
 """What is worth another try besides 5xx (529 included). All other answers would only be given again."""
-BREAKER_THRESHOLD = 5
-BREAKER_PAUSE = 60.0
 
 _NOT_CONTENT = (NativePayload, RetryNotice)
 
@@ -50,27 +41,19 @@ class RetryPolicy(Struct, frozen=True, kw_only=True):
     """The longest wait a service may ask for. If it wants more, the call fails with an error that says so."""
 
 
-class CircuitBreaker:
+class CircuitBreaker(Struct, eq=False):
     """Refuses calls for a while after too many failed in a row, then lets a single one probe the service.
 
     Only outages count: a rate limit or a refused request comes from a service that is alive.
     """
 
-    __slots__ = ("_failures", "_monotonic", "_opened_at", "_pause", "_probing", "_threshold")
-
-    def __init__(
-        self,
-        threshold: int = BREAKER_THRESHOLD,
-        pause: float = BREAKER_PAUSE,
-        *,
-        monotonic: Callable[[], float] = REAL_WORLD.monotonic,
-    ) -> None:
-        self._threshold = threshold
-        self._pause = pause
-        self._monotonic = monotonic
-        self._failures = 0
-        self._opened_at: float | None = None
-        self._probing = False
+    threshold: int = 5
+    pause: float = 60.0
+    """Seconds."""
+    monotonic: Callable[[], float] = REAL_WORLD.monotonic
+    _failures: int = 0
+    _opened_at: float | None = None
+    _probing: bool = False
 
     @property
     def state(self) -> Literal["closed", "open", "half_open"]:
@@ -99,8 +82,8 @@ class CircuitBreaker:
 
     def fail(self) -> None:
         self._failures += 1
-        if self._probing or self._failures >= self._threshold:
-            self._opened_at = self._monotonic()
+        if self._probing or self._failures >= self.threshold:
+            self._opened_at = self.monotonic()
         self._probing = False
 
     def release(self) -> None:
@@ -108,7 +91,7 @@ class CircuitBreaker:
         self._probing = False
 
     def _remaining(self, opened_at: float) -> float:
-        return opened_at + self._pause - self._monotonic()
+        return opened_at + self.pause - self.monotonic()
 
 
 class RetryingProvider(ProviderWrapper):

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from msgspec import Struct
 
 from robota.core.messages import Json
 
@@ -32,34 +33,35 @@ _TYPES: Mapping[str, tuple[str, Callable[[Json], bool]]] = {
     "object": ("an object", lambda value: isinstance(value, dict)),
     "null": ("null", lambda value: value is None),
 }
-
-_Problems: TypeAlias = list[str]
+_BOUNDS = (
+    ("minimum", "at least", operator.lt),
+    ("maximum", "at most", operator.gt),
+    ("exclusiveMinimum", "more than", operator.le),
+    ("exclusiveMaximum", "less than", operator.ge),
+)
 
 
 def check(value: Json, schema: Json, name: str = "the value") -> list[str]:
     """What is wrong with `value`, a phrase per problem; empty when it fits. The root is called `name`."""
-    problems: _Problems = []
+    checker = _Checker(schema)
     try:
-        _Checker(schema).visit(value, schema, _Place(name), problems)
+        checker.visit(value, schema, _Place(name))
     except (_TooMuchError, RecursionError):
         return [f"{name} is nested too deeply, or its schema has too many alternatives, to be checked"]
-    return problems
+    return checker.problems
 
 
 class _TooMuchError(Exception):
     """A budget is used up."""
 
 
-class _Place:
+class _Place(Struct, eq=False):
     """Where in the value we are, in words; built only when there is something to say."""
 
-    __slots__ = ("key", "parent", "refs")
-
-    def __init__(self, key: str | int, parent: _Place | None = None) -> None:
-        self.key = key
-        self.parent = parent
-        self.refs: tuple[str, ...] = ()
-        """References being followed for this very value: meeting one again adds nothing."""
+    key: str | int
+    parent: _Place | None = None
+    refs: tuple[str, ...] = ()
+    """References being followed for this very value: meeting one again adds nothing."""
 
     def path(self) -> str:
         if self.parent is None:
@@ -74,19 +76,17 @@ class _Place:
         return f"'{_printable(path)}'" if path else str(self.key)
 
 
-class _Checker:
-    """One walk over a value and its schema. Keyword methods append to `problems` and return nothing."""
+class _Checker(Struct, eq=False):
+    """One walk over a value and its schema; what is wrong is noted on the way."""
 
-    __slots__ = ("depth", "root", "steps")
+    root: Json
+    problems: list[str] = []
+    steps: int = 0
+    depth: int = 0
 
-    def __init__(self, root: Json) -> None:
-        self.root = root
-        self.steps = 0
-        self.depth = 0
-
-    def visit(self, value: Json, schema: Json, place: _Place, problems: _Problems) -> None:
+    def visit(self, value: Json, schema: Json, place: _Place) -> None:
         if schema is False:
-            problems.append(f"{place} is not allowed")
+            self.problems.append(f"{place} is not allowed")
         if not isinstance(schema, dict) or (value is None and schema.get("nullable") is True):
             return
         self.steps += 1
@@ -94,66 +94,52 @@ class _Checker:
         if self.steps > MAX_STEPS or self.depth > MAX_DEPTH:
             raise _TooMuchError
         if "$ref" in schema:
-            self.follow(value, schema["$ref"], place, problems)
-        if self.has_type(value, schema, place, problems):
-            self.choices(value, schema, place, problems)
-            self.combinations(value, schema, place, problems)
-            self.contents(value, schema, place, problems)
+            self.follow(value, schema["$ref"], place)
+        wanted = _wanted_types(schema)
+        if _has_type(value, wanted):
+            self.choices(value, schema, place)
+            self.combinations(value, schema, place)
+            self.contents(value, schema, place)
+        else:
+            self.refuse_type(value, wanted, place)
         self.depth -= 1
 
-    def contents(self, value: Json, schema: Mapping[str, Json], place: _Place, problems: _Problems) -> None:
-        if isinstance(value, dict):
-            self.members(value, schema, place, problems)
-        elif isinstance(value, list | tuple):
-            self.elements(value, schema, place, problems)
-        elif isinstance(value, str):
-            _check_text(value, schema, place, problems)
-        elif _is_number(value):
-            _check_number(value, schema, place, problems)
-
-    def follow(self, value: Json, ref: Json, place: _Place, problems: _Problems) -> None:
+    def follow(self, value: Json, ref: Json, place: _Place) -> None:
         if not isinstance(ref, str) or ref in place.refs:
             return
         outer = place.refs
         place.refs = (*outer, ref)
-        self.visit(value, _resolve(ref, self.root), place, problems)
+        self.visit(value, _resolve(ref, self.root), place)
         place.refs = outer
 
-    def has_type(self, value: Json, schema: Mapping[str, Json], place: _Place, problems: _Problems) -> bool:
-        wanted = _wanted_types(schema)
-        if not wanted or any(_TYPES[name][1](value) for name in wanted):
-            return True
-        problems.append(
-            f"{place} must be {_either([_TYPES[name][0] for name in wanted])}, got {_describe(value)}"
-        )
-        return False
+    def refuse_type(self, value: Json, wanted: Iterable[str], place: _Place) -> None:
+        names = [_TYPES[name][0] for name in dict.fromkeys(wanted)]
+        either = " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+        self.problems.append(f"{place} must be {either}, got {_describe(value)}")
 
-    def choices(self, value: Json, schema: Mapping[str, Json], place: _Place, problems: _Problems) -> None:
+    def choices(self, value: Json, schema: Mapping[str, Json], place: _Place) -> None:
         allowed = schema.get("enum")
         if isinstance(allowed, list | tuple) and not any(_same(value, one) for one in allowed):
             offer = ", ".join(_show(one) for one in allowed)
-            problems.append(f"{place} must be one of {offer}, got {_describe(value)}")
+            self.problems.append(f"{place} must be one of {offer}, got {_describe(value)}")
         if "const" in schema and not _same(value, schema["const"]):
-            problems.append(f"{place} must be {_show(schema['const'])}, got {_describe(value)}")
+            self.problems.append(f"{place} must be {_show(schema['const'])}, got {_describe(value)}")
 
-    def combinations(
-        self, value: Json, schema: Mapping[str, Json], place: _Place, problems: _Problems
-    ) -> None:
-        for part in _schemas(schema.get("allOf")):
-            self.visit(value, part, place, problems)
+    def combinations(self, value: Json, schema: Mapping[str, Json], place: _Place) -> None:
+        for part in _listed(schema, "allOf"):
+            self.visit(value, part, place)
         for keyword in ("anyOf", "oneOf"):
-            branches = _schemas(schema.get(keyword))
+            branches = _listed(schema, keyword)
             if branches:
-                self.alternatives(value, branches, place, problems, exactly_one=keyword == "oneOf")
+                self.alternatives(value, branches, place, exactly_one=keyword == "oneOf")
 
-    def alternatives(
-        self, value: Json, branches: list[Json], place: _Place, problems: _Problems, *, exactly_one: bool
-    ) -> None:
+    def alternatives(self, value: Json, branches: list[Json], place: _Place, *, exactly_one: bool) -> None:
         fitting = 0
-        failures: list[tuple[Json, _Problems]] = []
+        failures: list[tuple[Json, list[str]]] = []
         for branch in branches:
-            found: _Problems = []
-            self.visit(value, branch, place, found)
+            known, self.problems = self.problems, []
+            self.visit(value, branch, place)
+            found, self.problems = self.problems, known
             if found:
                 failures.append((branch, found))
                 continue
@@ -161,25 +147,22 @@ class _Checker:
             if not exactly_one:
                 return
             if fitting > 1:
-                problems.append(f"{place} fits more than one of the forms of which exactly one is allowed")
+                known.append(f"{place} fits more than one of the forms of which exactly one is allowed")
                 return
         if not fitting:
-            problems.extend(self.explain(value, failures, place))
+            self.explain(value, failures, place)
 
-    def explain(self, value: Json, failures: list[tuple[Json, _Problems]], place: _Place) -> _Problems:
+    def explain(self, value: Json, failures: list[tuple[Json, list[str]]], place: _Place) -> None:
         """Why no branch fits: the complaints of the only one of the right type, or what all of them want."""
-        near = [found for branch, found in failures if self.is_near(value, branch)]
+        types = [_wanted_types(self.target(branch)) for branch, _ in failures]
+        near = [found for (_, found), wanted in zip(failures, types, strict=True) if _has_type(value, wanted)]
         if len(near) == 1:
-            return near[0]
-        wanted = [_TYPES[name][0] for branch, _ in failures for name in _wanted_types(self.target(branch))]
-        if not near and wanted:
-            return [f"{place} must be {_either(list(dict.fromkeys(wanted)))}, got {_describe(value)}"]
-        reasons = "; or ".join(dict.fromkeys(found[0] for found in near or [found for _, found in failures]))
-        return [f"{place} fits none of the allowed forms: {reasons}"]
-
-    def is_near(self, value: Json, branch: Json) -> bool:
-        wanted = _wanted_types(self.target(branch))
-        return not wanted or any(_TYPES[name][1](value) for name in wanted)
+            self.problems += near[0]
+        elif not near:  # so each of them asks for a type
+            self.refuse_type(value, (name for wanted in types for name in wanted), place)
+        else:
+            reasons = "; or ".join(dict.fromkeys(found[0] for found in near))
+            self.problems.append(f"{place} fits none of the allowed forms: {reasons}")
 
     def target(self, branch: Json) -> Mapping[str, Json]:
         """The branch, or what its reference leads to; enough to know which type it is about."""
@@ -187,17 +170,21 @@ class _Checker:
             branch = _resolve(branch["$ref"], self.root)
         return branch if isinstance(branch, dict) else {}
 
-    def members(
-        self, value: Mapping[Json, Json], schema: Mapping[str, Json], place: _Place, problems: _Problems
-    ) -> None:
-        properties = schema.get("properties")
-        properties = properties if isinstance(properties, dict) else {}
-        required = schema.get("required")
-        for key in required if isinstance(required, list | tuple) else ():
+    def contents(self, value: Json, schema: Mapping[str, Json], place: _Place) -> None:
+        if isinstance(value, dict):
+            self.members(value, schema, place)
+        elif isinstance(value, list | tuple):
+            self.elements(value, schema, place)
+        elif isinstance(value, str):
+            self.text(value, schema, place)
+        elif _is_number(value):
+            self.number(value, schema, place)
+
+    def members(self, value: Mapping[Json, Json], schema: Mapping[str, Json], place: _Place) -> None:
+        properties, patterns = _named(schema, "properties"), _named(schema, "patternProperties")
+        for key in _listed(schema, "required"):
             if isinstance(key, str) and key not in value:
-                problems.append(f"missing required field {_Place(key, place)}")
-        patterns = schema.get("patternProperties")
-        patterns = patterns if isinstance(patterns, dict) else {}
+                self.problems.append(f"missing required field {_Place(key, place)}")
         others = schema.get("additionalProperties", True)
         for key, member in value.items():
             spot = _Place(key if isinstance(key, str) else repr(key), place)
@@ -206,60 +193,42 @@ class _Checker:
                 schemas.append(properties[key])
             if not schemas and others is False:
                 allowed = ", ".join(f"'{_printable(str(one))}'" for one in properties) or "none"
-                problems.append(f"unknown field {spot}; allowed: {allowed}")
+                self.problems.append(f"unknown field {spot}; allowed: {allowed}")
             for one in schemas or ([] if others is False else [others]):
-                self.visit(member, one, spot, problems)
+                self.visit(member, one, spot)
 
-    def elements(
-        self,
-        value: list[Json] | tuple[Json, ...],
-        schema: Mapping[str, Json],
-        place: _Place,
-        problems: _Problems,
-    ) -> None:
-        _check_size(len(value), schema, ("minItems", "maxItems", "item"), place, problems)
-        ahead = schema.get("prefixItems")
-        ahead = list(ahead) if isinstance(ahead, list | tuple) else []
-        rest = schema.get("items")
+    def elements(self, value: Sequence[Json], schema: Mapping[str, Json], place: _Place) -> None:
+        self.size(len(value), schema, ("minItems", "maxItems", "item"), place)
+        ahead, rest = _listed(schema, "prefixItems"), schema.get("items")
         if isinstance(rest, list | tuple):  # how drafts before 2020-12 wrote prefixItems
             ahead, rest = list(rest), schema.get("additionalItems")
         if rest is False and len(value) > len(ahead):
-            problems.append(f"{place} must have at most {_count(len(ahead), 'item')}, got {len(value)}")
+            self.problems.append(f"{place} must have at most {_count(len(ahead), 'item')}, got {len(value)}")
             value = value[: len(ahead)]
         for index, element in enumerate(value):
             one = ahead[index] if index < len(ahead) else rest
             if isinstance(one, dict | bool):
-                self.visit(element, one, _Place(index, place), problems)
+                self.visit(element, one, _Place(index, place))
 
+    def text(self, value: str, schema: Mapping[str, Json], place: _Place) -> None:
+        self.size(len(value), schema, ("minLength", "maxLength", "character"), place)
+        pattern = schema.get("pattern")
+        if isinstance(pattern, str) and not _matches(pattern, value, otherwise=True):
+            self.problems.append(
+                f"{place} must match the pattern {_printable(pattern)}, got {_describe(value)}"
+            )
 
-def _check_text(value: str, schema: Mapping[str, Json], place: _Place, problems: _Problems) -> None:
-    _check_size(len(value), schema, ("minLength", "maxLength", "character"), place, problems)
-    pattern = schema.get("pattern")
-    if isinstance(pattern, str) and not _matches(pattern, value, otherwise=True):
-        problems.append(f"{place} must match the pattern {_printable(pattern)}, got {_describe(value)}")
+    def number(self, value: float, schema: Mapping[str, Json], place: _Place) -> None:
+        for keyword, words, wrong in _BOUNDS:
+            bound: Json = schema.get(keyword)
+            if _is_number(bound) and wrong(value, bound):
+                self.problems.append(f"{place} must be {words} {_show(bound)}, got {_show(value)}")
 
-
-def _check_number(value: float, schema: Mapping[str, Json], place: _Place, problems: _Problems) -> None:
-    for keyword, words, wrong in (
-        ("minimum", "at least", operator.lt),
-        ("maximum", "at most", operator.gt),
-        ("exclusiveMinimum", "more than", operator.le),
-        ("exclusiveMaximum", "less than", operator.ge),
-    ):
-        bound: Json = schema.get(keyword)
-        if _is_number(bound) and wrong(value, bound):
-            problems.append(f"{place} must be {words} {_show(bound)}, got {_show(value)}")
-
-
-def _check_size(
-    size: int, schema: Mapping[str, Json], words: tuple[str, str, str], place: _Place, problems: _Problems
-) -> None:
-    least: Json = schema.get(words[0])
-    most: Json = schema.get(words[1])
-    if _is_number(least) and size < least:
-        problems.append(f"{place} must have at least {_count(least, words[2])}, got {size}")
-    if _is_number(most) and size > most:
-        problems.append(f"{place} must have at most {_count(most, words[2])}, got {size}")
+    def size(self, size: int, schema: Mapping[str, Json], words: tuple[str, str, str], place: _Place) -> None:
+        for keyword, limit, wrong in ((words[0], "least", operator.lt), (words[1], "most", operator.gt)):
+            bound: Json = schema.get(keyword)
+            if _is_number(bound) and wrong(size, bound):
+                self.problems.append(f"{place} must have at {limit} {_count(bound, words[2])}, got {size}")
 
 
 def _resolve(ref: str, root: Json) -> Json:
@@ -287,8 +256,18 @@ def _wanted_types(schema: Mapping[str, Json]) -> list[str]:
     return [*names, "null"] if schema.get("nullable") is True and "null" not in names else list(names)
 
 
-def _schemas(value: Json) -> list[Json]:
+def _has_type(value: Json, wanted: list[str]) -> bool:
+    return not wanted or any(_TYPES[name][1](value) for name in wanted)
+
+
+def _listed(schema: Mapping[str, Json], keyword: str) -> list[Json]:
+    value = schema.get(keyword)
     return list(value) if isinstance(value, list | tuple) else []
+
+
+def _named(schema: Mapping[str, Json], keyword: str) -> dict[str, Json]:
+    value = schema.get(keyword)
+    return value if isinstance(value, dict) else {}
 
 
 def _matches(pattern: Json, text: Json, *, otherwise: bool = False) -> bool:
@@ -311,15 +290,9 @@ def _same(left: Json, right: Json) -> bool:
 
 
 def _describe(value: Json) -> str:
-    if isinstance(value, str):
-        return f"the string {_show(value)}"
-    if _is_number(value):
-        return f"the number {_show(value)}"
-    if isinstance(value, bool):
-        return f"the boolean {_show(value)}"
-    if isinstance(value, list | tuple):
-        return "a list"
-    return "an object" if isinstance(value, dict) else _show(value)
+    """The value with its kind in front, where showing it does not name that already."""
+    kinds = {str: "the string ", int: "the number ", float: "the number ", bool: "the boolean "}
+    return kinds.get(type(value), "") + _show(value)
 
 
 def _show(value: Json) -> str:
@@ -338,10 +311,6 @@ def _show(value: Json) -> str:
 def _printable(text: str) -> str:
     """The text without half characters, which no wire accepts."""
     return text.encode("utf-8", "replace").decode()
-
-
-def _either(words: list[str]) -> str:
-    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def _count(number: float, noun: str) -> str:

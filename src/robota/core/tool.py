@@ -53,16 +53,13 @@ class ToolResult(Struct, frozen=True, kw_only=True):
         return f"{self.content}\n{marked}" if self.content else marked
 
 
-class FileVersions:
+class FileVersions(Struct, eq=False):
     """Which version of each file this conversation has read: path to content hash.
 
     A tool that changes a file compares, so that an edit made meanwhile by somebody else is never overwritten.
     """
 
-    __slots__ = ("_hashes",)
-
-    def __init__(self) -> None:
-        self._hashes: dict[str, str] = {}
+    _hashes: dict[str, str] = {}
 
     def remember(self, path: str, content_hash: str) -> None:
         self._hashes[path] = content_hash

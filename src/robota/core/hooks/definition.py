@@ -39,12 +39,6 @@ TOOL_EVENTS = frozenset({"PreToolUse", "PostToolUse", "PostToolUseFailure", "Per
 HOOK_TYPES: tuple[str, ...] = ("command", "http", "prompt", "agent")
 DEFAULT_TIMEOUT = 10.0
 
-_SPELLING = {
-    "condition": "if",
-    "allowed_env_vars": "allowedEnvVars",
-    "max_turns": "maxTurns",
-    "status_message": "statusMessage",
-}
 _NEEDED: dict[str, tuple[str, ...]] = {
     "command": ("command",),
     "http": ("url",),
@@ -57,14 +51,14 @@ TimeoutRule: TypeAlias = float | Callable[[str, str], float]
 """Seconds for a handler that names none, or how to get them from event and type."""
 
 
-class HookDefinition(Struct, frozen=True, kw_only=True, rename=_SPELLING):
+class HookDefinition(Struct, frozen=True, kw_only=True, rename="camel"):
     """One handler; which fields count depends on its type."""
 
     type: str
     timeout: Annotated[float, Meta(gt=0)] = DEFAULT_TIMEOUT
     """Seconds."""
-    condition: str = ""
-    """`if` in files: one permission rule the tool call must match; tool events only."""
+    condition: str = field(default="", name="if")
+    """One permission rule the tool call must match; tool events only."""
     status_message: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
     """Variables for a command: the group's, then its own."""
@@ -156,13 +150,12 @@ def describe_unsupported(config: HooksConfig, types: Collection[str] = HOOK_TYPE
     return list(notes)
 
 
-class _Reader:
+class _Reader(Struct):
     """Turns raw settings into values and notes what is wrong on the way."""
 
-    def __init__(self, source: str, default_timeout: TimeoutRule) -> None:
-        self.problems: list[str] = []
-        self._source = source
-        self._default_timeout = default_timeout
+    source: str
+    default_timeout: TimeoutRule
+    problems: list[str] = []
 
     def read(self, raw: Json) -> HooksConfig:
         if isinstance(raw, dict) and isinstance(raw.get("hooks"), dict):
@@ -209,17 +202,14 @@ class _Reader:
         if problem := _find_problem(hook):
             self.problems.append(f"{place}: {problem}")
             return None
+        rule = hook.timeout if "timeout" in given else self.default_timeout
         return msgspec.structs.replace(
             hook,
-            timeout=hook.timeout if "timeout" in given else self._timeout(event, hook.type),
+            timeout=rule(event, hook.type) if callable(rule) else rule,
             env={**env, **hook.env},
             extra={name: value for name, value in given.items() if name not in _KNOWN},
-            source=self._source,
+            source=self.source,
         )
-
-    def _timeout(self, event: str, hook_type: str) -> float:
-        rule = self._default_timeout
-        return rule(event, hook_type) if callable(rule) else rule
 
 
 _KNOWN = frozenset(HookDefinition.__struct_encode_fields__)

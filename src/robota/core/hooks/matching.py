@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 import msgspec
-from msgspec import Struct
 
 from robota.core.hooks.definition import TOOL_EVENTS, HookDefinition, HooksConfig
 from robota.core.messages import Json
@@ -16,10 +15,7 @@ MatchesRule: TypeAlias = Callable[[str, str, Mapping[str, Json]], bool]
 """(permission rule, tool name, tool input): whether the rule covers the call."""
 
 _TARGETS: dict[str, tuple[str, ...]] = {
-    "PreToolUse": ("tool_name",),
-    "PostToolUse": ("tool_name",),
-    "PostToolUseFailure": ("tool_name",),
-    "PermissionRequest": ("tool_name",),
+    **dict.fromkeys(TOOL_EVENTS, ("tool_name",)),
     "SessionStart": ("source",),
     "SessionEnd": ("reason",),
     "StopFailure": ("error", "reason"),
@@ -34,20 +30,16 @@ _TARGETS: dict[str, tuple[str, ...]] = {
 _NAMES_ONLY = re.compile(r"[\w ,|-]*", re.ASCII)
 
 
-class Selection(Struct, frozen=True):
-    """The handlers to run, in configuration order and each once, and what was odd about the matchers."""
-
-    hooks: tuple[HookDefinition, ...] = ()
-    warnings: tuple[str, ...] = ()
-
-
 def select_hooks(
     config: HooksConfig,
     event: str,
     hook_input: Mapping[str, Json],
     matches_rule: MatchesRule | None = None,
-) -> Selection:
-    """The handlers of an event whose matcher and `if` rule fit the input."""
+) -> tuple[list[HookDefinition], tuple[str, ...]]:
+    """The handlers of an event whose matcher and `if` rule fit, and what was odd about the matchers.
+
+    The handlers come in configuration order, each once.
+    """
     hooks: list[HookDefinition] = []
     seen: list[HookDefinition] = []
     warnings: list[str] = []
@@ -59,7 +51,7 @@ def select_hooks(
             if identity not in seen and _meets_condition(hook, event, hook_input, matches_rule):
                 seen.append(identity)
                 hooks.append(hook)
-    return Selection(tuple(hooks), tuple(dict.fromkeys(warnings)))
+    return hooks, tuple(dict.fromkeys(warnings))
 
 
 def matches(matcher: str, target: str) -> bool:
@@ -78,20 +70,14 @@ def _fits(matcher: str, event: str, hook_input: Mapping[str, Json], warnings: li
     fields = _TARGETS.get(event)
     if fields is None or matcher in ("", "*"):
         return True
-    if problem := _find_problem(matcher):
-        warnings.append(f"The {event} matcher {matcher!r} is read as a plain name: {problem}.")
+    try:
+        if not _NAMES_ONLY.fullmatch(matcher):
+            re.compile(matcher)
+    except re.error as error:
+        why = f"it is no regular expression ({error})"
+        warnings.append(f"The {event} matcher {matcher!r} is read as a plain name: {why}.")
     target = next((value for name in fields if (value := hook_input.get(name))), None)
     return isinstance(target, str) and matches(matcher, target)
-
-
-def _find_problem(matcher: str) -> str | None:
-    if _NAMES_ONLY.fullmatch(matcher):
-        return None
-    try:
-        re.compile(matcher)
-    except re.error as error:
-        return f"it is no regular expression ({error})"
-    return None
 
 
 def _meets_condition(

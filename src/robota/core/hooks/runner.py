@@ -45,23 +45,23 @@ async def run_hooks(
     if not groups:
         return HookOutcome(event=event)
     full_input = complete_input(event, hook_input)
-    selection = select_hooks({event: groups}, event, full_input, matches_rule)
-    if not selection.hooks:
-        return HookOutcome(event=event, warnings=selection.warnings)
+    hooks, warnings = select_hooks({event: groups}, event, full_input, matches_rule)
+    if not hooks:
+        return HookOutcome(event=event, warnings=warnings)
     table = _executor_table(executors)
-    results: list[HookResult] = [HookResult(failure="did not run")] * len(selection.hooks)
+    results: list[HookResult] = [HookResult(failure="did not run")] * len(hooks)
 
     async def run(place: int, hook: HookDefinition) -> None:
         results[place] = await _execute(table.get(hook.type), hook, full_input)
 
     async with anyio.create_task_group() as group:
-        for place, hook in enumerate(selection.hooks):
+        for place, hook in enumerate(hooks):
             group.start_soon(run, place, hook)
-    answered = list(zip(selection.hooks, results, strict=True))
+    answered = list(zip(hooks, results, strict=True))
     outcome = fold(event, [read_result(event, hook.label, result) for hook, result in answered])
     return msgspec.structs.replace(
         outcome,
-        warnings=selection.warnings + outcome.warnings,
+        warnings=warnings + outcome.warnings,
         runs=tuple(record_run(hook.type, hook.label, result) for hook, result in answered),
     )
 

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from functools import cached_property
 
+from msgspec.structs import replace
+
 from robota.core.permissions.command_allow import cover_script
 from robota.core.permissions.command_patterns import (
     ShellPattern,
@@ -49,7 +51,8 @@ class CommandMatcher:
         self._every = walk(self._invocations)
         self._assigned = frozenset(self._script.assigned)
         touches = find_touches(self._script, self._every, (directory,), self._home)
-        self._touches = list({touch.key: touch for touch in touches}.values())
+        # Touches that differ in nothing but the part they belong to are judged alike.
+        self._touches = list({replace(touch, part=""): touch for touch in touches}.values())
         self._texts: dict[str, Invocation] = {}
         for each in reversed(self._every):  # of equal texts the first one counts
             self._texts.update((text, each) for text in command_texts(each.command))

@@ -157,7 +157,9 @@ def _decide(call: Call) -> PermissionExplanation:
         if rules.rules or rules.problems:
             found = _apply(call, matcher, rules, denies=denies)
             for each, other in declared:
-                found = _stricter(found, _apply(each, other, rules, denies=denies))
+                answer = _apply(each, other, rules, denies=denies)
+                if found is None or (answer is not None and answer.decision == "deny"):
+                    found = answer
             if found is not None:
                 return found
     return _apply_allow(call, [matcher, *(other for _, other in declared)], by_mode)
@@ -172,12 +174,6 @@ def _declared_calls(call: Call) -> Iterator[Call]:
             yield replace(
                 call, tool=tool, arguments=arguments, tool_class=classify_tool(tool, None), touches=()
             )
-
-
-def _stricter(
-    one: PermissionExplanation | None, other: PermissionExplanation | None
-) -> PermissionExplanation | None:
-    return other if one is None or (other is not None and other.decision == "deny") else one
 
 
 def _open_matcher(call: Call) -> Matcher:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 PermissionMode: TypeAlias = Literal["plan", "default", "acceptEdits", "bypassPermissions"]
 PermissionDecision: TypeAlias = Literal["auto", "approve", "deny"]
 TrustLevel: TypeAlias = Literal["safe", "moderate", "full"]
 ToolClass: TypeAlias = Literal["inspect", "modify", "execute"]
+
+_CLASSES: dict[str | None, ToolClass] = {each: each for each in get_args(ToolClass)}
 
 TRUST_TO_MODE: dict[TrustLevel, PermissionMode] = {
     "safe": "plan",
@@ -48,15 +50,7 @@ MODE_POLICY: dict[PermissionMode, dict[str, PermissionDecision]] = {
 
 def classify_tool(tool: str, declared: str | None) -> ToolClass | None:
     """The class that counts: fixed for known tools, declared for tools of ours, none for MCP tools."""
-    if tool in KNOWN_TOOLS:
-        return KNOWN_TOOLS[tool]
-    if tool.startswith("mcp__"):
-        return None
-    if declared == "inspect":
-        return "inspect"
-    if declared == "modify":
-        return "modify"
-    return "execute" if declared == "execute" else None
+    return KNOWN_TOOLS.get(tool) or (None if tool.startswith("mcp__") else _CLASSES.get(declared))
 
 
 def decide_by_mode(mode: PermissionMode, tool_class: ToolClass | None) -> PermissionDecision:

@@ -11,7 +11,7 @@ import posixpath
 import stat
 import sys
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from msgspec import Struct
 
@@ -43,24 +43,17 @@ _PROTECTED_IN_ETC = frozenset(
 )
 
 
-class Place:
+class Place(Struct, frozen=True, dict=True):
     """Where a call is judged: the working directory, the home directory and the workspace."""
 
-    __slots__ = ("_named", "_roots", "cwd", "home")
+    cwd: str
+    home: str
+    named: Sequence[str]
 
-    def __init__(self, cwd: str, home: str, named: Sequence[str]) -> None:
-        self.cwd = cwd
-        self.home = home
-        self._named = named
-        self._roots: tuple[str, ...] = ()
-
-    @property
+    @cached_property
     def roots(self) -> tuple[str, ...]:
         """The workspace, in lexical and real form; links are followed when somebody asks."""
-        if not self._roots:
-            real = (os.path.realpath(root) for root in self._named)
-            self._roots = tuple(dict.fromkeys([*self._named, *real]))
-        return self._roots
+        return tuple(dict.fromkeys([*self.named, *map(os.path.realpath, self.named)]))
 
 
 def make_place(cwd: str | None, home: str | None, additional_dirs: Sequence[str]) -> Place:
@@ -110,19 +103,16 @@ class PathForms(Struct, frozen=True):
         return self.lexical if self.real is None else (*self.lexical, self.real)
 
 
-class Resolver:
+class Resolver(Struct, eq=False):
     """Resolves paths to both forms; each directory is followed through its links once."""
 
-    __slots__ = ("_directories", "_home")
-
-    def __init__(self, home: str) -> None:
-        self._home = home
-        self._directories: dict[str, str] = {}
+    home: str
+    _directories: dict[str, str] = {}
 
     def resolve(self, path: str, cwd: str) -> PathForms:
         """A leading `~` is the home directory and a plain name. Text that is no path may raise."""
         written = posixpath.join(cwd, path)
-        expanded = posixpath.join(cwd, expand_home(path, self._home))
+        expanded = posixpath.join(cwd, expand_home(path, self.home))
         real = self._follow(expanded)
         lexical = (normalise(expanded),) if written == expanded else (normalise(expanded), normalise(written))
         if _is_circular(real):

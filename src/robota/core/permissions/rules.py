@@ -169,11 +169,7 @@ def _parse_all(rules: tuple[object, ...], kind: RuleKind) -> RuleSet:
 
 
 _parse_texts = lru_cache(maxsize=256)(_parse_all)
-
-
-@lru_cache(maxsize=1024)
-def text_glob(pattern: str) -> Glob:
-    return compile_glob(pattern)
+text_glob = lru_cache(maxsize=1024)(compile_glob)
 
 
 def split_parameter(pattern: str) -> tuple[str, Glob] | None:

@@ -8,6 +8,7 @@ it, the workspace is guarded, undo saves; but no allow rule covers a call becaus
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import takewhile
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -122,7 +123,4 @@ def _searched(name: str, arguments: Mapping[str, object]) -> Iterator[Subject]:
 def _fixed_prefix(pattern: object) -> str:
     """The directories of a search pattern before its first wildcard; a pattern without any is a path."""
     components = pattern.split("/") if isinstance(pattern, str) else []
-    for index, component in enumerate(components):
-        if set(component) & set("*?[{"):
-            return "/".join(components[:index])
-    return "/".join(components)
+    return "/".join(takewhile(lambda component: not set(component) & set("*?[{"), components))

@@ -15,6 +15,8 @@ from robota.core.permissions.matchers import (
     text_argument,
 )
 from robota.core.permissions.rules import Rule, text_glob
+from robota.http.errors import UrlError
+from robota.http.url import canonical_host
 
 _SCHEMES = frozenset({"http", "https", "ws", "wss", "ftp", "file"})
 
@@ -23,7 +25,7 @@ class UrlMatcher:
     def __init__(self, call: Call) -> None:
         self._call = call
         self._url = text_argument(call.arguments, "url")
-        self._host = None if self._url is None else canonical_host(self._url)
+        self._host = None if self._url is None else host_of(self._url)
         self._problem = None
         if self._url is None:
             self._problem = "the address is missing or is not a text"
@@ -35,8 +37,9 @@ class UrlMatcher:
         if not rule.names(self._call.tool) or pattern is None:
             return None
         if pattern.startswith("domain:"):
-            if self._host is None:
-                return Hit(self._url, certain=False, reason=self._problem or "")
+            if self._host is None or _read_domain(pattern)[0] is None:
+                reason = self._problem or "its host can be read in more than one way"
+                return Hit(self._url, certain=False, reason=reason)
             return Hit(self._host) if self._is_at(pattern, below=True) else None
         parameter = parameter_hit(self._call, pattern)
         if parameter is not None:
@@ -74,15 +77,15 @@ class UrlMatcher:
 
     def _is_at(self, pattern: str, *, below: bool) -> bool:
         """Whether the address is at a `domain:` rule's host, and at its port when it names one."""
-        name, port = _split_port(pattern.removeprefix("domain:").strip())
-        fits = port in ("", "*", str(_port(self._url or "")))
-        return fits and host_matches(name, self._host or "", below=below)
+        wanted, port = _read_domain(pattern)
+        fits = wanted is not None and port in ("", "*", str(_port(self._url or "")))
+        return fits and host_matches(wanted or "", self._host or "", below=below)
 
     def narrowest(self) -> list[str]:
         return [] if self._host is None else [f"{self._call.tool}(domain:{self._host})"]
 
 
-def canonical_host(url: str) -> str | None:
+def host_of(url: str) -> str | None:
     """The host of an address in lower case and ASCII; None when two readers could see two hosts."""
     text = url.strip()
     if has_controls(text) or any(character in text for character in "\\ \t\n"):
@@ -108,13 +111,20 @@ def _port(url: str) -> int | None:
         return None
 
 
-def _split_port(wanted: str) -> tuple[str, str]:
-    """`host:80` as host and port; the colons of a bare IPv6 address separate none."""
+def _read_domain(pattern: str) -> tuple[str | None, str]:
+    """Host and port of a `domain:` rule; no host when it can be read in more than one way."""
+    wanted = pattern.removeprefix("domain:").strip().lower()
     if wanted.startswith("["):
         name, _, port = wanted[1:].partition("]")
-        return name, port.removeprefix(":")
-    name, colon, port = wanted.rpartition(":")
-    return (name, port) if colon and ":" not in name else (wanted, "")
+        port = port.removeprefix(":")
+    else:
+        name, _, port = wanted.rpartition(":")
+        if not name or ":" in name:  # the colons of a bare IPv6 address separate no port
+            name, port = wanted, ""
+    if "*" not in name:
+        return _canonical(name), port
+    labels = [label if "*" in label else _canonical(label) for label in name.rstrip(".").split(".")]
+    return None if None in labels else ".".join(label or "" for label in labels), port
 
 
 def _lower_host(pattern: str) -> str:
@@ -125,60 +135,17 @@ def _lower_host(pattern: str) -> str:
 
 
 def _canonical(host: str) -> str | None:
-    name = host.rstrip(".")
-    if "%" in name or not name:
-        return None
-    if ":" in name:
-        return _canonical_ipv6(name)
-    if not name.isascii():
-        try:
-            name = name.encode("idna").decode("ascii")
-        except UnicodeError:
-            return None
-    return _numeric_address(name.lower()) or name.lower()
-
-
-def _canonical_ipv6(host: str) -> str | None:
-    """One spelling for an IPv6 address; one that stands for an IPv4 address becomes that."""
-    import ipaddress  # noqa: PLC0415 - such hosts are rare
-
+    """The host as whoever connects understands it; an IPv6 address that stands for an IPv4 one is that."""
     try:
-        address = ipaddress.IPv6Address(host)
-    except ValueError:
+        name = canonical_host(f"[{host}]" if ":" in host else host.rstrip("."))
+    except UrlError:
         return None
-    return str(address.ipv4_mapped or address)
+    return name.removeprefix("::ffff:") if "." in name else name
 
 
-def _numeric_address(host: str) -> str | None:
-    """`0x7f.1` and `2130706433` as the address that a resolver makes of them."""
-    parts = host.split(".")
-    if len(parts) > 4 or not all(part[:1].isdigit() for part in parts):
-        return None
-    try:
-        numbers = [
-            int(part, 16 if part.startswith("0x") else 8 if part.startswith("0") and part != "0" else 10)
-            for part in parts
-        ]
-    except ValueError:
-        return None
-    value = numbers[-1]
-    for position, number in enumerate(numbers[:-1]):
-        value |= number << (8 * (3 - position))
-    return ".".join(str(value >> shift & 255) for shift in (24, 16, 8, 0)) if value < 2**32 else None
-
-
-def _canonical_labels(pattern: str) -> str | None:
-    """A host pattern with its plain labels in ASCII."""
-    labels = [label if "*" in label else _canonical(label) for label in pattern.rstrip(".").split(".")]
-    return None if None in labels else ".".join(label or "" for label in labels)
-
-
-def host_matches(pattern: str, host: str, *, below: bool) -> bool:
+def host_matches(wanted: str, host: str, *, below: bool) -> bool:
     """Compare by label: `*.h` is every subdomain of h, `*` every host; `below` adds those of a name."""
-    wanted = _canonical(pattern.lower()) if "*" not in pattern else _canonical_labels(pattern.lower())
-    if wanted is None:
-        return False
-    if wanted == "*" or wanted == host:
+    if wanted in ("*", host):
         return True
     if wanted.startswith("*.") and "*" not in wanted[2:]:
         return host.endswith(wanted[1:])

@@ -1,36 +1,29 @@
-"""What a shell command does, as data: files read, written, deleted, network, programs run, the unknown."""
+"""What a shell command does to files, as data: which ones it reads, writes and deletes."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import takewhile
 from typing import TypeAlias
 
 from msgspec import Struct
 
-from robota.core.shell.grammar import parse_shell
 from robota.core.shell.hazards import OptionWord, read_options
-from robota.core.shell.invocations import (
-    Directories,
-    Invocation,
-    find_invocations,
-    visited_directories,
-    walk,
-)
+from robota.core.shell.invocations import Directories, Invocation, visited_directories
 from robota.core.shell.programs import FileUse, ProgramOptions, TouchKind, load_programs
-from robota.core.shell.script import (
-    Command,
-    Piece,
-    Script,
-    ShellSyntaxError,
-    Word,
-    build_word,
-    plain_word,
-)
+from robota.core.shell.script import Command, Piece, Script, Word, build_word, plain_word
 
 _File: TypeAlias = tuple[TouchKind, Word]
 
+_OPERANDS: dict[str, tuple[TouchKind, ...]] = {
+    "none": (),
+    "read": ("read",),
+    "write": ("write",),
+    "delete": ("delete",),
+    "copy": ("read",),
+    "move": ("read", "delete"),
+}
 _ARCHIVING = frozenset({"-c", "-r", "-u", "-A", "--create", "--append", "--update"})
 
 
@@ -46,60 +39,6 @@ class Touch(Struct, frozen=True):
     """Whether a recursion also enters hidden files."""
     redirected: bool = False
 
-    @property
-    def key(self) -> tuple[object, ...]:
-        """Equal for touches that are judged alike."""
-        word = self.word
-        return (
-            *(self.kind, word.raw, word.key, self.directories),
-            *(self.recursive, self.hidden, self.redirected),
-        )
-
-
-class CommandEffects(Struct, frozen=True):
-    """The effects of a command; paths are absolute where they are known."""
-
-    reads: tuple[str, ...] = ()
-    writes: tuple[str, ...] = ()
-    deletes: tuple[str, ...] = ()
-    network: bool = False
-    runs: tuple[str, ...] = ()
-    """The commands it consists of, inner ones included."""
-    unknown: tuple[str, ...] = ()
-    """Parts whose effects cannot be told from the text."""
-    read_only: bool = False
-    """Whether every part is a program known to change nothing."""
-
-
-def analyse_command(command: str, cwd: str | None = None, home: str | None = None) -> CommandEffects:
-    """Derive a command's effects without running it; text that cannot be parsed is unknown as a whole."""
-    here = os.path.abspath(cwd or os.curdir)
-    house = os.path.expanduser("~") if home is None else home
-    try:
-        script = parse_shell(command)
-    except ShellSyntaxError:
-        return CommandEffects(unknown=(command,))
-    invocations = walk(find_invocations(script, (here,), house))
-    paths: dict[TouchKind, dict[str, None]] = {"read": {}, "write": {}, "delete": {}}
-    unknown: dict[str, None] = {}
-    for touch in find_touches(script, invocations, (here,), house):
-        for directory in touch.directories:
-            path = known_path(touch.word, directory, house, frozenset(script.assigned))
-            if path is None:
-                unknown[touch.part] = None
-            else:
-                paths[touch.kind][path] = None
-    unknown.update({each.command.text: None for each in invocations if _is_unknown(each)})
-    runs = tuple(dict.fromkeys(each.command.text for each in invocations))
-    network = any(_uses_network(each) for each in invocations) or any(
-        path.startswith(("/dev/tcp/", "/dev/udp/")) for group in paths.values() for path in group
-    )
-    read_only = bool(runs) and not (paths["write"] or paths["delete"] or unknown or network) and all(
-        is_read_only(each) for each in invocations
-    )  # fmt: skip
-    reads, writes, deletes = map(tuple, paths.values())
-    return CommandEffects(reads, writes, deletes, network, runs, tuple(unknown), read_only)
-
 
 def is_read_only(invocation: Invocation) -> bool:
     """Whether the program is known to change nothing, apart from the files it is told to write."""
@@ -108,20 +47,6 @@ def is_read_only(invocation: Invocation) -> bool:
         subcommand = next((word.text for word in words[1:] if not word.text.startswith("-")), "")
         return subcommand in programs.read_only_git
     return words[0].text in programs.read_only and not invocation.computed
-
-
-def _is_unknown(invocation: Invocation) -> bool:
-    programs, name = load_programs(), invocation.program
-    known = name in programs.files or name in programs.read_only or name in programs.network or name == "git"
-    return invocation.computed or invocation.opaque or not (known or invocation.unwrapped is not None)
-
-
-def _uses_network(invocation: Invocation) -> bool:
-    programs, name = load_programs(), invocation.program
-    if name == "git":
-        return any(word.text in programs.network_git for word in invocation.words[1:])
-    use = programs.files.get(name)
-    return name in programs.network or (use is not None and use.network)
 
 
 def find_touches(
@@ -171,8 +96,10 @@ def _touched(invocation: Invocation) -> Iterator[Touch]:
     for option in found:
         yield from (Touch(kind, word, where, part) for kind, word in _option_files(option, use, names))
     if not names.isdisjoint(use.roots_deleted_by):
-        roots = _roots(invocation.words) or [plain_word(".")]
-        yield from (Touch("delete", root, where, part, recursive=True) for root in roots)
+        # `find` starts where the words before its first test or action say.
+        roots = takewhile(lambda word: not word.text.startswith(("-", "(", "!")), invocation.words[1:])
+        for root in [*roots] or [plain_word(".")]:
+            yield Touch("delete", root, where, part, recursive=True)
     if not use.archive or not names.isdisjoint(_ARCHIVING):
         recursive = use.recursive if isinstance(use.recursive, bool) else not names.isdisjoint(use.recursive)
         hidden = use.visible is None or not names.isdisjoint(use.visible)
@@ -195,16 +122,6 @@ def _options_of(program: str) -> ProgramOptions:
         optional=use.in_place,
         style="words" if use.words or use.roots_deleted_by else "gnu",
     )
-
-
-def _roots(words: Sequence[Word]) -> list[Word]:
-    """Where `find` starts: the words before its first test or action."""
-    found: list[Word] = []
-    for word in words[1:]:
-        if word.text[:1] in ("-", "(", "!"):
-            break
-        found.append(word)
-    return found
 
 
 def _shown_by_git(words: Sequence[Word]) -> Iterator[Word]:
@@ -254,19 +171,12 @@ def _operand_files(use: FileUse, names: frozenset[str], operands: list[Word]) ->
             yield use.pairs[name], _tail(word, value)
         if word.text.startswith("file://"):
             yield "read", _tail(word, word.text[7:])
-    if use.operands == "none":
-        return
-    if use.operands in ("write", "delete"):
-        yield from (("delete" if use.operands == "delete" else "write", word) for word in files)
-        return
-    if use.operands in ("copy", "move") and names.isdisjoint(use.write):
-        sources, targets = (files[:-1], files[-1:]) if len(files) > 1 else (files, [])
-        yield from (("write", word) for word in targets)
-    else:
-        sources = files
-    yield from (("read", word) for word in sources)
-    if use.operands == "move":
-        yield from (("delete", word) for word in sources)
+    into_last = use.operands in ("copy", "move") and names.isdisjoint(use.write) and len(files) > 1
+    if into_last:
+        yield "write", files[-1]
+    sources = files[:-1] if into_last else files
+    for kind in _OPERANDS[use.operands]:
+        yield from ((kind, word) for word in sources)
     if not names.isdisjoint(use.in_place):
         yield from (("write", word) for word in sources)
     if use.second_writes and len(files) > 1:

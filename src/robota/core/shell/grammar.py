@@ -23,6 +23,7 @@ _RESERVED = re.compile(
 _TIMED_COMPOUND = re.compile(
     r"time(?:[ \t]+-p)?(?:[ \t]+--)?[ \t]+(?=[({!]|\[\[|(?:if|while|until|for|select|case)\s)"
 )
+_NEGATION = re.compile(r"!(?=[\s;&|<>()]|\Z)")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _COMPOUND_START = re.compile(r"[({]|\[\[|(?:if|while|until|for|select|case)(?=[\s;(])")
 _NAMED_COPROCESS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*[ \t]+(?=[({]|(?:if|while|until|for|select|case)\s)")
@@ -125,13 +126,9 @@ def _read_pipeline(reader: Reader) -> None:
 def _skip_pipeline_words(reader: Reader) -> None:
     """`!`, and a `time` before a compound command; before a simple one, `time` is read as a program."""
     while True:
-        timed = _TIMED_COMPOUND.match(reader.src, reader.pos)
-        if timed is not None:
-            reader.pos = timed.end()
-        elif reader.peek() == "!" and _RESERVED.match(reader.src, reader.pos):
-            reader.pos += 1
+        if reader.take(_NEGATION):
             skip_blanks(reader)
-        else:
+        elif not reader.take(_TIMED_COMPOUND):
             return
 
 
@@ -177,8 +174,7 @@ def _read_group(reader: Reader) -> None:
 
 
 def _read_if(reader: Reader) -> None:
-    _read_list(reader, frozenset({"then"}))
-    stop = _read_list(reader, frozenset({"elif", "else", "fi"}))
+    stop = "elif"
     while stop == "elif":
         _read_list(reader, frozenset({"then"}))
         stop = _read_list(reader, frozenset({"elif", "else", "fi"}))
@@ -193,17 +189,14 @@ def _read_loop(reader: Reader) -> None:
 
 def _read_for(reader: Reader) -> None:
     skip_blanks(reader)
-    if reader.peek(2) == "((":
-        reader.pos += 2
+    if reader.skip("(("):
         read_arithmetic(reader, "))")
     else:
         _read_for_words(reader)
     skip_blanks(reader)
-    if reader.peek() == ";":
-        reader.pos += 1
+    reader.skip(";")
     skip_blanks(reader, lines=True)
-    if reader.peek() == "{":
-        reader.pos += 1
+    if reader.skip("{"):
         _read_group(reader)
     else:
         _expect(reader, "do")
@@ -211,15 +204,13 @@ def _read_for(reader: Reader) -> None:
 
 
 def _read_for_words(reader: Reader) -> None:
-    name = _NAME.match(reader.src, reader.pos)
+    name = reader.take(_NAME)
     if name is None:
         raise ShellSyntaxError("a loop has no variable")
-    reader.pos = name.end()
     skip_blanks(reader, lines=True)
-    if not _IN.match(reader.src, reader.pos):
+    if not reader.take(_IN):
         reader.script.assign(name.group(), None)
         return
-    reader.pos += 2
     words: list[Word] = []
     while True:
         skip_blanks(reader)
@@ -236,11 +227,9 @@ def _read_case(reader: Reader) -> None:
     _expect(reader, "in")
     while True:
         skip_blanks(reader, lines=True)
-        if _ESAC.match(reader.src, reader.pos):
-            reader.pos += 4
+        if reader.take(_ESAC):
             return
-        if reader.peek() == "(":
-            reader.pos += 1
+        reader.skip("(")
         _read_case_patterns(reader)
         if _read_list(reader, frozenset({";;", "esac"}), may_be_empty=True) == "esac":
             return
@@ -251,20 +240,17 @@ def _read_case_patterns(reader: Reader) -> None:
         skip_blanks(reader)
         read_word(reader)
         skip_blanks(reader)
-        if reader.peek() == ")":
-            reader.pos += 1
+        if reader.skip(")"):
             return
-        if reader.peek() != "|":
+        if not reader.skip("|"):
             raise ShellSyntaxError("a pattern of `case` is not closed")
-        reader.pos += 1
 
 
 def _read_function(reader: Reader) -> None:
     skip_blanks(reader)
     name = read_word(reader)[0].text
     skip_blanks(reader)
-    if reader.peek() == "(":
-        reader.pos += 1
+    if reader.skip("("):
         _expect(reader, ")")
     _read_body(reader, name)
 
@@ -279,9 +265,7 @@ def _read_body(reader: Reader, name: str) -> None:
 
 def _read_coprocess(reader: Reader) -> None:
     skip_blanks(reader)
-    named = _NAMED_COPROCESS.match(reader.src, reader.pos)
-    if named is not None:
-        reader.pos = named.end()
+    reader.take(_NAMED_COPROCESS)
     _read_command(reader)
 
 
@@ -290,8 +274,7 @@ def _read_test(reader: Reader) -> None:
     in_regex = False
     while True:
         skip_blanks(reader, lines=True)
-        if _TEST_END.match(reader.src, reader.pos):
-            reader.pos += 2
+        if reader.take(_TEST_END):
             return
         if reader.at_end():
             raise ShellSyntaxError("`[[` is not closed")

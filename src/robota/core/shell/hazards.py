@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from robota.core.shell.programs import ProgramOptions, load_programs, program_name
 from robota.core.shell.script import Word
@@ -197,20 +198,15 @@ def _git_hazards(words: Sequence[Word], possible: frozenset[int]) -> Iterator[Ha
         return
     if subcommand == "config":
         yield from _git_config_hazards(words, index)
-    own = git.subcommands.get(subcommand, ProgramOptions())
-    yield from _option_hazards(words, index + 1, _merge(own, git.every), possible)
-
-
-def _merge(own: ProgramOptions, every: ProgramOptions) -> ProgramOptions:
-    return ProgramOptions(
+    own, every = git.subcommands.get(subcommand, ProgramOptions()), git.every
+    merged = replace(
+        own,
         run=own.run | every.run,
         write=own.write | every.write,
         plain=own.plain | every.plain,
-        values=own.values,
-        optional=own.optional,
         starts=own.starts + every.starts,
-        first=own.first,
     )
+    yield from _option_hazards(words, index + 1, merged, possible)
 
 
 def _git_config_hazards(words: Sequence[Word], index: int) -> Iterator[Hazard]:

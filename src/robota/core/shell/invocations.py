@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from robota.core.shell.expansions import find_possible_options, hides_hazard, values_of
 from robota.core.shell.grammar import parse_shell
 from robota.core.shell.programs import program_name
-from robota.core.shell.runners import Inner, Unwrapped, unwrap
+from robota.core.shell.runners import Unwrapped, unwrap
 from robota.core.shell.script import Command, Script, ShellSyntaxError, Word
 
 MAXIMUM_RUNNERS = 8
@@ -52,9 +53,8 @@ class Invocation(Struct, frozen=True):
 
 def find_invocations(script: Script, directories: Directories, home: str, depth: int = 0) -> list[Invocation]:
     """The commands of a script, each with what it runs in turn."""
-    opener = _Opener(script, home)
-    tracked = zip(script.commands, track_directories(script, directories, home), strict=True)
-    return [opener.open(command, where, depth) for command, where in tracked]
+    tracked = zip(script.commands, _follow(script, directories, home), strict=True)
+    return [_open(command, script, here, home, depth) for command, (here, _) in tracked]
 
 
 def walk(invocations: Sequence[Invocation]) -> list[Invocation]:
@@ -68,65 +68,44 @@ def walk(invocations: Sequence[Invocation]) -> list[Invocation]:
     return found
 
 
-class _Opener:
-    """Looks into the runners among a script's commands."""
-
-    def __init__(self, script: Script, home: str) -> None:
-        self._script = script
-        self._home = home
-
-    def open(self, command: Command, directories: Directories, depth: int) -> Invocation:
-        script = self._script
-        if not command.words[0].literal:
-            return Invocation(command, script, directories)
-        unwrapped = unwrap(command)
-        extended = program_name(command.words[0].text) == "find" and (
-            bool(find_possible_options(command.words, script)) or hides_hazard(command.words)
-        )
-        if extended:  # a value may add an -exec
-            unwrapped = unwrapped or Unwrapped()
-        if unwrapped is None:
-            return Invocation(command, script, directories)
-        if depth >= MAXIMUM_RUNNERS:
-            return Invocation(command, script, directories, unwrapped, opaque=True)
-        inside = (None,) if _changes_directory(command) else directories
-        found: list[Invocation] = []
-        scripts: list[Script] = []
-        opaque = unwrapped.opaque or extended
-        for inner in unwrapped.inner:
-            if inner.source is None:
-                found.append(self.open(_inner_command(command, inner), inside, depth + 1))
-                continue
-            parsed = self._parse(inner.source)
-            if parsed is None:
-                opaque = True
-            else:
-                scripts.append(parsed)
-                found.extend(find_invocations(parsed, inside, self._home, depth + 1))
-        return Invocation(command, script, directories, unwrapped, tuple(found), tuple(scripts), opaque)
-
-    def _parse(self, source: str) -> Script | None:
-        """An inner text; it may use the variables of the outer one."""
+def _open(command: Command, script: Script, directories: Directories, home: str, depth: int) -> Invocation:
+    """A command with what it runs, when it is a runner."""
+    if not command.words[0].literal:
+        return Invocation(command, script, directories)
+    unwrapped = unwrap(command)
+    extended = program_name(command.words[0].text) == "find" and (
+        bool(find_possible_options(command.words, script)) or hides_hazard(command.words)
+    )
+    if extended:  # a value may add an -exec
+        unwrapped = unwrapped or Unwrapped()
+    if unwrapped is None:
+        return Invocation(command, script, directories)
+    if depth >= MAXIMUM_RUNNERS:
+        return Invocation(command, script, directories, unwrapped, opaque=True)
+    inside = (None,) if _changes_directory(command) else directories
+    found: list[Invocation] = []
+    scripts: list[Script] = []
+    opaque = unwrapped.opaque or extended
+    for inner in unwrapped.inner:
+        if inner.source is None:
+            found.append(
+                _open(replace(command, words=inner.words, assignments=()), script, inside, home, depth + 1)
+            )
+            continue
         try:
-            parsed = parse_shell(source)
+            parsed = parse_shell(inner.source)
         except ShellSyntaxError:
-            return None
+            opaque = True
+            continue
         parsed.parameters = True
-        parsed.outer = self._script
-        return parsed
-
-
-def _inner_command(command: Command, inner: Inner) -> Command:
-    return Command(inner.words, (), command.redirections, command.scope, command.chain, command.piped)
+        parsed.outer = script  # whose variables it may use
+        scripts.append(parsed)
+        found.extend(find_invocations(parsed, inside, home, depth + 1))
+    return Invocation(command, script, directories, unwrapped, tuple(found), tuple(scripts), opaque)
 
 
 def _changes_directory(command: Command) -> bool:
     return any(word.text in ("-C", "-D") or word.text.startswith("--chdir") for word in command.words)
-
-
-def track_directories(script: Script, directories: Directories, home: str) -> list[Directories]:
-    """The possible directories of each command, following `cd` in the order of the text."""
-    return [here for here, _ in _follow(script, directories, home)]
 
 
 def visited_directories(script: Script, directories: Directories, home: str) -> Directories:
@@ -143,7 +122,8 @@ def _follow(script: Script, directories: Directories, home: str) -> Iterator[tup
     lasting: dict[tuple[int, ...], Directories] = {}
     chained: dict[tuple[tuple[int, ...], int], Directories] = {}
     for command in script.commands:
-        current = _look_up(lasting, command.scope, directories)
+        scopes = (command.scope[:length] for length in range(len(command.scope), -1, -1))
+        current = next((lasting[scope] for scope in scopes if scope in lasting), directories)
         place = command.scope, command.chain
         here = chained.get(place, current)
         if command.piped:
@@ -153,15 +133,6 @@ def _follow(script: Script, directories: Directories, home: str) -> Iterator[tup
             target = chained[place] = _destinations(command, here, home, unknown=searched)
             lasting[command.scope] = _union(current, target)
         yield here, target
-
-
-def _look_up(
-    lasting: dict[tuple[int, ...], Directories], scope: tuple[int, ...], start: Directories
-) -> Directories:
-    for length in range(len(scope), -1, -1):
-        if scope[:length] in lasting:
-            return lasting[scope[:length]]
-    return start
 
 
 def _moves(command: Command) -> bool:

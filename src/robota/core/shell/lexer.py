@@ -19,7 +19,7 @@ _DEFAULT = re.compile(r"(?:\[[^\]]*\])?:?[-+=?]")
 _ARITHMETIC = re.compile(r"(?:\[[@*]\])?+(?:\[|:(?![-+=?]))")
 _ESCAPES = re.compile(r"(?:\\[^\n])+")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_SPECIAL_PARAMETERS = "@*#?-$!0123456789"
+_SPECIAL = re.compile(r"[@*#?$!0-9-]")
 
 
 def read_word(reader: Reader, *, grouping: bool = False) -> list[Word]:
@@ -86,7 +86,7 @@ def _read_substituted(reader: Reader) -> str:
     start = reader.pos
     reader.pos += 2
     reader.read_nested(")")
-    return reader.src[start : start + 2] + reader.joined.written(start + 2, reader.pos - 1) + ")"
+    return reader.src[start : start + 2] + reader.written(start + 2, reader.pos - 1) + ")"
 
 
 def _read_piece(reader: Reader, pieces: list[Piece]) -> None:
@@ -97,7 +97,7 @@ def _read_piece(reader: Reader, pieces: list[Piece]) -> None:
         end = reader.src.find("'", reader.pos + 1)
         if end < 0:
             raise ShellSyntaxError("a single quote is not closed")
-        pieces.append(("text", reader.joined.written(reader.pos + 1, end), True))
+        pieces.append(("text", reader.written(reader.pos + 1, end), True))
         reader.pos = end + 1
     elif character == '"':
         read_double_quoted(reader, pieces)
@@ -113,10 +113,9 @@ def _read_piece(reader: Reader, pieces: list[Piece]) -> None:
 
 
 def _read_escape(reader: Reader, pieces: list[Piece]) -> None:
-    escapes = _ESCAPES.match(reader.src, reader.pos)
+    escapes = reader.take(_ESCAPES)
     if escapes is not None:
         pieces.append(("text", escapes.group()[1::2], True))
-        reader.pos = escapes.end()
     elif reader.peek(3) in (JOINT + " ", JOINT + "\t") and pieces and pieces[-1][2]:
         reader.pos += 2  # after a quote and before a blank nothing can be torn
     elif reader.peek(2) == JOINT:
@@ -129,9 +128,7 @@ def read_double_quoted(reader: Reader, pieces: list[Piece]) -> None:
     reader.pos += 1
     pieces.append(("text", "", True))
     while not reader.at_end():
-        character = reader.peek()
-        if character == '"':
-            reader.pos += 1
+        if reader.skip('"'):
             return
         read_quoted_piece(reader, pieces, escapable='$`"\\')
     raise ShellSyntaxError("a double quote is not closed")
@@ -172,29 +169,16 @@ def read_dollar(reader: Reader, pieces: list[Piece], *, quoted: bool) -> None:
         pieces.append(_read_braced(reader, quoted))
     elif following == "'" and not quoted:
         text, reader.pos = _read_ansi_string(reader.src, reader.pos + 2)
-        if reader.joined.written(start, reader.pos) != reader.src[start : reader.pos]:
+        if reader.written(start, reader.pos) != reader.src[start : reader.pos]:
             raise ShellSyntaxError("a quoted string holds a backslash at a line end")
         pieces.append(("text", text, True))
     elif following == '"' and not quoted:
         reader.pos += 1
         read_double_quoted(reader, pieces)
     else:
-        _read_variable(reader, pieces, quoted)
-
-
-def _read_variable(reader: Reader, pieces: list[Piece], quoted: bool) -> None:
-    name = _NAME.match(reader.src, reader.pos + 1)
-    if name is not None:
-        pieces.append(("variable", name.group(), quoted))
-        reader.pos = name.end()
-        return
-    special = reader.peek(2)[1:]
-    if special and special in _SPECIAL_PARAMETERS:
-        pieces.append(("variable", special, quoted))
-        reader.pos += 2
-    else:
-        pieces.append(("text", "$", quoted))
         reader.pos += 1
+        name = reader.take(_NAME) or reader.take(_SPECIAL)
+        pieces.append(("text", "$", quoted) if name is None else ("variable", name.group(), quoted))
 
 
 def _read_braced(reader: Reader, quoted: bool) -> Piece:
@@ -203,15 +187,10 @@ def _read_braced(reader: Reader, quoted: bool) -> Piece:
     prefix = reader.peek()
     if prefix in ("!", "#") and reader.peek(2)[1:] != "}":
         reader.pos += 1
-    name = _NAME.match(reader.src, reader.pos)
-    if name is not None:
-        reader.pos = name.end()
-    elif reader.peek() and reader.peek() in _SPECIAL_PARAMETERS:
-        reader.pos += 1
-    else:
+    name = reader.take(_NAME)
+    if name is None and not reader.take(_SPECIAL):
         raise ShellSyntaxError("an expansion in braces is not understood")
-    if reader.peek() == "}" and prefix != "!":
-        reader.pos += 1
+    if prefix != "!" and reader.skip("}"):
         if prefix == "#":
             return ("arithmetic", reader.src[start : reader.pos], quoted)
         return ("variable", reader.src[start + 2 : reader.pos - 1], quoted)
@@ -231,14 +210,12 @@ def _read_brace_tail(reader: Reader, quoted: bool, *, plain_quotes: bool) -> Non
     reader.enter()
     pieces: list[Piece] = []
     while not reader.at_end():
-        character = reader.peek()
-        if character == "}":
-            reader.pos += 1
+        if reader.skip("}"):
             reader.leave()
             return
-        if plain_quotes and character == "'":
-            reader.pos += 1
+        if plain_quotes and reader.skip("'"):
             continue
+        character = reader.peek()
         if quoted and (character == "'" or reader.peek(2) == "$'"):
             raise ShellSyntaxError("a single quote inside a quoted expansion is ambiguous")
         if character in "<>" and reader.peek(2)[1:] == "(":

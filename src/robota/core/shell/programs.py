@@ -111,7 +111,6 @@ class FileUse(Struct, frozen=True, forbid_unknown_fields=True):
     bundle: bool = False
     archive: frozenset[str] = frozenset()
     """Options that name an archive, written when one is made and read otherwise."""
-    network: bool = False
 
 
 class Programs(Struct, frozen=True, forbid_unknown_fields=True):
@@ -120,8 +119,6 @@ class Programs(Struct, frozen=True, forbid_unknown_fields=True):
     runners: dict[str, Runner]
     shells: frozenset[str]
     files: dict[str, FileUse]
-    network: frozenset[str]
-    network_git: frozenset[str]
     read_only: frozenset[str]
     reading_git: frozenset[str]
     read_only_git: frozenset[str]

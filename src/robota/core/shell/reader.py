@@ -1,7 +1,7 @@
 """A position in a shell text, and lines joined by a backslash at their end.
 
 Bash joins lines while it reads characters, before it sees words, operators, keywords or `$(`. Single quotes,
-comments and quoted here-documents keep both characters: `JoinedText.written` gives them back. Only a comment
+comments and quoted here-documents keep both characters: `Reader.written` gives them back. Only a comment
 ends at such a line end, so a line that may hold one is left as it is; whoever meets the backslash there skips
 it where it stands between words and asks everywhere else.
 """
@@ -25,35 +25,19 @@ _JOINT = re.compile(r"(?<!\\)(?:\\\\)*(\\\n)")
 _COMMENT_START = re.compile(r"(?<![^\s;&|()<>`])#")
 
 
-class JoinedText:
-    """A text as bash reads it, and where line ends were taken out."""
-
-    __slots__ = ("_joints", "text")
-
-    def __init__(self, source: str) -> None:
-        self.text = source
-        self._joints: list[int] = []
-        if JOINT in source:
-            self._join(source)
-
-    def _join(self, source: str) -> None:
-        kept: list[str] = []
-        start = 0
-        for found in _JOINT.finditer(source):
-            position = found.start(1)
-            line = source.rfind("\n", 0, position) + 1
-            if _COMMENT_START.search(source, line, position) is None:
-                kept.append(source[start:position])
-                start = position + len(JOINT)
-                self._joints.append(start - len(JOINT) * (len(self._joints) + 1))
-        self.text = "".join([*kept, source[start:]])
-
-    def written(self, start: int, end: int) -> str:
-        """The stretch between two positions as it was written."""
-        joints = self._joints[bisect_left(self._joints, start) : bisect_right(self._joints, end)]
-        if not joints:
-            return self.text[start:end]
-        return JOINT.join(self.text[a:b] for a, b in pairwise([start, *joints, end]))
+def _join_lines(source: str) -> tuple[str, list[int]]:
+    """A text as bash reads it, and where in it line ends were taken out."""
+    kept: list[str] = []
+    joints: list[int] = []
+    start = 0
+    for found in _JOINT.finditer(source):
+        position = found.start(1)
+        line = source.rfind("\n", 0, position) + 1
+        if _COMMENT_START.search(source, line, position) is None:
+            kept.append(source[start:position])
+            start = position + len(JOINT)
+            joints.append(start - len(JOINT) * (len(joints) + 1))
+    return "".join([*kept, source[start:]]), joints
 
 
 class Reader(Struct, eq=False):
@@ -68,14 +52,31 @@ class Reader(Struct, eq=False):
     piped: bool = False
     pos: int = 0
     heredocs: list[tuple[str, bool, bool, Redirection]] = []
-    joined: JoinedText = JoinedText("")
+    joints: list[int] = []
 
     def __post_init__(self) -> None:
-        self.joined = JoinedText(self.src)
-        self.src = self.joined.text
+        if JOINT in self.src:
+            self.src, self.joints = _join_lines(self.src)
+
+    def written(self, start: int, end: int) -> str:
+        """The stretch between two positions as it was written."""
+        joints = self.joints[bisect_left(self.joints, start) : bisect_right(self.joints, end)]
+        return JOINT.join(self.src[a:b] for a, b in pairwise([start, *joints, end]))
 
     def peek(self, length: int = 1) -> str:
         return self.src[self.pos : self.pos + length]
+
+    def skip(self, text: str) -> bool:
+        """Move over a text, if it is here."""
+        found = self.src.startswith(text, self.pos)
+        self.pos += len(text) if found else 0
+        return found
+
+    def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """Move over what a pattern matches here, if it does."""
+        found = pattern.match(self.src, self.pos)
+        self.pos = self.pos if found is None else found.end()
+        return found
 
     def at_end(self) -> bool:
         return self.pos >= len(self.src)

@@ -70,7 +70,6 @@ def unwrap(command: Command) -> Unwrapped | None:
 
 def _describe(words: tuple[Word, ...], start: int, runner: Runner) -> Unwrapped | None:
     rest = words[start:]
-    restricts = not runner.deny_only
     script_at = _script_option(words, start, runner)
     if script_at is not None:
         at, text = script_at
@@ -81,12 +80,12 @@ def _describe(words: tuple[Word, ...], start: int, runner: Runner) -> Unwrapped 
         if rest[0].text in ("-", ""):
             return None
         return _as_source(rest[: runner.words or None], start, runner)
-    steered = any(_assigns(word) for word in words[1:start])
+    options = words[1:start]
     if runner.appends:
-        rest = (*_fill_in(words[1:start], rest), UNKNOWN_WORD)
-    inner = Inner(start, rest, steered=steered)
-    wrote = any(_option_name(word.text) in runner.writes for word in words[1:start])
-    return Unwrapped((inner,), inert=runner.inert and not wrote, restricts=restricts)
+        rest = (*_fill_in(options, rest), UNKNOWN_WORD)
+    inner = Inner(start, rest, steered=any(_assigns(word) for word in options))
+    wrote = any(_split_option(word.text)[0] in runner.writes for word in options)
+    return Unwrapped((inner,), inert=runner.inert and not wrote, restricts=not runner.deny_only)
 
 
 def _fill_in(options: Sequence[Word], rest: tuple[Word, ...]) -> tuple[Word, ...]:
@@ -115,8 +114,12 @@ def _as_source(words: Sequence[Word], start: int, runner: Runner) -> Unwrapped:
     return Unwrapped((Inner(start, source=source),), restricts=restricts)
 
 
-def _option_name(text: str) -> str:
-    return text.partition("=")[0] if text.startswith("--") else text[:2]
+def _split_option(text: str) -> tuple[str, str | None]:
+    """The name of an option and the value attached to it."""
+    if not text.startswith("--"):
+        return text[:2], text[2:] or None
+    name, equals, value = text.partition("=")
+    return name, value if equals else None
 
 
 def _find_start(words: tuple[Word, ...], runner: Runner) -> tuple[int | None, bool]:
@@ -172,15 +175,16 @@ def _after_subcommand(words: tuple[Word, ...], runner: Runner) -> int:
 
 def _option_length(text: str, runner: Runner) -> int | None:
     """How many words an option takes; None when it is not known."""
-    if _option_name(text) in runner.script_option:
-        return 1 if _attached(text) is not None else 2
+    name, attached = _split_option(text)
+    if name in runner.script_option:
+        return 1 if attached is not None else 2
     if text in runner.values or text in runner.writes:
         return 2
     if text.startswith("--"):
         return 1 if "=" in text or not runner.values or text in load_programs().long_flags else None
     if runner.numbers and _NUMBER_OPTION.match(text):
         return 1
-    if text[:2] in runner.values or text[:2] in runner.writes or text[:2] in runner.optional:
+    if name in runner.values or name in runner.writes or name in runner.optional:
         return 1
     for offset, letter in enumerate(text[1:], 1):
         if "-" + letter in runner.values:
@@ -190,18 +194,11 @@ def _option_length(text: str, runner: Runner) -> int | None:
     return 1
 
 
-def _attached(text: str) -> str | None:
-    if text.startswith("--"):
-        _, equals, value = text.partition("=")
-        return value if equals else None
-    return text[2:] or None
-
-
 def _script_option(words: tuple[Word, ...], start: int, runner: Runner) -> tuple[int, Word | None] | None:
     """The word that holds the shell text of an option such as `flock -c`, wherever it stands."""
     for index, word in enumerate(words[1:], 1):
-        if _option_name(word.text) in runner.script_option:
-            attached = _attached(word.text)
+        name, attached = _split_option(word.text)
+        if name in runner.script_option:
             if attached is not None:
                 return index, plain_word(attached) if word.literal else UNKNOWN_WORD
             return min(index + 1, len(words) - 1), None

@@ -16,11 +16,14 @@ _SED_ADDRESS = re.compile(r"\s*(?:\d+(?:~\d+)?|\$)(?:I|M)*")
 _SED_ADDRESS_FLAGS = re.compile(r"[IM]*")
 _SED_NEGATION = re.compile(r"[ \t!]*")
 _SED_SECOND = re.compile(r",[ \t+~]*")
-_SED_PLAIN = frozenset("dDgGhHlnNpPxzFqQ=")
-_SED_NUMBER = re.compile(r"[\d \t]*")
-_SED_LABEL = re.compile(r"[^;\n}]*")
-_SED_TEXT = re.compile(r"(?:\\.|[^\\\n])*(?:\n|\\?\Z)", re.DOTALL)
-_SED_FILE = re.compile(r"[^\n]*")
+_SED_COMMANDS = {
+    "dDgGhHlnNpPxzFqQ=": re.compile(r"[\d \t]*"),
+    "{}": re.compile(""),
+    ":btT": re.compile(r"[^;\n}]*"),
+    "aic": re.compile(r"(?:\\.|[^\\\n])*(?:\n|\\?\Z)", re.DOTALL),
+    "rR#": re.compile(r"[^\n]*"),
+}
+"""What follows harmless commands: a number, nothing, a label, a text, the name of a file to read."""
 _SED_FLAGS = re.compile(r"[gpiImM0-9]*")
 
 
@@ -40,19 +43,10 @@ def _skip_sed_command(script: str, position: int) -> int | None:
     if after is None or after >= len(script):
         return after
     command, position = script[after], after + 1
-    if command in _SED_PLAIN:
-        return _match_end(_SED_NUMBER, script, position)
-    if command in "{}":
-        return position
-    if command in ":btT":
-        return _match_end(_SED_LABEL, script, position)
-    if command in "aic":
-        return _match_end(_SED_TEXT, script, position)
-    if command in "rR#":
-        return _match_end(_SED_FILE, script, position)
     if command in "sy":
         return _skip_sed_substitution(script, position, command)
-    return None
+    rest = next((rest for commands, rest in _SED_COMMANDS.items() if command in commands), None)
+    return None if rest is None else _match_end(rest, script, position)
 
 
 def _match_end(pattern: re.Pattern[str], text: str, position: int) -> int:

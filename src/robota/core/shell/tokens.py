@@ -21,7 +21,7 @@ def skip_blanks(reader: Reader, *, lines: bool = False) -> None:
     src = reader.src
     while reader.pos < len(src):
         if src[reader.pos] in " \t":
-            _skip_gap(reader)
+            reader.take(_BLANKS)
         character = src[reader.pos : reader.pos + 1]
         if character == "\n" and lines:
             reader.pos += 1
@@ -32,12 +32,6 @@ def skip_blanks(reader: Reader, *, lines: bool = False) -> None:
             reader.pos = len(src) if end < 0 else end
         else:
             return
-
-
-def _skip_gap(reader: Reader) -> None:
-    blanks = _BLANKS.match(reader.src, reader.pos)
-    if blanks is not None:
-        reader.pos = blanks.end()
 
 
 def read_redirection(reader: Reader) -> Redirection | None:
@@ -51,9 +45,11 @@ def read_redirection(reader: Reader) -> Redirection | None:
             raise ShellSyntaxError("a process substitution follows a descriptor")
         return None
     reader.pos = found.end()
-    _skip_gap(reader)
-    target = _read_target(reader)
-    descriptor = found.group(1) or ""
+    reader.take(_BLANKS)
+    words = [] if reader.peek() == "#" else read_word(reader)
+    if len(words) != 1:
+        raise ShellSyntaxError("a redirection has no target or several")
+    target, descriptor = words[0], found.group(1) or ""
     redirection = Redirection(operator, target, descriptor)
     if descriptor.startswith("{"):
         reader.script.assign(descriptor[1:-1], None)
@@ -64,13 +60,6 @@ def read_redirection(reader: Reader) -> Redirection | None:
         redirection.target, redirection.body = None, ""
         reader.heredocs.append((target.text, quoted, operator == "<<-", redirection))
     return redirection
-
-
-def _read_target(reader: Reader) -> Word:
-    words = [] if reader.peek() == "#" else read_word(reader)
-    if len(words) != 1:
-        raise ShellSyntaxError("a redirection has no target or several")
-    return words[0]
 
 
 def read_bodies(reader: Reader) -> None:
@@ -92,7 +81,7 @@ def _read_lines(reader: Reader, delimiter: str, *, quoted: bool, tabs: bool) -> 
         end = reader.src.find("\n", reader.pos)
         end = len(reader.src) if end < 0 else end
         # Quoted, the lines are those that were written; the last of them ends where the joined line does.
-        line = reader.joined.written(reader.pos, end) if quoted else reader.src[reader.pos : end]
+        line = reader.written(reader.pos, end) if quoted else reader.src[reader.pos : end]
         lines = line.split("\n")
         reader.pos = end + 1
         shown = [line.lstrip("\t") for line in lines] if tabs else lines
@@ -123,9 +112,8 @@ def read_assignment(reader: Reader, words: list[Word], assignments: list[Assignm
         return False
     start = reader.pos
     reader.pos = found.end()
-    value = None if array else read_value(reader)
+    value = None if reader.skip("(") else read_value(reader)
     if array:
-        reader.pos += 1
         _read_array(reader)
     raw = reader.src[start : reader.pos]
     if words:
@@ -179,8 +167,7 @@ def _closes(text: str) -> bool:
 def _read_array(reader: Reader) -> None:
     while True:
         skip_blanks(reader, lines=True)
-        if reader.peek() == ")":
-            reader.pos += 1
+        if reader.skip(")"):
             break
         if reader.peek() == "[":
             reader.script.evaluates_text = True
