@@ -73,19 +73,16 @@ class RequestOptions(Struct, frozen=True):
         return {"thinking": thinking, "output_config": config or None}
 
 
-class MessagesEncoder:
+class MessagesEncoder(Struct, frozen=True):
     """Turns requests into bodies."""
 
-    __slots__ = ("_options",)
-
-    def __init__(self, options: RequestOptions) -> None:
-        self._options = options
+    options: RequestOptions
 
     def encode(self, request: ChatRequest, model: str) -> bytes:
-        caching, dialect = self._options.prompt_caching, self._options.blocks
+        caching, dialect = self.options.prompt_caching, self.options.blocks
         turns = TurnEncoder(request, dialect)
         fragments = encode_groups(request, dialect, turns.encode_group)
-        pieces = [encode(self._options.fields(request, model))[:-1]]
+        pieces = [encode(self.options.fields(request, model))[:-1]]
         tools = self._encode_tools(request)
         if tools:
             pieces += (b',"tools":[', tools, b"]")
@@ -97,29 +94,26 @@ class MessagesEncoder:
 
     def _encode_tools(self, request: ChatRequest) -> bytes:
         wire, more = TOOLS.find(request.tools), _more_tools(request)
-        if self._options.prompt_caching and more:
+        if self.options.prompt_caching and more:
             more = mark_last(more)
-        elif self._options.prompt_caching and wire:
+        elif self.options.prompt_caching and wire:
             wire[-1] = wire[-1][:-1] + CLOSING_MARK
         return b",".join((*wire, *map(encode, more)))
 
 
-class MessagesBuilder:
+class MessagesBuilder(Struct, frozen=True):
     """Turns requests into the objects that the vendor's own client takes; they say the same as the bodies."""
 
-    __slots__ = ("_options",)
-
-    def __init__(self, options: RequestOptions) -> None:
-        self._options = options
+    options: RequestOptions
 
     def encode(self, request: ChatRequest, model: str) -> JsonObject:
-        caching, dialect = self._options.prompt_caching, self._options.blocks
+        caching, dialect = self.options.prompt_caching, self.options.blocks
         tools = [*map(_tool, request.tools), *_more_tools(request)]
         system = _system_blocks(request, len(request.messages))
         if caching:
             tools, system = mark_last(tools), mark_last(system)
         turns = TurnEncoder(request, dialect).build(marked=MARKED_TURNS if caching else 0)
-        body = {**self._options.fields(request, model), "tools": tools, "system": system, "messages": turns}
+        body = {**self.options.fields(request, model), "tools": tools, "system": system, "messages": turns}
         return {name: value for name, value in body.items() if value != []}
 
 

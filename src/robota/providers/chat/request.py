@@ -55,17 +55,14 @@ class ChatDialect(Struct, frozen=True):
     max_tokens_field: str = "max_tokens"
 
 
-class ChatEncoder:
+class ChatEncoder(Struct, frozen=True):
     """Turns requests into bodies."""
 
-    __slots__ = ("_dialect",)
-
-    def __init__(self, dialect: ChatDialect) -> None:
-        self._dialect = dialect
+    dialect: ChatDialect
 
     def encode(self, request: ChatRequest, model: str) -> bytes:
-        turns = _MessageEncoder(request, self._dialect)
-        fragments = encode_groups(request, self._dialect, turns.encode_group)
+        turns = _MessageEncoder(request, self.dialect)
+        fragments = encode_groups(request, self.dialect, turns.encode_group)
         missing = turns.encode_tail()
         if missing:
             fragments = [*fragments, missing]
@@ -87,13 +84,13 @@ class ChatEncoder:
             "stream_options": {"include_usage": True},
             "temperature": settings.temperature,
             "top_p": settings.top_p,
-            self._dialect.max_tokens_field: settings.max_tokens,
+            self.dialect.max_tokens_field: settings.max_tokens,
             "stop": settings.stop or None,
             "reasoning_effort": settings.effort,
         }
         if request.tools and settings.tool_choice is not None:
             fields["tool_choice"] = _encode_tool_choice(settings.tool_choice)
-        if request.output_schema is not None and self._dialect.output_schema:
+        if request.output_schema is not None and self.dialect.output_schema:
             fields["response_format"] = _encode_output_schema(request.output_schema)
         if settings.extra:
             fields.update(own_fields(settings, "messages"))

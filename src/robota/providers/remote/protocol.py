@@ -102,19 +102,16 @@ class RemoteRequest(Struct, frozen=True, kw_only=True, rename="camel"):
         )
 
 
-class RequestEncoder:
+class RequestEncoder(Struct, frozen=True):
     """Writes requests for one provider of a host; settled messages and tools are encoded once."""
 
-    __slots__ = ("_provider",)
-
-    def __init__(self, provider: str) -> None:
-        self._provider = provider
+    provider: str
 
     def encode(self, request: ChatRequest, model: str) -> bytes:
         rest = encode(
             {
                 "version": VERSION,
-                "provider": self._provider,
+                "provider": self.provider,
                 "model": model,
                 "settings": request.settings,
                 "nativeWebTools": request.native_web_tools,

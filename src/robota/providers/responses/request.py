@@ -59,27 +59,17 @@ class ItemDialect(Struct, frozen=True):
     """Whether the system prompt travels beside the items; otherwise all system messages are items."""
 
 
-class ResponsesEncoder:
+class ResponsesEncoder(Struct, frozen=True):
     """Turns requests into bodies."""
 
-    __slots__ = ("_dialect", "_summary", "_tools", "_web_fetch_tool")
-
-    def __init__(
-        self,
-        dialect: ItemDialect,
-        *,
-        strict_tools: bool = False,
-        reasoning_summary: str | None = None,
-        web_fetch_tool: str | None = None,
-    ) -> None:
-        self._dialect = dialect
-        self._web_fetch_tool = web_fetch_tool
-        self._tools = STRICT_TOOLS if strict_tools else TOOLS
-        self._summary = reasoning_summary
+    dialect: ItemDialect
+    strict_tools: bool = False
+    reasoning_summary: str | None = None
+    web_fetch_tool: str | None = None
 
     def encode(self, request: ChatRequest, model: str) -> bytes:
-        items = _ItemEncoder(request, self._dialect)
-        fragments = encode_groups(request, self._dialect, items.encode_group)
+        items = _ItemEncoder(request, self.dialect)
+        fragments = encode_groups(request, self.dialect, items.encode_group)
         fields = self._fields(request, model, items.instructions)
         given = b",".join(filter(None, (*fragments, items.encode_tail())))
         pieces = [encode(fields)[:-1], b',"input":[', given, b"]"]
@@ -119,15 +109,16 @@ class ResponsesEncoder:
     def _reasoning(self, effort: str | None, model: str) -> JsonObject | None:
         if effort in ("xhigh", "max") and _is_modest(model):
             effort = "high"
-        wanted = {"effort": effort, "summary": self._summary}
+        wanted = {"effort": effort, "summary": self.reasoning_summary}
         return {name: value for name, value in wanted.items() if value} or None
 
     def _encode_tools(self, request: ChatRequest) -> bytes:
         hosted: list[Json] = list(request.settings.extra.get("tools") or ())
         web = request.native_web_tools or NativeWebTools()
         hosted += [{"type": "web_search"}] if web.web_search else []
-        hosted += [{"type": self._web_fetch_tool}] if web.web_fetch and self._web_fetch_tool else []
-        return b",".join((*self._tools.find(request.tools), *map(encode, hosted)))
+        hosted += [{"type": self.web_fetch_tool}] if web.web_fetch and self.web_fetch_tool else []
+        known = STRICT_TOOLS if self.strict_tools else TOOLS
+        return b",".join((*known.find(request.tools), *map(encode, hosted)))
 
 
 def _encode_tool(tool: ToolSchema, strict: JsonObject | None = None) -> bytes:
