@@ -101,7 +101,7 @@ class UndoStore:
             self._directory.unmark_running(entry_id, mark)
             before = read_states(self._blobs, self._find(entry_id).begun)
             cache = self._directory.cache_of(plan.workspace)
-            scanner = self._scanner(cache, limits=self._limits, skip=(*before.left_out, *before.skipped))
+            scanner = self._scanner(cache, (*before.left_out, *before.skipped), self._limits)
             after = scanner.scan(plan.scope).manifest
             self._end(entry_id, compare(before, after.states))
             self._save_cache(plan, after)
@@ -194,7 +194,8 @@ class UndoStore:
         try:
             with self._batch(room) as batch:
                 limits = self._limits if undo is None else None
-                scanner = self._scanner(cache, batch=batch, limits=limits, skip=skip)
+                scanner = self._scanner(cache, skip, limits)
+                scanner.batch = batch
                 is_new = plan.whole is not None and not cache.complete
                 if is_new and scanner.measure(plan.scope) > room * _BEST_COMPRESSION:
                     raise QuotaExceeded
@@ -237,20 +238,15 @@ class UndoStore:
         if pair.ended is not None:
             return Reversal(read_changes(self._blobs, pair.ended), self._system)
         before = read_states(self._blobs, pair.begun)
-        scanner = self._scanner(HashCache(), skip=(*before.left_out, *before.skipped))
+        scanner = self._scanner(HashCache(), (*before.left_out, *before.skipped))
         scope = Scope(tuple(map(os.fsdecode, before.trees)), tuple(map(os.fsdecode, before.states)))
         return Reversal(compare(before, scanner.scan(scope).manifest.states), self._system, certain=False)
 
     def _scanner(
-        self,
-        cache: HashCache,
-        *,
-        batch: Batch | None = None,
-        limits: Limits | None = None,
-        skip: tuple[bytes, ...] = (),
+        self, cache: HashCache, skip: tuple[bytes, ...] = (), limits: Limits | None = None
     ) -> Scanner:
-        skip = (os.fsencode(self.base_dir), *skip)
-        return Scanner(cache, batch=batch, limits=limits, skip=skip)
+        """It passes over the store itself."""
+        return Scanner(cache, limits=limits, skip=(os.fsencode(self.base_dir), *skip))
 
     def _batch(self, room: float) -> Batch:
         return Batch(self._blobs, self._system, self._directory.temporary, room)

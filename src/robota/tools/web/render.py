@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from msgspec import Struct
+
 from robota.tools.web.scan import Tag, scan_html
 
 _SKIPPED = frozenset({"script", "style", "title", "nav", "template", "noscript", "svg", "iframe", "object"})
@@ -37,17 +39,14 @@ def render_markdown(html: str, base: str) -> str:
     return renderer.finish()
 
 
-class _Container:
+class _Container(Struct):
     """A list, one of its items, or a quotation."""
 
-    __slots__ = ("count", "fresh", "marker", "tag")
-
-    def __init__(self, tag: str, marker: str = "") -> None:
-        self.tag = tag
-        self.marker = marker
-        self.count = 0
-        self.fresh = True
-        """No line of it was written yet."""
+    tag: str
+    marker: str = ""
+    count: int = 0
+    fresh: bool = True
+    """No line of it was written yet."""
 
     def prefix(self) -> str:
         if self.tag == "blockquote":
