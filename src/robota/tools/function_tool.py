@@ -131,13 +131,9 @@ class FunctionTool:
         )
 
     def __repr__(self) -> str:
-        return f"<FunctionTool {self.name!r} of {self.origin}>"
-
-    @property
-    def origin(self) -> str:
-        """Where the function comes from, for messages."""
         module = getattr(self.function, "__module__", "?")
-        return f"{module}.{getattr(self.function, '__qualname__', type(self.function).__name__)}"
+        origin = getattr(self.function, "__qualname__", type(self.function).__name__)
+        return f"<FunctionTool {self.name!r} of {module}.{origin}>"
 
     def _bind(self) -> Binding:
         if self._binding is None:

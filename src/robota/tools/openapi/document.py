@@ -13,7 +13,7 @@ from contextlib import suppress
 from robota.core.errors import ConfigurationError
 from robota.core.jsontext import decode
 from robota.core.messages import Json, JsonObject
-from robota.tools.json_schema import DEFINITIONS, definition_name, tidy_schema
+from robota.tools.json_schema import DEFINITIONS, definition_name, find_used, tidy_schema
 
 MAX_NODES = 2_000_000
 """Of a YAML document with its aliases written out; a few lines of aliases can stand for billions."""
@@ -203,7 +203,7 @@ class SchemaReader:
         """The schema of a tool with its definitions."""
         while self._waiting:
             self._read_definition(*self._waiting.pop())
-        used = self._reachable(schema)
+        used = find_used(schema, self._definitions)
         with suppress(RecursionError):  # of a chain that is too long to be put in place
             if _measure(schema, used, {}) <= MAX_INLINED:
                 return tidy_schema(schema, used)
@@ -232,21 +232,6 @@ class SchemaReader:
             self._document.note(f"A schema is taken for anything: {problem}.")
         except RecursionError:
             self._document.note(f"A schema is taken for anything: {ref!r} is nested too deeply.")
-
-    def _reachable(self, schema: JsonObject) -> dict[str, JsonObject]:
-        found: dict[str, JsonObject] = {}
-        waiting: list[Json] = [schema]
-        while waiting:
-            node = waiting.pop()
-            if isinstance(node, list):
-                waiting += node
-            elif isinstance(node, dict):
-                waiting += node.values()
-                name = definition_name(node)
-                if name in self._definitions and name not in found:
-                    found[name] = self._definitions[name]
-                    waiting.append(found[name])
-        return found
 
 
 def _is_output(schema: Json) -> bool:

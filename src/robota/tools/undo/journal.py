@@ -174,10 +174,6 @@ class Preview(Struct, frozen=True):
     paths: tuple[PathPreview, ...]
 
     @property
-    def conflicts(self) -> tuple[PathPreview, ...]:
-        return tuple(each for each in self.paths if each.conflict)
-
-    @property
     def size(self) -> int:
         return sum(each.size for each in self.paths)
 

@@ -274,19 +274,16 @@ def join_blanks(text: str) -> str:
     return _BLANKS.sub(" ", text)
 
 
-class Paragraph:
+class Paragraph(Struct, eq=False):
     """The words of one paragraph on their way to Markdown: blanks, emphasis, links and images.
 
     Each kind of emphasis is open at most once, so that nesting costs nothing.
     """
 
-    __slots__ = ("_base", "_open", "_words")
-
-    def __init__(self, base: str) -> None:
-        self._base = base
-        self._words: list[str] = []
-        self._open: list[tuple[str, str, int]] = []
-        """Emphasis and links: their mark, a link's target, and where in the words they begin."""
+    _base: str
+    _words: list[str] = []
+    _open: list[tuple[str, str, int]] = []
+    """Emphasis and links: their mark, a link's target, and where in the words they begin."""
 
     def add(self, text: str) -> None:
         text = join_blanks(text)
