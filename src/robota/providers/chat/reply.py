@@ -158,7 +158,7 @@ class _PartialCall(Struct):
     arguments: list[str] = []
 
 
-class _Calls:
+class _Calls(Struct, eq=False):
     """Tool calls, put together from their pieces.
 
     Servers differ: calls come in many deltas or in one, with or without an index, an id, a whole name;
@@ -166,12 +166,9 @@ class _Calls:
     missing.
     """
 
-    __slots__ = ("_by_id", "_by_index", "_calls")
-
-    def __init__(self) -> None:
-        self._calls: list[_PartialCall] = []
-        self._by_index: dict[int, _PartialCall] = {}
-        self._by_id: dict[str, _PartialCall] = {}
+    _calls: list[_PartialCall] = []
+    _by_index: dict[int, _PartialCall] = {}
+    _by_id: dict[str, _PartialCall] = {}
 
     def add(self, delta: JsonObject, position: int | None = None) -> ToolInputChunk:
         """Take one piece; `position` is given when all calls arrive whole in one list."""
@@ -229,14 +226,11 @@ def _argument_text(arguments: Json) -> str:
     return arguments if isinstance(arguments, str) else encode(arguments).decode()
 
 
-class _Thoughts:
+class _Thoughts(Struct, eq=False):
     """The thinking of one reply, put together from its pieces."""
 
-    __slots__ = ("_details", "_pieces")
-
-    def __init__(self) -> None:
-        self._pieces: list[str] = []
-        self._details: dict[tuple[int, str], JsonObject] = {}
+    _pieces: list[str] = []
+    _details: dict[tuple[int, str], JsonObject] = {}
 
     def add_text(self, text: str) -> None:
         self._pieces.append(text)

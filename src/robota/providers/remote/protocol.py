@@ -120,12 +120,8 @@ class RequestEncoder(Struct, frozen=True):
             }
         )
         tools = b",".join(TOOLS.find(request.tools))
-        messages = b",".join(encode_groups(request, _DIALECT, _encode_group))
+        messages = b",".join(encode_groups(request, _DIALECT, lambda group: b",".join(map(encode, group))))
         return b'%s,"tools":[%s],"messages":[%s]}' % (rest[:-1], tools, messages)
-
-
-def _encode_group(group: Sequence[Message]) -> bytes:
-    return b",".join(map(encode, group))
 
 
 def read_request(body: bytes) -> RemoteRequest:

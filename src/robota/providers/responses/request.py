@@ -46,6 +46,7 @@ PHASES = ("commentary", "final_answer")
 """What newer models call their own messages; they want to see it again."""
 _MODEST = ("o1", "o3", "o4", "gpt-5-", "gpt-5.1")
 """Reasoning models whose highest effort is `high`."""
+ENCRYPTED = "reasoning.encrypted_content"
 _NOT_REASONING = ("gpt-3", "gpt-4", "chatgpt", "gpt-5-chat")
 """Models that refuse a request for encrypted reasoning."""
 
@@ -91,16 +92,20 @@ class ResponsesEncoder(Struct, frozen=True):
             "instructions": instructions,
             "stream": True,
             "store": False,
-            "include": ["reasoning.encrypted_content"] if _may_reason(model) else None,
+            "include": None if _family(model).startswith(_NOT_REASONING) else [ENCRYPTED],
             "temperature": settings.temperature,
             "top_p": settings.top_p,
             "max_output_tokens": settings.max_tokens,
             "reasoning": self._reasoning(settings.effort, model),
         }
-        if request.output_schema is not None:
-            fields["text"] = {"format": _output_format(request.output_schema)}
-        if request.tools and settings.tool_choice is not None:
-            fields["tool_choice"] = _tool_choice(settings.tool_choice)
+        schema, choice = request.output_schema, settings.tool_choice
+        if schema is not None:
+            strict = is_strict(schema)
+            form = {"type": "json_schema", "name": "answer", "schema": schema, "strict": strict}
+            fields["text"] = {"format": form}
+        if request.tools and choice is not None:
+            usual = choice in ("auto", "none", "required")
+            fields["tool_choice"] = choice if usual else {"type": "function", "name": choice}
         for name, value in own_fields(settings, "input", "messages").items():
             ours = fields.get(name)
             fields[name] = {**ours, **value} if isinstance(ours, dict) and isinstance(value, dict) else value
@@ -142,21 +147,9 @@ def _family(model: str) -> str:
     return model.rpartition("/")[2].removeprefix("ft:")
 
 
-def _may_reason(model: str) -> bool:
-    return not _family(model).startswith(_NOT_REASONING)
-
-
 def _is_modest(model: str) -> bool:
     family = _family(model)
     return family == "gpt-5" or (family.startswith(_MODEST) and "codex-max" not in family)
-
-
-def _tool_choice(choice: str) -> Json:
-    return choice if choice in ("auto", "none", "required") else {"type": "function", "name": choice}
-
-
-def _output_format(schema: JsonObject) -> JsonObject:
-    return {"type": "json_schema", "name": "answer", "schema": schema, "strict": is_strict(schema)}
 
 
 class _ItemEncoder(CallEncoder):
@@ -177,7 +170,8 @@ class _ItemEncoder(CallEncoder):
         if isinstance(message, AssistantMessage):
             yield from self._assistant(message, at)
         elif isinstance(message, UserMessage):
-            yield {"role": "user", "content": self._content(message)}
+            parts = [self._part(part) for part in message.parts]
+            yield {"role": "user", "content": parts or message.content}
         elif at >= self._leading:
             role = "developer" if self._dialect.instructions else "system"
             yield {"role": role, "content": message.content}
@@ -213,9 +207,6 @@ class _ItemEncoder(CallEncoder):
         return {"type": "function_call_output", "call_id": wire_id, "output": output}
 
     # --- parts -----------------------------------------------------------------------------------------
-
-    def _content(self, message: UserMessage) -> str | list[JsonObject]:
-        return [self._part(part) for part in message.parts] if message.parts else message.content
 
     def _output_content(self, message: ToolMessage) -> str | list[JsonObject]:
         media = [part for part in message.parts if not isinstance(part, TextPart)]
