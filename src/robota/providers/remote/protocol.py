@@ -91,15 +91,8 @@ class RemoteRequest(Struct, frozen=True, kw_only=True, rename="camel"):
     want_raw: bool = False
 
     def to_chat_request(self) -> ChatRequest:
-        return ChatRequest(
-            model=self.model,
-            messages=self.messages,
-            tools=self.tools,
-            settings=self.settings,
-            native_web_tools=self.native_web_tools,
-            output_schema=self.output_schema,
-            want_raw=self.want_raw,
-        )
+        fields = msgspec.structs.asdict(self)
+        return ChatRequest(**{name: fields[name] for name in fields if name not in ("version", "provider")})
 
 
 class RequestEncoder(Struct, frozen=True):
