@@ -7,7 +7,7 @@ import pytest
 from tests.providers.reading import calls_in, check_tears, read_broken, read_reply, text_in
 
 from robota.core.errors import AuthenticationError, NetworkError, ProviderError, RobotaError
-from robota.core.messages import TokenUsage, ToolCall
+from robota.core.messages import ReasoningBlock, TokenUsage, ToolCall
 from robota.core.provider import (
     Chunk,
     MetadataChunk,
@@ -18,7 +18,7 @@ from robota.core.provider import (
     TextChunk,
     ToolInputChunk,
 )
-from robota.providers.gemini.parts import foreign_part_block, text_signature_block, thought_block
+from robota.providers.gemini.parts import MARK
 from robota.providers.gemini.reply import GeminiContent
 from robota.providers.wire.reply import Peer, ReplyReader
 
@@ -104,8 +104,8 @@ def test_thinking_and_signatures_are_kept_for_the_way_back() -> None:
         ReasoningChunk("m."),
         TextChunk("Yes"),
         ToolInputChunk(0, "{}", "c1", "add"),
-        thought_block("Hmm.", "T"),
-        text_signature_block("X"),
+        ReasoningBlock("Hmm.", "T", {MARK: "thought"}),
+        ReasoningBlock("", "X", {MARK: "text"}),
         ToolCall("c1", "add", "{}", "C"),
         StopChunk("tool_use", "STOP"),
     ]
@@ -185,9 +185,9 @@ def test_tools_that_ran_on_the_other_side_are_told_and_kept() -> None:
     assert chunks == [
         ServerToolChunk("web_search", {"queries": ["x"]}),
         ServerToolChunk("code_execution", coded["executableCode"]),
-        foreign_part_block(ran),
-        foreign_part_block(found),
-        foreign_part_block(coded),
+        ReasoningBlock(data={MARK: ran}),
+        ReasoningBlock(data={MARK: found}),
+        ReasoningBlock(data={MARK: coded}),
         MetadataChunk({"provenance": {"queries": ["x"]}}),
         StopChunk("end_turn", "STOP"),
     ]

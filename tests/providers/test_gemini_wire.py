@@ -23,7 +23,7 @@ from robota.core.messages import (
 )
 from robota.core.provider import ChatRequest, ModelSettings, NativeWebTools, ToolSchema
 from robota.providers.encoding import split_groups
-from robota.providers.gemini.parts import foreign_part_block, text_signature_block, thought_block
+from robota.providers.gemini.parts import MARK
 from robota.providers.gemini.request import BEGINNING_LOST, GO_ON, GeminiEncoder
 from robota.testing.wire_gemini import GenerateContent
 
@@ -178,7 +178,11 @@ def test_thinking_and_signatures_go_back_where_they_came_from() -> None:
     message = AssistantMessage(
         "Answer.",
         (ToolCall("c1", "add", "{}", "C"), OTHER),
-        reasoning=(thought_block("Hm.", "T"), foreign_part_block(ran), text_signature_block("X")),
+        reasoning=(
+            ReasoningBlock("Hm.", "T", {MARK: "thought"}),
+            ReasoningBlock(data={MARK: ran}),
+            ReasoningBlock("", "X", {MARK: "text"}),
+        ),
     )
     _, (_, parts), _ = contents_of(HI, message, model="gemini-3-flash")
     assert parts == [
@@ -341,7 +345,7 @@ def random_message(chance: random.Random) -> Message:
             SystemMessage(text),
             UserMessage(text),
             AssistantMessage(text, calls),
-            AssistantMessage(text, reasoning=(thought_block("Hm.", None),)),
+            AssistantMessage(text, reasoning=(ReasoningBlock("Hm.", None, {MARK: "thought"}),)),
             ToolMessage(text, chance.choice(["c0", "c1", "old"]), "add"),
             ToolMessage(text, "c1", "sub", (ImagePart("x"),)),
         ]

@@ -16,7 +16,7 @@ import gguf
 import numpy as np
 from gguf import TokenType
 
-from robota.providers.local.request import LAST_ANSWER, answer_text
+from robota.providers.local.request import EXAMPLES, answer_text
 
 CONTEXT = 8192
 TURN = "<|turn|>"
@@ -80,7 +80,7 @@ def write_scripted_gguf(
         steps.append((at, words.end))
     writer = gguf.GGUFWriter(path, "llama")
     template = TEMPLATE.replace("LAST", str(len(replies) - 1)).replace("TOLD", json.dumps(list(told)))
-    writer.add_chat_template(template.replace("EXAMPLES_END", json.dumps(answer_text(LAST_ANSWER))))
+    writer.add_chat_template(template.replace("EXAMPLES_END", json.dumps(answer_text(EXAMPLES[-1].answer))))
     _write_facts(writer, words, context)
     _write_weights(writer, words, steps)
     writer.write_header_to_file()

@@ -74,7 +74,7 @@ async def test_an_agreed_plan_ends_the_mode_and_comes_back_word_for_word() -> No
     assert bench.asked == [PlanQuestion(plan=PLAN["plan"], plan_file_path="/plans/rename.md")]
     assert "Carry it out now" in result.text
     assert PLAN["plan"] in result.text
-    assert bench.state.to_json() == {"active": False, "plan": PLAN["plan"], "approved": True}
+    assert bench.state == PlanState(active=False, plan=PLAN["plan"], approved=True)
     assert bench.modes == [None]
 
 
@@ -97,7 +97,7 @@ async def test_without_agreement_the_mode_stays(answer: Any, said: str) -> None:
     result = await bench.leave()
     assert "plan mode stays on" in result.text
     assert said in result.text
-    assert bench.state.to_json() == {"active": True, "plan": PLAN["plan"], "approved": False}
+    assert bench.state == PlanState(active=True, plan=PLAN["plan"], approved=False)
     assert bench.modes == []
 
 
@@ -139,5 +139,4 @@ async def test_a_plan_is_needed() -> None:
 
 def test_the_state_survives_saving_and_loading() -> None:
     state = PlanState(active=True, plan="1. Think", approved=False)
-    saved = msgspec.json.decode(msgspec.json.encode(state.to_json()))
-    assert PlanState.from_json(saved).to_json() == state.to_json()
+    assert msgspec.json.decode(msgspec.json.encode(state), type=PlanState) == state

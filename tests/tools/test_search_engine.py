@@ -9,7 +9,7 @@ import pytest
 
 from robota.core.tool import ToolContext
 from robota.tools.builtins.grep import grep_tool
-from robota.tools.search.engine import EngineError, find_engine
+from robota.tools.search.engine import SearchError, find_engine
 
 RIPGREP = os.path.join(sysconfig.get_path("scripts"), "rg")
 
@@ -70,7 +70,7 @@ def test_it_is_looked_for_once(monkeypatch, program, tmp_path):
 
 def test_a_given_program_must_work(program):
     assert find_engine(RIPGREP).command == (RIPGREP,)
-    with pytest.raises(EngineError, match="is no ripgrep 13 or later that runs"):
+    with pytest.raises(SearchError, match="is no ripgrep 13 or later that runs"):
         find_engine(str(program("exit 1")))
 
 
@@ -91,5 +91,5 @@ async def test_a_program_that_breaks_down_is_an_error_result(tmp_path, program):
 
 def test_an_application_without_an_interpreter_says_what_to_install(monkeypatch):
     monkeypatch.setattr(sys, "frozen", True, raising=False)
-    with pytest.raises(EngineError, match="install ripgrep"):
+    with pytest.raises(SearchError, match="install ripgrep"):
         find_engine(False)

@@ -390,7 +390,11 @@ def test_a_preview_shows_what_would_change_with_sizes(store, work):
         ("c", "restore", 3, True),
         ("new", "delete", 0, False),
     ]
-    assert (preview.size, len(preview.conflicts), preview.entry.label) == (8, 1, "a call")
+    assert (preview.size, sum(each.conflict for each in preview.paths), preview.entry.label) == (
+        8,
+        1,
+        "a call",
+    )
     assert (work / "new").exists()
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import chain
 from weakref import ref
 
+from msgspec import Struct
+
 from robota.core.encoded import EncodeGroup
 from robota.core.errors import ConfigurationError
 from robota.core.jsontext import decode, encode
@@ -193,19 +195,16 @@ def url_of(part: ImagePart | ImageUriPart | FilePart) -> str:
 # --- tools -------------------------------------------------------------------------------------------
 
 
-class EncodedTools:
+class EncodedTools(Struct, eq=False):
     """The JSON of tools in one dialect: each schema is encoded once, as long as somebody has it.
 
     Agents share the schemas of their tools, so this is a table for all providers of a dialect.
     """
 
-    __slots__ = ("_encode", "_kept", "encodings")
-
-    def __init__(self, encode_tool: Callable[[ToolSchema], bytes]) -> None:
-        self._encode = encode_tool
-        self._kept: dict[int, tuple[ref[ToolSchema], bytes]] = {}
-        self.encodings = 0
-        """How often a schema was encoded: the counted work that tests guard."""
+    _encode: Callable[[ToolSchema], bytes]
+    _kept: dict[int, tuple[ref[ToolSchema], bytes]] = {}
+    encodings: int = 0
+    """How often a schema was encoded: the counted work that tests guard."""
 
     def __len__(self) -> int:
         return len(self._kept)

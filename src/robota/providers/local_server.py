@@ -11,6 +11,8 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 from typing import Protocol
 
+from msgspec import Struct
+
 from robota.core.errors import RobotaError
 from robota.core.messages import ReasoningBlock, ToolCall
 from robota.core.provider import ChatRequest, Chunk, NativePayload, ReasoningChunk, StopChunk, TextChunk
@@ -84,24 +86,21 @@ def count_overlap(text: str, marks: Iterable[str]) -> int:
     return longest
 
 
-class ReasoningProjector:
+class ReasoningProjector(Struct, eq=False):
     """Takes out the thinking that a server left in the text.
 
     A thought counts at the beginning of a reply or right behind another one, so that an answer may write
     about the marks. White space behind a mark belongs to it.
     """
 
-    __slots__ = ("_held", "_may_think", "_thoughts", "_trim", "_until")
-
-    def __init__(self) -> None:
-        self._may_think = True
-        """Nothing but white space and thoughts has come so far."""
-        self._until = ""
-        """The mark that ends the thought we are in; empty outside."""
-        self._trim = False
-        """The last thing that came was a mark."""
-        self._held = ""
-        self._thoughts: list[str] = []
+    _may_think: bool = True
+    """Nothing but white space and thoughts has come so far."""
+    _until: str = ""
+    """The mark that ends the thought we are in; empty outside."""
+    _trim: bool = False
+    """The last thing that came was a mark."""
+    _held: str = ""
+    _thoughts: list[str] = []
 
     def take(self, chunk: Chunk) -> list[Chunk]:
         if isinstance(chunk, TextChunk):

@@ -101,7 +101,7 @@ class Vendor(Service, frozen=True, kw_only=True):
 class VendorOptions(TypedDict, total=False):
     """What the provider of every vendor takes besides key, address and model."""
 
-    name: str | None
+    name: str
     headers: Mapping[str, str] | None
     transport: httpx2.AsyncBaseTransport | None
     client: httpx2.AsyncClient | None
@@ -126,18 +126,11 @@ class VendorProvider(OpenAICompatibleProvider):
     ) -> None:
         vendor = self.vendor
         address = vendor.find_address(base_url)
-        able = options.get("capabilities")
-        super().__init__(
-            vendor.find_key(api_key, address),
-            address,
-            model or vendor.model,
-            name=options.get("name") or vendor.name,
-            headers=options.get("headers"),
-            transport=options.get("transport"),
-            client=options.get("client"),
-            capabilities=vendor.capabilities if able is None else able,
-            **vendor.habits,
-        )
+        options.setdefault("name", vendor.name)
+        if options.get("capabilities") is None:
+            options["capabilities"] = vendor.capabilities
+        key = vendor.find_key(api_key, address)
+        super().__init__(key, address, model or vendor.model, **options, **vendor.habits)
 
 
 def _split(address: str) -> tuple[str, str, str]:

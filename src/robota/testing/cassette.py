@@ -151,11 +151,12 @@ class Cassette:
         """The request as it is compared and written."""
         if self.recording:
             self._secrets.learn(request.headers.items(), request.url.query.decode())
-        url = self._replaced(str(request.url))
-        body = self._map(_read_body(content), self._replaced)
+        url: str = self._replaced(str(request.url))
+        body = self._replaced(_read_body(content))
         for path in self._ignored:
             _remove(body, path)
-        hidden = SentRequest(request.method, self._secrets.hide_in_text(url), self._secrets.hide(body))
+        redactor = self._secrets.redactor
+        hidden = SentRequest(request.method, redactor.text(url), redactor.value(body))
         return Asked(hidden, SentRequest(request.method, url, body))
 
     def answer(self, asked: Asked) -> RecordedReply:
@@ -216,17 +217,15 @@ class Cassette:
             piece = piece.replace(name, _escaped(value))
         return piece
 
-    def _replaced(self, text: str) -> str:
-        for value, name in self._replacements:
-            text = text.replace(value, name)
-        return text
-
-    def _map(self, value: Json, change: Callable[[str], str]) -> Json:
+    def _replaced(self, value: Json) -> Json:
+        """JSON with every replacement made in its texts."""
         if isinstance(value, str):
-            return change(value)
+            for text, name in self._replacements:
+                value = value.replace(text, name)
+            return value
         if isinstance(value, dict):
-            return {key: self._map(item, change) for key, item in value.items()}
-        return [self._map(item, change) for item in value] if isinstance(value, list) else value
+            return {key: self._replaced(item) for key, item in value.items()}
+        return [self._replaced(item) for item in value] if isinstance(value, list) else value
 
 
 def _beside(path: Path) -> str:
@@ -338,21 +337,13 @@ class _Matcher:
             recorded, _render(sent).splitlines(), f"recorded request {at + 1}", "sent now", lineterm=""
         )
         shown = list(lines)
-        if len(shown) > DIFF_LINES:
-            left = len(shown) - DIFF_LINES
-            shown = [*shown[:DIFF_LINES], f"… and {left} lines more"]
-        return "\n".join(shown)
+        left = len(shown) - DIFF_LINES
+        return "\n".join([*shown[:DIFF_LINES], f"… and {left} lines more"] if left > 0 else shown)
 
 
 def _render(request: SentRequest) -> str:
     """A request as text for a diff; long lines are folded so that a difference can be seen."""
-    return to_yaml(_sorted(msgspec.to_builtins(request)), width=DIFF_WIDTH)
-
-
-def _sorted(value: Json) -> Json:
-    if isinstance(value, dict):
-        return {key: _sorted(value[key]) for key in sorted(value)}
-    return [_sorted(item) for item in value] if isinstance(value, list) else value
+    return to_yaml(msgspec.to_builtins(request), width=DIFF_WIDTH, sort_keys=True)
 
 
 def _equal(recorded: SentRequest, sent: SentRequest) -> bool:
@@ -374,11 +365,7 @@ def _same(recorded: Json, sent: Json) -> bool:
             and all(_same(value, sent[key]) for key, value in recorded.items())
         )
     if isinstance(recorded, list):
-        return (
-            isinstance(sent, list)
-            and len(recorded) == len(sent)
-            and all(_same(one, other) for one, other in zip(recorded, sent, strict=True))
-        )
+        return isinstance(sent, list) and len(recorded) == len(sent) and all(map(_same, recorded, sent))
     return type(recorded) is type(sent) and bool(recorded == sent)
 
 

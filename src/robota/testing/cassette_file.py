@@ -131,9 +131,9 @@ def write_cassette(path: Path, text: str) -> None:
         raise
 
 
-def to_yaml(value: Json, *, width: float = float("inf")) -> str:
+def to_yaml(value: Json, *, width: float = float("inf"), sort_keys: bool = False) -> str:
     """JSON as YAML with texts of several lines as blocks."""
-    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=width)
+    return yaml.dump(value, Dumper=_Dumper, sort_keys=sort_keys, allow_unicode=True, width=width)
 
 
 class _Dumper(yaml.SafeDumper):
@@ -158,19 +158,16 @@ def _loader() -> type[yaml.SafeLoader]:
 # --- while it is recorded: requests in the order they began, replies as far as they came ----------------
 
 
-class Take:
+class Take(Struct):
     """One exchange under way."""
 
-    __slots__ = ("after", "data", "ended", "headers", "sent", "status")
-
-    def __init__(self, sent: SentRequest, after: int) -> None:
-        self.sent = sent
-        self.after = after
-        self.status = 0
-        """0 while there is no answer."""
-        self.headers: dict[str, str] = {}
-        self.data = bytearray()
-        self.ended: Ending | None = None
+    sent: SentRequest
+    after: int
+    status: int = 0
+    """0 while there is no answer."""
+    headers: dict[str, str] = {}
+    data: bytearray = field(default_factory=bytearray)
+    ended: Ending | None = None
 
     def end(self, how: Ending) -> None:
         """Note how the reply ended; the first word on it counts."""
@@ -234,7 +231,7 @@ class Secrets:
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._origins: dict[str, str] = {}
-        self._redactor = Redactor()
+        self.redactor = Redactor()
         for name, value in environment.items():
             if hides(name_strength(name), value) and not os.path.exists(value):
                 self.add(value, f"the environment variable {name}")
@@ -243,7 +240,7 @@ class Secrets:
         value = value.strip()
         if len(value) >= SHORTEST_SECRET:
             self._origins.setdefault(value, origin)
-            self._redactor.add_secret(value)
+            self.redactor.add_secret(value)
 
     def learn(self, headers: Iterable[tuple[str, str]], query: str) -> None:
         """Remember the credentials that a request carries."""
@@ -257,12 +254,6 @@ class Secrets:
             if name in KEY_PARAMETERS or hides(name_strength(name), value):
                 self.add(value, f"the query parameter {name}")
 
-    def hide(self, value: Json) -> Json:
-        return self._redactor.value(value)
-
-    def hide_in_text(self, text: str) -> str:
-        return self._redactor.text(text)
-
     def hide_in_piece(self, piece: str) -> str:
         """A piece of a reply: the JSON in its `data` lines or in all of it by its names, the rest as text."""
         return "".join(self._hide_line(line) for line in piece.splitlines(keepends=True))
@@ -272,9 +263,9 @@ class Secrets:
         content = line[len(opening) :]
         text = content.strip()
         if not text.startswith(("{", "[")):
-            return self._redactor.text(line)
+            return self.redactor.text(line)
         encoded = text.encode()
-        hidden = self._redactor.json(encoded)
+        hidden = self.redactor.json(encoded)
         if hidden is encoded:
             return line
         start = content.index(text)

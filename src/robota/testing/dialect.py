@@ -175,6 +175,10 @@ class Dialect:
 
     def check(self, body: JsonObject) -> str | None:
         """Why the vendor would refuse this request, or `None`."""
+        return next(self.problems(body), None)
+
+    def problems(self, body: JsonObject) -> Iterator[str]:
+        """The same, one by one; behind the first nothing is certain."""
         raise NotImplementedError
 
     def read(self, body: JsonObject) -> Conversation:

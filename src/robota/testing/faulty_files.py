@@ -15,6 +15,8 @@ from collections.abc import Callable, Container
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from msgspec import Struct
+
 from robota.sessions.files import REAL_FILES, Files
 
 Fault: TypeAlias = Literal["error", "short", "crash"]
@@ -228,15 +230,12 @@ for _name in ("read", "read_at", "size", "size_of", "names", "lock", "is_at"):
     setattr(FaultyFiles, _name, _counted(_name))
 
 
-class _Content:
+class _Content(Struct, eq=False):
     """What a file holds for certain and what was written since; a directory has neither."""
 
-    __slots__ = ("_pending", "_safe")
-
-    def __init__(self, safe: bytes | None) -> None:
-        self._safe = safe
-        self._pending: list[tuple[int, bytes | None]] = []
-        """Offset and data of a write, or the new size and None."""
+    _safe: bytes | None
+    _pending: list[tuple[int, bytes | None]] = []
+    """Offset and data of a write, or the new size and None."""
 
     def note(self, place: int, data: bytes | None) -> None:
         self._pending.append((place, data))

@@ -13,6 +13,7 @@ from typing import Self, cast
 
 import msgspec
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
+from msgspec import Struct, field
 
 from robota.core.messages import Json, JsonObject
 from robota.testing.dialect import Conversation, Dialect
@@ -22,19 +23,16 @@ PATIENCE = 30.0
 """Seconds a test waits for something that should happen at once, before it fails with a sentence."""
 
 
-class Latch:
+class Latch(Struct, eq=False):
     """A door that opens once and lets everybody through, whatever thread or event loop they wait in.
 
     Opening is safe from any thread and a second time changes nothing.
     """
 
-    __slots__ = ("_callbacks", "_lock", "_opened", "_what")
-
-    def __init__(self, what: str) -> None:
-        self._what = what
-        self._opened = Event()
-        self._lock = Lock()
-        self._callbacks: list[Callable[[], object]] = []
+    _what: str
+    _opened: Event = field(default_factory=Event)
+    _lock: Lock = field(default_factory=Lock)
+    _callbacks: list[Callable[[], object]] = []
 
     @property
     def is_open(self) -> bool:

@@ -79,7 +79,7 @@ class UnknownEvent(Struct, frozen=True):
     fields: Mapping[str, Json] = field(default_factory=dict)
 
 
-class KeepAlive(Struct, frozen=True, kw_only=True):
+class KeepAlive(Struct, frozen=True):
     """A comment line. With `every` it is repeated at that interval in seconds until the client gives up."""
 
     text: str = "keep-alive"
@@ -140,15 +140,12 @@ class Forever(Struct, frozen=True):
     """Seconds between two of them."""
 
 
-class Tap:
+class Tap(Struct, eq=False):
     """What a dripping reply waits for: `tick()` lets one piece out. Ticks may come early, from any thread."""
 
-    __slots__ = ("_lock", "_ticks", "_waiting")
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._ticks = 0
-        self._waiting: deque[Callable[[], object]] = deque()
+    _lock: Lock = field(default_factory=Lock)
+    _ticks: int = 0
+    _waiting: deque[Callable[[], object]] = field(default_factory=deque)
 
     def tick(self, pieces: int = 1) -> None:
         with self._lock:

@@ -10,16 +10,8 @@ from typing import ClassVar, TypeAlias
 import msgspec
 import pytest
 
-from robota.core.errors import (
-    ConfigurationError,
-)
-from robota.core.messages import (
-    Message,
-    StopReason,
-    TokenUsage,
-    ToolCall,
-    UserMessage,
-)
+from robota.core.errors import ConfigurationError
+from robota.core.messages import Message, StopReason, TokenUsage, ToolCall, UserMessage
 from robota.core.provider import (
     Capabilities,
     ChatRequest,
@@ -51,11 +43,10 @@ ADD = ToolSchema(
 TURTLE = "żółw 🐢 漢字"
 
 
-class Heard:
+class Heard(msgspec.Struct):
     """What a provider made of a reply, filled as chunks come: a failure leaves what came before."""
 
-    def __init__(self) -> None:
-        self.chunks: list[Chunk] = []
+    chunks: list[Chunk] = []
 
     @property
     def text(self) -> str:

@@ -180,16 +180,14 @@ def _stream_plan(played: list[ModelStep], shape: _Shape, dialect: Dialect, encod
     return Plan(tuple(_join([head, *framed, *tail])), size, hang_up=broken)
 
 
-class _Narrator:
+class _Narrator(Struct, eq=False):
     """Puts the steps of a reply in order between the beginning and the end that its protocol needs."""
 
-    def __init__(self, dialect: Dialect, encoder: ReplyEncoder, shape: _Shape) -> None:
-        self._dialect = dialect
-        self._encoder = encoder
-        self._shape = shape
-        self._newline = shape.newline
-        self._pieces: list[Operation] = []
-        self._begun = False
+    dialect: Dialect
+    encoder: ReplyEncoder
+    shape: _Shape
+    _pieces: list[Operation] = []
+    _begun: bool = False
 
     def tell(self, played: list[ModelStep]) -> tuple[list[Operation], bool]:
         """The pieces of the body, and whether the connection breaks after them."""
@@ -198,14 +196,14 @@ class _Narrator:
             if isinstance(step, Cut):
                 return self._pieces, not step.clean
             if isinstance(step, ErrorEvent):
-                self._write([self._dialect.error_event(step.message, step.kind)])
+                self._write([self.dialect.error_event(step.message, step.kind)])
                 return self._pieces, False
             raw = self._add(step) or raw
         if self._begun or not raw:
             self._begin(None)
-            self._write(self._encoder.end())
-            if self._shape.end_mark and self._encoder.end_mark is not None:
-                self._write([self._encoder.end_mark])
+            self._write(self.encoder.end())
+            if self.shape.end_mark and self.encoder.end_mark is not None:
+                self._write([self.encoder.end_mark])
         return self._pieces, False
 
     def _add(self, step: ModelStep) -> bool:
@@ -215,35 +213,35 @@ class _Narrator:
                 self._pieces.append(step.data)
                 return True
             case Malformed():
-                self._write([(self._dialect.delta_name, step.data.encode())])
+                self._write([(self.dialect.delta_name, step.data.encode())])
                 return True
             case UnknownEvent():
-                self._write([self._dialect.unknown_event(step.kind, dict(step.fields))])
+                self._write([self.dialect.unknown_event(step.kind, dict(step.fields))])
             case Forever():
                 self._say(step.text)
                 data = self._pieces.pop()
                 assert isinstance(data, bytes)
                 self._pieces.append(Endless(_frame(data), step.every, step.until))
             case KeepAlive():
-                comment = b": %b%b" % (step.text.encode(), self._newline * 2)
+                comment = b": %b%b" % (step.text.encode(), self.shape.newline * 2)
                 self._pieces.append(comment if step.every is None else Endless(_frame(comment), step.every))
             case Delay() | Stall() | Gate():
                 self._pieces.append(step)
             case _:
-                self._say(self._shape.rename(_said(step)))
+                self._say(self.shape.rename(_said(step)))
         return False
 
     def _say(self, said: Said) -> None:
         self._begin(said)
-        self._write(self._encoder.say(said))
+        self._write(self.encoder.say(said))
 
     def _begin(self, first: Said | None) -> None:
         if not self._begun:
             self._begun = True
-            self._write(self._encoder.begin(first))
+            self._write(self.encoder.begin(first))
 
     def _write(self, events: Iterable[ServerSentEvent]) -> None:
-        newline = self._newline
+        newline = self.shape.newline
         for name, data in events:
             line = b"data: %b%b%b" % (data, newline, newline)
             self._pieces.append(b"event: %b%b%b" % (name.encode(), newline, line) if name else line)

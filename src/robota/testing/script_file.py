@@ -131,7 +131,8 @@ class _Reader:
         given = {key: self._convert(value, key, word.fields[key]) for key, value in pairs.items()}
         if given[name] is False:
             raise self._error(node, f"`{name}: false` does nothing", "leave it out, or write true")
-        return word.build(**given)
+        value = given.pop(name)
+        return word.build(*(() if value is True else (value,)), **given)
 
     # --- values ------------------------------------------------------------------------------------------
 
@@ -212,69 +213,43 @@ Moment: TypeAlias = float | datetime
 
 
 class Word(Struct, frozen=True):
-    """One word: the types of its value and of what may stand beside it, and the step they make."""
+    """One word: the types of its value and of what may stand beside it, and the step they make.
+
+    It is made of the value, which `true` leaves out, and of the others by their names.
+    """
 
     fields: Fields
     build: Callable[..., WrittenStep]
 
 
-def _call(call: str, arguments: JsonObject | str = "{}", id: str | None = None) -> ToolCall:
+def _call(name: str, arguments: JsonObject | str = "{}", id: str | None = None) -> ToolCall:
     text = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
-    return ToolCall(f"call_{call}" if id is None else id, call, text)
-
-
-def _error(
-    error: int, body: Json = None, headers: Mapping[str, str] | None = None, retry_after: Moment | None = None
-) -> HttpError:
-    return HttpError(error, body, headers or {}, retry_after)
-
-
-def _error_event(error_event: bool | str, kind: str = "server_error") -> ErrorEvent:
-    return ErrorEvent(error_event, kind) if isinstance(error_event, str) else ErrorEvent(kind=kind)
-
-
-def _unknown_event(unknown_event: bool | str, fields: JsonObject | None = None) -> UnknownEvent:
-    named = {"kind": unknown_event} if isinstance(unknown_event, str) else {}
-    return UnknownEvent(**named, fields=fields or {})
-
-
-def _keep_alive(keep_alive: bool | str, every: float | None = None) -> KeepAlive:
-    text = {"text": keep_alive} if isinstance(keep_alive, str) else {}
-    return KeepAlive(**text, every=every)
+    return ToolCall(f"call_{name}" if id is None else id, name, text)
 
 
 WORDS: dict[str, Word] = {
-    "say": Word({"say": str}, lambda say: say),
-    "echo": Word({"echo": bool}, lambda echo: Echo()),
-    "think": Word({"think": str}, lambda think: ReasoningChunk(think)),
+    "say": Word({"say": str}, str),
+    "echo": Word({"echo": bool}, Echo),
+    "think": Word({"think": str}, ReasoningChunk),
     "call": Word({"call": str, "arguments": dict[str, Any] | str, "id": str}, _call),
     "usage": Word({"usage": Usage}, lambda usage: TokenUsage(**structs.asdict(usage))),
-    "stop": Word({"stop": StopReason, "detail": str}, lambda stop, detail=None: StopChunk(stop, detail)),
-    "error": Word(
-        {"error": int, "body": Any, "headers": dict[str, str], "retry_after": Moment},
-        _error,
-    ),
-    "page": Word({"page": int}, lambda page: HttpError.html(page)),
+    "stop": Word({"stop": StopReason, "detail": str}, StopChunk),
+    "error": Word({"error": int, "body": Any, "headers": dict[str, str], "retry_after": Moment}, HttpError),
+    "page": Word({"page": int}, HttpError.html),
     "cut": Word(
-        {"cut": bool | int, "clean": bool},
-        lambda cut, clean=False: Cut(after_bytes=None if cut is True else cut, clean=clean),
+        {"cut": bool | int, "clean": bool}, lambda at=None, clean=False: Cut(after_bytes=at, clean=clean)
     ),
-    "malformed": Word(
-        {"malformed": bool | str},
-        lambda malformed: Malformed(malformed) if isinstance(malformed, str) else Malformed(),
-    ),
+    "malformed": Word({"malformed": bool | str}, Malformed),
     "raw": Word({"raw": str}, lambda raw: RawBytes(raw.encode())),
-    "error_event": Word({"error_event": bool | str, "kind": str}, _error_event),
-    "unknown_event": Word({"unknown_event": bool | str, "fields": dict[str, Any]}, _unknown_event),
-    "keep_alive": Word({"keep_alive": bool | str, "every": float}, _keep_alive),
-    "forever": Word(
-        {"forever": str, "every": float}, lambda forever, every=0.001: Forever(forever, every=every)
-    ),
-    "drip": Word({"drip": int, "delay": float}, lambda drip, delay=0.0: Drip(drip, delay)),
-    "delay": Word({"delay": float}, lambda delay: Delay(delay)),
-    "stall": Word({"stall": bool}, lambda stall: Stall()),
-    "content_type": Word({"content_type": str}, lambda content_type: ContentType(content_type)),
-    "crlf": Word({"crlf": bool}, lambda crlf: Crlf()),
-    "no_end_mark": Word({"no_end_mark": bool}, lambda no_end_mark: NoEndMark()),
-    "call_ids": Word({"call_ids": str}, lambda call_ids: CallIds(call_ids)),
+    "error_event": Word({"error_event": bool | str, "kind": str}, ErrorEvent),
+    "unknown_event": Word({"unknown_event": bool | str, "fields": dict[str, Any]}, UnknownEvent),
+    "keep_alive": Word({"keep_alive": bool | str, "every": float}, KeepAlive),
+    "forever": Word({"forever": str, "every": float}, Forever),
+    "drip": Word({"drip": int, "delay": float}, Drip),
+    "delay": Word({"delay": float}, Delay),
+    "stall": Word({"stall": bool}, Stall),
+    "content_type": Word({"content_type": str}, ContentType),
+    "crlf": Word({"crlf": bool}, Crlf),
+    "no_end_mark": Word({"no_end_mark": bool}, NoEndMark),
+    "call_ids": Word({"call_ids": str}, CallIds),
 }

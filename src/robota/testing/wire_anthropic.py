@@ -199,14 +199,17 @@ class Messages(Dialect):
     path = "/v1/messages"
     delta_name = "content_block_delta"
 
-    def check(self, body: JsonObject) -> str | None:
-        return (
-            _check_fields(body)
-            or _check_system(body.get("system"))
-            or _check_tools(body.get("tools"))
-            or _check_turns(body["messages"])
-            or _check_marks(body)
-        )
+    def problems(self, body: JsonObject) -> Iterator[str]:
+        yield from _check_fields(body)
+        system = body.get("system")
+        for block in () if system is None or isinstance(system, str) else system:
+            if block.get("type") != "text" or not block.get("text", "").strip():
+                yield "system: text content blocks must be non-empty"
+        yield from _check_tools(body.get("tools"))
+        yield from _check_turns(body["messages"])
+        marks = sum(1 for _ in _marks(body))
+        if marks > MAX_MARKS:
+            yield f"a maximum of {MAX_MARKS} blocks with cache_control may be provided; found {marks}"
 
     def read(self, body: JsonObject) -> Conversation:
         turns = [Turn("system", text) for text in _texts(body.get("system"))]
@@ -254,64 +257,52 @@ def _turns(message: JsonObject) -> Iterator[Turn]:
 # --- what the vendor refuses -----------------------------------------------------------------------------
 
 
-def _check_fields(body: JsonObject) -> str | None:
+def _check_fields(body: JsonObject) -> Iterator[str]:
     if not isinstance(body.get("model"), str) or not body["model"]:
-        return "model: Field required"
+        yield "model: Field required"
     if not isinstance(body.get("max_tokens"), int) or body["max_tokens"] < 1:
-        return "max_tokens: Input should be greater than or equal to 1"
-    for name in SAMPLING:
-        if name in body:
-            return f"{name}: this parameter was removed in version 2026-10-21"
+        yield "max_tokens: Input should be greater than or equal to 1"
+    yield from (
+        f"{name}: this parameter was removed in version 2026-10-21" for name in SAMPLING if name in body
+    )
     choice = body.get("tool_choice")
     if choice is not None and choice.get("type") not in CHOICES:
-        return f"tool_choice.type must be one of {', '.join(CHOICES)}"
+        yield f"tool_choice.type must be one of {', '.join(CHOICES)}"
     if choice is not None and not body.get("tools"):
-        return "tool_choice may only be specified while providing tools"
+        yield "tool_choice may only be specified while providing tools"
     if body.get("thinking") and choice is not None and choice["type"] in ("any", "tool"):
-        return "Thinking may not be enabled when tool_choice forces tool use"
+        yield "Thinking may not be enabled when tool_choice forces tool use"
     if not isinstance(body.get("messages"), list) or not body["messages"]:
-        return "messages: at least one message is required"
-    return None
+        yield "messages: at least one message is required"
 
 
-def _check_system(system: Json) -> str | None:
-    if system is None or isinstance(system, str):
-        return None
-    for block in system:
-        if block.get("type") != "text" or not block.get("text", "").strip():
-            return "system: text content blocks must be non-empty"
-    return None
-
-
-def _check_tools(tools: Json) -> str | None:
+def _check_tools(tools: Json) -> Iterator[str]:
     names: set[str] = set()
     for at, tool in enumerate(tools or ()):
         name = tool.get("name", "")
         if not _NAME.fullmatch(name):
-            return f"tools.{at}.name: {name!r} does not match ^[a-zA-Z0-9_-]{{1,128}}$"
+            yield f"tools.{at}.name: {name!r} does not match ^[a-zA-Z0-9_-]{{1,128}}$"
         if name in names:
-            return f"tools: Tool names must be unique; {name!r} is there twice"
+            yield f"tools: Tool names must be unique; {name!r} is there twice"
         names.add(name)
         if "type" not in tool and tool.get("input_schema", {}).get("type") != "object":
-            return f"tools.{at}.input_schema must be a JSON schema of type object"
-    return None
+            yield f"tools.{at}.input_schema must be a JSON schema of type object"
 
 
-def _check_turns(messages: list[JsonObject]) -> str | None:
+def _check_turns(messages: list[JsonObject]) -> Iterator[str]:
     for at, message in enumerate(messages):
         role = message.get("role")
         if role not in BLOCKS:
-            return f"messages.{at}.role must be user or assistant"
-        problem = _check_blocks(message, role)
-        if problem:
-            return f"messages.{at}: {problem}"
+            yield f"messages.{at}.role must be user or assistant"
+        else:
+            yield from (f"messages.{at}: {problem}" for problem in _check_blocks(message, role))
     turns = _join_turns(messages)
     role, last = turns[-1]
     if turns[0][0] != "user":
-        return "messages: first message must use the user role"
+        yield "messages: first message must use the user role"
     if role == "assistant" and not any(block["type"] == "server_tool_use" for block in last):
-        return "the conversation must end with a user message; assistant prefill is not supported"
-    return _check_calls(turns)
+        yield "the conversation must end with a user message; assistant prefill is not supported"
+    yield from (f"messages: {problem}" for problem in _check_calls(turns))
 
 
 def _join_turns(messages: list[JsonObject]) -> list[tuple[str, list[JsonObject]]]:
@@ -327,61 +318,49 @@ def _join_turns(messages: list[JsonObject]) -> list[tuple[str, list[JsonObject]]
     return turns
 
 
-def _check_calls(turns: list[tuple[str, list[JsonObject]]]) -> str | None:
+def _check_calls(turns: list[tuple[str, list[JsonObject]]]) -> Iterator[str]:
     seen: set[str] = set()
     waiting: list[str] = []
     for _, blocks in turns:
-        problem = _check_answers(blocks, waiting)
-        if problem:
-            return f"messages: {problem}"
+        yield from _check_answers(blocks, waiting)
         waiting = [block["id"] for block in blocks if block["type"] == "tool_use"]
         for id in waiting:
             if id in seen or not _ID.fullmatch(id):
-                return f"messages: `tool_use` ids must be unique and match ^[a-zA-Z0-9_-]+$; got {id!r}"
+                yield f"`tool_use` ids must be unique and match ^[a-zA-Z0-9_-]+$; got {id!r}"
             seen.add(id)
-    return None
 
 
-def _check_blocks(message: JsonObject, role: str) -> str | None:
+def _check_blocks(message: JsonObject, role: str) -> Iterator[str]:
     content = message.get("content")
     if not content or not isinstance(content, (str, list)):
-        return "content must be non-empty"
-    if isinstance(content, str):
-        return None if content.strip() else "text content must be non-empty"
-    for block in content:
+        yield "content must be non-empty"
+    elif isinstance(content, str) and not content.strip():
+        yield "text content must be non-empty"
+    for block in content if isinstance(content, list) else ():
         kind = block.get("type")
         if kind not in BLOCKS[role]:
-            return f"a block of type {kind!r} cannot stand in a message of the {role}"
+            yield f"a block of type {kind!r} cannot stand in a message of the {role}"
         if kind == "text" and not block["text"].strip():
-            return "text content blocks must contain non-whitespace text"
+            yield "text content blocks must contain non-whitespace text"
         if kind == "thinking" and not block.get("signature"):
-            return "thinking.signature: Field required"
+            yield "thinking.signature: Field required"
         if kind == "tool_use" and not isinstance(block.get("input"), dict):
-            return "tool_use.input: Input should be a valid dictionary"
+            yield "tool_use.input: Input should be a valid dictionary"
         if role == "user" and block.get("citations"):
-            return "text blocks in user messages cannot have citations"
-    return None
+            yield "text blocks in user messages cannot have citations"
 
 
-def _check_answers(blocks: list[JsonObject], waiting: list[str]) -> str | None:
+def _check_answers(blocks: list[JsonObject], waiting: list[str]) -> Iterator[str]:
     """Whether the results are those of the calls before, all of them, and in front."""
     answered = [block.get("tool_use_id") for block in blocks if block["type"] == "tool_result"]
     for id in answered:
         if id not in waiting or answered.count(id) > 1:
-            return f"unexpected `tool_use_id` {id!r} in a tool_result: no call in the message before has it"
+            yield f"unexpected `tool_use_id` {id!r} in a tool_result: no call in the message before has it"
     missing = [id for id in waiting if id not in answered]
     if missing:
-        return f"`tool_use` ids were found without `tool_result` blocks right after: {', '.join(missing)}"
+        yield f"`tool_use` ids were found without `tool_result` blocks right after: {', '.join(missing)}"
     if any(block["type"] != "tool_result" for block in blocks[: len(answered)]):
-        return "tool_result blocks must come first"
-    return None
-
-
-def _check_marks(body: JsonObject) -> str | None:
-    marks = sum(1 for _ in _marks(body))
-    if marks <= MAX_MARKS:
-        return None
-    return f"a maximum of {MAX_MARKS} blocks with cache_control may be provided; found {marks}"
+        yield "tool_result blocks must come first"
 
 
 def _marks(value: Json) -> Iterator[Json]:

@@ -153,13 +153,14 @@ class ChatCompletions(Dialect):
     path = "/chat/completions"
     base_path = "/v1"
 
-    def check(self, body: JsonObject) -> str | None:
+    def problems(self, body: JsonObject) -> Iterator[str]:
         if not isinstance(body.get("model"), str) or not body["model"]:
-            return "you must provide a model parameter"
+            yield "you must provide a model parameter"
         messages = body.get("messages")
         if not isinstance(messages, list) or not messages:
-            return "messages must be a list with at least one message"
-        return _check_messages(messages) or _check_tools(body.get("tools"))
+            yield "messages must be a list with at least one message"
+        yield from _check_messages(messages)
+        yield from _check_tools(body.get("tools"))
 
     def read(self, body: JsonObject) -> Conversation:
         turns = tuple(_turn(message) for message in body.get("messages", ()))
@@ -200,59 +201,52 @@ def _turn(message: JsonObject) -> Turn:
     return Turn(known, _text(message.get("content")), calls, message.get("tool_call_id", ""))
 
 
-def _check_messages(messages: list[Json]) -> str | None:
+def _check_messages(messages: Json) -> Iterator[str]:
     waiting: list[str] = []
     for at, message in enumerate(messages):
         role = message.get("role") if isinstance(message, dict) else None
         if role not in ROLES:
-            return f"messages[{at}].role is {role!r}; it must be one of {', '.join(ROLES)}"
+            yield f"messages[{at}].role is {role!r}; it must be one of {', '.join(ROLES)}"
         if role == "tool":
             if message.get("tool_call_id") not in waiting:
-                return (
-                    f"messages[{at}] has role 'tool' but answers no call of the assistant message before it"
-                )
+                yield f"messages[{at}] has role 'tool' but answers no call of the assistant message before it"
             waiting.remove(message["tool_call_id"])
             continue
         if waiting:
-            return f"messages[{at}] comes before the answers to these tool calls: {', '.join(waiting)}"
+            yield f"messages[{at}] comes before the answers to these tool calls: {', '.join(waiting)}"
         if role == "assistant":
-            problem = _check_assistant(message)
-            if problem:
-                return f"messages[{at}] {problem}"
+            yield from (f"messages[{at}] {problem}" for problem in _check_assistant(message))
             waiting = [call["id"] for call in message.get("tool_calls") or ()]
         elif not isinstance(message.get("content"), (str, list)):
-            return f"messages[{at}].content must be a string or a list of parts"
-    return f"these tool calls have no answer: {', '.join(waiting)}" if waiting else None
+            yield f"messages[{at}].content must be a string or a list of parts"
+    if waiting:
+        yield f"these tool calls have no answer: {', '.join(waiting)}"
 
 
-def _check_assistant(message: JsonObject) -> str | None:
+def _check_assistant(message: JsonObject) -> Iterator[str]:
     calls = message.get("tool_calls")
     if calls is None:
-        return (
-            None if isinstance(message.get("content"), (str, list)) else "has neither content nor tool calls"
-        )
+        if not isinstance(message.get("content"), (str, list)):
+            yield "has neither content nor tool calls"
+        return
     if not calls:
-        return "has an empty list of tool calls; leave the field out"
+        yield "has an empty list of tool calls; leave the field out"
     ids = [call.get("id") for call in calls]
     if not all(ids) or len(set(ids)) < len(ids):
-        return f"has tool calls without ids of their own: {ids}"
+        yield f"has tool calls without ids of their own: {ids}"
     for call in calls:
         arguments = call.get("function", {}).get("arguments")
         if not arguments or not isinstance(read_arguments(arguments), dict):
-            return f"has a tool call whose arguments are not the text of a JSON object: {arguments!r}"
-    return None
+            yield f"has a tool call whose arguments are not the text of a JSON object: {arguments!r}"
 
 
-def _check_tools(tools: Json) -> str | None:
-    if tools is None:
-        return None
-    if not tools:
-        return "tools is an empty list; leave the field out"
-    for at, tool in enumerate(tools):
+def _check_tools(tools: Json) -> Iterator[str]:
+    if tools is not None and not tools:
+        yield "tools is an empty list; leave the field out"
+    for at, tool in enumerate(tools or ()):
         function = tool.get("function", {})
         name = str(function.get("name", ""))
         if tool.get("type") != "function" or not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name):
-            return f"tools[{at}] is not a function with a name of at most 64 letters, digits, _ and -"
+            yield f"tools[{at}] is not a function with a name of at most 64 letters, digits, _ and -"
         if function.get("parameters", {"type": "object"}).get("type") != "object":
-            return f"tools[{at}].function.parameters must be a JSON schema of type object"
-    return None
+            yield f"tools[{at}].function.parameters must be a JSON schema of type object"

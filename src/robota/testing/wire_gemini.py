@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import msgspec
 
@@ -141,11 +142,12 @@ class GenerateContent(Dialect):
     def wants_stream(self, path: str, body: JsonObject) -> bool:
         return path.endswith(":streamGenerateContent")
 
-    def check(self, body: JsonObject) -> str | None:
+    def problems(self, body: JsonObject) -> Iterator[str]:
         contents = body.get("contents")
         if not isinstance(contents, list) or not contents:
-            return "contents is not specified"
-        return _check_contents(contents) or _check_tools(body)
+            yield "contents is not specified"
+        yield from _check_contents(contents)
+        yield from _check_tools(body)
 
     def read(self, body: JsonObject) -> Conversation:
         turns: list[Turn] = []
@@ -205,29 +207,27 @@ def _function_names(body: JsonObject) -> Iterator[str]:
             yield function["name"]
 
 
-def _check_contents(contents: list[Json]) -> str | None:
+def _check_contents(contents: Json) -> Iterator[str]:
     waiting: list[JsonObject] = []
-    before = ""
+    before: str | None = ""
     for at, content in enumerate(contents):
         role = content.get("role") if isinstance(content, dict) else None
         if role not in ("user", "model"):
-            return f"contents[{at}]: please use a valid role: user, model; it is {role!r}"
+            yield f"contents[{at}]: please use a valid role: user, model; it is {role!r}"
         parts = content.get("parts")
-        problem = _check_parts(parts) or _check_answers(parts, waiting)
-        if problem:
-            return f"contents[{at}]: {problem}"
+        for problem in chain(_check_parts(parts), _check_answers(parts, waiting)):
+            yield f"contents[{at}]: {problem}"
         calls = [part["functionCall"] for part in parts if "functionCall" in part]
         if calls and before != "user":
-            return "function call turn must come immediately after a user turn or a function response turn"
+            yield "function call turn must come immediately after a user turn or a function response turn"
         waiting, before = calls, role
     if before == "model":
-        return "multiturn requests must end with a user turn or a function response"
-    return None
+        yield "multiturn requests must end with a user turn or a function response"
 
 
-def _check_parts(parts: Json) -> str | None:
+def _check_parts(parts: Json) -> Iterator[str]:
     if not isinstance(parts, list) or not parts:
-        return "parts must not be empty"
+        yield "parts must not be empty"
     for part in parts:
         kinds = [
             kind
@@ -236,32 +236,31 @@ def _check_parts(parts: Json) -> str | None:
             if kind in part
         ]  # fmt: skip
         if len(kinds) != 1 or part.get("text") == "":
-            return f"a part must have exactly one content and no empty text: {part}"
+            yield f"a part must have exactly one content and no empty text: {part}"
         if kinds == ["functionCall"] and not isinstance(part["functionCall"].get("args", {}), dict):
-            return "the args of a function call must be an object"
-    return None
+            yield "the args of a function call must be an object"
 
 
-def _check_answers(parts: list[JsonObject], waiting: list[JsonObject]) -> str | None:
+def _check_answers(parts: list[JsonObject], waiting: list[JsonObject]) -> Iterator[str]:
     answers = [part["functionResponse"] for part in parts if "functionResponse" in part]
     if len(answers) != len(waiting):
-        return (
+        yield (
             f"the number of function response parts ({len(answers)}) must equal the number of function call "
             f"parts of the turn before ({len(waiting)})"
         )
     for call, answer in zip(waiting, answers, strict=True):
         if call["name"] != answer.get("name") or call.get("id") != answer.get("id"):
-            return f"the response {answer.get('name')!r} does not belong to the call {call['name']!r}"
+            yield f"the response {answer.get('name')!r} does not belong to the call {call['name']!r}"
         if not isinstance(answer.get("response"), dict):
-            return "the response of a function must be an object"
-    return None
+            yield "the response of a function must be an object"
 
 
-def _check_tools(body: JsonObject) -> str | None:
+def _check_tools(body: JsonObject) -> Iterator[str]:
     names = list(_function_names(body))
     for name in names:
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}", name):
-            return f"{name!r} is no valid function name"
+            yield f"{name!r} is no valid function name"
     config = (body.get("toolConfig") or {}).get("functionCallingConfig") or {}
     unknown = set(config.get("allowedFunctionNames", ())) - set(names)
-    return f"allowed_function_names has functions that are not declared: {unknown}" if unknown else None
+    if unknown:
+        yield f"allowed_function_names has functions that are not declared: {unknown}"

@@ -242,21 +242,19 @@ class Responses(Dialect):
     base_path = "/v1"
     delta_name = "response.output_text.delta"
 
-    def check(self, body: JsonObject) -> str | None:
+    def problems(self, body: JsonObject) -> Iterator[str]:
         model = body.get("model")
         if not isinstance(model, str) or not model:
-            return "you must provide a model parameter"
-        foreign = next((name for name in FOREIGN_FIELDS if name in body), None)
-        if foreign is not None:
-            return f"unsupported parameter: {foreign!r}"
-        if ENCRYPTED in (body.get("include") or ()) and model.startswith(NOT_REASONING):
-            return "encrypted content is not supported with this model"
+            yield "you must provide a model parameter"
+        yield from (f"unsupported parameter: {name!r}" for name in FOREIGN_FIELDS if name in body)
+        if ENCRYPTED in (body.get("include") or ()) and str(model).startswith(NOT_REASONING):
+            yield "encrypted content is not supported with this model"
         given = body.get("input")
-        if isinstance(given, str):
-            return _check_tools(body.get("tools"))
-        if not isinstance(given, list) or not given:
-            return "input must be a text or a list with at least one item"
-        return _check_items(given) or _check_tools(body.get("tools"))
+        if not isinstance(given, str | list) or given == []:
+            yield "input must be a text or a list with at least one item"
+        if isinstance(given, list):
+            yield from _check_items(given)
+        yield from _check_tools(body.get("tools"))
 
     def read(self, body: JsonObject) -> Conversation:
         turns = [Turn("system", body["instructions"])] if body.get("instructions") else []
@@ -298,79 +296,79 @@ def _text(content: Json) -> str:
 # --- what the vendor refuses -----------------------------------------------------------------------------
 
 
-def _check_items(items: list[Json]) -> str | None:
+def _check_items(items: list[Json]) -> Iterator[str]:
     called: set[str] = set()
     waiting: set[str] = set()
     for at, item in enumerate(items):
-        kind = item.get("type", "message") if isinstance(item, dict) else None
-        problem: str | None
-        if kind == "message":
-            problem = _check_message(item)
-        elif kind == "reasoning":
-            problem = _check_reasoning(item, items[at + 1 :])
-        elif kind == "function_call":
-            problem = _check_call(item, called)
-            waiting.add(str(item.get("call_id")))
-            called.add(str(item.get("call_id")))
-        elif kind == "function_call_output":
-            known = item.get("call_id") in waiting
-            waiting.discard(str(item.get("call_id")))
-            problem = _check_content(item.get("output"), "user") if known else "answers no call before it"
-        else:
-            problem = f"has the unknown type {kind!r}"
-        if problem:
-            return f"input[{at}] {problem}"
-    return f"no tool output found for function call {', '.join(sorted(waiting))}" if waiting else None
+        yield from (
+            f"input[{at}] {problem}" for problem in _check_item(item, items[at + 1 :], called, waiting)
+        )
+    if waiting:
+        yield f"no tool output found for function call {', '.join(sorted(waiting))}"
 
 
-def _check_message(item: JsonObject) -> str | None:
-    role = item.get("role")
-    if role not in CONTENT_TYPES:
-        return f"has the role {role!r}; it must be one of {', '.join(CONTENT_TYPES)}"
-    return _check_content(item.get("content"), role)
+def _check_item(item: Json, rest: list[Json], called: set[str], waiting: set[str]) -> Iterator[str]:
+    kind = item.get("type", "message") if isinstance(item, dict) else None
+    if kind == "message":
+        role = item.get("role")
+        if role not in CONTENT_TYPES:
+            yield f"has the role {role!r}; it must be one of {', '.join(CONTENT_TYPES)}"
+        yield from _check_content(item.get("content"), role)
+    elif kind == "reasoning":
+        yield from _check_reasoning(item, rest)
+    elif kind == "function_call":
+        yield from _check_call(item, called)
+        waiting.add(item["call_id"])
+        called.add(item["call_id"])
+    elif kind == "function_call_output":
+        if item.get("call_id") not in waiting:
+            yield "answers no call before it"
+        waiting.discard(item["call_id"])
+        yield from _check_content(item.get("output"), "user")
+    else:
+        yield f"has the unknown type {kind!r}"
 
 
-def _check_content(content: Json, role: str) -> str | None:
+def _check_content(content: Json, role: str) -> Iterator[str]:
     if isinstance(content, str):
-        return None
+        return
     if not isinstance(content, list) or not content:
-        return "has neither a text nor a list of parts"
+        yield "has neither a text nor a list of parts"
     allowed = CONTENT_TYPES[role]
-    wrong = next((part.get("type") for part in content if part.get("type") not in allowed), None)
-    return None if wrong is None else f"has a part of type {wrong!r}; supported are {', '.join(allowed)}"
+    for part in content:
+        if part.get("type") not in allowed:
+            yield f"has a part of type {part.get('type')!r}; supported are {', '.join(allowed)}"
 
 
-def _check_reasoning(item: JsonObject, rest: list[Json]) -> str | None:
+def _check_reasoning(item: JsonObject, rest: list[Json]) -> Iterator[str]:
     if not isinstance(item.get("summary"), list):
-        return "is reasoning without a summary list"
+        yield "is reasoning without a summary list"
     if not item.get("encrypted_content"):
-        return "is reasoning that was not stored and has no encrypted content"
+        yield "is reasoning that was not stored and has no encrypted content"
     following: JsonObject = next((other for other in rest if other.get("type") != "reasoning"), {})
-    if following.get("type") == "function_call" or following.get("role") == "assistant":
-        return None
-    return "is reasoning without its required following item"
+    if following.get("type") != "function_call" and following.get("role") != "assistant":
+        yield "is reasoning without its required following item"
 
 
-def _check_call(item: JsonObject, called: set[str]) -> str | None:
+def _check_call(item: JsonObject, called: set[str]) -> Iterator[str]:
     call_id, arguments = item.get("call_id"), item.get("arguments")
     if not isinstance(call_id, str) or not 0 < len(call_id) <= MAX_CALL_ID or call_id in called:
-        return f"needs a call_id of its own with at most {MAX_CALL_ID} characters, not {call_id!r}"
-    readable = bool(arguments) and isinstance(read_arguments(arguments), dict)
-    return None if readable else f"has arguments that are not the text of a JSON object: {arguments!r}"
+        yield f"needs a call_id of its own with at most {MAX_CALL_ID} characters, not {call_id!r}"
+    if not arguments or not isinstance(read_arguments(arguments), dict):
+        yield f"has arguments that are not the text of a JSON object: {arguments!r}"
 
 
-def _check_tools(tools: Json) -> str | None:
+def _check_tools(tools: Json) -> Iterator[str]:
     for at, tool in enumerate(tools or ()):
         if tool.get("type") != "function":
             continue
         if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", str(tool.get("name", ""))):
-            return f"tools[{at}] needs a name of at most 64 letters, digits, _ and -"
+            yield f"tools[{at}] needs a name of at most 64 letters, digits, _ and -"
         parameters = tool.get("parameters") or {}
         if parameters.get("type") != "object":
-            return f"tools[{at}].parameters must be a JSON schema of type object"
+            yield f"tools[{at}].parameters must be a JSON schema of type object"
         if tool.get("strict", True) and not _is_closed(parameters):
-            return f"tools[{at}].parameters is not strict: close its objects and require all their fields"
-    return None
+            yield f"tools[{at}].parameters is not strict: close its objects and require all their fields"
 
 
 def _is_closed(schema: Json) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from copy import copy
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
@@ -119,25 +120,14 @@ class FunctionTool:
         code = getattr(self.function, "__code__", None)
         if instance is None or code is None or code.co_varnames[:1] != ("self",):
             return self
-        return FunctionTool(
-            self.name,
-            self._description,
-            self._parameters,
-            self.function.__get__(instance, owner),
-            tool_class=self.tool_class,
-            touches=self.touches,
-            aliases=self._aliases,
-            scope=self._scope,
-        )
+        bound = copy(self)
+        bound.function, bound._binding = self.function.__get__(instance, owner), None
+        return bound
 
     def __repr__(self) -> str:
-        return f"<FunctionTool {self.name!r} of {self.origin}>"
-
-    @property
-    def origin(self) -> str:
-        """Where the function comes from, for messages."""
         module = getattr(self.function, "__module__", "?")
-        return f"{module}.{getattr(self.function, '__qualname__', type(self.function).__name__)}"
+        origin = getattr(self.function, "__qualname__", type(self.function).__name__)
+        return f"<FunctionTool {self.name!r} of {module}.{origin}>"
 
     def _bind(self) -> Binding:
         if self._binding is None:

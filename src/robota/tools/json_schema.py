@@ -37,7 +37,7 @@ def boolean(description: str) -> JsonObject:
 
 def tidy_schema(schema: JsonObject, definitions: Mapping[str, JsonObject]) -> JsonObject:
     """The schema with every definition inlined that does not contain itself; those stay in `$defs`."""
-    recursive = {name for name in definitions if _leads_to(name, name, definitions, set())}
+    recursive = {name for name, inner in definitions.items() if name in find_used(inner, definitions)}
     tidied: JsonObject = _tidy(schema, definitions, recursive)
     kept = {name: _tidy(definitions[name], definitions, recursive) for name in sorted(recursive)}
     return {**tidied, "$defs": kept} if kept else tidied
@@ -79,21 +79,18 @@ def definition_name(schema: JsonObject) -> str:
     return ref[len(DEFINITIONS) :] if isinstance(ref, str) and ref.startswith(DEFINITIONS) else ""
 
 
-def _leads_to(start: str, goal: str, definitions: Mapping[str, JsonObject], seen: set[str]) -> bool:
-    for name in _references(definitions.get(start)):
-        if name == goal:
-            return True
-        if name not in seen:
-            seen.add(name)
-            if _leads_to(name, goal, definitions, seen):
-                return True
-    return False
-
-
-def _references(node: Json) -> list[str]:
-    if isinstance(node, dict):
-        own = [name] if (name := definition_name(node)) else []
-        return own + [name for inner in node.values() for name in _references(inner)]
-    if isinstance(node, list):
-        return [name for inner in node for name in _references(inner)]
-    return []
+def find_used(schema: Json, definitions: Mapping[str, JsonObject]) -> dict[str, JsonObject]:
+    """The definitions that a schema leads to, directly or through others."""
+    found: dict[str, JsonObject] = {}
+    waiting: list[Json] = [schema]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, list):
+            waiting += node
+        elif isinstance(node, dict):
+            waiting += node.values()
+            name = definition_name(node)
+            if name in definitions and name not in found:
+                found[name] = definitions[name]
+                waiting.append(found[name])
+    return found

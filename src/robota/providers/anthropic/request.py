@@ -1,4 +1,4 @@
-"""Requests of the Messages API: bodies joined from fragments that are encoded once, or objects for a client.
+"""Requests of the Messages API: bodies joined from fragments that are encoded once.
 
 Cache marks stand behind the tools, the system prompt and the last two user turns: what the last request wrote
 to the cache, this one finds again, however many blocks came in between. The marks are put into the joined
@@ -27,8 +27,8 @@ _BUDGETS = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16_384, "xhigh
 """Tokens of thinking for models that know no effort."""
 
 
-class RequestOptions(Struct, frozen=True):
-    """What one endpoint is sent besides the conversation."""
+class MessagesEncoder(Struct, frozen=True):
+    """Turns requests into bodies for one endpoint."""
 
     sampling: bool = False
     """Whether it takes `temperature` and `top_p`, which the API has refused since its version 2026-10-21."""
@@ -36,7 +36,7 @@ class RequestOptions(Struct, frozen=True):
     prompt_caching: bool = True
     blocks: BlockDialect = BlockDialect()
 
-    def fields(self, request: ChatRequest, model: str) -> JsonObject:
+    def _fields(self, request: ChatRequest, model: str) -> JsonObject:
         """All but messages, tools and system prompt; the caller's own fields win over ours."""
         settings = request.settings
         max_tokens = settings.max_tokens or get_model_max_output(model)
@@ -72,20 +72,11 @@ class RequestOptions(Struct, frozen=True):
             config["format"] = {"type": "json_schema", "schema": request.output_schema}
         return {"thinking": thinking, "output_config": config or None}
 
-
-class MessagesEncoder:
-    """Turns requests into bodies."""
-
-    __slots__ = ("_options",)
-
-    def __init__(self, options: RequestOptions) -> None:
-        self._options = options
-
     def encode(self, request: ChatRequest, model: str) -> bytes:
-        caching, dialect = self._options.prompt_caching, self._options.blocks
-        turns = TurnEncoder(request, dialect)
-        fragments = encode_groups(request, dialect, turns.encode_group)
-        pieces = [encode(self._options.fields(request, model))[:-1]]
+        caching = self.prompt_caching
+        turns = TurnEncoder(request, self.blocks)
+        fragments = encode_groups(request, self.blocks, turns.encode_group)
+        pieces = [encode(self._fields(request, model))[:-1]]
         tools = self._encode_tools(request)
         if tools:
             pieces += (b',"tools":[', tools, b"]")
@@ -97,30 +88,11 @@ class MessagesEncoder:
 
     def _encode_tools(self, request: ChatRequest) -> bytes:
         wire, more = TOOLS.find(request.tools), _more_tools(request)
-        if self._options.prompt_caching and more:
+        if self.prompt_caching and more:
             more = mark_last(more)
-        elif self._options.prompt_caching and wire:
+        elif self.prompt_caching and wire:
             wire[-1] = wire[-1][:-1] + CLOSING_MARK
         return b",".join((*wire, *map(encode, more)))
-
-
-class MessagesBuilder:
-    """Turns requests into the objects that the vendor's own client takes; they say the same as the bodies."""
-
-    __slots__ = ("_options",)
-
-    def __init__(self, options: RequestOptions) -> None:
-        self._options = options
-
-    def encode(self, request: ChatRequest, model: str) -> JsonObject:
-        caching, dialect = self._options.prompt_caching, self._options.blocks
-        tools = [*map(_tool, request.tools), *_more_tools(request)]
-        system = _system_blocks(request, len(request.messages))
-        if caching:
-            tools, system = mark_last(tools), mark_last(system)
-        turns = TurnEncoder(request, dialect).build(marked=MARKED_TURNS if caching else 0)
-        body = {**self._options.fields(request, model), "tools": tools, "system": system, "messages": turns}
-        return {name: value for name, value in body.items() if value != []}
 
 
 def _system_blocks(request: ChatRequest, count: int) -> list[JsonObject]:
@@ -140,12 +112,12 @@ def _more_tools(request: ChatRequest) -> list[JsonObject]:
     return [*hosted, *(request.settings.extra.get("tools") or ())]
 
 
-def _tool(tool: ToolSchema) -> JsonObject:
+def _encode_tool(tool: ToolSchema) -> bytes:
     """The tool under the name it has here: the API gets no aliases."""
-    return {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
+    return encode({"name": tool.name, "description": tool.description, "input_schema": tool.parameters})
 
 
-TOOLS = EncodedTools(lambda tool: encode(_tool(tool)))
+TOOLS = EncodedTools(_encode_tool)
 
 
 def model_generation(model: str) -> Literal["adaptive", "effort", "budget"]:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from msgspec import Struct
+
 from robota.core.jsontext import encode
 from robota.core.messages import Json, JsonObject, ReasoningBlock, StopReason, TokenUsage, ToolCall
 from robota.core.provider import Chunk, ReasoningChunk, TextChunk, ToolInputChunk
 from robota.providers.chat import API_SURFACE, DETAILS, PLAIN
 from robota.providers.encoding import read_arguments
-from robota.providers.wire.reply import ReplyContent, count_of
+from robota.providers.wire.reply import ReplyContent, count_of, text_of
 
 _STOP_REASONS: dict[str, StopReason] = {
     "stop": "end_turn",
@@ -98,8 +100,7 @@ class ChatContent(ReplyContent):
         details = delta.get("reasoning_details")
         if isinstance(details, list):
             self._thoughts.add_details(details)
-        refusal = delta.get("refusal")
-        if refusal and isinstance(refusal, str):
+        if refusal := text_of(delta, "refusal"):
             self._refusal.append(refusal)
             chunks.append(TextChunk(refusal))
         calls = delta.get("tool_calls")
@@ -110,8 +111,7 @@ class ChatContent(ReplyContent):
 
     def _read_message(self, message: JsonObject, chunks: list[Chunk]) -> None:
         """A message that is whole: the same fields, but text and calls are not pieces."""
-        text = message.get("content")
-        if text and isinstance(text, str):
+        if text := text_of(message, "content"):
             chunks.append(TextChunk(text))
         self._read_rest({**message, "tool_calls": None}, chunks)
         calls = message.get("tool_calls")
@@ -151,17 +151,14 @@ class ChatContent(ReplyContent):
             )
 
 
-class _PartialCall:
-    __slots__ = ("arguments", "id", "name", "number")
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.id = ""
-        self.name = ""
-        self.arguments: list[str] = []
+class _PartialCall(Struct):
+    number: int
+    id: str = ""
+    name: str = ""
+    arguments: list[str] = []
 
 
-class _Calls:
+class _Calls(Struct, eq=False):
     """Tool calls, put together from their pieces.
 
     Servers differ: calls come in many deltas or in one, with or without an index, an id, a whole name;
@@ -169,22 +166,16 @@ class _Calls:
     missing.
     """
 
-    __slots__ = ("_by_id", "_by_index", "_calls")
-
-    def __init__(self) -> None:
-        self._calls: list[_PartialCall] = []
-        self._by_index: dict[int, _PartialCall] = {}
-        self._by_id: dict[str, _PartialCall] = {}
+    _calls: list[_PartialCall] = []
+    _by_index: dict[int, _PartialCall] = {}
+    _by_id: dict[str, _PartialCall] = {}
 
     def add(self, delta: JsonObject, position: int | None = None) -> ToolInputChunk:
         """Take one piece; `position` is given when all calls arrive whole in one list."""
         function = delta.get("function")
         if not isinstance(function, dict):
             function = {}
-        call_id = delta.get("id")
-        call_id = call_id if isinstance(call_id, str) else ""
-        name = function.get("name")
-        name = name if isinstance(name, str) else ""
+        call_id, name = text_of(delta, "id"), text_of(function, "name")
         index = delta.get("index") if position is None else position
         call = self._find(index if isinstance(index, int) else None, call_id, name)
         if call_id and not call.id:
@@ -235,14 +226,11 @@ def _argument_text(arguments: Json) -> str:
     return arguments if isinstance(arguments, str) else encode(arguments).decode()
 
 
-class _Thoughts:
+class _Thoughts(Struct, eq=False):
     """The thinking of one reply, put together from its pieces."""
 
-    __slots__ = ("_details", "_pieces")
-
-    def __init__(self) -> None:
-        self._pieces: list[str] = []
-        self._details: dict[tuple[int, str], JsonObject] = {}
+    _pieces: list[str] = []
+    _details: dict[tuple[int, str], JsonObject] = {}
 
     def add_text(self, text: str) -> None:
         self._pieces.append(text)

@@ -43,7 +43,7 @@ MAX_ID_LENGTH = 40
 
 
 class ChatDialect(Struct, frozen=True):
-    """How one endpoint wants its messages; the key under which a history keeps their wire form."""
+    """Turns requests into bodies as one endpoint wants them; the key under which a history keeps messages."""
 
     images: bool = False
     files: bool = False
@@ -54,18 +54,9 @@ class ChatDialect(Struct, frozen=True):
     reasoning_details: bool = False
     max_tokens_field: str = "max_tokens"
 
-
-class ChatEncoder:
-    """Turns requests into bodies."""
-
-    __slots__ = ("_dialect",)
-
-    def __init__(self, dialect: ChatDialect) -> None:
-        self._dialect = dialect
-
     def encode(self, request: ChatRequest, model: str) -> bytes:
-        turns = _MessageEncoder(request, self._dialect)
-        fragments = encode_groups(request, self._dialect, turns.encode_group)
+        turns = _MessageEncoder(request, self)
+        fragments = encode_groups(request, self, turns.encode_group)
         missing = turns.encode_tail()
         if missing:
             fragments = [*fragments, missing]
@@ -87,14 +78,18 @@ class ChatEncoder:
             "stream_options": {"include_usage": True},
             "temperature": settings.temperature,
             "top_p": settings.top_p,
-            self._dialect.max_tokens_field: settings.max_tokens,
+            self.max_tokens_field: settings.max_tokens,
             "stop": settings.stop or None,
             "reasoning_effort": settings.effort,
         }
-        if request.tools and settings.tool_choice is not None:
-            fields["tool_choice"] = _encode_tool_choice(settings.tool_choice)
-        if request.output_schema is not None and self._dialect.output_schema:
-            fields["response_format"] = _encode_output_schema(request.output_schema)
+        choice, schema = settings.tool_choice, request.output_schema
+        if request.tools and choice is not None:
+            usual = choice in ("auto", "none", "required")
+            fields["tool_choice"] = choice if usual else {"type": "function", "function": {"name": choice}}
+        if schema is not None and self.output_schema:
+            strict = schema.get("additionalProperties") is False  # open ones are refused when it is asked for
+            named = {"name": "answer", "schema": schema, "strict": strict}
+            fields["response_format"] = {"type": "json_schema", "json_schema": named}
         if settings.extra:
             fields.update(own_fields(settings, "messages"))
         return without_none(fields)
@@ -106,17 +101,6 @@ def _encode_tool(tool: ToolSchema) -> bytes:
 
 
 TOOLS = EncodedTools(_encode_tool)
-
-
-def _encode_tool_choice(choice: str) -> Json:
-    if choice in ("auto", "none", "required"):
-        return choice
-    return {"type": "function", "function": {"name": choice}}
-
-
-def _encode_output_schema(schema: JsonObject) -> JsonObject:
-    strict = schema.get("additionalProperties") is False  # open schemas are refused when strict is asked for
-    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": strict}}
 
 
 class _MessageEncoder(CallEncoder):

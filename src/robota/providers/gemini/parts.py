@@ -15,7 +15,6 @@ from robota.core.messages import (
     ImageUriPart,
     JsonObject,
     Part,
-    ReasoningBlock,
     TextPart,
     ToolCall,
     ToolMessage,
@@ -24,22 +23,9 @@ from robota.core.messages import (
 from robota.providers.encoding import UNANSWERED, note_left_out, read_arguments
 
 MARK = "gemini"
-"""Key of `ReasoningBlock.data`: `thought`, `text` or a whole part."""
+"""Key of `ReasoningBlock.data`: `thought`, `text` (a signature) or a whole part, sent back as it came."""
 UNSIGNED = "skip_thought_signature_validator"
 """The documented signature for calls that Gemini did not make itself, after a change of model."""
-
-
-def thought_block(text: str, signature: str | None) -> ReasoningBlock:
-    return ReasoningBlock(text, signature, {MARK: "thought"})
-
-
-def text_signature_block(signature: str) -> ReasoningBlock:
-    return ReasoningBlock("", signature, {MARK: "text"})
-
-
-def foreign_part_block(part: JsonObject) -> ReasoningBlock:
-    """A part that is sent back as it came."""
-    return ReasoningBlock(data={MARK: part})
 
 
 def encode_assistant(message: AssistantMessage, *, sign_calls: bool) -> list[JsonObject]:

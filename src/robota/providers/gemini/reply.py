@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from msgspec import Struct
+
 from robota.core.errors import RobotaError
 from robota.core.jsontext import encode
 from robota.core.messages import Json, JsonObject, ReasoningBlock, StopReason, TokenUsage, ToolCall
@@ -19,7 +21,7 @@ from robota.core.provider import (
     ToolInputChunk,
 )
 from robota.providers.gemini.errors import describe_status
-from robota.providers.gemini.parts import foreign_part_block, text_signature_block, thought_block
+from robota.providers.gemini.parts import MARK
 from robota.providers.wire.reply import Peer, ReplyContent, count_of, text_of
 
 _FILTERS = (
@@ -102,10 +104,11 @@ class GeminiContent(ReplyContent):
             reason = "tool_use"
         chunks: list[Chunk] = []
         if self._thoughts or self._thought_signature:
-            chunks.append(thought_block("".join(self._thoughts), self._thought_signature))
+            thought = "".join(self._thoughts)
+            chunks.append(ReasoningBlock(thought, self._thought_signature, {MARK: "thought"}))
         chunks += self._server_parts
         if self._text_signature:
-            chunks.append(text_signature_block(self._text_signature))
+            chunks.append(ReasoningBlock("", self._text_signature, {MARK: "text"}))
         chunks += self._whole_calls
         provenance = self._sources.provenance
         if isinstance(self._last_usage, dict):
@@ -147,7 +150,7 @@ class GeminiContent(ReplyContent):
         kind = next((known for known in _SERVER_PARTS if known in part), None)
         if kind is None:
             return  # a part from the future
-        self._server_parts.append(foreign_part_block(part))
+        self._server_parts.append(ReasoningBlock(data={MARK: part}))
         content = part[kind]
         if kind == "toolCall" and isinstance(content, dict):
             self._sources.announce(content, chunks)
@@ -181,19 +184,16 @@ def _read_usage(usage: JsonObject) -> TokenUsage:
     )
 
 
-class _WebSources:
+class _WebSources(Struct, eq=False):
     """Where a reply has its facts from: what was searched, which pages were found, read and cited.
 
     Gathers the reports, which repeat in a stream, and tells of each search and page once.
     """
 
-    __slots__ = ("_citations", "_found", "_pages", "_queries")
-
-    def __init__(self) -> None:
-        self._queries: dict[str, None] = {}
-        self._found: dict[str, JsonObject] = {}
-        self._pages: dict[str, JsonObject] = {}
-        self._citations: dict[str, JsonObject] = {}
+    _queries: dict[str, None] = {}
+    _found: dict[str, JsonObject] = {}
+    _pages: dict[str, JsonObject] = {}
+    _citations: dict[str, JsonObject] = {}
 
     @property
     def provenance(self) -> JsonObject:

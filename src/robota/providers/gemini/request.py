@@ -59,19 +59,16 @@ class TurnDialect(Struct, frozen=True):
     """The model refuses calls without a signature, so those of other models get the one for strangers."""
 
 
-class GeminiEncoder:
+class GeminiEncoder(Struct, frozen=True, kw_only=True):
     """Turns requests into bodies."""
 
-    __slots__ = ("_files", "_images", "_output_schema")
-
-    def __init__(self, *, images: bool = True, files: bool = True, output_schema: bool = True) -> None:
-        self._images = images
-        self._files = files
-        self._output_schema = output_schema
+    images: bool = True
+    files: bool = True
+    output_schema: bool = True
 
     def encode(self, request: ChatRequest, model: str) -> bytes:
         signs_calls = "gemini" in model and not _is_old(model)
-        dialect = TurnDialect(self._images, self._files, signs_calls)
+        dialect = TurnDialect(self.images, self.files, signs_calls)
         turns = _TurnEncoder(request, dialect)
         fields = self._fields(request, model, turns.instructions())
         tools = self._encode_tools(request)
@@ -106,7 +103,7 @@ class GeminiEncoder:
         }
         if (
             request.output_schema is not None
-            and self._output_schema
+            and self.output_schema
             and not (request.tools and _is_old(model))
         ):
             config["responseMimeType"] = "application/json"

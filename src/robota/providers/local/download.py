@@ -11,12 +11,12 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, TypeAlias
+from typing import IO
 from urllib.parse import urljoin
 from zipfile import BadZipFile, ZipFile
 
@@ -26,10 +26,7 @@ from robota.http.errors import HttpError, UrlError
 from robota.http.reply import Reply
 from robota.http.request import build_request
 from robota.http.url import Url, parse_url
-from robota.providers.local.store import WheelSource
-
-Progress: TypeAlias = Callable[[int, int | None], None]
-"""Told how many bytes there are, and how many there will be if that is known."""
+from robota.providers.local.store import Progress, WheelSource
 
 ATTEMPTS = 5
 """In a row without a single new byte."""
@@ -122,7 +119,7 @@ class Download:
             if resumed and (_first_byte(reply) != had or _version(reply) not in ("", version)):
                 raise _StartAgainError
             self._mark.write_text(_version(reply))
-            self._total = _whole_size(reply) if resumed else _length(reply)
+            self._total = _whole_size(reply) if resumed else _number(reply.headers.get("content-length", ""))
             return await self._receive(reply, append=resumed)
 
     async def _open(self, client: HttpClient, headers: dict[str, str]) -> Reply:
@@ -182,11 +179,8 @@ def cannot_write(path: Path, error: OSError) -> StorageError:
 
 
 def hash_file(path: Path) -> str:
-    digest = sha256()
     with path.open("rb") as file:
-        while piece := file.read(CHUNK_BYTES):
-            digest.update(piece)
-    return digest.hexdigest()
+        return file_digest(file, sha256).hexdigest()
 
 
 # --- what the server says -------------------------------------------------------------------------------
@@ -198,19 +192,16 @@ def _version(reply: Reply) -> str:
     return etag if etag and not etag.startswith("W/") else reply.headers.get("last-modified", "")
 
 
-def _length(reply: Reply) -> int | None:
-    text = reply.headers.get("content-length", "")
-    return int(text) if text.isdecimal() else None
-
-
 def _first_byte(reply: Reply) -> int | None:
-    first = reply.headers.get("content-range", "").removeprefix("bytes ").partition("-")[0]
-    return int(first) if first.isdecimal() else None
+    return _number(reply.headers.get("content-range", "").removeprefix("bytes ").partition("-")[0])
 
 
 def _whole_size(reply: Reply) -> int | None:
-    whole = reply.headers.get("content-range", "").rpartition("/")[2]
-    return int(whole) if whole.isdecimal() else None
+    return _number(reply.headers.get("content-range", "").rpartition("/")[2])
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isdecimal() else None
 
 
 # --- out of a wheel -------------------------------------------------------------------------------------

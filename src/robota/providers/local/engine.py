@@ -16,7 +16,7 @@ from importlib import import_module
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from robota.core.errors import ConfigurationError
 from robota.providers.local.gguf_file import GgufFacts
@@ -91,15 +91,12 @@ class Engine:
         self._server = None
 
 
-class _Place:
+class _Place(Struct):
     """Where one engine is kept while somebody uses it."""
 
-    __slots__ = ("engine", "lock", "users")
-
-    def __init__(self) -> None:
-        self.engine: Engine | None = None
-        self.lock = Lock()
-        self.users = 0
+    lock: Lock = field(default_factory=Lock)
+    engine: Engine | None = None
+    users: int = 0
 
 
 _places: dict[EngineSettings, _Place] = {}

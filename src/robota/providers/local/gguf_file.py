@@ -60,22 +60,22 @@ def _damaged(path: str, why: str) -> ConfigurationError:
 class _Head:
     """A place in the file's head that moves on with everything read."""
 
-    __slots__ = ("_at", "_data")
+    __slots__ = ("_data", "at")
 
     def __init__(self, data: mmap) -> None:
         self._data = data
-        self._at = len(_MAGIC)
+        self.at = len(_MAGIC)
 
     def number(self, kind: str) -> int:
-        (value,) = struct.unpack_from(f"<{kind}", self._data, self._at)
-        self._at += struct.calcsize(f"<{kind}")
+        (value,) = struct.unpack_from(f"<{kind}", self._data, self.at)
+        self.at += struct.calcsize(f"<{kind}")
         return value  # type: ignore[no-any-return]  # struct cannot say what it unpacks
 
     def text(self) -> str:
         length = self.number("Q")
-        start = self._at
+        start = self.at
         self._skip(length)
-        return self._data[start : self._at].decode()
+        return self._data[start : self.at].decode()
 
     def fact(self, kind: int) -> Fact | None:
         """A value; lists are passed over."""
@@ -100,14 +100,10 @@ class _Head:
         self._skip(8 * dimensions + 4)
         return self.number("Q")
 
-    @property
-    def at(self) -> int:
-        return self._at
-
     def _skip(self, length: int) -> None:
-        if length > len(self._data) - self._at:
+        if length > len(self._data) - self.at:
             raise ValueError("beyond the end of the file")
-        self._at += length
+        self.at += length
 
 
 def _read(head: _Head, size: int) -> GgufFacts:

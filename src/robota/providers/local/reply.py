@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from msgspec import Struct, field
+
 from robota.core.errors import ProviderError
 from robota.core.jsontext import decode
 from robota.core.messages import Json, ToolCall
@@ -74,15 +76,12 @@ class LocalReply:
         return ProviderError(text, provider=self._provider, status=status)
 
 
-class TextDecoder:
+class TextDecoder(Struct, eq=False):
     """The inside of a JSON string, decoded piece by piece."""
 
-    __slots__ = ("_held", "over")
-
-    def __init__(self) -> None:
-        self._held = ""
-        self.over = False
-        """The closing quote has come; what follows it is not looked at."""
+    _held: str = ""
+    over: bool = False
+    """The closing quote has come; what follows it is not looked at."""
 
     def feed(self, piece: str) -> str:
         text, at, found = self._held + piece, 0, []
@@ -103,16 +102,13 @@ class TextDecoder:
         return "".join(found)
 
 
-class ValueScanner:
+class ValueScanner(Struct, eq=False):
     """Finds the end of a JSON value inside an object."""
 
-    __slots__ = ("_depth", "_escaped", "_quoted", "over")
-
-    def __init__(self) -> None:
-        self._depth = 0
-        self._quoted = False
-        self._escaped = False
-        self.over = False
+    _depth: int = 0
+    _quoted: bool = False
+    _escaped: bool = False
+    over: bool = False
 
     def feed(self, piece: str) -> str:
         """As much of the piece as belongs to the value."""
@@ -141,19 +137,16 @@ class ValueScanner:
         return self.over
 
 
-class ChoiceReader:
+class ChoiceReader(Struct, eq=False):
     """Takes pieces of the model's JSON, gives chunks."""
 
-    __slots__ = ("_arguments", "_head", "_id", "_kind", "_name", "_scanner", "_text")
-
-    def __init__(self) -> None:
-        self._head = ""
-        self._kind: Literal["", "text", "value", "call"] = ""
-        self._text = TextDecoder()
-        self._scanner = ValueScanner()
-        self._id = ""
-        self._name = ""
-        self._arguments: list[str] = []
+    _head: str = ""
+    _kind: Literal["", "text", "value", "call"] = ""
+    _text: TextDecoder = field(default_factory=TextDecoder)
+    _scanner: ValueScanner = field(default_factory=ValueScanner)
+    _id: str = ""
+    _name: str = ""
+    _arguments: list[str] = []
 
     def feed(self, piece: str) -> list[Chunk]:
         if not self._kind:

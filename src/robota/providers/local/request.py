@@ -9,7 +9,7 @@ holds a model to a schema every time, but not to a `tool_choice`; so the schema 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -61,17 +61,17 @@ def wire_messages(
         if turns and turns[-1]["role"] == role:
             turns[-1]["content"] += f"\n\n{text}"
         else:
-            turns.append({"role": role, "content": text})
+            turns.append(_turn(role, text))
     if not turns or turns[0]["role"] == "assistant":
-        turns.insert(0, {"role": "user", "content": _GO_ON})
+        turns.insert(0, _turn("user", _GO_ON))
     if turns[-1]["role"] == "assistant":
-        turns.append({"role": "user", "content": _GO_ON})
+        turns.append(_turn("user", _GO_ON))
     if tools:
         lead.append(_describe_choice(tools, may_answer=may_answer))
     if tools and may_answer and examples:
         turns = [*example_turns(tools), *turns]
     system = "\n\n".join(filter(None, lead))
-    return [{"role": "system", "content": system}, *turns] if system else turns
+    return [_turn("system", system), *turns] if system else turns
 
 
 # --- what was said --------------------------------------------------------------------------------------
@@ -129,17 +129,11 @@ def _describe_tool(tool: ToolSchema) -> str:
     )
     notes = "".join(
         f"\n  {name}: {_shorten(note, _LONGEST_NOTE)}"
-        for name, note in _notes(properties)
-        if name in required
+        for name, schema in properties.items()
+        if name in required and isinstance(schema, dict)
+        if isinstance(note := schema.get("description"), str) and note
     )
     return f"{tool.name}({fields}): {_shorten(tool.description, _LONGEST_PURPOSE)}{notes}"
-
-
-def _notes(properties: JsonObject) -> Iterator[tuple[str, str]]:
-    for name, schema in properties.items():
-        note = schema.get("description") if isinstance(schema, dict) else None
-        if note and isinstance(note, str):
-            yield name, note
 
 
 def _type_name(schema: Json) -> str:
@@ -262,7 +256,6 @@ EXAMPLES = (
     ),
 )
 """Only of tools that change nothing: what is shown is what such a model does, asked or not."""
-LAST_ANSWER = EXAMPLES[-1].answer
 
 
 def example_turns(tools: Sequence[ToolSchema]) -> list[JsonObject]:

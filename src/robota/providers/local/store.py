@@ -18,6 +18,7 @@ from robota.core.errors import ConfigurationError, NetworkError, StorageError
 
 LOCAL_MODEL_VARIABLE = "ROBOTA_LOCAL_MODEL"
 Progress: TypeAlias = Callable[[int, int | None], None]
+"""Told how many bytes there are, and how many there will be if that is known."""
 ModelState: TypeAlias = Literal["ready", "installed", "partial", "absent"]
 """`installed`: a Python package of this environment has the file; `partial`: a pull was broken off."""
 
@@ -34,19 +35,6 @@ class WheelSource(Struct, frozen=True, kw_only=True):
     wheel_size: int
     member: str
 
-    @property
-    def package(self) -> str:
-        return self.member.partition("/")[0]
-
-
-class FileSource(Struct, frozen=True, kw_only=True):
-    """A file at an address."""
-
-    url: str
-
-
-Source: TypeAlias = WheelSource | FileSource
-
 
 class KnownModel(Struct, frozen=True, kw_only=True):
     name: str
@@ -57,7 +45,8 @@ class KnownModel(Struct, frozen=True, kw_only=True):
     """Bytes: exact if it comes from a wheel, else about."""
     sha256: str
     license: str
-    source: Source
+    source: WheelSource | str
+    """A text is the address of the file itself."""
 
 
 KNOWN_MODELS = (
@@ -83,10 +72,8 @@ KNOWN_MODELS = (
         size=491_000_000,
         sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
         license="Apache-2.0",
-        source=FileSource(
-            url="https://huggingface.co/Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF/resolve/main/"
-            "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"
-        ),
+        source="https://huggingface.co/Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF/resolve/main/"
+        "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
     ),
 )
 """From the weakest to the strongest."""
@@ -238,8 +225,8 @@ class ModelStore:
         from robota.providers.local.download import Download, fetch_from_wheel  # noqa: PLC0415 - only to pull
 
         part = self._part(model)
-        if isinstance(model.source, FileSource):
-            download = Download(model.source.url, part, about=model.size, progress=progress)
+        if isinstance(model.source, str):
+            download = Download(model.source, part, about=model.size, progress=progress)
             download.run()
             download.check(model.sha256)
             return
@@ -253,12 +240,13 @@ class ModelStore:
 
 def _installed(model: KnownModel) -> Path | None:
     """The file in an installed package, which is looked for without importing it."""
-    if not isinstance(model.source, WheelSource):
+    if isinstance(model.source, str):
         return None
     from importlib.util import find_spec  # noqa: PLC0415 - only for models from wheels
 
-    spec = find_spec(model.source.package)
+    package, _, name = model.source.member.partition("/")
+    spec = find_spec(package)
     if spec is None or not spec.origin:
         return None
-    path = Path(spec.origin).parent / model.source.member.rpartition("/")[2]
+    path = Path(spec.origin).parent / name
     return path if path.is_file() and path.stat().st_size == model.size else None

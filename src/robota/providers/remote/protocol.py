@@ -91,30 +91,20 @@ class RemoteRequest(Struct, frozen=True, kw_only=True, rename="camel"):
     want_raw: bool = False
 
     def to_chat_request(self) -> ChatRequest:
-        return ChatRequest(
-            model=self.model,
-            messages=self.messages,
-            tools=self.tools,
-            settings=self.settings,
-            native_web_tools=self.native_web_tools,
-            output_schema=self.output_schema,
-            want_raw=self.want_raw,
-        )
+        fields = msgspec.structs.asdict(self)
+        return ChatRequest(**{name: fields[name] for name in fields if name not in ("version", "provider")})
 
 
-class RequestEncoder:
+class RequestEncoder(Struct, frozen=True):
     """Writes requests for one provider of a host; settled messages and tools are encoded once."""
 
-    __slots__ = ("_provider",)
-
-    def __init__(self, provider: str) -> None:
-        self._provider = provider
+    provider: str
 
     def encode(self, request: ChatRequest, model: str) -> bytes:
         rest = encode(
             {
                 "version": VERSION,
-                "provider": self._provider,
+                "provider": self.provider,
                 "model": model,
                 "settings": request.settings,
                 "nativeWebTools": request.native_web_tools,
@@ -123,12 +113,8 @@ class RequestEncoder:
             }
         )
         tools = b",".join(TOOLS.find(request.tools))
-        messages = b",".join(encode_groups(request, _DIALECT, _encode_group))
+        messages = b",".join(encode_groups(request, _DIALECT, lambda group: b",".join(map(encode, group))))
         return b'%s,"tools":[%s],"messages":[%s]}' % (rest[:-1], tools, messages)
-
-
-def _encode_group(group: Sequence[Message]) -> bytes:
-    return b",".join(map(encode, group))
 
 
 def read_request(body: bytes) -> RemoteRequest:

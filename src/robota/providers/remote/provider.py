@@ -41,10 +41,7 @@ class RemoteReader(ReplyReader):
     message: AssistantMessage | None = None
     """The whole answer, once it has come."""
 
-    def _read_event(
-        self, event: ServerSentEvent | JsonObject, chunks: list[Chunk], *, last: bool = False
-    ) -> None:
-        assert isinstance(event, ServerSentEvent)
+    def _read_event(self, event: ServerSentEvent, chunks: list[Chunk], *, last: bool = False) -> None:
         if last:  # it was cut
             return
         try:

@@ -46,6 +46,7 @@ PHASES = ("commentary", "final_answer")
 """What newer models call their own messages; they want to see it again."""
 _MODEST = ("o1", "o3", "o4", "gpt-5-", "gpt-5.1")
 """Reasoning models whose highest effort is `high`."""
+ENCRYPTED = "reasoning.encrypted_content"
 _NOT_REASONING = ("gpt-3", "gpt-4", "chatgpt", "gpt-5-chat")
 """Models that refuse a request for encrypted reasoning."""
 
@@ -59,27 +60,17 @@ class ItemDialect(Struct, frozen=True):
     """Whether the system prompt travels beside the items; otherwise all system messages are items."""
 
 
-class ResponsesEncoder:
+class ResponsesEncoder(Struct, frozen=True):
     """Turns requests into bodies."""
 
-    __slots__ = ("_dialect", "_summary", "_tools", "_web_fetch_tool")
-
-    def __init__(
-        self,
-        dialect: ItemDialect,
-        *,
-        strict_tools: bool = False,
-        reasoning_summary: str | None = None,
-        web_fetch_tool: str | None = None,
-    ) -> None:
-        self._dialect = dialect
-        self._web_fetch_tool = web_fetch_tool
-        self._tools = STRICT_TOOLS if strict_tools else TOOLS
-        self._summary = reasoning_summary
+    dialect: ItemDialect
+    strict_tools: bool = False
+    reasoning_summary: str | None = None
+    web_fetch_tool: str | None = None
 
     def encode(self, request: ChatRequest, model: str) -> bytes:
-        items = _ItemEncoder(request, self._dialect)
-        fragments = encode_groups(request, self._dialect, items.encode_group)
+        items = _ItemEncoder(request, self.dialect)
+        fragments = encode_groups(request, self.dialect, items.encode_group)
         fields = self._fields(request, model, items.instructions)
         given = b",".join(filter(None, (*fragments, items.encode_tail())))
         pieces = [encode(fields)[:-1], b',"input":[', given, b"]"]
@@ -101,16 +92,20 @@ class ResponsesEncoder:
             "instructions": instructions,
             "stream": True,
             "store": False,
-            "include": ["reasoning.encrypted_content"] if _may_reason(model) else None,
+            "include": None if _family(model).startswith(_NOT_REASONING) else [ENCRYPTED],
             "temperature": settings.temperature,
             "top_p": settings.top_p,
             "max_output_tokens": settings.max_tokens,
             "reasoning": self._reasoning(settings.effort, model),
         }
-        if request.output_schema is not None:
-            fields["text"] = {"format": _output_format(request.output_schema)}
-        if request.tools and settings.tool_choice is not None:
-            fields["tool_choice"] = _tool_choice(settings.tool_choice)
+        schema, choice = request.output_schema, settings.tool_choice
+        if schema is not None:
+            strict = is_strict(schema)
+            form = {"type": "json_schema", "name": "answer", "schema": schema, "strict": strict}
+            fields["text"] = {"format": form}
+        if request.tools and choice is not None:
+            usual = choice in ("auto", "none", "required")
+            fields["tool_choice"] = choice if usual else {"type": "function", "name": choice}
         for name, value in own_fields(settings, "input", "messages").items():
             ours = fields.get(name)
             fields[name] = {**ours, **value} if isinstance(ours, dict) and isinstance(value, dict) else value
@@ -119,15 +114,16 @@ class ResponsesEncoder:
     def _reasoning(self, effort: str | None, model: str) -> JsonObject | None:
         if effort in ("xhigh", "max") and _is_modest(model):
             effort = "high"
-        wanted = {"effort": effort, "summary": self._summary}
+        wanted = {"effort": effort, "summary": self.reasoning_summary}
         return {name: value for name, value in wanted.items() if value} or None
 
     def _encode_tools(self, request: ChatRequest) -> bytes:
         hosted: list[Json] = list(request.settings.extra.get("tools") or ())
         web = request.native_web_tools or NativeWebTools()
         hosted += [{"type": "web_search"}] if web.web_search else []
-        hosted += [{"type": self._web_fetch_tool}] if web.web_fetch and self._web_fetch_tool else []
-        return b",".join((*self._tools.find(request.tools), *map(encode, hosted)))
+        hosted += [{"type": self.web_fetch_tool}] if web.web_fetch and self.web_fetch_tool else []
+        known = STRICT_TOOLS if self.strict_tools else TOOLS
+        return b",".join((*known.find(request.tools), *map(encode, hosted)))
 
 
 def _encode_tool(tool: ToolSchema, strict: JsonObject | None = None) -> bytes:
@@ -151,21 +147,9 @@ def _family(model: str) -> str:
     return model.rpartition("/")[2].removeprefix("ft:")
 
 
-def _may_reason(model: str) -> bool:
-    return not _family(model).startswith(_NOT_REASONING)
-
-
 def _is_modest(model: str) -> bool:
     family = _family(model)
     return family == "gpt-5" or (family.startswith(_MODEST) and "codex-max" not in family)
-
-
-def _tool_choice(choice: str) -> Json:
-    return choice if choice in ("auto", "none", "required") else {"type": "function", "name": choice}
-
-
-def _output_format(schema: JsonObject) -> JsonObject:
-    return {"type": "json_schema", "name": "answer", "schema": schema, "strict": is_strict(schema)}
 
 
 class _ItemEncoder(CallEncoder):
@@ -186,7 +170,8 @@ class _ItemEncoder(CallEncoder):
         if isinstance(message, AssistantMessage):
             yield from self._assistant(message, at)
         elif isinstance(message, UserMessage):
-            yield {"role": "user", "content": self._content(message)}
+            parts = [self._part(part) for part in message.parts]
+            yield {"role": "user", "content": parts or message.content}
         elif at >= self._leading:
             role = "developer" if self._dialect.instructions else "system"
             yield {"role": role, "content": message.content}
@@ -222,9 +207,6 @@ class _ItemEncoder(CallEncoder):
         return {"type": "function_call_output", "call_id": wire_id, "output": output}
 
     # --- parts -----------------------------------------------------------------------------------------
-
-    def _content(self, message: UserMessage) -> str | list[JsonObject]:
-        return [self._part(part) for part in message.parts] if message.parts else message.content
 
     def _output_content(self, message: ToolMessage) -> str | list[JsonObject]:
         media = [part for part in message.parts if not isinstance(part, TextPart)]

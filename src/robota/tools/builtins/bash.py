@@ -11,6 +11,8 @@ import signal
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec import Struct
+
 from robota.core.errors import ToolExecutionError
 from robota.core.messages import Json
 from robota.core.plain_text import looks_binary, shorten, to_plain_text
@@ -183,16 +185,13 @@ class _Shell(NamedTuple):
         return confinement.argv, confinement.env, confinement
 
 
-class _LineProgress:
+class _LineProgress(Struct, eq=False):
     """Shows lines while a command prints them: the first hundred each, of more ever fewer."""
 
-    __slots__ = ("_count", "_next", "_partial", "_show")
-
-    def __init__(self, show: Callable[[str], None]) -> None:
-        self._show = show
-        self._partial = b""
-        self._count = 0
-        self._next = 1
+    _show: Callable[[str], None]
+    _partial: bytes = b""
+    _count: int = 0
+    _next: int = 1
 
     def add(self, data: bytes) -> None:
         first, *others = data.split(b"\n")

@@ -5,14 +5,13 @@ What the mode means for other tools is the permission layer's business; these ke
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
-import msgspec
 from msgspec import Struct
 
 from robota.core.errors import describe_exception
-from robota.core.messages import Json, JsonObject
+from robota.core.messages import JsonObject
 from robota.core.questions import PlanAnswer, PlanQuestion
 from robota.core.tool import ToolContext, ToolResult
 from robota.tools.function_tool import FunctionTool, text_beside
@@ -48,14 +47,6 @@ class PlanState(Struct, kw_only=True):
     plan: str = ""
     """The plan as it was presented last, word for word."""
     approved: bool = False
-
-    def to_json(self) -> JsonObject:
-        return msgspec.structs.asdict(self)
-
-    @classmethod
-    def from_json(cls, saved: Mapping[str, Json]) -> PlanState:
-        """The state of a saved session. Raises `msgspec.ValidationError` for anything else."""
-        return msgspec.convert(saved, cls)
 
 
 def plan_tools(

@@ -91,25 +91,22 @@ class Content(Struct, frozen=True):
     """Whether `data` is the whole file and not its beginning."""
 
 
-class Directory:
+class Directory(Struct, eq=False):
     """The directory at a resolved path, made on request. Directories made for a change that failed vanish."""
 
-    __slots__ = ("_chain", "_create", "_made", "_system", "path")
-
-    def __init__(self, path: str, *, create: bool = False, system: SystemCalls = SYSTEM) -> None:
-        self.path = path
-        self._create = create
-        self._system = system
-        self._chain: list[int] = []
-        self._made: list[tuple[int, str]] = []
+    path: str
+    create: bool = False
+    system: SystemCalls = SYSTEM
+    _chain: list[int] = []
+    _made: list[tuple[int, str]] = []
 
     def __enter__(self) -> Self:
-        if not self._system.relative:
-            if self._create:
+        if not self.system.relative:
+            if self.create:
                 os.makedirs(self.path, exist_ok=True)
             return self
         try:
-            self._chain.append(self._system.open(os.sep, os.O_RDONLY | _PASS))
+            self._chain.append(self.system.open(os.sep, os.O_RDONLY | _PASS))
             for name in self.path.split(os.sep):
                 if name:
                     self._chain.append(self._descend(name))
@@ -131,8 +128,8 @@ class Directory:
             return None
         refuse_special(facts.st_mode)  # opening some devices already has effects
         flags = _SAFE | (os.O_RDWR if writable else os.O_RDONLY)
-        with open_descriptor(self._system, self._where(name), flags, dir_fd=self._here) as descriptor:
-            facts = self._system.fstat(descriptor)
+        with open_descriptor(self.system, self._where(name), flags, dir_fd=self._here) as descriptor:
+            facts = self.system.fstat(descriptor)
             refuse_special(facts.st_mode)  # it may have been exchanged since
             data = self._read_up_to(descriptor, limit + 1)
         return Content(data[:limit], facts, len(data) <= limit)
@@ -146,22 +143,22 @@ class Directory:
         temporary = f".robota-{os.urandom(8).hex()}.tmp"
         # Only the owner may look into it until it has the mode of the file it replaces.
         mode = 0o666 if before is None else 0o600
-        descriptor = self._system.open(self._where(temporary), _CREATE, mode, dir_fd=self._here)
+        descriptor = self.system.open(self._where(temporary), _CREATE, mode, dir_fd=self._here)
         done = False
         try:
             try:
                 self._fill(descriptor, data, before)
             finally:
-                self._system.close(descriptor)
+                self.system.close(descriptor)
             # What remains between this look and the rename is too short to be met by accident.
             if is_same(before, self._look(name)):
                 source, target = self._where(temporary), self._where(name)
-                self._system.replace(source, target, src_dir_fd=self._here, dst_dir_fd=self._here)
+                self.system.replace(source, target, src_dir_fd=self._here, dst_dir_fd=self._here)
                 done = True
         finally:
             if not done:
                 with suppress(OSError):
-                    self._system.unlink(self._where(temporary), dir_fd=self._here)
+                    self.system.unlink(self._where(temporary), dir_fd=self._here)
         if done:
             self._confirm()
         return done
@@ -175,36 +172,36 @@ class Directory:
 
     def _look(self, name: str) -> os.stat_result | None:
         try:
-            return self._system.stat(self._where(name), dir_fd=self._here, follow_symlinks=False)
+            return self.system.stat(self._where(name), dir_fd=self._here, follow_symlinks=False)
         except FileNotFoundError:
             return None
 
     def _descend(self, name: str) -> int:
         here = self._chain[-1]
         try:
-            return self._system.open(name, os.O_RDONLY | _PASS, dir_fd=here)
+            return self.system.open(name, os.O_RDONLY | _PASS, dir_fd=here)
         except FileNotFoundError:
-            if not self._create:
+            if not self.create:
                 raise
         with suppress(FileExistsError):  # another call may need the same directory
-            self._system.mkdir(name, 0o777, dir_fd=here)
+            self.system.mkdir(name, 0o777, dir_fd=here)
             self._made.append((here, name))
-        return self._system.open(name, os.O_RDONLY | _PASS, dir_fd=here)
+        return self.system.open(name, os.O_RDONLY | _PASS, dir_fd=here)
 
     def _read_up_to(self, descriptor: int, limit: int) -> bytes:
         data = bytearray()
         while len(data) < limit:
-            chunk = self._system.read(descriptor, min(CHUNK_BYTES, limit - len(data)))
+            chunk = self.system.read(descriptor, min(CHUNK_BYTES, limit - len(data)))
             if not chunk:
                 break
             data += chunk
         return bytes(data)
 
     def _fill(self, descriptor: int, data: bytes, before: os.stat_result | None) -> None:
-        write_all(self._system, descriptor, data)
+        write_all(self.system, descriptor, data)
         if before is not None and sys.platform != "win32":
-            self._system.fchmod(descriptor, self._keep_owner(descriptor, before))
-        self._system.fsync(descriptor)
+            self.system.fchmod(descriptor, self._keep_owner(descriptor, before))
+        self.system.fsync(descriptor)
 
     def _keep_owner(self, descriptor: int, before: os.stat_result) -> int:
         """Hand the file to the owner and group it had, as far as we may, and say which mode fits then."""
@@ -212,11 +209,11 @@ class Directory:
         if sys.platform == "win32":
             return mode
         with suppress(PermissionError):
-            self._system.fchown(descriptor, before.st_uid, before.st_gid)
+            self.system.fchown(descriptor, before.st_uid, before.st_gid)
             return mode
         mode &= ~(stat.S_ISUID | stat.S_ISGID)
         with suppress(PermissionError):
-            self._system.fchown(descriptor, -1, before.st_gid)
+            self.system.fchown(descriptor, -1, before.st_gid)
             return mode
         # Another group now: it may do no more than everybody may.
         return mode & ~stat.S_IRWXG | mode & (mode & stat.S_IRWXO) << 3
@@ -231,25 +228,25 @@ class Directory:
 
     def _sync(self, directory: int) -> None:
         try:
-            descriptor = self._system.open(os.curdir, os.O_RDONLY | _LIST, dir_fd=directory)
+            descriptor = self.system.open(os.curdir, os.O_RDONLY | _LIST, dir_fd=directory)
         except PermissionError:  # it may be written but not listed, and then it cannot be synced
             return
         try:
-            self._system.fsync(descriptor)
+            self.system.fsync(descriptor)
         except OSError as error:
             if error.errno not in _NO_SYNC:  # some network file systems have no such call
                 raise
         finally:
-            self._system.close(descriptor)
+            self.system.close(descriptor)
 
     def _leave(self, *, failed: bool) -> None:
         if failed:
             for parent, name in reversed(self._made):
                 with suppress(OSError):  # somebody else may use it by now
-                    self._system.rmdir(name, dir_fd=parent)
+                    self.system.rmdir(name, dir_fd=parent)
         for descriptor in self._chain:
             with suppress(OSError):
-                self._system.close(descriptor)
+                self.system.close(descriptor)
         self._chain.clear()
 
 

@@ -8,6 +8,8 @@ import stat
 from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
+from robota.core.permissions.paths import is_inside
+
 Use: TypeAlias = Literal["read", "written"]
 
 
@@ -47,13 +49,9 @@ def contained(path: str, roots: Iterable[str]) -> bool:
     """
     try:
         real = os.path.realpath(path)
-        return not os.path.islink(real) and any(_lies_in(real, os.path.realpath(root)) for root in roots)
+        return not os.path.islink(real) and any(is_inside(real, os.path.realpath(root)) for root in roots)
     except (OSError, ValueError):
         return False
-
-
-def _lies_in(path: str, root: str) -> bool:
-    return path == root or path.startswith(root if root.endswith(os.sep) else root + os.sep)
 
 
 _KINDS = (

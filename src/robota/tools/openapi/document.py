@@ -7,13 +7,14 @@ become `$defs`, and those that do not lead back to themselves are put in place w
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from itertools import count
 
 from robota.core.errors import ConfigurationError
 from robota.core.jsontext import decode
 from robota.core.messages import Json, JsonObject
-from robota.tools.json_schema import DEFINITIONS, definition_name, tidy_schema
+from robota.tools.json_schema import DEFINITIONS, definition_name, find_used, tidy_schema
 
 MAX_NODES = 2_000_000
 """Of a YAML document with its aliases written out; a few lines of aliases can stand for billions."""
@@ -137,30 +138,24 @@ def _read_yaml(text: str) -> Json:
     Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"(?i:true|false)"), list("tTfF"))
     try:
         tree: Json = yaml.load(text, Loader)
-        return _Plain().copy(tree)
+        return _to_json(tree, count(1))
     except yaml.YAMLError as error:
         raise ValueError(" ".join(str(error).split())) from error
     except RecursionError as error:
         raise ValueError("it is nested too deeply, or contains itself") from error
 
 
-class _Plain:
-    """Copies what YAML gives into plain JSON: text keys, no shared parts."""
-
-    def __init__(self) -> None:
-        self._nodes = 0
-
-    def copy(self, node: Json) -> Json:
-        self._nodes += 1
-        if self._nodes > MAX_NODES:
-            raise ValueError("it is too large with its aliases written out")
-        if isinstance(node, dict):
-            return {str(key): self.copy(value) for key, value in node.items()}
-        if isinstance(node, list):
-            return [self.copy(value) for value in node]
-        if node is None or isinstance(node, str | int | float):
-            return node
-        raise ValueError(f"it holds a {type(node).__name__}, which JSON does not have")
+def _to_json(node: Json, numbers: Iterator[int]) -> Json:
+    """What YAML gives as plain JSON: text keys, no shared parts. Each node takes the next number."""
+    if next(numbers) > MAX_NODES:
+        raise ValueError("it is too large with its aliases written out")
+    if isinstance(node, dict):
+        return {str(key): _to_json(value, numbers) for key, value in node.items()}
+    if isinstance(node, list):
+        return [_to_json(value, numbers) for value in node]
+    if node is None or isinstance(node, str | int | float):
+        return node
+    raise ValueError(f"it holds a {type(node).__name__}, which JSON does not have")
 
 
 class SchemaReader:
@@ -203,7 +198,7 @@ class SchemaReader:
         """The schema of a tool with its definitions."""
         while self._waiting:
             self._read_definition(*self._waiting.pop())
-        used = self._reachable(schema)
+        used = find_used(schema, self._definitions)
         with suppress(RecursionError):  # of a chain that is too long to be put in place
             if _measure(schema, used, {}) <= MAX_INLINED:
                 return tidy_schema(schema, used)
@@ -232,21 +227,6 @@ class SchemaReader:
             self._document.note(f"A schema is taken for anything: {problem}.")
         except RecursionError:
             self._document.note(f"A schema is taken for anything: {ref!r} is nested too deeply.")
-
-    def _reachable(self, schema: JsonObject) -> dict[str, JsonObject]:
-        found: dict[str, JsonObject] = {}
-        waiting: list[Json] = [schema]
-        while waiting:
-            node = waiting.pop()
-            if isinstance(node, list):
-                waiting += node
-            elif isinstance(node, dict):
-                waiting += node.values()
-                name = definition_name(node)
-                if name in self._definitions and name not in found:
-                    found[name] = self._definitions[name]
-                    waiting.append(found[name])
-        return found
 
 
 def _is_output(schema: Json) -> bool:

@@ -46,7 +46,7 @@ def build_request(
     operation: Operation, arguments: JsonObject, credentials: Sequence[Credential]
 ) -> tuple[Url, Mapping[str, str], bytes]:
     """The address, headers and body of a call."""
-    parts = _Parts(operation.path)
+    parts = _Parts(operation.path, {"accept": "application/json, text/plain;q=0.9, */*;q=0.5"})
     reserved = {(one.location, one.field.lower()) for one in credentials}
     for parameter in operation.parameters:
         value = arguments.get(parameter.argument)
@@ -61,16 +61,13 @@ def build_request(
     return _join(operation.server, parts.path, parts.query), parts.headers, body
 
 
-class _Parts:
+class _Parts(Struct):
     """A request under construction. Names of headers are in lower case, so that none is there twice."""
 
-    __slots__ = ("cookies", "headers", "path", "query")
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.query: list[str] = []
-        self.headers = {"accept": "application/json, text/plain;q=0.9, */*;q=0.5"}
-        self.cookies: list[str] = []
+    path: str
+    headers: dict[str, str]
+    query: list[str] = []
+    cookies: list[str] = []
 
     def add(self, parameter: Parameter, value: Json) -> None:
         match parameter.location:

@@ -7,7 +7,7 @@ credential goes to the API's own server and to no other, redirects are not follo
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import Struct
 
@@ -74,8 +74,10 @@ def load_openapi(
     reader = OperationReader(source, base_url=base, variables=server_variables or {}, prefix=prefix)
     tools = [
         OpenAPITool(
-            operation,
+            operation.name,
+            operation.description,
             reader.parameters_of(operation),
+            operation,
             access=_find_access(source, operation, reader.home, schemes, auth),
             env=env,
             timeout=timeout,
@@ -98,29 +100,19 @@ class Access(Struct, frozen=True):
 NO_ACCESS = Access()
 
 
-class OpenAPITool:
+class OpenAPITool(Struct, frozen=True, eq=False):
     """One operation of an API."""
 
-    validates_arguments = True
+    validates_arguments: ClassVar = True
 
-    def __init__(
-        self,
-        operation: Operation,
-        parameters: JsonObject,
-        *,
-        access: Access = NO_ACCESS,
-        env: Mapping[str, str] | None = None,
-        timeout: float = TIMEOUT_SECONDS,
-        max_bytes: int = MAX_REPLY_BYTES,
-    ) -> None:
-        self.name = operation.name
-        self.description = operation.description
-        self.parameters = parameters
-        self.operation = operation
-        self._access = access
-        self._env = env
-        self._timeout = timeout
-        self._max_bytes = max_bytes
+    name: str
+    description: str
+    parameters: JsonObject
+    operation: Operation
+    access: Access
+    env: Mapping[str, str] | None
+    timeout: float
+    max_bytes: int
 
     def __repr__(self) -> str:
         return f"<OpenAPITool {self.name!r}: {self.operation.label}>"
@@ -139,10 +131,10 @@ class OpenAPITool:
         return await self._send(url, headers, body, secrets)
 
     def _identify(self) -> list[Credential]:
-        if self._access.missing:
-            names = ", ".join(map(repr, self._access.missing))
+        if self.access.missing:
+            names = ", ".join(map(repr, self.access.missing))
             raise CallError(f"it needs credentials; whoever loaded the API must give `auth` for {names}")
-        return [obtain(scheme, self._access.auth, self._env) for scheme in self._access.schemes]
+        return [obtain(scheme, self.access.auth, self.env) for scheme in self.access.schemes]
 
     async def _send(
         self, url: Url, headers: Mapping[str, str], body: bytes, secrets: Sequence[str]
@@ -159,8 +151,8 @@ class OpenAPITool:
                 url,
                 headers=headers,
                 body=body,
-                timeout=self._timeout,
-                max_bytes=self._max_bytes,
+                timeout=self.timeout,
+                max_bytes=self.max_bytes,
             )
             text = _show(reply, secrets)
             if not 200 <= reply.status < 300:

@@ -13,6 +13,8 @@ import sys
 from collections.abc import Sequence
 from typing import Self
 
+from msgspec import Struct
+
 from robota.core.permissions.paths import is_inside
 from robota.tools.sandbox.policy import SandboxPolicy
 
@@ -108,13 +110,10 @@ if sys.platform != "win32":  # where no sandbox needs them, the module can be im
     import fcntl
 
 
-class Placeholders:
+class Placeholders(Struct, eq=False):
     """Placeholders for paths that are missing; a context manager that lets go of them."""
 
-    __slots__ = ("_held",)
-
-    def __init__(self) -> None:
-        self._held: dict[str, int] = {}
+    _held: dict[str, int] = {}
 
     def __enter__(self) -> Self:
         return self

@@ -20,7 +20,7 @@ from typing import IO, Literal, Self, TypeAlias, TypeVar, cast
 
 import anyio
 from anyio import to_thread
-from msgspec import Struct
+from msgspec import Struct, field
 
 from robota.core.plain_text import to_plain_text
 from robota.core.ports import new_uuid
@@ -53,21 +53,26 @@ class Engine(Struct, frozen=True, kw_only=True):
     """Results come in the order of their paths; otherwise as they are found."""
 
 
-class EngineError(Exception):
-    """Why nothing can be searched with, as a sentence."""
+class SearchError(Exception):
+    """Why there is no result, as a sentence for the model."""
+
+    def __init__(self, message: str, code: str) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 @cache
 def find_engine(ripgrep: str | bool = True) -> Engine:
     """The best engine there is: `True` looks for ripgrep, `False` does without, text says where it is.
 
-    Blocks while ripgrep is tried. Raises `EngineError`.
+    Blocks while ripgrep is tried. Raises `SearchError`.
     """
     if isinstance(ripgrep, str):
         if not _works(ripgrep):
-            raise EngineError(
+            raise SearchError(
                 f"{ripgrep} is no ripgrep {OLDEST_RIPGREP} or later that runs: correct the path, or leave it "
-                "out to search without ripgrep."
+                "out to search without ripgrep.",
+                "unavailable",
             )
         return Engine(command=(ripgrep,), is_ordered=False)
     for program in _find_programs() if ripgrep else ():
@@ -102,7 +107,9 @@ def _works(program: str) -> bool:
 
 def _python_engine() -> Engine:
     if getattr(sys, "frozen", False) or not sys.executable:
-        raise EngineError("There is no ripgrep, and no Python interpreter to search with: install ripgrep.")
+        raise SearchError(
+            "There is no ripgrep, and no Python interpreter to search with: install ripgrep.", "unavailable"
+        )
     import robota  # noqa: PLC0415 - only to learn where it lies
 
     packages = os.path.dirname(os.path.dirname(os.path.abspath(robota.__file__)))
@@ -181,15 +188,12 @@ def _write_pattern(search: Search) -> list[str]:
     ]
 
 
-class Stop:
+class Stop(Struct, eq=False):
     """A request to end a search; the child that runs it is killed at once."""
 
-    __slots__ = ("_child", "_lock", "requested")
-
-    def __init__(self) -> None:
-        self.requested = False
-        self._lock = threading.Lock()
-        self._child: subprocess.Popen[bytes] | None = None
+    requested: bool = False
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _child: subprocess.Popen[bytes] | None = None
 
     def request(self) -> None:
         with self._lock:

@@ -100,42 +100,38 @@ class _Level(NamedTuple):
     prefix: bytes
 
 
-class Ignored:
+class Ignored(NamedTuple):
     """What is ignored in a directory and below it, until a deeper one has rules of its own."""
 
-    __slots__ = ("_in_repository", "_levels", "_personal")
-
-    def __init__(self, levels: list[_Level], personal: RuleList, *, in_repository: bool) -> None:
-        self._levels = levels
-        self._personal = personal
-        self._in_repository = in_repository
+    levels: list[_Level]
+    """The deepest first, that of the repository last; none outside of one."""
+    personal: RuleList
 
     def covers(self, name: bytes, path: bytes, is_directory: bool) -> bool:
         """Whether what `path` (relative to the root of the walk) names is ignored."""
-        if not self._in_repository:
+        if not self.levels:
             return False
-        for level in self._levels:
+        for level in self.levels:
             below = level.prefix + path[level.depth :]
             verdict = level.rules.verdict(name, below, is_directory)
             if verdict is not None:
                 return verdict
-        repository = self._levels[-1]
+        repository = self.levels[-1]
         below = repository.prefix + path[repository.depth :]
         verdict = repository.excluded.verdict(name, below, is_directory)
-        return bool(self._personal.verdict(name, path, is_directory) if verdict is None else verdict)
+        return bool(self.personal.verdict(name, path, is_directory) if verdict is None else verdict)
 
     def enter(self, directory: bytes, prefix: bytes, names: set[bytes]) -> Ignored:
         """The same for a directory just entered; `prefix` is how the paths of its entries begin."""
         is_repository = any(mark in names for mark in REPOSITORY_MARKS)
-        if not is_repository and (FILE_NAME not in names or not self._in_repository):
+        if not is_repository and (FILE_NAME not in names or not self.levels):
             return self
         level = _load_level(directory, depth=len(prefix), prefix=b"", is_repository=is_repository)
-        levels = [level] if is_repository else [level, *self._levels]
-        return Ignored(levels, self._personal, in_repository=True)
+        return Ignored([level] if is_repository else [level, *self.levels], self.personal)
 
 
 def ignore_nothing() -> Ignored:
-    return Ignored([], RuleList(""), in_repository=False)
+    return Ignored([], RuleList(""))
 
 
 def read_surroundings(root: bytes, depth: int) -> Ignored:
@@ -156,7 +152,7 @@ def read_surroundings(root: bytes, depth: int) -> Ignored:
                 break
         else:
             levels = []
-    return Ignored(levels, RuleList(_read_personal()), in_repository=bool(levels))
+    return Ignored(levels, RuleList(_read_personal()))
 
 
 def is_ignored_directory(root: bytes, parts: list[bytes]) -> bool:

@@ -22,12 +22,11 @@ from robota.tools.search.arguments import (
     MAX_OUTPUT_CHARACTERS,
     MAX_PATTERN_CHARACTERS,
 )
-from robota.tools.search.engine import EngineError, Report, Search, Stop, find_engine, run_stoppable
+from robota.tools.search.engine import Report, Search, SearchError, Stop, find_engine, run_stoppable
 from robota.tools.search.results import (
     FileLines,
     Output,
     PatternError,
-    SearchFailure,
     read_counts,
     read_lines,
     run_search,
@@ -37,7 +36,6 @@ from robota.tools.search.results import (
 from robota.tools.search.scope import (
     Denied,
     Root,
-    ScopeError,
     Selection,
     Visible,
     find_root,
@@ -62,12 +60,8 @@ class Searcher(Struct, frozen=True, kw_only=True):
         """Do the work in a thread; it may raise what this package raises."""
         try:
             return ToolResult(content=await run_stoppable(work, self.timeout))
-        except ScopeError as error:
+        except SearchError as error:
             return ToolResult.failure(str(error), error.code)
-        except EngineError as error:
-            return ToolResult.failure(str(error), "unavailable")
-        except SearchFailure as error:
-            return ToolResult.failure(f"The search failed: {error}", "failed")
 
     def notes(self, output: Output) -> list[str]:
         """What the reader should know about a result."""
@@ -153,7 +147,7 @@ class _Page(Struct, frozen=True, kw_only=True):
 def _grep(searcher: Searcher, stop: Stop, query: _Query) -> str:
     root = find_root(query.path)
     if root.file and is_denied_file(searcher.denied, root.path):
-        raise ScopeError(f"Access denied: {query.path}", "denied")
+        raise SearchError(f"Access denied: {query.path}", "denied")
     selection = Selection() if root.file else _select_files(query, root)
     visible = selection.visible_in(root, searcher.denied)
     if root.is_binary:
@@ -174,14 +168,14 @@ def _grep(searcher: Searcher, stop: Stop, query: _Query) -> str:
         engine = find_engine(searcher.ripgrep)
         output = run_search(engine, search, root.directory, stop, window=query.window, visible=visible)
     except PatternError as error:
-        raise ScopeError(f"Invalid regex pattern: {query.pattern} ({error})", "invalid_regex") from error
+        raise SearchError(f"Invalid regex pattern: {query.pattern} ({error})", "invalid_regex") from error
     page = _make_page(query, root, search, output, visible)
     return "\n".join([*page.lines, *_remarks(query, page, output), *searcher.notes(output)])
 
 
 def _select_files(query: _Query, root: Root) -> Selection:
     if query.type and query.type not in FILE_TYPES:
-        raise ScopeError(f"Unknown file type: {query.type}. Known: {', '.join(FILE_TYPES)}.", "unknown_type")
+        raise SearchError(f"Unknown file type: {query.type}. Known: {', '.join(FILE_TYPES)}.", "unknown_type")
     globs = [glob for glob in (query.glob, FILE_TYPES.get(query.type)) if glob]
     return Selection.of(
         *(
@@ -260,7 +254,7 @@ async def search_files(
     def list_files(stop: Stop) -> str:
         root = find_root(directory)
         if root.file:
-            raise ScopeError(f"Path is not a directory: {directory}", "not_a_directory")
+            raise SearchError(f"Path is not a directory: {directory}", "not_a_directory")
         wanted = read_pattern(pattern, root.directory, include_ignored=include_ignored)
         search = Search(
             report="files",

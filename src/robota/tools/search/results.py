@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from robota.core.plain_text import strip_controls
 from robota.tools.search.arguments import MAX_LINE_CHARACTERS
-from robota.tools.search.engine import Child, Engine, Search, Stop, write_command
+from robota.tools.search.engine import Child, Engine, Search, SearchError, Stop, write_command
 from robota.tools.search.scope import Visible
 
 MAX_LINE_BYTES = 8 * 1024 * 1024
@@ -20,11 +20,7 @@ _FIRST_LOOK = 256 * 1024
 FAILED = 2
 
 
-class SearchFailure(Exception):
-    """Why the engine did not do its work."""
-
-
-class PatternError(SearchFailure):
+class PatternError(SearchError):
     """Why the engine refuses the pattern."""
 
 
@@ -52,7 +48,7 @@ class FileLines(Struct, frozen=True, kw_only=True):
 def run_search(
     engine: Engine, search: Search, directory: str, stop: Stop, *, window: int, visible: Visible | None
 ) -> Output:
-    """Run it to its end, or as far as it is worth. Raises `PatternError` and `SearchFailure`.
+    """Run it to its end, or as far as it is worth. Raises `PatternError` and `SearchError`.
 
     `window` is how many lines will be looked at. When there are far more than that, engines that do not keep
     the order of paths are started again in a way that does, and ended as soon as there are enough.
@@ -97,13 +93,14 @@ def _run(
                 if size >= next_look:  # ever less often: it costs time
                     next_look = 2 * size
     except (OSError, ValueError) as error:
-        raise SearchFailure(f"{error}") from error
+        raise SearchError(f"The search failed: {error}", "failed") from error
     if child.was_stopped:
         return Output(is_whole=False, timed_out=stop.requested)
     if child.exit_code == FAILED and child.errors:
-        raise PatternError(_reason(child.errors))
+        raise PatternError(_reason(child.errors), "failed")
     if child.exit_code not in (0, 1, FAILED):
-        raise SearchFailure(child.errors.strip() or f"it ended with {child.exit_code}")
+        why = child.errors.strip() or f"it ended with {child.exit_code}"
+        raise SearchError(f"The search failed: {why}", "failed")
     return Output(has_gaps=child.exit_code == FAILED)
 
 

@@ -207,14 +207,11 @@ def translate_regex(
     return Translation(expression, literals, reader.spans_lines)
 
 
-class _Scope:
+class _Scope(NamedTuple):
     """The flags that count from here to the end of the group."""
 
-    __slots__ = ("dot_all", "ignore_case")
-
-    def __init__(self, *, dot_all: bool, ignore_case: bool) -> None:
-        self.dot_all = dot_all
-        self.ignore_case = ignore_case
+    dot_all: bool
+    ignore_case: bool
 
     def mark(self, text: str, outside: bool) -> str:
         """Text that was read with these flags, for a place where case is ignored or not."""
@@ -241,27 +238,26 @@ class _Reader(_Cursor):
         outside = scope.ignore_case
         texts, runs = [], []
         while True:
-            before = _Scope(dot_all=scope.dot_all, ignore_case=scope.ignore_case)
-            text, run = self._read_sequence(scope, depth)
+            before = scope
+            text, run, scope = self._read_sequence(scope, depth)
             texts.append(before.mark(text, outside))
             runs.append(run)
             if not self._take("|"):
                 return "|".join(texts), runs
 
-    def _read_sequence(self, scope: _Scope, depth: int) -> tuple[str, str]:
-        """One alternative. Flags set in it also count for those that follow: `scope` is changed."""
+    def _read_sequence(self, scope: _Scope, depth: int) -> tuple[str, str, _Scope]:
+        """One alternative, and the flags set in it, which also count for those that follow."""
         pieces: list[str] = []
         runs = [""]
         while self.position < len(self.pattern) and self.pattern[self.position] not in "|)":
             flags = _FLAGS.match(self.pattern, self.position)
             if flags and flags[3] == ")":
-                outside = scope.ignore_case
                 self.position = flags.end()
-                _set_flags(scope, flags)
-                changed = _Scope(dot_all=scope.dot_all, ignore_case=scope.ignore_case)
-                rest, run = self._read_sequence(scope, depth + 1)
-                pieces.append(changed.mark(rest, outside))
+                changed = _set_flags(scope, flags)
+                rest, run, after = self._read_sequence(changed, depth + 1)
+                pieces.append(changed.mark(rest, scope.ignore_case))
                 runs.append(run)
+                scope = after
                 break
             literal, piece = self._read_atom(scope, depth)
             repeated, piece = self._read_repetition(piece)
@@ -270,7 +266,7 @@ class _Reader(_Cursor):
             else:
                 runs[-1] += literal
             pieces.append(piece)
-        return "".join(pieces), max(runs, key=len)
+        return "".join(pieces), max(runs, key=len), scope
 
     def _read_atom(self, scope: _Scope, depth: int) -> tuple[str | None, str]:
         """The character that it stands for, if it is one, and its text for Python."""
@@ -329,11 +325,11 @@ class _Reader(_Cursor):
         return f"\\{kind}" if self._multiline else f"[^\\{kind.lower()}\\n]"
 
     def _read_group(self, scope: _Scope, depth: int) -> str:
-        inner = _Scope(dot_all=scope.dot_all, ignore_case=scope.ignore_case)
+        inner = scope
         flags = _FLAGS.match(self.pattern, self.position)
         named = _NAME.match(self.pattern, self.position)
         if flags:
-            _set_flags(inner, flags)
+            inner = _set_flags(scope, flags)
             self.position = flags.end()
         elif named:
             if named[1] in self._names:
@@ -346,12 +342,10 @@ class _Reader(_Cursor):
             raise RegexError("unrecognized flag")
         else:
             self.position += 1
-        outside = scope.ignore_case
-        before = _Scope(dot_all=inner.dot_all, ignore_case=inner.ignore_case)
         text, _ = self.read_alternatives(inner, depth + 1)
         if not self._take(")"):
             raise RegexError("unclosed group")
-        return before.mark(f"(?:{text})", outside)
+        return inner.mark(f"(?:{text})", scope.ignore_case)
 
     def _read_repetition(self, piece: str) -> tuple[bool, str]:
         """The piece with the operators that follow it; Rust lets several stand in a row."""
@@ -377,7 +371,7 @@ class _Reader(_Cursor):
         return f"{{{count[1]}{count[2]}{count[3]}}}"
 
 
-def _set_flags(scope: _Scope, flags: re.Match[str]) -> None:
+def _set_flags(scope: _Scope, flags: re.Match[str]) -> _Scope:
     on, off = flags[1], flags[2] or ""
     if not on and not off and flags[3] == ")":
         raise RegexError(_MISSING)
@@ -386,8 +380,10 @@ def _set_flags(scope: _Scope, flags: re.Match[str]) -> None:
         raise RegexError("unrecognized flag")
     if set(on) & set("xUR") or set(off) & set("mu"):
         raise RegexError("the flags x, U, R, -m and -u need ripgrep")
-    scope.ignore_case = ("i" in on) or (scope.ignore_case and "i" not in off)
-    scope.dot_all = ("s" in on) or (scope.dot_all and "s" not in off)
+    return _Scope(
+        dot_all="s" in on or (scope.dot_all and "s" not in off),
+        ignore_case="i" in on or (scope.ignore_case and "i" not in off),
+    )
 
 
 def _explain_escape(kind: str) -> str:

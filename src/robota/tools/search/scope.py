@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from robota.tools.search.engine import SKIPPED_DIRECTORIES
+from robota.tools.search.engine import SKIPPED_DIRECTORIES, SearchError
 from robota.tools.search.gitignore import is_ignored_directory
 from robota.tools.search.glob_pattern import GlobError, expand_braces, has_wildcard, split_path, translate
 from robota.tools.search.text_search import probe_binary
@@ -29,14 +29,6 @@ Visible: TypeAlias = Callable[[str], bool]
 _PUSHED = re.compile(r"[\w.+@~,=%#-]", re.ASCII)
 _NARROWEST = 3
 """Characters that a name pattern must have for it to be worth handing over."""
-
-
-class ScopeError(Exception):
-    """Why there is nothing to search in, as a sentence for the model."""
-
-    def __init__(self, message: str, code: str) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 class Root(Struct, frozen=True, kw_only=True):
@@ -108,7 +100,7 @@ def _is_denied(denied: Denied, path: str) -> bool:
 
 
 def find_root(path: str) -> Root:
-    """Raises `ScopeError`. Links in the path itself are followed: it was named."""
+    """Raises `SearchError`. Links in the path itself are followed: it was named."""
     try:
         if ".." in path.split("/"):  # behind a link it leads elsewhere than it seems
             path = os.path.realpath(path)
@@ -117,19 +109,19 @@ def find_root(path: str) -> Root:
             with os.scandir(path):
                 return Root(directory=path)
         if not stat.S_ISREG(mode):
-            raise ScopeError(f"Path is neither a directory nor a regular file: {path}", "unreadable")
+            raise SearchError(f"Path is neither a directory nor a regular file: {path}", "unreadable")
         directory, name = os.path.split(path)
         return Root(directory=directory, file=name, is_binary=probe_binary(os.fsencode(path)))
     except (FileNotFoundError, NotADirectoryError, ValueError):
-        raise ScopeError(f"Path not found: {path}", "not_found") from None
+        raise SearchError(f"Path not found: {path}", "not_found") from None
     except PermissionError:
-        raise ScopeError(f"Permission denied: {path}", "unreadable") from None
+        raise SearchError(f"Permission denied: {path}", "unreadable") from None
     except OSError as error:
-        raise ScopeError(f"Path not found: {path} ({error.strerror})", "not_found") from None
+        raise SearchError(f"Path not found: {path} ({error.strerror})", "not_found") from None
 
 
 def read_pattern(pattern: str, root: str, *, include_ignored: bool, by_name: bool = False) -> NamePattern:
-    """The files that a glob pattern means, seen from `root`; raises `ScopeError`.
+    """The files that a glob pattern means, seen from `root`; raises `SearchError`.
 
     `by_name`: a pattern without a slash is about names at any depth, and `!` turns a pattern round.
     """
@@ -142,7 +134,7 @@ def read_pattern(pattern: str, root: str, *, include_ignored: bool, by_name: boo
         source = "|".join(translate("/".join(parts)) for parts in alternatives)
         expression = re.compile(source, re.DOTALL)
     except (GlobError, re.error) as error:
-        raise ScopeError(f"Invalid glob pattern: {pattern} ({error})", "invalid_glob") from None
+        raise SearchError(f"Invalid glob pattern: {pattern} ({error})", "invalid_glob") from None
     if excludes:
         return NamePattern(expression=expression, excludes=True)
     start = _common_start(alternatives)
@@ -177,7 +169,7 @@ def _make_relative(pattern: str, root: str) -> list[str]:
         if directory == base or directory.startswith(base.rstrip("/") + "/"):
             return [*(part for part in directory[len(base) :].split("/") if part), *rest]
     advice = f"give {directory!r} as `path` and {'/'.join(rest)!r} as the pattern"
-    raise ScopeError(f"The pattern {pattern!r} leads out of {root}: {advice}.", "outside")
+    raise SearchError(f"The pattern {pattern!r} leads out of {root}: {advice}.", "outside")
 
 
 def _common_start(alternatives: Sequence[list[str]]) -> list[str]:

@@ -14,6 +14,8 @@ from contextlib import contextmanager, suppress
 from hashlib import sha256
 from typing import Self
 
+from msgspec import Struct
+
 from robota.core.errors import StorageError
 from robota.tools.files.directory import CHUNK_BYTES, SystemCalls, open_descriptor, write_all
 
@@ -26,12 +28,9 @@ _MANY = 64
 _FICLONE = 0x40049409
 
 
-class BlobStore:
-    __slots__ = ("_base", "_system")
-
-    def __init__(self, base: str, system: SystemCalls) -> None:
-        self._base = base
-        self._system = system
+class BlobStore(Struct, frozen=True):
+    base: str
+    system: SystemCalls
 
     def find(self, digest: bytes) -> str | None:
         """The file that holds this content, if there is one."""
@@ -67,7 +66,7 @@ class BlobStore:
     def sizes(self) -> dict[bytes, int]:
         """Every content that is there, and the room it takes."""
         found: dict[bytes, int] = {}
-        for folder in os.scandir(self._base):
+        for folder in os.scandir(self.base):
             for file in os.scandir(folder.path):
                 with suppress(ValueError):
                     found[bytes.fromhex(folder.name + file.name.removesuffix(".z"))] = file.stat().st_size
@@ -76,11 +75,11 @@ class BlobStore:
     def remove(self, digest: bytes) -> None:
         path = self.find(digest)
         if path is not None:
-            self._system.unlink(path)
+            self.system.unlink(path)
 
     def _path_of(self, digest: bytes) -> str:
         name = digest.hex()
-        return f"{self._base}/{name[:2]}/{name[2:]}"
+        return f"{self.base}/{name[:2]}/{name[2:]}"
 
     def settle(self, pending: dict[bytes, tuple[str, bool]]) -> None:
         """Give temporary files the names of their contents, both safe on disk."""
@@ -91,49 +90,43 @@ class BlobStore:
             folder = os.path.dirname(target)
             if folder not in folders:
                 with suppress(FileExistsError):
-                    self._system.mkdir(folder, 0o700)
-                    folders.add(self._base)
+                    self.system.mkdir(folder, 0o700)
+                    folders.add(self.base)
                 folders.add(folder)
-            self._system.replace(path, target + ".z" if packed else target)
+            self.system.replace(path, target + ".z" if packed else target)
         self._bring_to_disk(sorted(folders))
 
     def _bring_to_disk(self, paths: list[str]) -> None:
         if len(paths) > _MANY:
-            self._system.sync()
+            self.system.sync()
             return
         for path in paths:
-            sync_path(self._system, path)
+            sync_path(self.system, path)
 
 
-class _NewFile:
-    __slots__ = ("descriptor", "digest", "packed")
-
-    def __init__(self, descriptor: int) -> None:
-        self.descriptor = descriptor
-        self.digest = b""
-        self.packed = False
+class _NewFile(Struct):
+    descriptor: int
+    digest: bytes = b""
+    packed: bool = False
 
 
 class QuotaExceeded(Exception):
     """The new contents do not fit."""
 
 
-class Batch:
+class Batch(Struct):
     """New contents on their way into the store; leaving the block normally settles them.
 
     There may be `room` bytes of them; `temporary` is a directory on the same disk.
     """
 
-    __slots__ = ("_blobs", "_pending", "_room", "_system", "_temporary", "stored")
-
-    def __init__(self, blobs: BlobStore, system: SystemCalls, temporary: str, room: float) -> None:
-        self._blobs = blobs
-        self._system = system
-        self._temporary = temporary
-        self._room = room
-        self._pending: dict[bytes, tuple[str, bool]] = {}
-        self.stored = 0
-        """Bytes that this batch adds to the store."""
+    blobs: BlobStore
+    system: SystemCalls
+    temporary: str
+    room: float
+    pending: dict[bytes, tuple[str, bool]] = {}
+    stored: int = 0
+    """Bytes that this batch adds to the store."""
 
     def __enter__(self) -> Self:
         return self
@@ -141,12 +134,12 @@ class Batch:
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         try:
             if kind is None:
-                self._blobs.settle(self._pending)
-                self._pending = {}
+                self.blobs.settle(self.pending)
+                self.pending = {}
         finally:
-            for path, _ in self._pending.values():
+            for path, _ in self.pending.values():
                 with suppress(OSError):
-                    self._system.unlink(path)
+                    self.system.unlink(path)
 
     def add(self, data: bytes) -> bytes:
         digest = sha256(data).digest()
@@ -163,7 +156,7 @@ class Batch:
         """The rest of an open file, as a clone where the file system has them."""
         with self._new_file() as new:
             if _clone(source, new.descriptor):
-                new.digest = _hash_file(self._system, new.descriptor)
+                new.digest = _hash_file(self.system, new.descriptor)
             else:
                 new.digest, new.packed = self._copy(source, new.descriptor)
             return new.digest
@@ -171,42 +164,42 @@ class Batch:
     @contextmanager
     def _new_file(self) -> Iterator[_NewFile]:
         """A temporary file; it becomes part of the batch when it has a digest at the end of the block."""
-        path = f"{self._temporary}/{os.urandom(8).hex()}"
+        path = f"{self.temporary}/{os.urandom(8).hex()}"
         try:
-            new = _NewFile(self._system.open(path, CREATE, 0o600))
+            new = _NewFile(self.system.open(path, CREATE, 0o600))
         except OSError as error:
             raise _full(error) from error
         try:
             yield new
         finally:
             size = os.fstat(new.descriptor).st_size
-            self._system.close(new.descriptor)
+            self.system.close(new.descriptor)
             if new.digest and not self._has(new.digest):
-                self._pending[new.digest] = path, new.packed
+                self.pending[new.digest] = path, new.packed
                 self.stored += size
             else:
-                self._system.unlink(path)
-        if self.stored > self._room:
+                self.system.unlink(path)
+        if self.stored > self.room:
             raise QuotaExceeded
 
     def _write(self, descriptor: int, data: bytes) -> None:
         try:
-            write_all(self._system, descriptor, data)
+            write_all(self.system, descriptor, data)
         except OSError as error:
             raise _full(error) from error
 
     def _has(self, digest: bytes) -> bool:
-        return digest in self._pending or self._blobs.find(digest) is not None
+        return digest in self.pending or self.blobs.find(digest) is not None
 
     def _copy(self, source: int, target: int) -> tuple[bytes, bool]:
         check, pack, first = sha256(), None, True
-        while chunk := self._system.read(source, CHUNK_BYTES):
+        while chunk := self.system.read(source, CHUNK_BYTES):
             if first and len(zlib.compress(chunk, 1)) <= len(chunk) * _PAYS:
                 pack = zlib.compressobj(1)
             first = False
             check.update(chunk)
             self._write(target, chunk if pack is None else pack.compress(chunk))
-            if os.fstat(target).st_size + self.stored > self._room:
+            if os.fstat(target).st_size + self.stored > self.room:
                 raise QuotaExceeded
         if pack is not None:
             self._write(target, pack.flush())

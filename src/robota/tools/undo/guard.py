@@ -67,11 +67,7 @@ def guarded(
 async def _refuse(
     call: PreparedCall, problems: tuple[Unprotected, ...], required: bool, ask: Ask | None
 ) -> ToolResult | None:
-    if ask is not None:
-        allowed = await ask(call, problems)
-    else:
-        allowed = not required
-    if allowed:
+    if await ask(call, problems) if ask is not None else not required:
         return None
     reasons = " ".join(problem.reason for problem in problems)
     return ToolResult(
@@ -94,25 +90,17 @@ def _changed_by(call: PreparedCall) -> list[tuple[str, str]]:
     ]
 
 
-class _Protection:
+class _Protection(msgspec.Struct):
     """The undo entry of one call. Nothing it does is raised: a failure is a problem to be shown."""
 
-    def __init__(
-        self,
-        store: UndoStore,
-        call: PreparedCall,
-        context: ToolContext,
-        workspace: tuple[str, ...],
-        redact: Callable[[str], str],
-    ) -> None:
-        self._store = store
-        self._call = call
-        self._context = context
-        self._workspace = workspace
-        self._redact = redact
-        self._saved: Saved | None = None
-        self._files = 0
-        self.problems: tuple[Unprotected, ...] = ()
+    store: UndoStore
+    call: PreparedCall
+    context: ToolContext
+    workspace: tuple[str, ...]
+    redact: Callable[[str], str]
+    saved: Saved | None = None
+    files: int = 0
+    problems: tuple[Unprotected, ...] = ()
 
     def begin(self) -> None:
         """Save; blocks."""
@@ -120,14 +108,14 @@ class _Protection:
             plan, label = self._plan()
             if plan is None:
                 return
-            self._saved = self._store.save(
+            self.saved = self.store.save(
                 plan,
-                self._redact(label),
-                tool=self._call.request.name,
-                session_id=self._context.session_id,
-                call_id=self._call.call_id,
+                self.redact(label),
+                tool=self.call.request.name,
+                session_id=self.context.session_id,
+                call_id=self.call.call_id,
             )
-            self.problems = self._saved.unprotected
+            self.problems = self.saved.unprotected
         except Exception as error:  # noqa: BLE001 - whatever it is, it must not cost the call
             self._fail("The undo store failed", error)
 
@@ -135,17 +123,17 @@ class _Protection:
         """Record how the call left things, also when it was cancelled."""
         from anyio import move_on_after, to_thread  # noqa: PLC0415 - see above
 
-        if self._saved is not None and self._saved.entry_id is not None:
+        if self.saved is not None and self.saved.entry_id is not None:
             with move_on_after(FINISHING_SECONDS, shield=True):  # the thread goes on if that is too short
-                await to_thread.run_sync(self._finish, self._saved.entry_id, abandon_on_cancel=True)
+                await to_thread.run_sync(self._finish, self.saved.entry_id, abandon_on_cancel=True)
 
     def note(self, result: ToolResult) -> ToolResult:
         """The result with what undo has to say about it: a sentence only if something is wrong."""
-        entry_id = None if self._saved is None else self._saved.entry_id
+        entry_id = None if self.saved is None else self.saved.entry_id
         if entry_id is None and not self.problems:
             return result
         reasons: list[Json] = [problem.reason for problem in self.problems]
-        undo: dict[str, Json] = {"entry": entry_id, "files": self._files}
+        undo: dict[str, Json] = {"entry": entry_id, "files": self.files}
         if not reasons:
             return msgspec.structs.replace(result, metadata={**result.metadata, "undo": undo})
         undo["unprotected"] = reasons
@@ -157,25 +145,25 @@ class _Protection:
         from robota.tools.files.path import locate  # noqa: PLC0415 - loaded with the first call
         from robota.tools.undo.plan import plan_command, plan_files  # noqa: PLC0415
 
-        changed = _changed_by(self._call)
-        cwd = self._context.cwd or os.getcwd()
+        changed = _changed_by(self.call)
+        cwd = self.context.cwd or os.getcwd()
         files = [locate(text, cwd) for kind, text in changed if kind == "write"]
-        label = f"{self._call.request.name} {', '.join(files)}"
-        plan = plan_files(files, self._workspace or (cwd,)) if files else None
+        label = f"{self.call.request.name} {', '.join(files)}"
+        plan = plan_files(files, self.workspace or (cwd,)) if files else None
         for kind, text in changed:
             if kind == "command":
                 where = os.path.join(cwd, self._started_in())
-                by_command, label = plan_command(text, where, self._workspace or (cwd,)), text
+                by_command, label = plan_command(text, where, self.workspace or (cwd,)), text
                 plan = by_command if plan is None else plan.join(by_command)
         return plan, label
 
     def _started_in(self) -> str:
-        given = self._call.arguments.get("working_directory", self._call.arguments.get("workingDirectory"))
+        given = self.call.arguments.get("working_directory", self.call.arguments.get("workingDirectory"))
         return given if isinstance(given, str) else ""
 
     def _finish(self, entry_id: str) -> None:
         try:
-            self._files = self._store.finish(entry_id).files
+            self.files = self.store.finish(entry_id).files
         except Exception as error:  # noqa: BLE001 - nor its result
             self._fail("How the call left the files was not recorded, so undo will ask about each", error)
 

@@ -62,55 +62,53 @@ Record: TypeAlias = Begun | Ended | Carried
 _DECODER: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
 
 
-class Journal:
-    __slots__ = ("_offset", "_path", "_seen", "_system", "records")
-
-    def __init__(self, path: str, system: SystemCalls) -> None:
-        self._path = path
-        self._system = system
-        self._seen: tuple[int, int] | None = None
-        self._offset = 0
-        self.records: list[Record] = []
-        """What was there at the last refresh or append."""
+class Journal(Struct):
+    path: str
+    system: SystemCalls
+    seen: tuple[int, int] | None = None
+    """Device and inode of the file at the last refresh."""
+    offset: int = 0
+    records: list[Record] = []
+    """What was there at the last refresh or append."""
 
     def refresh(self) -> bool:
         """Read what was added; True when the file is another one and everything known is out of date."""
         try:
-            with open(self._path, "rb") as file:
+            with open(self.path, "rb") as file:
                 facts = os.fstat(file.fileno())
-                fresh = (facts.st_dev, facts.st_ino) != self._seen
+                fresh = (facts.st_dev, facts.st_ino) != self.seen
                 if fresh:
-                    self._seen, self._offset, self.records = (facts.st_dev, facts.st_ino), 0, []
-                file.seek(self._offset)
+                    self.seen, self.offset, self.records = (facts.st_dev, facts.st_ino), 0, []
+                file.seek(self.offset)
                 data = file.read()
         except FileNotFoundError:
-            fresh = self._seen is not None
-            self._seen, self._offset, self.records = None, 0, []
+            fresh = self.seen is not None
+            self.seen, self.offset, self.records = None, 0, []
             return fresh
         whole = data.rfind(b"\n") + 1
-        self._offset += whole
+        self.offset += whole
         self.records += [record for line in data[:whole].split(b"\n") if (record := _decode(line))]
         return fresh
 
     def append(self, record: Record) -> None:
-        new = not os.path.lexists(self._path)
+        new = not os.path.lexists(self.path)
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        with open_descriptor(self._system, self._path, flags, 0o600) as descriptor:
+        with open_descriptor(self.system, self.path, flags, 0o600) as descriptor:
             size = os.fstat(descriptor).st_size
             torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-            write_all(self._system, descriptor, b"\n" * torn + _encode(record))
-            self._system.fsync(descriptor)
+            write_all(self.system, descriptor, b"\n" * torn + _encode(record))
+            self.system.fsync(descriptor)
         if new:
-            sync_path(self._system, os.path.dirname(self._path))
+            sync_path(self.system, os.path.dirname(self.path))
         self.refresh()
 
     def rewrite(self, records: list[Record], temporary: str) -> None:
         path = f"{temporary}/{os.urandom(8).hex()}"
-        with open_descriptor(self._system, path, CREATE, 0o600) as descriptor:
-            write_all(self._system, descriptor, b"".join(map(_encode, records)))
-            self._system.fsync(descriptor)
-        self._system.replace(path, self._path)
-        sync_path(self._system, os.path.dirname(self._path))
+        with open_descriptor(self.system, path, CREATE, 0o600) as descriptor:
+            write_all(self.system, descriptor, b"".join(map(_encode, records)))
+            self.system.fsync(descriptor)
+        self.system.replace(path, self.path)
+        sync_path(self.system, os.path.dirname(self.path))
         self.refresh()
 
 
@@ -174,10 +172,6 @@ class PathPreview(Struct, frozen=True, kw_only=True):
 class Preview(Struct, frozen=True):
     entry: Entry
     paths: tuple[PathPreview, ...]
-
-    @property
-    def conflicts(self) -> tuple[PathPreview, ...]:
-        return tuple(each for each in self.paths if each.conflict)
 
     @property
     def size(self) -> int:

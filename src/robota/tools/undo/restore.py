@@ -46,15 +46,14 @@ class Step(Struct, frozen=True):
     """The time it gets: of a directory that others used since then, the one it has."""
 
 
-class Restoration:
+class Restoration(Struct):
     """Carries out steps; what cannot be done is reported, and the rest is done nevertheless."""
 
-    def __init__(self, blobs: BlobStore, system: SystemCalls) -> None:
-        self._blobs = blobs
-        self._system = system
-        self._opened: dict[bytes, int] = {}
-        self._times: dict[bytes, int] = {}
-        self.problems: dict[bytes, str] = {}
+    blobs: BlobStore
+    system: SystemCalls
+    opened: dict[bytes, int] = {}
+    times: dict[bytes, int] = {}
+    problems: dict[bytes, str] = {}
 
     def carry_out(self, steps: Sequence[Step]) -> None:
         upwards = sorted(steps, key=lambda step: step.path, reverse=True)
@@ -79,16 +78,16 @@ class Restoration:
     def _clear(self, step: Step) -> None:
         with self._folder(step.path) as (folder, name):
             if step.now is not None and step.now.kind == "directory":
-                self._system.rmdir(name, dir_fd=folder)
+                self.system.rmdir(name, dir_fd=folder)
             else:
-                self._system.unlink(name, dir_fd=folder)
+                self.system.unlink(name, dir_fd=folder)
 
     def _make_directory(self, step: Step) -> None:
         with self._folder(step.path) as (folder, name):
             if step.now is None or step.now.kind != "directory":
-                self._system.mkdir(name, _OWNER_MAY_ALL, dir_fd=folder)
+                self.system.mkdir(name, _OWNER_MAY_ALL, dir_fd=folder)
             elif step.now.mode & _OWNER_MAY_ALL != _OWNER_MAY_ALL:
-                self._system.chmod(name, step.now.mode | _OWNER_MAY_ALL, dir_fd=folder)
+                self.system.chmod(name, step.now.mode | _OWNER_MAY_ALL, dir_fd=folder)
 
     def _make(self, step: Step) -> None:
         assert step.then is not None
@@ -96,15 +95,15 @@ class Restoration:
             if has_same_content(step.now, step.then):
                 self._set_facts(folder, name, step)
             elif step.then.kind == "link":
-                self._system.symlink(step.then.target or b"", name, dir_fd=folder)
+                self.system.symlink(step.then.target or b"", name, dir_fd=folder)
                 self._set_facts(folder, name, step)
             elif step.then.kind == "pipe":
-                self._system.mkfifo(name, dir_fd=folder)
+                self.system.mkfifo(name, dir_fd=folder)
                 self._set_facts(folder, name, step)
             elif step.then.kind == "special":
                 raise StorageError("sockets and devices are not saved")
             elif self._is_same_file(folder, name, step.then):
-                with open_descriptor(self._system, name, _IN_PLACE, dir_fd=folder) as descriptor:
+                with open_descriptor(self.system, name, _IN_PLACE, dir_fd=folder) as descriptor:
                     self._fill(descriptor, step.then)
                 self._set_facts(folder, name, step)
             else:
@@ -115,51 +114,51 @@ class Restoration:
         if not then.inode:
             return False
         with suppress(FileNotFoundError):
-            facts = self._system.stat(name, dir_fd=folder, follow_symlinks=False)
+            facts = self.system.stat(name, dir_fd=folder, follow_symlinks=False)
             return stat.S_ISREG(facts.st_mode) and facts.st_ino == then.inode and facts.st_nlink > 1
         return False
 
     def _replace(self, folder: int, name: bytes, then: PathState) -> None:
         temporary = os.fsencode(f".robota-{os.urandom(8).hex()}.tmp")
         try:
-            with open_descriptor(self._system, temporary, CREATE, 0o600, dir_fd=folder) as descriptor:
+            with open_descriptor(self.system, temporary, CREATE, 0o600, dir_fd=folder) as descriptor:
                 self._fill(descriptor, then)
                 self._own(temporary, folder, then)
-                self._system.fchmod(descriptor, then.mode)
-            self._system.utime(temporary, ns=(then.mtime_ns, then.mtime_ns), dir_fd=folder)
-            self._system.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+                self.system.fchmod(descriptor, then.mode)
+            self.system.utime(temporary, ns=(then.mtime_ns, then.mtime_ns), dir_fd=folder)
+            self.system.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
             with suppress(OSError):
-                self._system.unlink(temporary, dir_fd=folder)
+                self.system.unlink(temporary, dir_fd=folder)
             raise
 
     def _fill(self, descriptor: int, then: PathState) -> None:
         if then.digest is None:
             raise StorageError("its content was not saved")
         size = 0
-        for chunk in self._blobs.chunks(then.digest):
-            write_all(self._system, descriptor, chunk)
+        for chunk in self.blobs.chunks(then.digest):
+            write_all(self.system, descriptor, chunk)
             size += len(chunk)
-        self._system.ftruncate(descriptor, size)
-        self._system.fsync(descriptor)
+        self.system.ftruncate(descriptor, size)
+        self.system.fsync(descriptor)
 
     def _set_facts(self, folder: int, name: bytes, step: Step) -> None:
         then = step.then
         assert then is not None
         self._own(name, folder, then)
         if then.kind != "link":
-            self._system.chmod(name, then.mode, dir_fd=folder)
+            self.system.chmod(name, then.mode, dir_fd=folder)
         times = step.mtime_ns, step.mtime_ns
-        self._system.utime(name, ns=times, dir_fd=folder, follow_symlinks=False)
+        self.system.utime(name, ns=times, dir_fd=folder, follow_symlinks=False)
 
     def _own(self, name: bytes, folder: int, then: PathState) -> None:
-        facts = self._system.stat(name, dir_fd=folder, follow_symlinks=False)
+        facts = self.system.stat(name, dir_fd=folder, follow_symlinks=False)
         if (facts.st_uid, facts.st_gid) != (then.uid, then.gid):
             with suppress(PermissionError):  # only root may give a file away
-                self._system.chown(name, then.uid, then.gid, dir_fd=folder, follow_symlinks=False)
+                self.system.chown(name, then.uid, then.gid, dir_fd=folder, follow_symlinks=False)
 
     def _finish_directory(self, step: Step) -> None:
-        self._opened.pop(step.path, None)
+        self.opened.pop(step.path, None)
         with self._folder(step.path) as (folder, name):
             self._set_facts(folder, name, step)
 
@@ -170,35 +169,35 @@ class Restoration:
                 facts = os.lstat(parent)
                 if not stat.S_ISDIR(facts.st_mode):
                     continue
-                self._times[parent] = facts.st_mtime_ns
+                self.times[parent] = facts.st_mtime_ns
                 if not os.access(parent, os.W_OK | os.X_OK):
                     mode = stat.S_IMODE(facts.st_mode)
-                    self._system.chmod(parent, mode | _OWNER_MAY_ALL)
-                    self._opened[parent] = mode
+                    self.system.chmod(parent, mode | _OWNER_MAY_ALL)
+                    self.opened[parent] = mode
 
     def _close_parents(self, steps: set[bytes]) -> None:
-        for parent, time in sorted(self._times.items(), reverse=True):
+        for parent, time in sorted(self.times.items(), reverse=True):
             with suppress(OSError):
                 if parent not in steps:
-                    self._system.utime(parent, ns=(time, time), follow_symlinks=False)
-        for parent, mode in sorted(self._opened.items(), reverse=True):
+                    self.system.utime(parent, ns=(time, time), follow_symlinks=False)
+        for parent, mode in sorted(self.opened.items(), reverse=True):
             with suppress(OSError):
-                self._system.chmod(parent, mode)
+                self.system.chmod(parent, mode)
 
     @contextmanager
     def _folder(self, path: bytes) -> Iterator[tuple[int, bytes]]:
         """The directory of a path, opened name by name without following a link, and the last name."""
         head, name = os.path.split(path)
-        descriptor = self._system.open(b"/", _FOLDER)
+        descriptor = self.system.open(b"/", _FOLDER)
         try:
             for part in head.split(b"/"):
                 if part:
-                    inner = self._system.open(part, _FOLDER, dir_fd=descriptor)
-                    self._system.close(descriptor)
+                    inner = self.system.open(part, _FOLDER, dir_fd=descriptor)
+                    self.system.close(descriptor)
                     descriptor = inner
             yield descriptor, name
         finally:
-            self._system.close(descriptor)
+            self.system.close(descriptor)
 
 
 def _becomes(step: Step, *kinds: str) -> bool:
@@ -321,10 +320,10 @@ class Reversal:
         return Step(change.path, now, change.before, mtime_ns)
 
     def _describe(self, change: Change) -> PathPreview:
-        now, action = self._now.get(change.path), _action(change.before, self._now.get(change.path))
+        now = self._now.get(change.path)
         return PathPreview(
             path=os.fsdecode(change.path),
-            action=action,
+            action=_action(change.before, now),
             before=change.before,
             now=now,
             conflict=self._is_conflict(change),

@@ -164,46 +164,32 @@ class Snapshot(NamedTuple):
     unprotected: tuple[Unprotected, ...]
 
 
-class Scanner:
+class Scanner(Struct):
     """Looks at paths. Without a batch contents are only hashed, and large ones not even that."""
 
-    __slots__ = ("_batch", "_cache", "_limits", "_problems", "_skip", "states")
-
-    def __init__(
-        self,
-        cache: HashCache,
-        *,
-        batch: Batch | None = None,
-        limits: Limits | None = None,
-        skip: tuple[bytes, ...] = (),
-    ) -> None:
-        """`skip`: trees that are not looked at."""
-        self._cache = cache
-        self._batch = batch
-        self._limits = limits
-        self._skip = skip
-        self.states: dict[bytes, PathState] = {}
-        self._problems: dict[bytes, Unprotected] = {}
+    cache: HashCache
+    batch: Batch | None = None
+    limits: Limits | None = None
+    skip: tuple[bytes, ...] = ()
+    """Trees that are not looked at."""
+    states: dict[bytes, PathState] = {}
+    problems: dict[bytes, Unprotected] = {}
 
     def scan(self, scope: Scope) -> Snapshot:
         for path in scope.paths:
             self.look(os.fsencode(path))
         for tree in scope.trees:
             self._walk(os.fsencode(tree))
-        left_out = tuple(sorted(self._problems))
-        manifest = Manifest(
-            dict(sorted(self.states.items())),
-            left_out,
-            tuple(map(os.fsencode, scope.trees)),
-            self._skip,
-        )
-        return Snapshot(manifest, tuple(self._problems[path] for path in left_out))
+        left_out = tuple(sorted(self.problems))
+        trees = tuple(map(os.fsencode, scope.trees))
+        manifest = Manifest(dict(sorted(self.states.items())), left_out, trees, self.skip)
+        return Snapshot(manifest, tuple(self.problems[path] for path in left_out))
 
     def measure(self, scope: Scope) -> int:
         """About how many bytes a snapshot would read; raises when there are too many files."""
         size, count, pending = 0, 0, [os.fsencode(tree) for tree in scope.trees]
-        limits = self._limits or Limits()
-        skipped = frozenset(self._skip)
+        limits = self.limits or Limits()
+        skipped = frozenset(self.skip)
         while pending:
             path = pending.pop()
             with suppress(OSError), os.scandir(path) as names:
@@ -233,16 +219,16 @@ class Scanner:
             state = self._describe(path, facts)
         except OSError as error:
             self._leave_out(path, "unreadable", error.strerror or str(error))
-            state = describe_stat(facts) if self._batch is None else None
+            state = describe_stat(facts) if self.batch is None else None
         if state is not None:
             self.states[path] = state
-        if self._batch and self._limits and len(self.states) > self._limits.files:
+        if self.batch and self.limits and len(self.states) > self.limits.files:
             raise TooMany
         return state
 
     def _walk(self, top: bytes) -> None:
-        pending = [] if is_in_any(top, self._skip) else [top]
-        skipped = frozenset(self._skip)
+        pending = [] if is_in_any(top, self.skip) else [top]
+        skipped = frozenset(self.skip)
         while pending:
             path = pending.pop()
             if path in skipped:
@@ -264,11 +250,11 @@ class Scanner:
             return describe_stat(facts, target=os.readlink(path))
         if not stat.S_ISREG(facts.st_mode):
             return describe_stat(facts)
-        known = self._cache.look_up(path, facts)
-        if known is not None and (known.stored or self._batch is None):
+        known = self.cache.look_up(path, facts)
+        if known is not None and (known.stored or self.batch is None):
             return describe_stat(facts, digest=known.digest)
-        if self._limits is not None and facts.st_size > self._limits.file_bytes:
-            if self._batch is None:
+        if self.limits is not None and facts.st_size > self.limits.file_bytes:
+            if self.batch is None:
                 return describe_stat(facts)
             self._leave_out(path, "file_too_large", f"{facts.st_size:,} bytes")
             return None
@@ -287,7 +273,7 @@ class Scanner:
         finally:
             os.close(descriptor)
         if essence is None:  # the cache knows digests only
-            self._cache.remember(path, facts, digest, stored=self._batch is not None)
+            self.cache.remember(path, facts, digest, stored=self.batch is not None)
         return describe_stat(facts, digest=digest, essence=essence)
 
     def _keep(self, descriptor: int, size: int) -> tuple[bytes, bytes | None]:
@@ -295,17 +281,17 @@ class Scanner:
         data = os.read(descriptor, CHUNK_BYTES)
         if data.startswith(INDEX_SIGNATURE):
             data += b"".join(iter(lambda: os.read(descriptor, CHUNK_BYTES), b""))
-            digest = sha256(data).digest() if self._batch is None else self._batch.add(data)
+            digest = sha256(data).digest() if self.batch is None else self.batch.add(data)
             return digest, digest_index(data)
-        if self._batch is None:
+        if self.batch is None:
             check = sha256(data)
             while data := os.read(descriptor, CHUNK_BYTES):
                 check.update(data)
             return check.digest(), None
         if size <= len(data):
-            return self._batch.add(data), None
+            return self.batch.add(data), None
         os.lseek(descriptor, 0, os.SEEK_SET)
-        return self._batch.add_file(descriptor), None
+        return self.batch.add_file(descriptor), None
 
     def _leave_out(self, path: bytes, code: UnprotectedCode, why: str) -> None:
         name = os.fsdecode(path)
@@ -313,4 +299,4 @@ class Scanner:
             "file_too_large": f"{name} is too large to be saved for undo ({why}).",
             "unreadable": f"{name} cannot be read and so not be saved for undo ({why}).",
         }
-        self._problems[path] = Unprotected(code, reasons[code])
+        self.problems[path] = Unprotected(code, reasons[code])

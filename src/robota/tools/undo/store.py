@@ -15,6 +15,7 @@ from contextlib import contextmanager
 import msgspec
 
 from robota.core.errors import StorageError, ValidationError
+from robota.core.messages import Json
 from robota.core.ports import REAL_WORLD, Ports
 from robota.tools.files.directory import SYSTEM, SystemCalls
 from robota.tools.undo.blobs import Batch, BlobStore, QuotaExceeded
@@ -79,9 +80,7 @@ class UndoStore:
         """
         problems: tuple[Unprotected, ...] = ()
         with self._lock():
-            begun = msgspec.structs.replace(
-                self._new_entry(label), tool=tool, session_id=session_id, call_id=call_id
-            )
+            begun = self._new_entry(label, tool=tool, session_id=session_id, call_id=call_id)
             for attempt in plan.attempts:
                 try:
                     problems = self._begin(begun, attempt, problems)
@@ -101,7 +100,7 @@ class UndoStore:
             self._directory.unmark_running(entry_id, mark)
             before = read_states(self._blobs, self._find(entry_id).begun)
             cache = self._directory.cache_of(plan.workspace)
-            scanner = self._scanner(cache, limits=self._limits, skip=(*before.left_out, *before.skipped))
+            scanner = self._scanner(cache, (*before.left_out, *before.skipped), self._limits)
             after = scanner.scan(plan.scope).manifest
             self._end(entry_id, compare(before, after.states))
             self._save_cache(plan, after)
@@ -131,11 +130,8 @@ class UndoStore:
             pair = self._find(entry_id)
             if self._directory.is_running(entry_id):
                 raise StorageError(f"“{pair.begun.label}” is still running: wait for it, or stop it first.")
-            begun = msgspec.structs.replace(
-                self._new_entry(f"undo: {pair.begun.label}"),
-                session_id=pair.begun.session_id,
-                undoes=entry_id,
-            )
+            label, session_id = f"undo: {pair.begun.label}", pair.begun.session_id
+            begun = self._new_entry(label, session_id=session_id, undoes=entry_id)
             with self._reversal(pair).opened() as reversal:
                 steps = reversal.decide(overwrite)
                 if not steps:
@@ -180,9 +176,10 @@ class UndoStore:
                 self._directory.forget_caches()
             yield
 
-    def _new_entry(self, label: str) -> Begun:
+    def _new_entry(self, label: str, **call: Json) -> Begun:
         clean = label[:MAX_LABEL_CHARACTERS].encode("utf-8", "replace").decode()
-        return Begun(id=self._ports.new_id(), at=self._ports.now(), label=clean, manifest="", stored=0)
+        id, at = self._ports.new_id(), self._ports.now()
+        return Begun(id=id, at=at, label=clean, manifest="", stored=0, **call)
 
     def _begin(
         self, begun: Begun, plan: Plan, problems: tuple[Unprotected, ...], undo: Reversal | None = None
@@ -194,7 +191,8 @@ class UndoStore:
         try:
             with self._batch(room) as batch:
                 limits = self._limits if undo is None else None
-                scanner = self._scanner(cache, batch=batch, limits=limits, skip=skip)
+                scanner = self._scanner(cache, skip, limits)
+                scanner.batch = batch
                 is_new = plan.whole is not None and not cache.complete
                 if is_new and scanner.measure(plan.scope) > room * _BEST_COMPRESSION:
                     raise QuotaExceeded
@@ -237,20 +235,15 @@ class UndoStore:
         if pair.ended is not None:
             return Reversal(read_changes(self._blobs, pair.ended), self._system)
         before = read_states(self._blobs, pair.begun)
-        scanner = self._scanner(HashCache(), skip=(*before.left_out, *before.skipped))
+        scanner = self._scanner(HashCache(), (*before.left_out, *before.skipped))
         scope = Scope(tuple(map(os.fsdecode, before.trees)), tuple(map(os.fsdecode, before.states)))
         return Reversal(compare(before, scanner.scan(scope).manifest.states), self._system, certain=False)
 
     def _scanner(
-        self,
-        cache: HashCache,
-        *,
-        batch: Batch | None = None,
-        limits: Limits | None = None,
-        skip: tuple[bytes, ...] = (),
+        self, cache: HashCache, skip: tuple[bytes, ...] = (), limits: Limits | None = None
     ) -> Scanner:
-        skip = (os.fsencode(self.base_dir), *skip)
-        return Scanner(cache, batch=batch, limits=limits, skip=skip)
+        """It passes over the store itself."""
+        return Scanner(cache, limits=limits, skip=(os.fsencode(self.base_dir), *skip))
 
     def _batch(self, room: float) -> Batch:
         return Batch(self._blobs, self._system, self._directory.temporary, room)

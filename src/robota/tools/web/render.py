@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from msgspec import Struct
+
 from robota.tools.web.scan import Tag, scan_html
 
 _SKIPPED = frozenset({"script", "style", "title", "nav", "template", "noscript", "svg", "iframe", "object"})
@@ -37,17 +39,14 @@ def render_markdown(html: str, base: str) -> str:
     return renderer.finish()
 
 
-class _Container:
+class _Container(Struct):
     """A list, one of its items, or a quotation."""
 
-    __slots__ = ("count", "fresh", "marker", "tag")
-
-    def __init__(self, tag: str, marker: str = "") -> None:
-        self.tag = tag
-        self.marker = marker
-        self.count = 0
-        self.fresh = True
-        """No line of it was written yet."""
+    tag: str
+    marker: str = ""
+    count: int = 0
+    fresh: bool = True
+    """No line of it was written yet."""
 
     def prefix(self) -> str:
         if self.tag == "blockquote":
@@ -275,19 +274,16 @@ def join_blanks(text: str) -> str:
     return _BLANKS.sub(" ", text)
 
 
-class Paragraph:
+class Paragraph(Struct, eq=False):
     """The words of one paragraph on their way to Markdown: blanks, emphasis, links and images.
 
     Each kind of emphasis is open at most once, so that nesting costs nothing.
     """
 
-    __slots__ = ("_base", "_open", "_words")
-
-    def __init__(self, base: str) -> None:
-        self._base = base
-        self._words: list[str] = []
-        self._open: list[tuple[str, str, int]] = []
-        """Emphasis and links: their mark, a link's target, and where in the words they begin."""
+    _base: str
+    _words: list[str] = []
+    _open: list[tuple[str, str, int]] = []
+    """Emphasis and links: their mark, a link's target, and where in the words they begin."""
 
     def add(self, text: str) -> None:
         text = join_blanks(text)
