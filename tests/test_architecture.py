@@ -127,7 +127,7 @@ def test_the_import_contracts_are_kept(copy_of_the_tree: Path) -> None:
             "Reading a command knows no permissions",
         ),
         ("sdk/assembly.py", "import robota.providers.scripted", "Only the CLI knows concrete providers"),
-        ("tools/json_schema.py", "import robota.providers.scripted", "Only the CLI knows concrete providers"),
+        ("tools/registry.py", "import robota.providers.scripted", "Only the CLI knows concrete providers"),
         ("cli/main.py", "import robota.tools.function_tool", "Front ends go through the SDK"),
         ("cli/main.py", "import robota.core.loop", "Front ends go through the SDK"),
         ("providers/scripted.py", "import robota.testing.fixtures", "Layers point downwards"),

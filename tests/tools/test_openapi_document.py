@@ -10,6 +10,7 @@ import pytest
 from robota.core.errors import ConfigurationError
 from robota.core.tool import tool_schema
 from robota.tools.openapi.tool import OpenAPITools, load_openapi
+from robota.tools.registry import ToolRegistry
 
 
 def load(paths: Any, *, base_url: str | None = "http://a.test", **root: Any) -> OpenAPITools:
@@ -161,6 +162,7 @@ def test_names_are_made_valid_and_unique() -> None:
     names = ["list_all_pets", "list_all_pets_2", "GET_b_id_c", "x" * 52, "unnamed"]
 
     assert [tool.name for tool in tools] == names
+    assert ToolRegistry(tools).names == tuple(names)
 
 
 def test_a_prefix_keeps_two_documents_apart() -> None:

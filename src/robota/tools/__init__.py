@@ -6,6 +6,7 @@ from robota._lazy import lazy_names
 
 _MODULES = {
     "robota.tools.function_tool": "FunctionTool create_function_tool tool",
+    "robota.tools.registry": "ToolRegistry",
     "robota.tools.openapi.tool": "OpenAPITool load_openapi",
     "robota.tools.builtins.bash": "bash_tool",
     "robota.tools.builtins.read": "read_tool",

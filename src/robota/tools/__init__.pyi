@@ -21,5 +21,6 @@ from robota.tools.function_tool import tool as tool
 from robota.tools.openapi.tool import OpenAPITool as OpenAPITool
 from robota.tools.openapi.tool import load_openapi as load_openapi
 from robota.tools.processes import ProcessTable as ProcessTable
+from robota.tools.registry import ToolRegistry as ToolRegistry
 from robota.tools.undo.guard import guarded as guarded
 from robota.tools.undo.store import UndoStore as UndoStore
