@@ -22,7 +22,7 @@ from robota.core.messages import (
     UserMessage,
 )
 from robota.core.provider import ChatRequest, ModelSettings, ToolSchema
-from robota.providers.chat.request import ChatDialect
+from robota.providers.chat.request import ChatDialect, ChatEncoder
 
 ADD = ToolSchema("add", "Adds.", {"type": "object", "properties": {"a": {"type": "integer"}}})
 ADD_WIRE = {
@@ -35,7 +35,7 @@ SEES = ChatDialect(images=True, files=True)
 
 def encode(dialect: ChatDialect = PLAIN, **fields: Any) -> dict[str, Any]:
     request = ChatRequest(**{"model": "m", "messages": [UserMessage("hi")], **fields})
-    body: dict[str, Any] = json.loads(dialect.encode(request, "m"))
+    body: dict[str, Any] = json.loads(ChatEncoder(dialect).encode(request, "m"))
     return body
 
 
@@ -266,7 +266,7 @@ def test_a_body_joined_from_kept_fragments_is_the_body_made_from_scratch() -> No
     messages: list[Message] = []
     starts: list[int] = []
     history = EncodedHistory(messages, starts)
-    encoders = [ChatDialect(), SEES]
+    encoders = [ChatEncoder(ChatDialect()), ChatEncoder(SEES)]
     for number in range(200):
         tool = ToolMessage(f"result {number}", "c", "add", (ImagePart("aW1n"),))
         message = random.choice(
@@ -283,14 +283,14 @@ def test_a_body_joined_from_kept_fragments_is_the_body_made_from_scratch() -> No
 def test_a_settled_group_is_encoded_once() -> None:
     messages: list[Message] = [UserMessage(str(number)) for number in range(50)]
     history = EncodedHistory(messages, list(range(50)))
-    encoder = ChatDialect()
+    encoder = ChatEncoder(ChatDialect())
     for _ in range(3):
         encoder.encode(ChatRequest(model="m", messages=messages, history=history), "m")
     assert history.encodings == 50
 
 
 def test_tool_sets_are_told_apart_by_more_than_their_address() -> None:
-    encoder = ChatDialect()
+    encoder = ChatEncoder(ChatDialect())
     for number in range(100):
         request = ChatRequest(
             model="m", messages=[UserMessage("hi")], tools=(ToolSchema(f"t{number}", "", {"type": "object"}),)

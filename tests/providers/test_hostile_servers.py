@@ -20,7 +20,7 @@ from robota.core.errors import RateLimitError, RobotaError
 from robota.core.messages import AssistantMessage, ToolCall, UserMessage
 from robota.core.provider import ChatRequest
 from robota.core.robota import Robota, RunLimits
-from robota.providers.chat.request import ChatDialect
+from robota.providers.chat.request import ChatDialect, ChatEncoder
 from robota.providers.remote import RemoteProvider
 from robota.providers.remote.protocol import encode_message
 from robota.providers.remote.provider import RemoteContent, RemoteReader
@@ -289,7 +289,7 @@ def test_a_thousand_calls_do_not_cost_their_square(wire: Wire) -> None:
 def test_a_thousand_calls_are_told_apart_in_the_request(id: str | None) -> None:
     calls = tuple(ToolCall(f"c{n}" if id is None else id, "x", "{}") for n in range(MANY))
     request = ChatRequest(model="m", messages=[AssistantMessage("", calls)])
-    asked, *answers = json.loads(ChatDialect().encode(request, "m"))["messages"]
+    asked, *answers = json.loads(ChatEncoder(ChatDialect()).encode(request, "m"))["messages"]
     ids = [call["id"] for call in asked["tool_calls"]]
     assert len(set(ids)) == len(ids) == MANY
     assert [answer["tool_call_id"] for answer in answers] == ids

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 from robota.core.provider import Capabilities, ChatRequest
 
 if TYPE_CHECKING:
-    from robota.providers.chat.request import ChatDialect
+    from robota.providers.chat.request import ChatEncoder
     from robota.providers.wire.reply import ReplyContent
 
 API_SURFACE = "openai-chat-completions"
@@ -31,10 +31,10 @@ class ChatHabits(TypedDict, total=False):
 
 def chat_codec(
     able: Capabilities, **habits: Unpack[ChatHabits]
-) -> tuple[ChatDialect, Callable[[ChatRequest], ReplyContent]]:
+) -> tuple[ChatEncoder, Callable[[ChatRequest], ReplyContent]]:
     """What encodes requests for such an endpoint, and what opens the reading of a reply."""
     from robota.providers.chat.reply import ChatContent  # noqa: PLC0415 - definitions load neither
-    from robota.providers.chat.request import ChatDialect  # noqa: PLC0415
+    from robota.providers.chat.request import ChatDialect, ChatEncoder  # noqa: PLC0415
 
     dialect = ChatDialect(images=able.vision, files=able.files, output_schema=able.output_schema, **habits)
-    return dialect, lambda _: ChatContent()
+    return ChatEncoder(dialect), lambda _: ChatContent()

@@ -43,7 +43,7 @@ MAX_ID_LENGTH = 40
 
 
 class ChatDialect(Struct, frozen=True):
-    """Turns requests into bodies as one endpoint wants them; the key under which a history keeps messages."""
+    """How one endpoint wants its messages; the key under which a history keeps their wire form."""
 
     images: bool = False
     files: bool = False
@@ -54,9 +54,15 @@ class ChatDialect(Struct, frozen=True):
     reasoning_details: bool = False
     max_tokens_field: str = "max_tokens"
 
+
+class ChatEncoder(Struct, frozen=True):
+    """Turns requests into bodies."""
+
+    dialect: ChatDialect
+
     def encode(self, request: ChatRequest, model: str) -> bytes:
-        turns = _MessageEncoder(request, self)
-        fragments = encode_groups(request, self, turns.encode_group)
+        turns = _MessageEncoder(request, self.dialect)
+        fragments = encode_groups(request, self.dialect, turns.encode_group)
         missing = turns.encode_tail()
         if missing:
             fragments = [*fragments, missing]
@@ -78,7 +84,7 @@ class ChatDialect(Struct, frozen=True):
             "stream_options": {"include_usage": True},
             "temperature": settings.temperature,
             "top_p": settings.top_p,
-            self.max_tokens_field: settings.max_tokens,
+            self.dialect.max_tokens_field: settings.max_tokens,
             "stop": settings.stop or None,
             "reasoning_effort": settings.effort,
         }
@@ -86,7 +92,7 @@ class ChatDialect(Struct, frozen=True):
         if request.tools and choice is not None:
             usual = choice in ("auto", "none", "required")
             fields["tool_choice"] = choice if usual else {"type": "function", "function": {"name": choice}}
-        if schema is not None and self.output_schema:
+        if schema is not None and self.dialect.output_schema:
             strict = schema.get("additionalProperties") is False  # open ones are refused when it is asked for
             named = {"name": "answer", "schema": schema, "strict": strict}
             fields["response_format"] = {"type": "json_schema", "json_schema": named}
