@@ -13,26 +13,26 @@ from robota.core.messages import (
     UserMessage,
 )
 from robota.core.provider import ChatRequest, ToolSchema
-from robota.providers.anthropic.request import MessagesEncoder
+from robota.providers.anthropic.request import MessagesEncoder, RequestOptions
 from robota.testing.wire_anthropic import Messages
 
 ADD = ToolSchema("add", "Adds.", {"type": "object", "properties": {"a": {"type": "integer"}}})
 ADD_WIRE = {"name": "add", "description": "Adds.", "input_schema": ADD.parameters}
-PLAIN = MessagesEncoder(prompt_caching=False)
+PLAIN = RequestOptions(prompt_caching=False)
 MARK = {"cache_control": {"type": "ephemeral"}}
 MODEL = "claude-sonnet-5"
 
 
-def encode(encoder: MessagesEncoder = PLAIN, model: str = MODEL, **fields: Any) -> dict[str, Any]:
+def encode(options: RequestOptions = PLAIN, model: str = MODEL, **fields: Any) -> dict[str, Any]:
     request = ChatRequest(**{"model": model, "messages": [UserMessage("hi")], **fields})
-    body: dict[str, Any] = json.loads(encoder.encode(request, model))
-    if not encoder.sampling:
+    body: dict[str, Any] = json.loads(MessagesEncoder(options).encode(request, model))
+    if not options.sampling:
         assert Messages().check(body) is None
     return body
 
 
-def turns(*messages: Message, encoder: MessagesEncoder = PLAIN) -> list[tuple[str, list[dict[str, Any]]]]:
-    return [(turn["role"], turn["content"]) for turn in encode(encoder, messages=messages)["messages"]]
+def turns(*messages: Message, options: RequestOptions = PLAIN) -> list[tuple[str, list[dict[str, Any]]]]:
+    return [(turn["role"], turn["content"]) for turn in encode(options, messages=messages)["messages"]]
 
 
 def text(words: str) -> dict[str, str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from copy import copy
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
@@ -120,9 +119,16 @@ class FunctionTool:
         code = getattr(self.function, "__code__", None)
         if instance is None or code is None or code.co_varnames[:1] != ("self",):
             return self
-        bound = copy(self)
-        bound.function, bound._binding = self.function.__get__(instance, owner), None
-        return bound
+        return FunctionTool(
+            self.name,
+            self._description,
+            self._parameters,
+            self.function.__get__(instance, owner),
+            tool_class=self.tool_class,
+            touches=self.touches,
+            aliases=self._aliases,
+            scope=self._scope,
+        )
 
     def __repr__(self) -> str:
         module = getattr(self.function, "__module__", "?")

@@ -27,8 +27,8 @@ _BUDGETS = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16_384, "xhigh
 """Tokens of thinking for models that know no effort."""
 
 
-class MessagesEncoder(Struct, frozen=True):
-    """Turns requests into bodies for one endpoint."""
+class RequestOptions(Struct, frozen=True):
+    """What one endpoint is sent besides the conversation."""
 
     sampling: bool = False
     """Whether it takes `temperature` and `top_p`, which the API has refused since its version 2026-10-21."""
@@ -36,7 +36,7 @@ class MessagesEncoder(Struct, frozen=True):
     prompt_caching: bool = True
     blocks: BlockDialect = BlockDialect()
 
-    def _fields(self, request: ChatRequest, model: str) -> JsonObject:
+    def fields(self, request: ChatRequest, model: str) -> JsonObject:
         """All but messages, tools and system prompt; the caller's own fields win over ours."""
         settings = request.settings
         max_tokens = settings.max_tokens or get_model_max_output(model)
@@ -72,11 +72,17 @@ class MessagesEncoder(Struct, frozen=True):
             config["format"] = {"type": "json_schema", "schema": request.output_schema}
         return {"thinking": thinking, "output_config": config or None}
 
+
+class MessagesEncoder(Struct, frozen=True):
+    """Turns requests into bodies."""
+
+    options: RequestOptions
+
     def encode(self, request: ChatRequest, model: str) -> bytes:
-        caching = self.prompt_caching
-        turns = TurnEncoder(request, self.blocks)
-        fragments = encode_groups(request, self.blocks, turns.encode_group)
-        pieces = [encode(self._fields(request, model))[:-1]]
+        caching, dialect = self.options.prompt_caching, self.options.blocks
+        turns = TurnEncoder(request, dialect)
+        fragments = encode_groups(request, dialect, turns.encode_group)
+        pieces = [encode(self.options.fields(request, model))[:-1]]
         tools = self._encode_tools(request)
         if tools:
             pieces += (b',"tools":[', tools, b"]")
@@ -88,9 +94,9 @@ class MessagesEncoder(Struct, frozen=True):
 
     def _encode_tools(self, request: ChatRequest) -> bytes:
         wire, more = TOOLS.find(request.tools), _more_tools(request)
-        if self.prompt_caching and more:
+        if self.options.prompt_caching and more:
             more = mark_last(more)
-        elif self.prompt_caching and wire:
+        elif self.options.prompt_caching and wire:
             wire[-1] = wire[-1][:-1] + CLOSING_MARK
         return b",".join((*wire, *map(encode, more)))
 

@@ -7,9 +7,8 @@ become `$defs`, and those that do not lead back to themselves are put in place w
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from itertools import count
 
 from robota.core.errors import ConfigurationError
 from robota.core.jsontext import decode
@@ -138,24 +137,30 @@ def _read_yaml(text: str) -> Json:
     Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"(?i:true|false)"), list("tTfF"))
     try:
         tree: Json = yaml.load(text, Loader)
-        return _to_json(tree, count(1))
+        return _Plain().copy(tree)
     except yaml.YAMLError as error:
         raise ValueError(" ".join(str(error).split())) from error
     except RecursionError as error:
         raise ValueError("it is nested too deeply, or contains itself") from error
 
 
-def _to_json(node: Json, numbers: Iterator[int]) -> Json:
-    """What YAML gives as plain JSON: text keys, no shared parts. Each node takes the next number."""
-    if next(numbers) > MAX_NODES:
-        raise ValueError("it is too large with its aliases written out")
-    if isinstance(node, dict):
-        return {str(key): _to_json(value, numbers) for key, value in node.items()}
-    if isinstance(node, list):
-        return [_to_json(value, numbers) for value in node]
-    if node is None or isinstance(node, str | int | float):
-        return node
-    raise ValueError(f"it holds a {type(node).__name__}, which JSON does not have")
+class _Plain:
+    """Copies what YAML gives into plain JSON: text keys, no shared parts."""
+
+    def __init__(self) -> None:
+        self._nodes = 0
+
+    def copy(self, node: Json) -> Json:
+        self._nodes += 1
+        if self._nodes > MAX_NODES:
+            raise ValueError("it is too large with its aliases written out")
+        if isinstance(node, dict):
+            return {str(key): self.copy(value) for key, value in node.items()}
+        if isinstance(node, list):
+            return [self.copy(value) for value in node]
+        if node is None or isinstance(node, str | int | float):
+            return node
+        raise ValueError(f"it holds a {type(node).__name__}, which JSON does not have")
 
 
 class SchemaReader:

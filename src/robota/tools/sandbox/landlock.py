@@ -159,7 +159,8 @@ def allow_sockets(families: Sequence[int]) -> None:
     """
     program = _build(*_MACHINES[os.uname().machine], families)
     filter_ = _Program(len(program) // 8, program)
-    if _libc().prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(filter_), 0, 0) != 0:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(filter_), 0, 0) != 0:
         number = ctypes.get_errno()
         raise OSError(number, f"the system-call filter was refused: {os.strerror(number)}")
 

@@ -15,7 +15,6 @@ from contextlib import contextmanager
 import msgspec
 
 from robota.core.errors import StorageError, ValidationError
-from robota.core.messages import Json
 from robota.core.ports import REAL_WORLD, Ports
 from robota.tools.files.directory import SYSTEM, SystemCalls
 from robota.tools.undo.blobs import Batch, BlobStore, QuotaExceeded
@@ -80,7 +79,9 @@ class UndoStore:
         """
         problems: tuple[Unprotected, ...] = ()
         with self._lock():
-            begun = self._new_entry(label, tool=tool, session_id=session_id, call_id=call_id)
+            begun = msgspec.structs.replace(
+                self._new_entry(label), tool=tool, session_id=session_id, call_id=call_id
+            )
             for attempt in plan.attempts:
                 try:
                     problems = self._begin(begun, attempt, problems)
@@ -130,8 +131,11 @@ class UndoStore:
             pair = self._find(entry_id)
             if self._directory.is_running(entry_id):
                 raise StorageError(f"“{pair.begun.label}” is still running: wait for it, or stop it first.")
-            label, session_id = f"undo: {pair.begun.label}", pair.begun.session_id
-            begun = self._new_entry(label, session_id=session_id, undoes=entry_id)
+            begun = msgspec.structs.replace(
+                self._new_entry(f"undo: {pair.begun.label}"),
+                session_id=pair.begun.session_id,
+                undoes=entry_id,
+            )
             with self._reversal(pair).opened() as reversal:
                 steps = reversal.decide(overwrite)
                 if not steps:
@@ -176,10 +180,9 @@ class UndoStore:
                 self._directory.forget_caches()
             yield
 
-    def _new_entry(self, label: str, **call: Json) -> Begun:
+    def _new_entry(self, label: str) -> Begun:
         clean = label[:MAX_LABEL_CHARACTERS].encode("utf-8", "replace").decode()
-        id, at = self._ports.new_id(), self._ports.now()
-        return Begun(id=id, at=at, label=clean, manifest="", stored=0, **call)
+        return Begun(id=self._ports.new_id(), at=self._ports.now(), label=clean, manifest="", stored=0)
 
     def _begin(
         self, begun: Begun, plan: Plan, problems: tuple[Unprotected, ...], undo: Reversal | None = None
