@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from robota.core import jsontext
 from robota.core.messages import (
     Message,
     UserMessage,
 )
 from robota.core.provider import ChatRequest, ToolSchema
-from robota.providers.anthropic.request import MessagesEncoder, RequestOptions
+from robota.providers.anthropic.request import MessagesBuilder, MessagesEncoder, RequestOptions
 from robota.testing.wire_anthropic import Messages
 
 ADD = ToolSchema("add", "Adds.", {"type": "object", "properties": {"a": {"type": "integer"}}})
@@ -26,6 +27,7 @@ MODEL = "claude-sonnet-5"
 def encode(options: RequestOptions = PLAIN, model: str = MODEL, **fields: Any) -> dict[str, Any]:
     request = ChatRequest(**{"model": model, "messages": [UserMessage("hi")], **fields})
     body: dict[str, Any] = json.loads(MessagesEncoder(options).encode(request, model))
+    assert json.loads(jsontext.encode(MessagesBuilder(options).encode(request, model))) == body
     if not options.sampling:
         assert Messages().check(body) is None
     return body

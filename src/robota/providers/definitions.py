@@ -85,9 +85,12 @@ def all_definitions(on_problem: Callable[[str], None] | None = None) -> tuple[Pr
         try:
             found = point.load()
             definition = found() if callable(found) else found
-            problem = _objection(definition, known)
         except Exception as error:  # noqa: BLE001 - other people's code, and the rest must go on
-            problem = describe_exception(error)
+            report(
+                f"The provider {point.name!r} of {_origin(point)} is left out: {describe_exception(error)}."
+            )
+            continue
+        problem = _objection(definition, known)
         if problem:
             report(f"The provider {point.name!r} of {_origin(point)} is left out: {problem}.")
         else:

@@ -22,7 +22,6 @@ from robota.providers.wire.errors import (
     read_request_id,
     secrets_of,
 )
-from robota.providers.wire.sse import write_event
 
 _NAMED = ("model", "max_tokens", "messages", "stream")
 """What `create` wants by name; the rest goes into the body as it is."""
@@ -69,12 +68,12 @@ class OfficialReply:
         self._stream = stream
         self._channel = channel
 
-    async def parts(self) -> AsyncGenerator[bytes, None]:
+    async def parts(self) -> AsyncGenerator[JsonObject, None]:
         import httpx2  # noqa: PLC0415 - the client has loaded it, and lets its errors through
 
         try:
             async for event in self._stream:
-                yield write_event(encode(event.to_dict(mode="json")))
+                yield event.to_dict(mode="json")
         except self._channel.errors as error:
             raise self._channel.explain(error, "") from error
         except httpx2.HTTPError as error:
@@ -105,13 +104,18 @@ class OfficialChannel:
         root: type[Exception] = import_module("anthropic").AnthropicError
         return root
 
-    async def open(self, body: bytes, *, model: str = "") -> OfficialReply:
-        more: JsonObject = decode(body)
-        named = {name: more.pop(name) for name in _NAMED}
+    async def open(self, body: JsonObject, *, model: str = "") -> OfficialReply:
         try:
-            return OfficialReply(await self._client.messages.create(**named, extra_body=more), self)
+            return OfficialReply(await self._send(body), self)
+        except UnicodeEncodeError:  # half characters, such as in undecodable file names: we replace them
+            return OfficialReply(await self._send(decode(encode(body))), self)
         except self.errors as error:
             raise self.explain(error, model) from error
+
+    def _send(self, body: JsonObject) -> Awaitable[_Stream]:
+        named = {name: body[name] for name in _NAMED}
+        more = {name: value for name, value in body.items() if name not in _NAMED}
+        return self._client.messages.create(**named, extra_body=more)
 
     def translate(self, error: Exception) -> NetworkError:
         return describe_failure(error, self.provider, str(self._client.base_url), self.secrets)

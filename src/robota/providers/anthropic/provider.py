@@ -11,7 +11,7 @@ from robota.core.provider import Capabilities, NativeWebTool
 from robota.providers.anthropic import API_URL, API_VERSION, KEY_VARIABLE
 from robota.providers.anthropic.blocks import BlockDialect
 from robota.providers.anthropic.reply import BlockContent
-from robota.providers.anthropic.request import MessagesEncoder, RequestOptions
+from robota.providers.anthropic.request import MessagesBuilder, MessagesEncoder, RequestOptions
 from robota.providers.service import endpoint
 from robota.providers.wire.channel import HttpChannel
 from robota.providers.wire.provider import Channel, WireProvider
@@ -75,7 +75,11 @@ class AnthropicProvider(WireProvider):
             prompt_caching=prompt_caching,
             blocks=BlockDialect(images=capabilities.vision, files=capabilities.files),
         )
-        encoder = MessagesEncoder(options)
         super().__init__(
-            name, model, capabilities, channel=channel, encoder=encoder, content=lambda _: BlockContent()
+            name,
+            model,
+            capabilities,
+            channel=channel,
+            encoder=MessagesEncoder(options) if client is None else MessagesBuilder(options),
+            content=lambda _: BlockContent(),
         )

@@ -1,4 +1,4 @@
-"""Requests of the Messages API: bodies joined from fragments that are encoded once.
+"""Requests of the Messages API: bodies joined from fragments that are encoded once, or objects for a client.
 
 Cache marks stand behind the tools, the system prompt and the last two user turns: what the last request wrote
 to the cache, this one finds again, however many blocks came in between. The marks are put into the joined
@@ -101,6 +101,22 @@ class MessagesEncoder(Struct, frozen=True):
         return b",".join((*wire, *map(encode, more)))
 
 
+class MessagesBuilder(Struct, frozen=True):
+    """Turns requests into the objects that the vendor's own client takes; they say the same as the bodies."""
+
+    options: RequestOptions
+
+    def encode(self, request: ChatRequest, model: str) -> JsonObject:
+        caching, dialect = self.options.prompt_caching, self.options.blocks
+        tools = [*map(_tool, request.tools), *_more_tools(request)]
+        system = _system_blocks(request, len(request.messages))
+        if caching:
+            tools, system = mark_last(tools), mark_last(system)
+        turns = TurnEncoder(request, dialect).build(marked=MARKED_TURNS if caching else 0)
+        body = {**self.options.fields(request, model), "tools": tools, "system": system, "messages": turns}
+        return {name: value for name, value in body.items() if value != []}
+
+
 def _system_blocks(request: ChatRequest, count: int) -> list[JsonObject]:
     """The system prompt; `count` is how many messages it has at most."""
     texts: list[str] = []
@@ -118,12 +134,12 @@ def _more_tools(request: ChatRequest) -> list[JsonObject]:
     return [*hosted, *(request.settings.extra.get("tools") or ())]
 
 
-def _encode_tool(tool: ToolSchema) -> bytes:
+def _tool(tool: ToolSchema) -> JsonObject:
     """The tool under the name it has here: the API gets no aliases."""
-    return encode({"name": tool.name, "description": tool.description, "input_schema": tool.parameters})
+    return {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
 
 
-TOOLS = EncodedTools(_encode_tool)
+TOOLS = EncodedTools(lambda tool: encode(_tool(tool)))
 
 
 def model_generation(model: str) -> Literal["adaptive", "effort", "budget"]:

@@ -31,7 +31,7 @@ from robota.providers.anthropic.blocks import (
     text_block,
     user_blocks,
 )
-from robota.providers.encoding import GroupEncoder, match_results
+from robota.providers.encoding import GroupEncoder, match_results, split_groups
 
 Role: TypeAlias = Literal["user", "assistant"]
 SYSTEM = b" "
@@ -50,7 +50,7 @@ _CLEAN_ID = re.compile("[a-zA-Z0-9_-]+")
 
 
 class TurnEncoder(GroupEncoder):
-    """The turns of one request, as fragments to be kept and joined."""
+    """The turns of one request: as fragments to be kept and joined, or as objects."""
 
     __slots__ = ("_dialect",)
 
@@ -81,6 +81,23 @@ class TurnEncoder(GroupEncoder):
         else:
             turns[first] = turns[first][len(_CLOSING) + 1 :]  # there is no turn before it to be closed
         return [b"[", *turns, _CLOSING, b"]"]
+
+    def build(self, *, marked: int) -> list[JsonObject]:
+        """The same array as objects."""
+        turns: list[JsonObject] = []
+        for group in split_groups(self.messages):
+            for role, blocks in self._pieces(group, self.enter(group)):
+                if turns and turns[-1]["role"] == role:
+                    turns[-1]["content"] += blocks
+                else:
+                    turns.append({"role": role, "content": blocks})
+        end = self._ending()
+        if end:
+            turns.append({"role": "user", "content": end})
+        for turn in [turn for turn in turns if turn["role"] == "user"][-marked:] if marked else ():
+            turn["content"] = mark_last(turn["content"])
+        begin = {"role": "user", "content": [_BEGIN_NOTE]}
+        return [begin, *turns] if turns[0]["role"] == "assistant" else turns
 
     def _pieces(self, group: Sequence[Message], at: int) -> list[tuple[Role, list[JsonObject]]]:
         """What a group adds to the turns."""

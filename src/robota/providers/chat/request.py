@@ -88,14 +88,10 @@ class ChatEncoder(Struct, frozen=True):
             "stop": settings.stop or None,
             "reasoning_effort": settings.effort,
         }
-        choice, schema = settings.tool_choice, request.output_schema
-        if request.tools and choice is not None:
-            usual = choice in ("auto", "none", "required")
-            fields["tool_choice"] = choice if usual else {"type": "function", "function": {"name": choice}}
-        if schema is not None and self.dialect.output_schema:
-            strict = schema.get("additionalProperties") is False  # open ones are refused when it is asked for
-            named = {"name": "answer", "schema": schema, "strict": strict}
-            fields["response_format"] = {"type": "json_schema", "json_schema": named}
+        if request.tools and settings.tool_choice is not None:
+            fields["tool_choice"] = _encode_tool_choice(settings.tool_choice)
+        if request.output_schema is not None and self.dialect.output_schema:
+            fields["response_format"] = _encode_output_schema(request.output_schema)
         if settings.extra:
             fields.update(own_fields(settings, "messages"))
         return without_none(fields)
@@ -107,6 +103,17 @@ def _encode_tool(tool: ToolSchema) -> bytes:
 
 
 TOOLS = EncodedTools(_encode_tool)
+
+
+def _encode_tool_choice(choice: str) -> Json:
+    if choice in ("auto", "none", "required"):
+        return choice
+    return {"type": "function", "function": {"name": choice}}
+
+
+def _encode_output_schema(schema: JsonObject) -> JsonObject:
+    strict = schema.get("additionalProperties") is False  # open schemas are refused when strict is asked for
+    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": strict}}
 
 
 class _MessageEncoder(CallEncoder):

@@ -25,7 +25,6 @@ from robota.core.jsontext import encode
 from robota.core.messages import JsonObject
 from robota.providers.gemini.errors import describe_google_refusal
 from robota.providers.wire.errors import Refusal, describe_failure, quote, secrets_of
-from robota.providers.wire.sse import write_event
 
 _OWN_FIELDS = {"sdk_http_response", "parsed", "automatic_function_calling_history"}
 """What the client adds to a reply."""
@@ -65,11 +64,10 @@ class OfficialReply:
         self._model = model
         self._channel = channel
 
-    async def parts(self) -> AsyncGenerator[bytes, None]:
+    async def parts(self) -> AsyncGenerator[JsonObject, None]:
         try:
             async for reply in self._replies:
-                said = reply.model_dump(mode="json", exclude_none=True, by_alias=True, exclude=_OWN_FIELDS)
-                yield write_event(encode(said))
+                yield reply.model_dump(mode="json", exclude_none=True, by_alias=True, exclude=_OWN_FIELDS)
         except Exception as error:
             raise self._channel.describe(error, self._model) from error
 

@@ -45,18 +45,28 @@ def describe_status(error: Json, provider: str, secrets: Sequence[str]) -> Robot
 def _explain(status: JsonObject, code: int, provider: str, secrets: Sequence[str]) -> RobotaError | None:
     """The error when Google says more than the HTTP status."""
     message = quote(str(status.get("message") or ""), secrets)
+    said = f"{code}: {message}"
     reasons = [detail.get("reason") for detail in _details(status, "ErrorInfo")]
     if any(reason in _KEY_REASONS for reason in reasons) or message.startswith("API key not valid"):
-        what, fix = "refused the API key", "check it, or make one at aistudio.google.com/apikey"
-    elif code in (401, 403) and not any(secrets):
-        what, fix = "wants an API key and got none", "pass api_key or set GEMINI_API_KEY"
-    elif "thought signature" in message.lower() or "thought_signature" in message:
-        what = "does not accept the signatures in this history"
-        fix = "compact the conversation, or go on with the model that wrote it"
-    else:
-        return None
-    kind = AuthenticationError if "API key" in what else ProviderError
-    return kind(f"{provider} {what} ({code}: {message}); {fix}.", provider=provider, status=code)
+        return AuthenticationError(
+            f"{provider} refused the API key ({said}); check it, or make one at aistudio.google.com/apikey.",
+            provider=provider,
+            status=code,
+        )
+    if code in (401, 403) and not any(secrets):
+        return AuthenticationError(
+            f"{provider} wants an API key and got none ({said}); pass api_key or set GEMINI_API_KEY.",
+            provider=provider,
+            status=code,
+        )
+    if "thought signature" in message.lower() or "thought_signature" in message:
+        return ProviderError(
+            f"{provider} does not accept the signatures in this history ({said}); compact the conversation, "
+            "or go on with the model that wrote it.",
+            provider=provider,
+            status=code,
+        )
+    return None
 
 
 def _read_status(body: bytes) -> JsonObject:

@@ -91,8 +91,15 @@ class RemoteRequest(Struct, frozen=True, kw_only=True, rename="camel"):
     want_raw: bool = False
 
     def to_chat_request(self) -> ChatRequest:
-        fields = msgspec.structs.asdict(self)
-        return ChatRequest(**{name: fields[name] for name in fields if name not in ("version", "provider")})
+        return ChatRequest(
+            model=self.model,
+            messages=self.messages,
+            tools=self.tools,
+            settings=self.settings,
+            native_web_tools=self.native_web_tools,
+            output_schema=self.output_schema,
+            want_raw=self.want_raw,
+        )
 
 
 class RequestEncoder(Struct, frozen=True):

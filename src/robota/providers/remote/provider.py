@@ -41,7 +41,10 @@ class RemoteReader(ReplyReader):
     message: AssistantMessage | None = None
     """The whole answer, once it has come."""
 
-    def _read_event(self, event: ServerSentEvent, chunks: list[Chunk], *, last: bool = False) -> None:
+    def _read_event(
+        self, event: ServerSentEvent | JsonObject, chunks: list[Chunk], *, last: bool = False
+    ) -> None:
+        assert isinstance(event, ServerSentEvent)
         if last:  # it was cut
             return
         try:

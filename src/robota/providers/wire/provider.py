@@ -29,9 +29,9 @@ DRAIN_SECONDS = 0.5
 
 
 class Encoder(Protocol):
-    """Turns requests into bodies."""
+    """Turns requests into bodies: bytes, or the objects that a client takes."""
 
-    def encode(self, request: ChatRequest, model: str) -> bytes: ...
+    def encode(self, request: ChatRequest, model: str) -> Json: ...
 
 
 class Incoming(Protocol):
@@ -40,8 +40,8 @@ class Incoming(Protocol):
     @property
     def headers(self) -> Mapping[str, str]: ...
 
-    def parts(self) -> AsyncGenerator[bytes, None]:
-        """Its bytes as they arrive."""
+    def parts(self) -> AsyncGenerator[Json, None]:
+        """Its bytes as they arrive, or its events, decoded by a client."""
         ...
 
     async def aclose(self) -> None: ...
@@ -53,7 +53,7 @@ class Channel(Protocol):
     @property
     def secrets(self) -> Sequence[str]: ...
 
-    async def open(self, body: bytes, *, model: str) -> Incoming: ...
+    async def open(self, body: Json, *, model: str) -> Incoming: ...
 
     def translate(self, error: Exception) -> NetworkError: ...
 
@@ -151,7 +151,7 @@ class WireProvider:
         await self.aclose()
 
 
-async def drain(parts: AsyncGenerator[bytes, None]) -> None:
+async def drain(parts: AsyncGenerator[Json, None]) -> None:
     """Read a reply, of which everything is known, to the end of its HTTP message, if that comes soon."""
     import asyncio  # noqa: PLC0415 - a loop is running, so it is loaded
 

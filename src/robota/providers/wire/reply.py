@@ -150,13 +150,17 @@ class ReplyReader:
 
     # --- bytes in, chunks out ----------------------------------------------------------------------------
 
-    def feed(self, raw: bytes) -> list[Chunk]:
+    def feed(self, raw: bytes | JsonObject) -> list[Chunk]:
+        """What arrived: bytes, or an event that a vendor's client has decoded."""
         chunks: list[Chunk] = []
-        self._size += len(raw)
+        self._size += len(str(raw)) if isinstance(raw, dict) else len(raw)
         try:
             if self._size > MAX_REPLY_BYTES:
                 size = f"{MAX_REPLY_BYTES >> 20} MiB"
                 raise self._refusal(f"sent more than {size} in one reply, so the rest was dropped.")
+            if isinstance(raw, dict):
+                self._read_event(raw, chunks)
+                return chunks
             if self._splitter is None:
                 raw = self._recognise(raw)
             if self._splitter is not None:
@@ -236,18 +240,24 @@ class ReplyReader:
 
     # --- one event -----------------------------------------------------------------------------------
 
-    def _read_event(self, event: ServerSentEvent, chunks: list[Chunk], *, last: bool = False) -> None:
-        data, named = event.data, event.event == "error"
-        try:
-            reply = decode(data)
-        except ValueError:
-            if self._is_end(data) or last:  # a last event that cannot be read was cut
+    def _read_event(
+        self, event: ServerSentEvent | JsonObject, chunks: list[Chunk], *, last: bool = False
+    ) -> None:
+        if isinstance(event, dict):
+            reply, named = event, False
+            data = encode(reply) if self._want_raw else b""
+        else:
+            data, named = event.data, event.event == "error"
+            try:
+                reply = decode(data)
+            except ValueError:
+                if self._is_end(data) or last:  # a last event that cannot be read was cut
+                    return
+                if named:
+                    raise self._describe(data.decode("utf-8", "replace")) from None
+                reply, data = self._decode(data)
+            if not isinstance(reply, dict):
                 return
-            if named:
-                raise self._describe(data.decode("utf-8", "replace")) from None
-            reply, data = self._decode(data)
-        if not isinstance(reply, dict):
-            return
         content = self._content
         if not self._want_raw:
             content.read(reply, None, chunks)

@@ -7,7 +7,7 @@ loop.
 
 from __future__ import annotations
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from robota.core.errors import ProviderError
 
@@ -24,21 +24,19 @@ class ServerSentEvent(Struct, frozen=True, gc=False):
     """The last id the stream has set."""
 
 
-def write_event(data: bytes) -> bytes:
-    """An event that a vendor's client has read, as it stood in the stream."""
-    return b"data: %b\n\n" % data
-
-
-class EventSplitter(Struct, eq=False, kw_only=True):
+class EventSplitter:
     """Feed it bytes, it gives back the events they complete."""
 
-    limit: int = MAX_EVENT_BYTES
-    provider: str = ""
-    _pending: bytearray = field(default_factory=bytearray)
-    _at_start: bool = True
-    _after_cr: bool = False
-    """The last byte was a CR, so an LF that follows belongs to it."""
-    _id: str = ""
+    __slots__ = ("_after_cr", "_at_start", "_id", "_limit", "_pending", "_provider")
+
+    def __init__(self, *, limit: int = MAX_EVENT_BYTES, provider: str = "") -> None:
+        self._limit = limit
+        self._provider = provider
+        self._pending = bytearray()
+        self._at_start = True
+        self._after_cr = False
+        """The last byte was a CR, so an LF that follows belongs to it."""
+        self._id = ""
 
     def feed(self, raw: bytes) -> list[ServerSentEvent]:
         event = None
@@ -70,7 +68,7 @@ class EventSplitter(Struct, eq=False, kw_only=True):
         if self._at_start and not self._skip_mark():
             return []
         if pending.find(b"\n\n", max(known - 1, 0)) < 0:
-            if len(pending) > self.limit:
+            if len(pending) > self._limit:
                 raise self._refuse_size()
             return []
         *blocks, rest = bytes(pending).split(b"\n\n")
@@ -100,8 +98,8 @@ class EventSplitter(Struct, eq=False, kw_only=True):
 
     def _refuse_size(self) -> ProviderError:
         return ProviderError(
-            f"The server sent an event of more than {self.limit} bytes, so the reply was dropped.",
-            provider=self.provider,
+            f"The server sent an event of more than {self._limit} bytes, so the reply was dropped.",
+            provider=self._provider,
         )
 
     def _parse(self, blocks: list[bytes]) -> list[ServerSentEvent]:
