@@ -21,11 +21,11 @@ from msgspec.structs import replace
 from robota.core.errors import StorageError, ValidationError
 from robota.core.messages import Json
 from robota.sessions.files import Files
-from robota.sessions.store.glimpse import SessionSummary, glimpse_session
 from robota.sessions.store.message_codec import read_time
 from robota.sessions.store.search import SearchHit, SessionTexts, has_full_text
 from robota.sessions.store.session_record import check_session_id
 from robota.sessions.store.snapshot_file import format_time
+from robota.sessions.store.summary import SessionSummary, summarize_session
 
 __all__ = ["SearchHit", "SessionIndex", "SessionSummary"]
 
@@ -143,7 +143,7 @@ class SessionIndex:
 
     def _look(self, id: str, marks: Marks) -> tuple[SessionSummary, float, bool]:
         """What to say of a session, when it was changed, and whether to remember that."""
-        summary, lasting = glimpse_session(
+        summary, lasting = summarize_session(
             self._files,
             self._directory,
             id,

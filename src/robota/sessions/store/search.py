@@ -22,9 +22,9 @@ from robota.sessions.files import Files
 from robota.sessions.journal.conversation import ConversationFold
 from robota.sessions.journal.file.reader import read_journal
 from robota.sessions.journal.records import Record
-from robota.sessions.store.glimpse import text_of
 from robota.sessions.store.message_codec import read_time
 from robota.sessions.store.snapshot_file import SnapshotFile, is_journal_ahead
+from robota.sessions.store.summary import text_of
 
 PIECE = 64 * 1024
 """Characters of a message that are searched as one."""

@@ -51,7 +51,7 @@ class SessionSummary(Struct, frozen=True, kw_only=True):
         return line if len(line) <= 80 else f"{line[:79]}…"
 
 
-def glimpse_session(
+def summarize_session(
     files: Files, directory: str, id: str, *, snapshot_size: int | None, journal_size: int | None
 ) -> tuple[SessionSummary, bool]:
     """Look at a session, given the sizes of the files it has. False if the disk failed meanwhile."""
@@ -59,13 +59,13 @@ def glimpse_session(
     problem, lasting = "", True
     if snapshot_size is not None:
         try:
-            fields = _glimpse_snapshot(SnapshotFile(files, f"{directory}/{id}.json"), id)
+            fields = _read_snapshot(SnapshotFile(files, f"{directory}/{id}.json"), id)
         except (OSError, ValueError) as error:
             problem = f"{id}.json cannot be read: {reason_of(error)}."
             lasting = not isinstance(error, OSError)
     if journal_size is not None:
         try:
-            told = _glimpse_journal(files, f"{directory}/{id}.jsonl", fields.get("seq", 0))
+            told = _read_journal(files, f"{directory}/{id}.jsonl", fields.get("seq", 0))
             if not told and not fields:
                 problem += f"{id}.jsonl has no readable record at its beginning or end."
             fields = _join(fields, told)
@@ -115,7 +115,7 @@ _read_snapshot_head = msgspec.json.Decoder(_Head).decode
 _read_said = msgspec.json.Decoder(_Said).decode
 
 
-def _glimpse_snapshot(file: SnapshotFile, id: str) -> JsonObject:
+def _read_snapshot(file: SnapshotFile, id: str) -> JsonObject:
     data = file.read()
     data.decode()
     try:
@@ -158,7 +158,7 @@ def _beginning(prompt: str) -> str:
 # --- the journal ----------------------------------------------------------------------------------------
 
 
-def _glimpse_journal(files: Files, path: str, known: int) -> JsonObject:
+def _read_journal(files: Files, path: str, known: int) -> JsonObject:
     """What beginning and end of a journal say; nothing if neither can be read.
 
     `known` is the last record that the snapshot has heard of.
