@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -53,17 +54,18 @@ def make_agent(path: Path) -> tuple[Robota, ScriptedProvider]:
     return agent, provider
 
 
-def open_descriptors() -> list[str]:
+def open_descriptors() -> Counter[str]:
+    """What is open; something of earlier may be closed meanwhile, so only what is new counts."""
     listing = Path("/proc/self/fd")
     if not listing.exists():
-        return []
+        return Counter()
     names = []
     for entry in listing.iterdir():
         try:
             names.append(os.readlink(entry))
         except FileNotFoundError:
             continue  # the descriptor of this very listing
-    return sorted(name for name in names if "/fd" not in name)
+    return Counter(name for name in names if "/fd" not in name)
 
 
 def children() -> set[str]:
@@ -87,7 +89,7 @@ async def run_with_cut(path: Path, at: int, cut: Callable[[Robota, AwaitCounter]
     assert asyncio.all_tasks() == tasks
     assert children() == before[1]
     async with asyncio.timeout(10):  # a reader's thread that was left alone closes its file when it is done
-        while open_descriptors() != before[0]:  # noqa: ASYNC110 - nobody tells when a thread is done
+        while open_descriptors() - before[0]:  # noqa: ASYNC110 - nobody tells when a thread is done
             await asyncio.sleep(0.001)
     assert provider.open_streams == 0
     assert not agent.is_running

@@ -95,7 +95,7 @@ def test_a_replaced_file_is_old_or_new_until_the_directory_was_synced(tmp_path: 
     (tmp_path / "file").write_bytes(b"old")
     files = FaultyFiles(str(tmp_path), fail_at=5, fault="crash")
     with pytest.raises(SimulatedCrash):
-        write_durably(files, str(tmp_path / "file"), b"new", temporary=str(tmp_path / "t"))
+        write_durably(files, str(tmp_path / "file"), b"new")
 
     assert states_after_crash(tmp_path, files) == {b"old", b"new"}
 
