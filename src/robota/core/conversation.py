@@ -94,6 +94,11 @@ class ConversationStore:
     def __len__(self) -> int:
         return len(self._messages)
 
+    @property
+    def entry_count(self) -> int:
+        """How long `history` is."""
+        return len(self._entries)
+
     def messages_for_api(self) -> Sequence[Message]:
         """The model's view as it is now; it stays as it is while the conversation grows."""
         return MessageView(self._view)

@@ -45,13 +45,15 @@ class SessionLog(Struct, eq=False):
     """Opens the journal when there is something to write; without one, nothing is written."""
 
     _session_id: str
-    event_log: EventLog | None
+    _make_event_log: Callable[[], EventLog | None]
     _events: EventBus
     _conversation: ConversationStore
     _describe: Callable[[], JsonObject]
     """Gives the fields of `session_init`."""
     _known: int
     """Entries of the conversation that a journal to go on with has already."""
+    _event_log: EventLog | None = None
+    _made: bool = False
     _detach: Unsubscribe | None = None
     _cleared: bool = False
     _early: list[str] = []
@@ -62,6 +64,13 @@ class SessionLog(Struct, eq=False):
     """Something happened that belongs into a journal."""
     closed: bool = False
     """Nothing more is written."""
+
+    @property
+    def event_log(self) -> EventLog | None:
+        """Made when it is first asked for: a session that is never used costs nothing."""
+        if not self._made:
+            self._made, self._event_log = True, self._make_event_log()
+        return self._event_log
 
     @property
     def journal(self) -> SessionJournal | None:

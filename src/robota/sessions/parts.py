@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
 from robota.core.conversation import ConversationStore
@@ -61,15 +61,24 @@ def make_log(
     options: SessionOptions,
     describe: Callable[[], JsonObject],
 ) -> SessionLog:
-    wanted = options.journal
-    journal = wanted.journal
-    if journal is None and store is not None:
-        journal = store.open_journal(
-            session_id, agent_id=options.agent_id, durable=wanted.durable, now=options.ports.now
-        )
-    event_log = None if journal is None else EventLog(journal, wanted.redactor)
-    known = len(agent.conversation.history)
-    return SessionLog(session_id, event_log, agent.events, agent.conversation, describe, known)
+    if store is not None:
+        from robota.sessions.store.session_record import check_session_id  # noqa: PLC0415 - loaded by the store
+
+        check_session_id(session_id)
+
+    def make_event_log() -> EventLog | None:
+        wanted = options.journal
+        journal = wanted.journal
+        if journal is None and store is not None:
+            journal = store.open_journal(
+                session_id, agent_id=options.agent_id, durable=wanted.durable, now=options.ports.now
+            )
+        return None if journal is None else EventLog(journal, wanted.redactor)
+
+    conversation = agent.conversation
+    return SessionLog(
+        session_id, make_event_log, agent.events, conversation, describe, conversation.entry_count
+    )
 
 
 def make_questions(agent: Robota, approve: PermissionHandler | None, options: SessionOptions) -> Questions:
@@ -108,13 +117,18 @@ def make_compaction(
 ) -> Callable[[], CompactionOrchestrator]:
     """What summarises the conversation, made for sessions that get long."""
 
-    @cache
+    made: CompactionOrchestrator | None = None
+
     def make() -> CompactionOrchestrator:
+        nonlocal made
+        if made is not None:
+            return made
         from robota.sessions.compaction.compaction_orchestrator import (  # noqa: PLC0415 - see above
             CompactionOrchestrator,
         )
 
         admit = partial(admission.admit_for, "compaction")
-        return CompactionOrchestrator(agent, tracker, options.compaction, hooks=hooks, admit=admit)
+        made = CompactionOrchestrator(agent, tracker, options.compaction, hooks=hooks, admit=admit)
+        return made
 
     return make
