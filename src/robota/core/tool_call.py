@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from functools import lru_cache
 from typing import TypeAlias
 
 import msgspec
@@ -143,6 +144,7 @@ def result_metadata(result: ToolResult, tool_name: str, round_number: int) -> Js
     return metadata if result.ok else {**metadata, "error": result.error_code or result.error}
 
 
+@lru_cache(maxsize=256)
 def place_of(call_id: str) -> tuple[int, int]:
     """Round and index of a call, from its id `<execution>-r<round>-<index>`."""
     batch, _, at = call_id.rpartition("-")

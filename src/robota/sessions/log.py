@@ -153,8 +153,8 @@ class SessionLog(Struct, eq=False):
 
     def write(self, record: records.Record) -> None:
         """A record that no event stands for; nothing before the journal is open."""
-        if self.opened and not self.closed and self.event_log is not None:
-            self.event_log.write(record)
+        if self.opened and not self.closed and self._event_log is not None:
+            self._event_log.write(record)
 
     async def accept(self, prompt: Prompt, record: records.UserRecord) -> None:
         """Write a prompt down before anything else: from here on it survives a power cut."""
@@ -224,13 +224,13 @@ class SessionLog(Struct, eq=False):
             self.tell(Noticed, message=text)
 
     async def before_effects(self, call: PreparedCall) -> None:
-        if self.event_log is not None and self.opened:
-            await self.event_log.before_effects()
+        if self._event_log is not None and self.opened:
+            await self._event_log.before_effects()
 
     async def after_effects(self) -> None:
         """Have what tools did on record before the model goes on from it."""
-        if self.event_log is not None and self.event_log.has_effects:
-            await self.event_log.sync()
+        if self._event_log is not None and self._event_log.has_effects:
+            await self._event_log.sync()
 
     # --- events of the session itself -----------------------------------------------------------------------
 

@@ -148,7 +148,8 @@ class TurnSteps:
         if reason := self._enforcer.stop_requested:
             self._log.notice(f"A hook ended the run: {reason}")
             raise StopRun("hook")
-        await self.begin()  # a run that goes on after a crash had no start here
+        if not self._started:  # a run that goes on after a crash had no start here
+            await self.begin()
         if run.rounds and await self._compact_if_full():
             return [self._note(CONTINUE_AFTER_COMPACTION, origin="engine"), *self._inbox.drain()]
         return self._inbox.drain() if self._inbox else ()

@@ -92,6 +92,12 @@ class Verdict(Struct, kw_only=True, omit_defaults=True):
     answer: JsonObject | None = None
     rules: Sequence[str] = ()
 
+    def texts(self) -> Iterator[str]:
+        """What rules, paths and commands are quoted in it, without the answer."""
+        yield from self.rules
+        for judged in self.judged:
+            yield from (value for value in judged.values() if isinstance(value, str))
+
 
 class Record(Struct, kw_only=True, omit_defaults=True, rename="camel", tag_field="event"):
     """What all have in common."""

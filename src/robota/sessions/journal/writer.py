@@ -207,7 +207,12 @@ class CallWriter:
         assert self._start is not None
         start, self._start = self._start, None
         self._writer.event = self._start_event
-        seq = self._writer.write(start)
+        verdict = start.verdict
+        ordinary = start.parameters is UNSET and (verdict is None or verdict.answer is None)
+        if ordinary and (verdict is None or self._writer.redactor.are_plain(verdict.texts(), repeated=True)):
+            seq = self._writer.write_clean(start)
+        else:
+            seq = self._writer.write(start)
         if start.batch is not None:
             self.batch_seq = seq
 

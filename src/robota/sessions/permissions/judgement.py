@@ -84,13 +84,6 @@ class RuleJudge(Struct, eq=False):
     _guard: WorkspaceGuard | None = None
 
     async def judge(self, call: PreparedCall, terms: Terms) -> Judgement:
-        judgement = await self._judge(call, terms)
-        if terms.above is None or judgement.decision == "deny":
-            return judgement
-        above = await self.judge(call, terms.above)
-        return above if _STRICTNESS[above.decision] > _STRICTNESS[judgement.decision] else judgement
-
-    async def _judge(self, call: PreparedCall, terms: Terms) -> Judgement:
         from robota.core.permissions.evaluate import explain_permission  # noqa: PLC0415 - with the first call
 
         name = call.request.name
@@ -104,15 +97,12 @@ class RuleJudge(Struct, eq=False):
             reason=verdict.reason,
             outside=outside,
         )
-        if verdict.rule is not None:  # a rule of the user's own goes before
+        if verdict.rule is None:  # else a rule of the user's own goes before
+            judgement = await _weigh(judgement, call, terms)
+        if terms.above is None or judgement.decision == "deny":
             return judgement
-        if verdict.decision == "auto" and outside is not None and terms.mode != "bypassPermissions":
-            reason = f"{outside} is outside the working directory."
-            return msgspec.structs.replace(judgement, decision="approve", by="guard", reason=reason)
-        if verdict.decision == "approve" and await _runs_confined(call, terms):
-            reason = "The sandbox confines the command, and the settings let it run there without a question."
-            return msgspec.structs.replace(judgement, decision="auto", by="sandbox", reason=reason)
-        return judgement
+        above = await self.judge(call, terms.above)
+        return above if _STRICTNESS[above.decision] > _STRICTNESS[judgement.decision] else judgement
 
     def offer(self, call: PreparedCall, terms: Terms) -> Sequence[str]:
         from robota.core.permissions import explain_permission, narrowest_rules  # noqa: PLC0415 - see above
@@ -132,6 +122,18 @@ class RuleJudge(Struct, eq=False):
     def remember(self, call: PreparedCall, directory: str) -> None:
         if self._guard is not None:
             self._guard.remember(call, directory)
+
+
+async def _weigh(judgement: Judgement, call: PreparedCall, terms: Terms) -> Judgement:
+    """What the mode decided, with what is known of the workspace and the sandbox."""
+    outside = judgement.outside
+    if judgement.decision == "auto" and outside is not None and terms.mode != "bypassPermissions":
+        reason = f"{outside} is outside the working directory."
+        return msgspec.structs.replace(judgement, decision="approve", by="guard", reason=reason)
+    if judgement.decision == "approve" and await _runs_confined(call, terms):
+        reason = "The sandbox confines the command, and the settings let it run there without a question."
+        return msgspec.structs.replace(judgement, decision="auto", by="sandbox", reason=reason)
+    return judgement
 
 
 def _as_arguments(call: PreparedCall, terms: Terms) -> dict[str, Any]:

@@ -70,9 +70,9 @@ class Redactor:
         """One text, redacted."""
         return redact_text(text, self.own) if len(text) >= _LEAST else text
 
-    def are_plain(self, texts: Sequence[str]) -> bool:
+    def are_plain(self, texts: Iterable[str], *, repeated: bool = False) -> bool:
         """Whether certainly none of these texts holds a secret; much cheaper than redacting them."""
-        return not may_match("\n".join(texts), self.own)
+        return not (_may_match_again if repeated else may_match)("\n".join(texts), self.own)
 
     def json(self, encoded: bytes, key: str = "", *, repeated: bool = False) -> bytes:
         """Encoded JSON, redacted; the same object when nothing in it is secret. What comes word for word
@@ -99,10 +99,10 @@ class Redactor:
             if "\\u" in plain or "BEGIN" in plain:  # what looks different when it is decoded
                 return False
             plain = plain.replace("\\n", "\n").replace("\\t", "\t").replace("\\", "")
-        return not (_may_match_again(plain) if repeated else may_match(plain))
+        return not (_may_match_again if repeated else may_match)(plain)
 
 
-_may_match_again = lru_cache(maxsize=8)(may_match)
+_may_match_again = lru_cache(maxsize=16)(may_match)
 
 
 class _OwnTail(Tail):

@@ -117,8 +117,14 @@ class Tally(Sum):
         return self.input_tokens + self.output_tokens
 
     def enter(self, usage: TokenUsage, cost: int | None, estimated: int) -> None:
-        """One more request; a cost of `None` is not known."""
-        self.add(requests=1, estimated_tokens=estimated, **asdict(usage))
+        """One more request; a cost of `None` is not known. Each request is entered four times: no loop."""
+        self.requests += 1
+        self.input_tokens += usage.input_tokens
+        self.output_tokens += usage.output_tokens
+        self.cache_read_tokens += usage.cache_read_tokens
+        self.cache_write_tokens += usage.cache_write_tokens
+        self.reasoning_tokens += usage.reasoning_tokens
+        self.estimated_tokens += estimated
         self.charge(usage.input_tokens + usage.output_tokens, cost)
 
 
@@ -262,9 +268,11 @@ class UsageLedger:
         book, name = self.book, event.tool_name
         tokens = math.ceil((text_size(event.content) + text_size(event.error or "")) / BYTES_PER_TOKEN)
         failed = event.outcome != "success"
-        keep(book.tools, name, ToolTally).add(
-            calls=1, failures=failed, duration=event.duration, result_tokens_estimate=tokens
-        )
+        tally = keep(book.tools, name, ToolTally)
+        tally.calls += 1
+        tally.failures += failed
+        tally.duration += event.duration
+        tally.result_tokens_estimate += tokens
         self._fresh[name] = self._fresh.get(name, 0) + tokens
         if book.turn is not None:
             book.turn.tool_calls += 1
