@@ -132,6 +132,18 @@ async def test_a_prompt_that_is_submitted_twice_is_answered_once(tmp_path: Path)
     await resumed.shutdown()
 
 
+async def test_a_known_answer_has_its_type_again(tmp_path: Path) -> None:
+    studio = Studio(tmp_path, '{"files": 3}')
+    first = await studio.session.submit("count", id="p-1", output=dict[str, int])
+    await studio.session.shutdown()
+    resumed = resume_session(studio.session.store, "s-1", provider=ScriptedProvider())  # type: ignore[arg-type]
+    again = await resumed.submit("count", id="p-1", output=dict[str, int])
+    assert first.output == again.output == {"files": 3}
+    await resumed.shutdown()
+    with pytest.raises(SessionBusyError):
+        resumed.steer("too late")
+
+
 async def test_a_failure_is_known_by_its_id_too(tmp_path: Path) -> None:
     studio = Studio(tmp_path, RuntimeError("no network"))
     first = await studio.session.submit("hello", id="p-1")

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from robota.core.context import read_token_usage
 from robota.core.errors import RobotaError
@@ -60,6 +61,15 @@ class RunResult(Struct, frozen=True, kw_only=True):
     @property
     def success(self) -> bool:
         return self.error is None and not self.interrupted
+
+
+def read_output(result: RunResult, kind: Any) -> RunResult:
+    """A result that comes from a journal, with its answer as a value of the type that is wanted."""
+    if kind is None or not result.success or result.output is not None:
+        return result
+    from robota.core.structured import OutputType  # noqa: PLC0415 - for the few that ask for a type
+
+    return replace(result, output=OutputType(kind, 0).parse(result.text))
 
 
 class CallOutcome(NamedTuple):

@@ -31,7 +31,7 @@ from robota.core.permissions import PermissionMode
 from robota.core.ports import timestamp
 from robota.core.provider import ModelSettings, Provider
 from robota.core.robota import AgentConfig, check_prompt
-from robota.core.run import RunResult
+from robota.core.run import RunResult, read_output
 from robota.core.run_task import stream_run, wait_for_readers
 from robota.core.tool import Tool
 from robota.sessions.context_window_tracker import AutoCompactThreshold, ContextWindowTracker
@@ -291,18 +291,18 @@ class Session:
         if id and self._cut is not None and self._cut.submit_id == id:
             return await self.continue_run(output=output, settings=settings)
         if id in self._results:
-            return self._results[id]
-        self.steps.words = prompt_text(prompt) if raw_input is None else raw_input
-        record = UserRecord(input=self.steps.words, display=display_input, submit_id=id)
+            return read_output(self._results[id], output)
+        words = prompt_text(prompt) if raw_input is None else raw_input
         if self.agent.streaming:  # a run whose stream was left may still be ending
             await wait_for_readers(self.agent)
             if self._ended is not None and not self.agent.is_running:
                 await self._ended.wait()
         self._enter()
         try:
+            self.steps.words = words
             await self.log.open()
             self.inbox.write()
-            await self.log.accept(prompt, record)
+            await self.log.accept(prompt, UserRecord(input=words, display=display_input, submit_id=id))
             update_web_tools(self)
             result = await self.agent.run(prompt, max_rounds=max_rounds, output=output, settings=settings)
         finally:
@@ -357,6 +357,7 @@ class Session:
         """Tell the model something while it works: it hears it before its next round, or with the next
         prompt when nothing runs. Returns the id of the message, under which it is delivered once."""
         check_prompt(prompt)
+        self.log.require_open()
         self.events.emit(PromptQueued(prompt_text(prompt), seq=self.events.seq))
         return self.inbox.put(prompt, id=id)
 
