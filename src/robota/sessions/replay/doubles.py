@@ -21,7 +21,7 @@ from robota.sessions.journal.records import RunContinued, SessionChange, Verdict
 from robota.sessions.permissions.consultation import Fault
 from robota.sessions.permissions.judgement import Judgement
 from robota.sessions.questions import Questions, Settled
-from robota.sessions.replay.recorded import ASKED, CLOSED, Meanwhile
+from robota.sessions.replay.recorded import ASKED, CLOSED, DECISION, Meanwhile
 from robota.sessions.replay.recording import INTERRUPTED
 from robota.sessions.replay.world import ReplayWorld
 
@@ -207,6 +207,8 @@ class RecordedQuestions(Questions):
             return await super().settle(question, wait=wait)
         finally:
             order.passed(call_id, CLOSED)
+            if call_id in self._world.action.decisions:  # others may have gone on before that
+                await order.wait(call_id, DECISION)
 
     async def find_answer(self, question: Question, *, wait: bool) -> Settled:
         call_id, world = question.call_id, self._world

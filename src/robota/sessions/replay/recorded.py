@@ -67,18 +67,21 @@ class CallOrder(Struct, eq=False):
         """
         steps = self._mine.get(call_id, ())
         place = next((place for known, place in steps if known == kind or not kind), len(self._over))
-        try:
-            await self._reach(place)
-        except asyncio.CancelledError:
-            await self._reach(place)
+        deadline = asyncio.get_running_loop().time() + PATIENCE
+        while True:
+            try:
+                return await self._reach(place, deadline)
+            except asyncio.CancelledError:  # some scopes cancel again and again
+                continue
 
-    async def _reach(self, place: int) -> None:
+    async def _reach(self, place: int, deadline: float) -> None:
         if self._head >= place:
             return
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((place, waiter))
         try:
-            await asyncio.wait_for(waiter, PATIENCE)
+            async with asyncio.timeout_at(deadline):
+                await waiter
         except TimeoutError:
             message = "The calls wait for each other: they no longer end in their order."
             raise ReplayMismatch(message) from None
