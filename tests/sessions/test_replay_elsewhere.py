@@ -120,10 +120,10 @@ async def running(home: Path, server: ModelServer) -> AsyncIterator[Process]:
 
 
 async def appears(path: Path, content: bytes = b"") -> None:
-    """Wait for what another process writes."""
+    """Wait for what another process writes: in whole lines, because a kill tears the one being written."""
 
     def there() -> bool:
-        return path.exists() and content in path.read_bytes()
+        return path.exists() and content in path.read_bytes().rpartition(b"\n")[0]
 
     with anyio.fail_after(30):
         while not await to_thread.run_sync(there):  # noqa: ASYNC110 - no event reaches us from there

@@ -201,24 +201,27 @@ class RecordedQuestions(Questions):
     async def settle(self, question: Question, *, wait: bool = False) -> Settled:
         if not isinstance(question, PermissionQuestion):
             return await super().settle(question, wait=wait)
-        call_id, order = question.call_id, self._world.order_of(question.call_id)
+        call_id, world = question.call_id, self._world
+        order, decision = world.order_of(call_id), world.action.decisions.get(call_id)
         await order.wait(call_id, ASKED)
         try:
-            return await super().settle(question, wait=wait)
+            settled = await super().settle(question, wait=wait)
         finally:
             order.passed(call_id, CLOSED)
-            if call_id in self._world.action.decisions:  # others may have gone on before that
+            if decision is not None:  # others may have gone on before that
                 await order.wait(call_id, DECISION)
+        if decision is not None and _is_cut(decision):  # stopped between the answer and the decision
+            await world.interrupt(call_id, f"decision about the call {call_id}")
+        return settled
 
     async def find_answer(self, question: Question, *, wait: bool) -> Settled:
         call_id, world = question.call_id, self._world
-        decision = world.action.decisions.get(call_id)
+        decision, closed = world.action.decisions.get(call_id), world.action.answers.get(question.id)
         if isinstance(question, PermissionQuestion):
             world.order_of(call_id).passed(call_id, ASKED)
             await world.order_of(call_id).wait(call_id, CLOSED)
-            if decision is None or _is_cut(decision):
+            if closed is None or closed.reason == "aborted":
                 await world.interrupt(call_id, f"answer about the call {call_id}")
-        closed = world.action.answers.get(question.id)
         if closed is None:
             await world.stop_here("answer of the user")
         fault = str(((decision and decision.answer) or {}).get("error", ""))
