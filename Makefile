@@ -12,7 +12,7 @@ RUNS ?= 500
 # The engine, the rules and the assembly whole; of the other areas what is quick.
 FAST ?= tests/core tests/permissions tests/sdk tests/test_public_api.py \
 	$(patsubst %,tests/tools/test_%.py,bash edit files function_tool read signature write) \
-	$(patsubst %,tests/sessions/test_%.py,approval compaction permission_enforcer session_abort session_run) \
+	$(patsubst %,tests/sessions/test_%.py,compaction permission_enforcer questions session_abort session_run) \
 	$(patsubst %,tests/providers/test_%.py,anthropic_wire gemini_wire openai_responses_wire)
 
 .PHONY: help run test test-fast test-system check format static fuzz fuzz-http kills soak bench bench-search bench-sessions stubs pins clean

@@ -182,3 +182,13 @@ def test_importing_the_package_writes_nothing_and_needs_no_environment() -> None
     )
 
     assert (done.stdout, done.stderr) == (b"", b"")
+
+
+def test_the_quick_tests_that_make_names_exist() -> None:
+    """pytest runs nothing at all when one of its paths is missing."""
+    told = subprocess.run(
+        ["make", "-n", "test-fast"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    named = [word for word in told.split() if word.startswith("tests/")]
+    assert named
+    assert [path for path in named if not (ROOT / path).exists()] == []
