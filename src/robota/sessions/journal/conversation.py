@@ -20,6 +20,7 @@ from robota.core.run import CallOutcome, CutRun, RunResult, RunState
 from robota.core.tool_call import INTERRUPTED_CALL, result_metadata
 from robota.sessions.journal import records
 from robota.sessions.journal.decoding import methods_by_record
+from robota.sessions.journal.pieces import Pieces
 from robota.sessions.journal.records import CallEnded, Record, Unknown
 
 UNKNOWN_EFFECTS = "Error: interrupted; effects unknown. The session ended before the tool reported a result."
@@ -70,7 +71,7 @@ class ConversationFold:
         """What had to be put right, for people."""
         self._unanswered = unanswered
         self._failure_limit = identical_failures
-        self._streams: list[records.Pieces] = []
+        self._streams: list[Pieces] = []
         """The pieces of a reply that has no message yet."""
         self._calls: tuple[ToolCall, ...] = ()
         """All calls of the last answer, in order."""

@@ -22,6 +22,7 @@ from robota.sessions.journal import records
 from robota.sessions.journal.conversation import ConversationFold
 from robota.sessions.journal.decoding import methods_by_record, parse_arguments, split_record
 from robota.sessions.journal.file.reader import read_journal
+from robota.sessions.journal.pieces import ANSWER, INPUT, NATIVE_KINDS, PROGRESS, TEXT_WITH_BYTES, THOUGHT
 from robota.sessions.journal.port import JournalProblem
 
 LogEntry: TypeAlias = JsonObject
@@ -196,24 +197,24 @@ class EntryFold:
     def take_stream(self, record: records.Stream) -> Iterator[LogEntry]:
         self._surface = record.pieces.surface or self._surface
         for kind, text, beside in record.pieces.each():
-            if kind in records.ANSWER:
-                if kind == records.TEXT_WITH_BYTES:
+            if kind in ANSWER:
+                if kind == TEXT_WITH_BYTES:
                     yield self._native(record, "stream_event", beside)
                 self._texts += 1
                 piece = {"sequence": self._texts, "delta": text}
                 yield self._entry(record, "provider_stream_raw_delta", piece)
                 yield self._entry(record, "text_delta", piece)
-            elif kind == records.THOUGHT:
+            elif kind == THOUGHT:
                 yield self._entry(record, "reasoning_delta", {"delta": text})
-            elif kind == records.INPUT:
+            elif kind == INPUT:
                 call = dict(zip(("index", "toolCallId", "toolName"), beside, strict=True))
                 yield self._entry(record, "tool_input_delta", {**call, "delta": text})
-            elif kind == records.PROGRESS:
+            elif kind == PROGRESS:
                 told = self._call(record, beside).items()
                 shown: JsonObject = {name: value for name, value in told if name in ("callId", "toolName")}
                 yield self._entry(record, "tool_progress", {**shown, "text": text})
             else:
-                yield self._native(record, records.NATIVE_KINDS[kind], beside)
+                yield self._native(record, NATIVE_KINDS[kind], beside)
 
     def _native(self, record: records.Stream, kind: str, payload: Json) -> LogEntry:
         if kind == "stream_event":

@@ -16,7 +16,8 @@ from robota.core.model_call import ROUND_SEPARATOR
 from robota.core.tool_call import NOT_STARTED
 from robota.sessions.journal import records
 from robota.sessions.journal.decoding import methods_by_record, parse_arguments, split_record
-from robota.sessions.journal.records import ANSWER, INPUT, PROGRESS, THOUGHT, Record, RunRecord
+from robota.sessions.journal.pieces import ANSWER, INPUT, PROGRESS, THOUGHT
+from robota.sessions.journal.records import Record, RunRecord
 
 _AS_WRITTEN: dict[type[Record], type[TurnEvent]] = {
     records.NoticeRecord: events.Noticed,

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any, ClassVar, Literal, TypeAlias, get_args
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType, field
+from msgspec import UNSET, Struct, UnsetType, field
 
-from robota.core.events import PayloadKind, ToolOutcome
+from robota.core.events import ToolOutcome
 from robota.core.history import HistoryEntry
 from robota.core.messages import (
     AssistantMessage,
@@ -30,50 +30,9 @@ from robota.core.messages import (
 )
 from robota.core.questions import AnyQuestion
 from robota.core.tool import ToolResult
+from robota.sessions.journal.pieces import Pieces
 
-TEXT_WITH_BYTES, TEXT, THOUGHT, INPUT, NATIVE_EVENT, NATIVE_RESPONSE, NATIVE_REQUEST, PROGRESS = "tTrinNqp"
-"""Kinds of the pieces of a stream."""
-ANSWER = (TEXT, TEXT_WITH_BYTES)
-NATIVE_KINDS: dict[str, PayloadKind] = {
-    NATIVE_EVENT: "stream_event",
-    NATIVE_RESPONSE: "response",
-    NATIVE_REQUEST: "request",
-}
-_NOTHING = Raw(b"[]")
 _AnyMessage = SystemMessage | UserMessage | AssistantMessage | ToolMessage
-
-
-class Pieces(Struct, kw_only=True, omit_defaults=True):
-    """Consecutive pieces of a reply, or of the progress of tools, in the order they came."""
-
-    first: int = 1
-    """The number of the first piece of text among those of its round."""
-    kinds: str = ""
-    """One letter per piece; left out when all are text that came with the provider's own bytes."""
-    texts: Raw = _NOTHING
-    inputs: Raw = _NOTHING
-    """Index, id and name of the call for each piece of arguments."""
-    progress: Raw = _NOTHING
-    """Index of the call for each piece of progress."""
-    surface: str | None = None
-    native: Raw = _NOTHING
-
-    def each(self, *, native: bool = True) -> Iterator[tuple[str, str, Any]]:
-        """Kind and text of each piece, and what belongs to it: the call, or the provider's own event, which
-        costs the most to read. A native event has no text."""
-        found: list[str] = _read_list(self.texts)
-        kinds, texts = self.kinds or TEXT_WITH_BYTES * len(found), iter(found)
-        calls, running = iter(_read_list(self.inputs)), iter(_read_list(self.progress))
-        events = iter(_read_list(self.native) if native else ())
-        beside = {TEXT: None, THOUGHT: None, INPUT: calls, PROGRESS: running}
-        for kind in kinds:
-            source = beside.get(kind, events)
-            text = "" if kind in NATIVE_KINDS else next(texts, "")
-            yield kind, text, None if source is None else next(source, None)
-
-    def answer(self) -> str:
-        """The words of the answer among the pieces."""
-        return "".join(text for kind, text, _ in self.each(native=False) if kind in ANSWER)
 
 
 class Batch(Struct, kw_only=True, omit_defaults=True, rename="camel"):
@@ -491,9 +450,3 @@ RECORD_TYPES: dict[str, type[Record]] = {
 }
 for _name, _kind in RECORD_TYPES.items():
     _kind.name = _name
-
-
-def _read_list(raw: Raw) -> list[Any]:
-    """A list that was left as the bytes it is."""
-    value: list[Any] = msgspec.json.decode(raw, type=list)
-    return value

@@ -24,7 +24,7 @@ from robota.core.events import (
 from robota.core.jsontext import decode, encode
 from robota.core.messages import AssistantMessage, Json
 from robota.core.tool_call import place_of
-from robota.sessions.journal.records import (
+from robota.sessions.journal.pieces import (
     INPUT,
     NATIVE_EVENT,
     NATIVE_REQUEST,

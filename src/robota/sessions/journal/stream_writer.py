@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from robota.core.events import TextDelta
 from robota.core.messages import AssistantMessage
-from robota.sessions.journal.records import Pieces, Stream
+from robota.sessions.journal.pieces import Pieces
+from robota.sessions.journal.records import Stream
 from robota.sessions.journal.stream_run import StreamPiece, StreamRun
 from robota.sessions.journal.writer import RecordWriter
 

@@ -27,6 +27,7 @@ from robota.core.messages import AssistantMessage, Message, TokenUsage, ToolMess
 from robota.core.reply import usage_metadata
 from robota.core.tool_call import place_of, result_metadata
 from robota.sessions.journal.decoding import parse_arguments
+from robota.sessions.journal.pieces import Pieces
 from robota.sessions.journal.port import SessionJournal
 from robota.sessions.journal.records import (
     Batch,
@@ -35,7 +36,6 @@ from robota.sessions.journal.records import (
     CallEnded,
     EmptyReply,
     MessageRecord,
-    Pieces,
     Record,
     SessionBegan,
     ToolMessageRecord,

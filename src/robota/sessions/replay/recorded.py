@@ -31,6 +31,15 @@ from robota.core.provider import (
 from robota.core.questions import Question
 from robota.core.tool import ToolResult
 from robota.sessions.journal import records
+from robota.sessions.journal.pieces import (
+    INPUT,
+    NATIVE_KINDS,
+    PROGRESS,
+    TEXT,
+    TEXT_WITH_BYTES,
+    THOUGHT,
+    Pieces,
+)
 from robota.sessions.journal.port import Position
 
 START, ASKED, CLOSED, DECISION, RESULT = "start", "asked", "closed", "decision", "result"
@@ -133,22 +142,22 @@ class RecordedReply(Struct, eq=False):
     surface: str | None = None
     """Of the provider's own events."""
 
-    def add_pieces(self, pieces: records.Pieces) -> None:
+    def add_pieces(self, pieces: Pieces) -> None:
         self.surface = pieces.surface or self.surface
         for kind, text, beside in pieces.each():
-            if kind == records.TEXT:
+            if kind == TEXT:
                 self.pieces.append(TextChunk(text))
-            elif kind == records.TEXT_WITH_BYTES:
+            elif kind == TEXT_WITH_BYTES:
                 self.pieces.append(TextChunk(text, encode(beside)))
-            elif kind == records.THOUGHT:
+            elif kind == THOUGHT:
                 self.pieces.append(ReasoningChunk(text))
-            elif kind == records.INPUT:
+            elif kind == INPUT:
                 at, call_id, name = beside
                 self.pieces.append(ToolInputChunk(at, text, call_id, name))
-            elif kind != records.PROGRESS:
+            elif kind != PROGRESS:
                 payload, surface = encode(beside), self.surface
                 self.pieces.append(
-                    NativePayload(kind=records.NATIVE_KINDS[kind], payload=payload, api_surface=surface)
+                    NativePayload(kind=NATIVE_KINDS[kind], payload=payload, api_surface=surface)
                 )
 
     def close(self, message: AssistantMessage, error: Mapping[str, Json] | None) -> None:

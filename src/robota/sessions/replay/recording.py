@@ -29,8 +29,9 @@ from robota.sessions.journal import records
 from robota.sessions.journal.conversation import ConversationFold
 from robota.sessions.journal.decoding import methods_by_record
 from robota.sessions.journal.entries import SessionLogReader
+from robota.sessions.journal.pieces import PROGRESS
 from robota.sessions.journal.port import Position
-from robota.sessions.journal.records import PROGRESS, Record
+from robota.sessions.journal.records import Record
 from robota.sessions.replay.recorded import (
     ASKED,
     CLOSED,
