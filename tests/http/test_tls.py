@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import ssl
 import subprocess
 import sys
@@ -108,7 +107,7 @@ async def test_a_file_named_by_the_environment_is_trusted(
         assert await ask(peer) == b"ok"
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="names the file")
+@pytest.mark.system  # the program `openssl` says how the file has to be called
 async def test_a_directory_named_by_the_environment_is_trusted(
     authority: Authority, fresh_trust: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
