@@ -202,3 +202,33 @@ async def test_questions_that_belong_to_no_call_have_numbers() -> None:
         await questions.ask(PlanQuestion(plan="1. Look"))
     ids = [event.question.id for event in told if isinstance(event, QuestionAsked)]
     assert ids == ["question-1", "question-3"]
+
+
+async def test_a_front_end_that_leaves_before_it_could_look_keeps_nobody_waiting() -> None:
+    questions, told = broker()
+    first = FrontEnd()
+    leave_first = questions.attach(first)
+    asking = asyncio.create_task(questions.settle(PLAN))
+    await first.shown.get()
+    leave_second = questions.attach(FrontEnd())
+    leave_second()  # its task has not begun
+    leave_first()
+    async with asyncio.timeout(5):
+        assert await asking == Settled(reason="nobody")
+    assert [type(event) for event in told] == [QuestionAsked, QuestionClosed]
+
+
+async def test_a_handler_that_is_attached_twice_is_asked_twice_and_leaves_once_each() -> None:
+    questions, _ = broker()
+    seen: list[str] = []
+
+    async def shrug(question: Question) -> object:
+        seen.append(question.id)
+        return None
+
+    leave, _ = questions.attach(shrug), questions.attach(shrug)
+    async with asyncio.timeout(5):
+        assert await questions.settle(PLAN) == Settled(reason="nobody")
+    assert len(seen) == 2
+    leave()
+    assert questions.attended

@@ -140,28 +140,31 @@ class _Pending:
         self.question = question
         self.ended: asyncio.Future[Settled] = asyncio.get_running_loop().create_future()
         self._wait = wait
-        self._tasks: dict[QuestionHandler, asyncio.Task[None]] = {}
+        self._tasks: dict[asyncio.Task[None], QuestionHandler] = {}
         self._fault = ""
 
     def put_to(self, handler: QuestionHandler) -> None:
-        self._tasks[handler] = asyncio.get_running_loop().create_task(self._consult(handler))
+        task = asyncio.get_running_loop().create_task(self._consult(handler))
+        self._tasks[task] = handler
+        task.add_done_callback(self._forget)  # not a `finally`: a task may be cancelled before it begins
 
     def withdraw(self, handler: QuestionHandler) -> None:
-        task = self._tasks.get(handler)
+        """Once: whoever is attached twice leaves twice."""
+        task = next((task for task, known in self._tasks.items() if known is handler), None)
         if task is not None:
             task.cancel()
 
     async def _consult(self, handler: QuestionHandler) -> None:
-        try:
-            given = await consult("The handler of a question", handler, self.question)
-            if given is not None and not self.take(given, ""):
-                fault = given.text if isinstance(given, Fault) else f"it answered with {type(given).__name__}"
-                self._fault = self._fault or fault
-        finally:
-            del self._tasks[handler]
-            if not self._tasks and not self._wait and not self.ended.done():
-                reason: Any = "fault" if self._fault else "nobody"
-                self.ended.set_result(Settled(reason=reason, fault=self._fault))
+        given = await consult("The handler of a question", handler, self.question)
+        if given is not None and not self.take(given, ""):
+            fault = given.text if isinstance(given, Fault) else f"it answered with {type(given).__name__}"
+            self._fault = self._fault or fault
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        del self._tasks[task]
+        if not self._tasks and not self._wait and not self.ended.done():
+            reason: Any = "fault" if self._fault else "nobody"
+            self.ended.set_result(Settled(reason=reason, fault=self._fault))
 
     def take(self, given: object, by: str) -> bool:
         """Close the question with this answer, if it is one and the first."""
@@ -173,7 +176,7 @@ class _Pending:
 
     async def leave(self) -> None:
         """Stop the handlers that have not answered."""
-        tasks = list(self._tasks.values())
+        tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         if tasks:
