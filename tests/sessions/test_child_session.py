@@ -11,7 +11,15 @@ from tests.sessions.enforced_agent import Person
 from tests.sessions.live_session import Studio, fired, heard
 
 from robota.core.errors import ConfigurationError, SessionBusyError
-from robota.core.events import QuestionAsked, RunCompleted, SubagentEvent, TextDelta, ToolEnded, TurnEvent
+from robota.core.events import (
+    PromptQueued,
+    QuestionAsked,
+    RunCompleted,
+    SubagentEvent,
+    TextDelta,
+    ToolEnded,
+    TurnEvent,
+)
 from robota.core.messages import ToolMessage
 from robota.core.questions import PermissionQuestion
 from robota.sessions.child import RESULT_KEPT
@@ -106,6 +114,18 @@ async def test_what_a_child_does_is_told_by_its_parent_and_numbered_there(tmp_pa
     names = sorted(path.name for path in studio.kept.rglob("*.jsonl"))
     assert len(names) == 2
     assert "s-1.jsonl" in names
+
+
+async def test_what_is_only_shown_by_a_child_is_only_shown_by_its_parent(tmp_path: Path) -> None:
+    studio = Studio(tmp_path, "hi")
+    await studio.session.open()
+    child = studio.session.child("helper")
+    before = studio.session.events.seq
+    child.steer("By the way.")
+    [queued] = inner(studio, PromptQueued)
+    assert (queued.prompt, studio.session.events.seq) == ("By the way.", before)
+    await studio.session.shutdown()
+    assert "subagent" not in studio.record_names
 
 
 def _is_delta(event: object) -> bool:

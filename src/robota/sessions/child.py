@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from robota.core.errors import ConfigurationError
 from robota.core.events import (
+    PromptQueued,
     ReasoningDelta,
     RunCompleted,
     RunInterrupted,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 RESULT_KEPT = 2_000
 """Characters of a text that the parent's stream carries; the child's own has all of it."""
-_TRANSIENT = (TextDelta, ReasoningDelta, ToolInputDelta, ToolProgressed, ThinkingChanged)
+_TRANSIENT = (TextDelta, ReasoningDelta, ToolInputDelta, ToolProgressed, ThinkingChanged, PromptQueued)
 """Shown by the parent, numbered only in the child's stream."""
 _HOOK_NAMES = {"Stop": "SubagentStop"}
 _SILENT = frozenset(("SessionStart", "SessionEnd", "UserPromptSubmit"))
