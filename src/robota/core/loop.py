@@ -103,10 +103,10 @@ class Loop:
             going = await (self.start(prompt) if cut is None else resume(self, cut))
             while going:
                 self.control.check()
-                instruction = state.instruction
                 self.recorder.round = state.rounds + 1
                 if steps is not None:
                     self.add(await steps.before_round(state))
+                instruction = state.instruction  # now: new words may lift what a guard has decided
                 using, toolset = agent.using, agent.toolset if instruction is None else NO_TOOLS
                 if self.is_over_capacity(using):
                     going = await self.goes_on()
