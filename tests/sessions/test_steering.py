@@ -116,6 +116,40 @@ async def test_what_a_crash_left_undelivered_is_offered_again(tmp_path: Path) ->
     assert report.divergence is None, str(report.divergence)
 
 
+async def test_what_was_delivered_does_not_come_again(tmp_path: Path) -> None:
+    studio = Studio(tmp_path, "One.", "Two.")
+    studio.session.steer("Remember the milk.", id="m-1")
+    await studio.session.run("first")
+    studio.session.steer("Remember the milk.", id="m-1")  # a client that did not hear of its success
+    await studio.session.run("second")
+    await studio.session.shutdown()
+    resumed = resume_session(studio.session.store, "s-1", provider=ScriptedProvider("Three."))  # type: ignore[arg-type]
+    resumed.steer("Remember the milk.", id="m-1")
+    await resumed.run("third")
+    await resumed.shutdown()
+    assert [words for _, words in said(resumed.messages)].count("Remember the milk.") == 1
+
+
+async def test_new_words_lift_what_a_guard_has_decided(tmp_path: Path) -> None:
+    """The third failure in a row ends a run; not if the user has said what to do instead."""
+    failures = 0
+
+    async def fail() -> str:
+        nonlocal failures
+        failures += 1
+        if failures == 3:
+            studio.session.steer("Try the other one.")
+        raise OSError("broken")
+
+    tool = FunctionTool("Fail", "", {"type": "object", "properties": {}}, fail, tool_class="inspect")
+    studio = Studio(tmp_path, *[[call("Fail")]] * 3, "I will.", tools=[tool])
+    assert await studio.session.run("go") == "I will."
+    assert [bool(request.tools) for request in studio.provider.requests] == [True] * 4
+    await studio.session.shutdown()
+    report = await replay_session(studio.path)
+    assert report.divergence is None, str(report.divergence)
+
+
 # --- prompts with ids -------------------------------------------------------------------------------------
 
 

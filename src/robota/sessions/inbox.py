@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 from msgspec import to_builtins
@@ -19,13 +19,14 @@ Origin: TypeAlias = Literal["steering", "reminder", "task", "command"]
 class Inbox:
     """Messages that wait. Each is on record before it is delivered, so that a crash loses none."""
 
-    __slots__ = ("_log", "_ports", "_unwritten", "_waiting")
+    __slots__ = ("_known", "_log", "_ports", "_unwritten", "_waiting")
 
-    def __init__(self, log: SessionLog, ports: Ports, waiting: Sequence[InboxRecord] = ()) -> None:
-        """`waiting` was put into it before a crash."""
+    def __init__(self, log: SessionLog, ports: Ports, earlier: Mapping[str, InboxRecord | None] = {}) -> None:
+        """`earlier` was put into it by another process: by id what waits, `None` for what was delivered."""
         self._log = log
         self._ports = ports
-        self._waiting = list(waiting)
+        self._known = set(earlier)
+        self._waiting = [item for item in earlier.values() if item is not None]
         self._unwritten: list[InboxRecord] = []
         """What came before the journal was open."""
 
@@ -39,7 +40,8 @@ class Inbox:
             item.prompt = prompt
         else:
             item.parts = to_builtins(tuple(prompt))
-        if all(item.id != known.id for known in self._waiting):
+        if item.id not in self._known:
+            self._known.add(item.id)
             self._waiting.append(item)
             self._unwritten.append(item)
             self.write()

@@ -125,7 +125,7 @@ class Session:
         self._snapshots = Snapshots(store, self.log, partial(describe_snapshot, self), sub_agent=sub_agent)
         self.resources = Resources(self.log.notice)
         known = start if start is not None and start.session_id == self.session_id else None
-        self.inbox = Inbox(self.log, options.ports, () if known is None else list(known.inbox.values()))
+        self.inbox = Inbox(self.log, options.ports, {} if known is None else known.inbox)
         self._results: dict[str, RunResult] = {} if known is None else dict(known.results)
         """How prompts ended that had an id, by that."""
         self._cut: CutConversation | None = None if known is None else known.cut

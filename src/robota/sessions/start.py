@@ -63,8 +63,8 @@ class SessionStart:
         """The run that a crash cut."""
         self.results: dict[str, RunResult] = {}
         """How runs ended whose prompts had an id, by that."""
-        self.inbox: dict[str, InboxRecord] = {}
-        """What waits to be told to the model, by id."""
+        self.inbox: dict[str, InboxRecord | None] = {}
+        """What waits to be told to the model, by id; `None` for what it was told."""
         self.answers: dict[str, Json] = {}
         """What was answered to questions of the last run, by id."""
         self.facts = SessionFacts()
@@ -133,12 +133,6 @@ class SessionStart:
             self._changes[record.change] = record.value
             if record.provider is not None:
                 self._changes["provider"] = record.provider
-        elif isinstance(record, InboxRecord):
-            self.inbox[record.id] = record
-        elif isinstance(record, MessageRecord):
-            self.inbox.pop(record.message.metadata.get("inbox", ""), None)
-        elif isinstance(record, ClosedRecord):
-            self.answers[record.id] = record.answer
         elif isinstance(record, UserRecord):
             self.answers = {}
             self.prompts += 1
@@ -146,6 +140,17 @@ class SessionStart:
         elif isinstance(record, Unknown) and record.kind == UserRecord.name:
             self.prompts += 1
             self.first_prompt = self.first_prompt or str(record.fields.get("content") or "")
+        else:
+            self._take_unfinished(record)
+
+    def _take_unfinished(self, record: Record) -> None:
+        """What a process that goes on with the session has to know of questions and messages under way."""
+        if isinstance(record, InboxRecord):
+            self.inbox[record.id] = record
+        elif isinstance(record, ClosedRecord):
+            self.answers[record.id] = record.answer
+        elif isinstance(record, MessageRecord) and (delivered := record.message.metadata.get("inbox")):
+            self.inbox[delivered] = None
 
     def changed(self, what: str) -> Json:
         """The latest value of what was changed since the beginning."""
