@@ -189,6 +189,8 @@ async def test_a_child_may_have_another_model_and_other_tools(tmp_path: Path) ->
 
 async def test_a_child_has_a_name_of_its_own_as_long_as_it_is_open(tmp_path: Path) -> None:
     studio = Studio(tmp_path, "1", "2")
+    with pytest.raises(TypeError, match="rule"):  # a slip must not widen what it may do
+        studio.session.child("helper", rule=PermissionRules(mode="plan"))  # type: ignore[call-arg]
     with pytest.raises(ConfigurationError, match="needs a name"):
         studio.session.child("")
     first = studio.session.child("helper")

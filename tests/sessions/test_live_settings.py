@@ -181,6 +181,25 @@ async def test_a_change_is_told_and_on_record(tmp_path: Path) -> None:
     assert report.divergence is None, str(report.divergence)
 
 
+async def test_a_change_before_the_first_prompt_takes_no_number(
+    tmp_path: Path,
+) -> None:
+    studio, _ = make(tmp_path, "done", does=lambda it: None)
+    studio.session.reload(rules=SECRETS)
+    studio.session.set_model("other")
+    assert studio.events == []
+    await studio.session.run("go")
+    assert studio.records[0]["permissions"]["deny"] == ["Read(secret/**)"]
+    live = {event.seq for event in studio.events}
+    read: list[int] = []
+    async for event in studio.session.follow():
+        read.append(event.seq)
+        if event.seq == studio.session.events.seq:
+            break
+    await studio.session.shutdown()
+    assert read == sorted(live)
+
+
 async def test_what_cannot_be_used_changes_nothing(tmp_path: Path) -> None:
     studio, rules = make(tmp_path, "done", does=lambda it: None)
     with pytest.raises(ConfigurationError, match="no permission mode 'yolo'"):
@@ -188,6 +207,8 @@ async def test_what_cannot_be_used_changes_nothing(tmp_path: Path) -> None:
     assert not studio.session.hooks.has("Stop")
     with pytest.raises(ConfigurationError):
         studio.session.reload(hooks={"Stop": [{"hooks": [{"type": "command"}]}]})
+    with pytest.raises(TypeError, match="rule"):
+        studio.session.reload(rule=SECRETS)  # type: ignore[call-arg]
     assert (rules.rules, studio.told(SettingsChanged)) == (PermissionRules(), [])
 
 

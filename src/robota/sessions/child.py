@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict
 
 from msgspec.structs import replace
 
@@ -53,20 +53,28 @@ class ChildOptions(TypedDict, total=False):
     max_rounds: int
 
 
-def make_child(parent: Session, agent_id: str, **own: Unpack[ChildOptions]) -> Session:
+def make_child(
+    parent: Session,
+    agent_id: str,
+    *,
+    tools: Iterable[Tool] | None = None,
+    system_message: str | None = None,
+    model: str | None = None,
+    rules: PermissionRules | None = None,
+    max_rounds: int | None = None,
+) -> Session:
     parent.log.require_open()
     if not agent_id:
         raise ConfigurationError("A child session needs a name of its own, such as child('researcher').")
     if agent_id in parent.resources.children:
         raise ConfigurationError(f"This session has a child {agent_id!r} already: choose another name.")
-    options, agent, model = parent.options, parent.agent, own.get("model")
-    rules = parent.rules.narrowed(own.get("rules"))
-    permissions = replace(permission_options(options.permissions), rules=rules)
+    options, agent = parent.options, parent.agent
+    permissions = replace(permission_options(options.permissions), rules=parent.rules.narrowed(rules))
     child = type(parent)(
         provider=parent.admission.admit(agent.provider),
         model=model or agent.model,
-        tools=own.get("tools", agent.tools),
-        system_message=own.get("system_message"),
+        tools=agent.tools if tools is None else tools,
+        system_message=system_message,
         cwd=parent.cwd,
         store=parent.store,
         session_id=parent.session_id,
@@ -74,7 +82,7 @@ def make_child(parent: Session, agent_id: str, **own: Unpack[ChildOptions]) -> S
             permissions=permissions,
             hooks=HookOptions(port=_ChildHooks(parent.hooks, agent_id)),
             limits=options.limits,
-            max_rounds=own.get("max_rounds", options.max_rounds),
+            max_rounds=options.max_rounds if max_rounds is None else max_rounds,
             settings=options.settings,
             context_window=options.context_window if model is None else None,
             compaction=options.compaction,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict
 
 from msgspec import to_builtins
 
@@ -18,13 +18,20 @@ if TYPE_CHECKING:
 
 
 class Changes(TypedDict, total=False):
+    """What may be given to `Session.reload`."""
+
     rules: PermissionRules
     hooks: GivenHooks
     additional_dirs: Iterable[str]
 
 
-def reload(session: Session, **changes: Unpack[Changes]) -> None:
-    rules, hooks, additional_dirs = changes.get("rules"), changes.get("hooks"), changes.get("additional_dirs")
+def reload(
+    session: Session,
+    *,
+    rules: PermissionRules | None = None,
+    hooks: GivenHooks = None,
+    additional_dirs: Iterable[str] | None = None,
+) -> None:
     changed: dict[str, Json] = {}
     LiveRules(rules)  # raises for rules that cannot be used, before anything has changed
     if hooks is not None:
@@ -37,4 +44,5 @@ def reload(session: Session, **changes: Unpack[Changes]) -> None:
         changed["permissions"] = to_builtins(rules)
     if additional_dirs is not None:
         changed["directories"] = list(session.rules.additional_dirs)
-    session.log.tell(SettingsChanged, keys=tuple(changed), values=changed)
+    if session.log.opened:  # before that its first record says so, and no number may be given
+        session.log.tell(SettingsChanged, keys=tuple(changed), values=changed)
