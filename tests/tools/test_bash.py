@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from tests.support.processes import mark, read_fifo, running_with
 
 from robota.core.errors import ConfigurationError
 from robota.core.tool import Tool, ToolContext, ToolResult, tool_class, tool_schema
+from robota.sessions.permissions.truncation import truncate_result
 from robota.tools.builtins.bash import MAX_OUTPUT_CHARACTERS, PROGRESS_CHARACTERS, bash_tool
 from robota.tools.processes import ProcessTable
 
@@ -45,8 +47,24 @@ async def test_standard_error_follows_standard_output() -> None:
     assert (await bash("echo err >&2")).text == "stderr:\nerr"
 
 
-async def test_silence_is_an_empty_answer() -> None:
-    assert (await bash("true")).text == ""
+async def test_silence_is_said() -> None:
+    assert (await bash("true")).text == "(no output)"
+    assert (await bash("exit 3")).text == "(no output)\n[exit code 3]"
+    assert (await bash("sleep 1000", timeout=300)).text.startswith("(no output)\n")
+
+
+@pytest.mark.parametrize(
+    ("printed", "failed"), [(100_000, 100_000), (100_000, 500), (500, 100_000), (90_000, 1_000_000)]
+)
+async def test_the_line_before_standard_error_survives_the_cut(printed: int, failed: int) -> None:
+    command = f"head -c {printed} /dev/zero | tr '\\0' o; head -c {failed} /dev/zero | tr '\\0' e >&2; exit 1"
+    result = truncate_result(await bash(command))
+    out, errors = result.text.split("\nstderr:\n")
+    assert (out[0], out[-1], errors[0]) == ("o", "o", "e")
+    assert errors.endswith("e\n[exit code 1]")
+    assert len(result.text) <= MAX_OUTPUT_CHARACTERS
+    assert ("left out" in out, "left out" in errors) == (printed > 500, failed > 500)
+    assert "truncated" not in result.metadata
 
 
 async def test_a_failing_command_is_still_an_answer() -> None:
@@ -56,7 +74,7 @@ async def test_a_failing_command_is_still_an_answer() -> None:
 
 async def test_a_command_that_is_killed_says_so() -> None:
     result = await bash("kill -9 $$")
-    assert (result.ok, result.text) == (True, "[ended by SIGKILL]\n[exit code 137]")
+    assert (result.ok, result.text) == (True, "(no output)\n[ended by SIGKILL]\n[exit code 137]")
 
 
 async def test_the_grammar_is_that_of_bash() -> None:
@@ -203,6 +221,21 @@ async def test_a_flood_of_lines_is_shown_ever_more_rarely() -> None:
     await bash_tool().run({"command": "seq 1000000"}, ToolContext(progress=shown.append))
     assert shown[:100] == [str(number) for number in range(1, 101)]
     assert 100 < len(shown) < 1500
+
+
+async def test_lines_that_come_in_pieces_are_shown_whole() -> None:
+    shown: list[str] = []
+    command = "printf 'be'; sleep 0.05; printf 'gun\\nmid'; sleep 0.05; printf 'dle\\nrest\\n'"
+    await bash_tool().run({"command": command}, ToolContext(progress=shown.append))
+    assert shown == ["begun", "middle", "rest"]
+
+
+async def test_of_a_flood_whole_lines_are_shown() -> None:
+    shown: list[str] = []
+    await bash_tool().run({"command": "seq -f 'line %.0f.' 100000"}, ToolContext(progress=shown.append))
+    assert [line for line in shown if not re.fullmatch(r"line \d+\.", line)] == []
+    numbers = [int(line[5:-1]) for line in shown]
+    assert numbers == sorted(set(numbers))
 
 
 async def test_a_long_line_is_shown_in_part_and_noise_not_at_all() -> None:

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 DEFAULT_TIMEOUT_MS = 120_000
 MAX_TIMEOUT_MS = 600_000
 MAX_OUTPUT_CHARACTERS = 30_000
+_ERROR_ROOM = 64
+"""For the sentence about a timeout: the whole result fits, so nobody cuts it again."""
+NO_OUTPUT = "(no output)"
 PROGRESS_LINES = 100
 """Lines shown one by one while a command runs; after that only one in ever more."""
 PROGRESS_CHARACTERS = 200
@@ -194,13 +197,16 @@ class _LineProgress(Struct, eq=False):
     _next: int = 1
 
     def add(self, data: bytes) -> None:
-        first, *others = data.split(b"\n")
-        if not others:
-            self._partial = (self._partial + first)[-4 * PROGRESS_CHARACTERS :]
-            return
-        for line in (self._partial + first, *others[:-1]):
-            self._end_line(line)
-        self._partial = others[-1][-4 * PROGRESS_CHARACTERS :]
+        data = self._partial + data
+        start, end = 0, data.rfind(b"\n")
+        while start <= end and self._count < PROGRESS_LINES:
+            line_end = data.index(b"\n", start)
+            self._end_line(data[start:line_end])
+            start = line_end + 1
+        if start <= end:  # of many lines that come at once the last one tells as much, at no cost per line
+            self._count += data.count(b"\n", start, end)
+            self._end_line(data[max(data.rfind(b"\n", start, end) + 1, start) : end])
+        self._partial = data[max(end + 1, len(data) - 4 * PROGRESS_CHARACTERS) :]
 
     def _end_line(self, line: bytes) -> None:
         self._count += 1
@@ -217,7 +223,8 @@ def _report(result: ProcessResult, milliseconds: float, confinement: Confinement
         return ToolResult.failure(_explain(result.error), "not_started")
     code = exit_code(result)
     remarks = [*_remarks(result, confinement), *_describe_sandbox(code, confinement)]
-    content = "\n".join(part for part in (_output(result), *remarks) if part)
+    room = MAX_OUTPUT_CHARACTERS - _ERROR_ROOM - sum(len(remark) + 1 for remark in remarks)
+    content = "\n".join((_output(result, max(room, MAX_OUTPUT_CHARACTERS // 2)), *remarks))
     facts = _sandbox_facts(confinement)
     if result.timed_out:
         return ToolResult(
@@ -245,11 +252,15 @@ def exit_code(result: ProcessResult) -> int:
     return -1 if result.exit_code is None else result.exit_code
 
 
-def _output(result: ProcessResult) -> str:
-    text, dropped = result.stdout, result.stdout_dropped + result.stderr_dropped
-    if result.stderr:
-        text = f"{text.rstrip()}\nstderr:\n{result.stderr}" if text else f"stderr:\n{result.stderr}"
-    return shorten(text, MAX_OUTPUT_CHARACTERS, dropped=dropped).removesuffix("\n")
+def _output(result: ProcessResult, limit: int) -> str:
+    """Both streams, each with its beginning and end; what one does not need of the room is the other's."""
+    if not result.stderr:
+        return shorten(result.stdout, limit, dropped=result.stdout_dropped).removesuffix("\n") or NO_OUTPUT
+    printed = result.stdout.rstrip()
+    room = limit - len("\nstderr:\n")
+    errors = shorten(result.stderr, max(room // 2, room - len(printed)), dropped=result.stderr_dropped)
+    before = f"{shorten(printed, room - len(errors), dropped=result.stdout_dropped)}\n" if printed else ""
+    return f"{before}stderr:\n{errors}".removesuffix("\n")
 
 
 def _remarks(result: ProcessResult, confinement: Confinement | None = None) -> list[str]:
