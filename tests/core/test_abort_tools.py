@@ -255,3 +255,73 @@ async def test_an_abort_stops_an_agent_that_runs_as_a_tool_and_only_the_outer_re
     assert (inner_provider.open_streams, inner.is_running) == (0, False)
     assert last_answer(inner).content == "Thinking"
     assert_valid_for_a_request(outer.conversation.messages_for_api())
+
+
+async def fail_soon(kind: type[Exception] = ValueError) -> None:
+    await asyncio.sleep(0)
+    raise kind("no such city")
+
+
+@tool
+async def look_up_both() -> None:
+    """Look two things up at the same time; one lookup fails."""
+    async with asyncio.TaskGroup() as group:
+        group.create_task(fail_soon())
+        group.create_task(asyncio.sleep(0))
+
+
+@tool
+async def look_up_patiently() -> str:
+    """The same, but the failure is dealt with."""
+    try:
+        await look_up_both.function()
+    except ExceptionGroup as group:
+        return f"{len(group.exceptions)} failed"
+    return "both"
+
+
+@tool
+async def give_up() -> None:
+    """Raise what only a cancelled task should raise."""
+    raise asyncio.CancelledError
+
+
+@pytest.mark.parametrize("limit", [None, 1])
+@pytest.mark.parametrize("count", [1, 3])
+async def test_a_task_group_inside_a_tool_that_fails_is_a_result_and_the_run_goes_on(
+    limit: int | None, count: int
+) -> None:
+    agent = Robota(
+        ScriptedProvider(
+            [call("look_up_both", f"a{n}") for n in range(count)],
+            [call("look_up_patiently", f"b{n}") for n in range(count)],
+            [call("give_up", f"c{n}") for n in range(count)],
+            "Fine.",
+        ),
+        tools=[look_up_both, look_up_patiently, give_up],
+        limits=RunLimits(max_parallel_tools=limit),
+    )
+    result = await agent.run("hi")
+    assert (result.text, result.interrupted, result.error) == ("Fine.", False, None)
+    told = [m.content for m in agent.messages if isinstance(m, ToolMessage)]
+    assert all("ValueError: no such city" in text for text in told[:count])
+    assert told[count : 2 * count] == ["1 failed"] * count
+    assert told[2 * count :] == ["Error: give_up was cancelled from within."] * count
+
+
+async def test_a_task_group_that_fails_does_not_hide_a_cancellation_from_outside() -> None:
+    @tool
+    async def stubborn() -> str:
+        """Deal with a failure, be cancelled, and carry on."""
+        await look_up_patiently.function()
+        with suppress(asyncio.CancelledError):
+            task.cancel()
+            await anyio.sleep_forever()
+        return "survived"
+
+    provider = ScriptedProvider([call("stubborn")], "never asked")
+    agent = Robota(provider, tools=[stubborn])
+    task = asyncio.ensure_future(agent.run("hi"))
+    await asyncio.wait([task])
+    assert (task.cancelled(), len(provider.requests)) == (True, 1)
+    assert_valid_for_a_request(agent.conversation.messages_for_api())

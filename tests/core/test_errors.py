@@ -120,3 +120,12 @@ def test_an_exception_without_text_still_says_its_name() -> None:
         "TimeoutError",
         "ValueError: no",
     )
+
+
+def test_a_group_of_exceptions_names_its_causes_and_counts_what_is_left_out() -> None:
+    inner = ExceptionGroup("inner", [KeyError("city"), TimeoutError()])
+    assert describe_exception(ExceptionGroup("outer", [ValueError("no"), inner])) == (
+        "ValueError: no; KeyError: 'city'; TimeoutError"
+    )
+    many = ExceptionGroup("many", [ValueError(str(n)) for n in range(7)])
+    assert describe_exception(many).endswith("ValueError: 4; and 2 more")

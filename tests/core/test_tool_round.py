@@ -236,7 +236,8 @@ async def test_a_batch_is_announced_with_what_it_holds() -> None:
         (ToolResult.failure("The disk is full."), "The disk is full."),
         (ToolResult(ok=False), "without saying why"),
         (asyncio.CancelledError(), "cancelled from within"),
-        (ExceptionGroup("two", [ValueError("a"), OSError("b")]), "ExceptionGroup: two"),
+        (BaseExceptionGroup("", [SystemExit(2), ValueError("bad")]), "SystemExit: 2; ValueError: bad"),
+        (ExceptionGroup("two", [ValueError("a"), OSError("b")]), "ValueError: a; OSError: b"),
         ("a bare string", "returned str instead of ToolResult"),
         (ToolResult(content={"not": "text"}), "plain"),  # type: ignore[arg-type]
         (ToolResult(content="ok", metadata={"path": Path("x")}), "plain"),

@@ -144,6 +144,8 @@ class AbortError(RobotaError, code="ABORTED", category="user", recoverable=True)
 
 
 UNKNOWN_ERROR = "UNKNOWN_ERROR"
+MAX_CAUSES = 5
+"""How many of a group's exceptions are named."""
 
 
 def is_recoverable(error: BaseException) -> bool:
@@ -176,6 +178,10 @@ def wrap_provider_error(error: BaseException, provider: str) -> RobotaError:
 
 
 def describe_exception(error: BaseException) -> str:
-    """Type and text in one line; an exception without text still says its name."""
+    """Type and text in one line, of a group those of its causes; one without text still says its name."""
+    if isinstance(error, BaseExceptionGroup):
+        causes = [describe_exception(one) for one in error.exceptions[:MAX_CAUSES]]
+        more = len(error.exceptions) - MAX_CAUSES
+        return "; ".join([*causes, f"and {more} more"] if more > 0 else causes)
     text = str(error).strip()
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -57,11 +57,13 @@ class RunTask:
 
     @property
     def is_stopping(self) -> bool:
-        return self.aborted or self.task.cancelling() > 0
+        """Whether somebody asked for it. What the task itself has counted is no evidence: up to Python 3.12 a
+        `TaskGroup` whose child fails leaves a request behind that nobody made."""
+        return self.aborted or self._stopped
 
     def check(self) -> None:
         """Stop here if somebody asked for it, also if a tool or a provider swallowed the request."""
-        if self.aborted or self.task.cancelling():
+        if self.is_stopping:
             self._stopped = True
             raise asyncio.CancelledError
 
@@ -125,6 +127,13 @@ def is_cancelled() -> bool:
     """Whether somebody cancelled the current task; false when code inside it raised the error by itself."""
     task = asyncio.current_task()
     return task is None or task.cancelling() > 0
+
+
+def forget_requests() -> None:
+    """Drop what a task group left behind in the current task; real requests are with the `RunTask`."""
+    task = asyncio.current_task()
+    while task is not None and task.cancelling():
+        task.uncancel()
 
 
 async def wait_shielded(task: asyncio.Task[Any], seconds: float = LEAVE_SECONDS) -> None:

@@ -112,7 +112,9 @@ async def invoke_tool(call: PreparedCall, context: ToolContext) -> ToolResult:
         if is_cancelled():
             raise
         return ToolResult.failure(f"{tool.name} was cancelled from within.")
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a tool is foreign code; the model is told what went wrong
+    except (Exception, SystemExit, BaseExceptionGroup) as error:  # foreign code: the model is told why
+        if isinstance(error, BaseExceptionGroup) and error.subgroup(KeyboardInterrupt):
+            raise
         return ToolResult.failure(f"{tool.name} failed: {describe_exception(error)}")
     return checked_result(tool.name, result)
 

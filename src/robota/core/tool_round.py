@@ -28,7 +28,7 @@ from robota.core.events import (
 from robota.core.messages import ToolCall, ToolMessage
 from robota.core.plugin import Refusal
 from robota.core.run import CallOutcome, RunState
-from robota.core.run_task import is_cancelled
+from robota.core.run_task import forget_requests
 from robota.core.tool import INTERRUPTED, ToolContext, ToolResult, Toolset
 from robota.core.tool_call import (
     INTERRUPTED_CALL,
@@ -128,7 +128,7 @@ class ToolRound:
         async def work() -> None:
             for call in waiting:
                 await self.run_one(call)
-                if is_cancelled():
+                if self.control.is_stopping:
                     return  # a tool swallowed the cancellation; no other one is started for it
 
         return [work() for _ in range(max(1, min(int(limit), len(calls))))]
@@ -161,6 +161,7 @@ class ToolRound:
             self.results[call.index] = result
         finally:
             self.report_end(call, result, round(monotonic() - started, 6))
+        forget_requests()  # of task groups inside the tool
 
     async def hear_plugins(self, call: PreparedCall, result: ToolResult) -> ToolResult:
         plugins = self.recorder.plugins
