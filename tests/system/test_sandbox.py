@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -265,6 +266,16 @@ async def test_root_has_no_powers(workspace: Path, place: Path, backend: Backend
     assert result.text == "tried\nCapEff:\t0000000000000000"
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="about root's powers")
+async def test_root_cannot_change_the_settings_of_the_kernel(workspace: Path, backend: Backend) -> None:
+    settings = Path("/proc/sys/kernel/printk_ratelimit")
+    before = settings.read_text()
+    command = attempts(f"echo {int(before) + 1} > {settings}", f"cat {settings} > {settings}")
+    assert (await run(command, workspace, backend)).text == "tried"
+    assert settings.read_text() == before
+    assert (await run(f"cat {settings}", workspace, backend)).text == before.strip()
+
+
 # --- the network ---------------------------------------------------------------------------------------
 
 CONNECT = "python3 -c \"import socket; socket.create_connection(('127.0.0.1', {})).sendall(b'x')\""
@@ -341,10 +352,42 @@ async def test_what_a_command_leaves_behind_is_ended_and_named(
     assert running_with(mark) == []
 
 
-async def test_a_daemon_does_not_outlive_bubblewrap(workspace: Path, mark: str) -> None:
-    result = await run("setsid sleep 1000 & echo started", workspace, "bubblewrap")
+@pytest.mark.parametrize(
+    "runner",
+    ["setsid", "env -i setsid", "env -i setsid setsid", "env -i setsid sh -c 'trap : TERM; \"$@\"; :' x"],
+)
+async def test_a_daemon_does_not_outlive_its_command(
+    workspace: Path, backend: Backend, runner: str, mark: str
+) -> None:
+    (workspace / "src" / mark).symlink_to("/bin/sleep")  # the name that is left when the environment is gone
+    command = f"{runner} src/{mark} 1000 > /dev/null 2>&1 & echo started"
+    result = await run(command, workspace, backend)
+    assert result.text.splitlines()[0] == "started"
     assert "still running" not in result.text
-    assert running_with(mark) == []
+    assert named(mark) == []
+
+
+async def test_a_hidden_daemon_ends_with_a_command_that_takes_too_long(
+    workspace: Path, backend: Backend, mark: str
+) -> None:
+    (workspace / "src" / mark).symlink_to("/bin/sleep")
+    command = f"trap : TERM; env -i setsid src/{mark} 1000 & while :; do sleep 0.1; done"
+    assert (await run(command, workspace, backend, timeout=1500)).error_code == "timeout"
+    assert named(mark) == []
+
+
+def named(text: str) -> list[str]:
+    """Command lines of running processes that hold the text."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            found.append(path.read_text(errors="replace").replace("\0", " "))
+    return [line for line in found if text in line]
+
+
+async def test_the_way_a_command_ended_is_passed_on(workspace: Path, backend: Backend) -> None:
+    assert (await run("kill -TERM $$", workspace, backend)).metadata["exitCode"] == 143
+    assert (await run("exit 7", workspace, backend)).metadata["exitCode"] == 7
 
 
 async def test_output_is_capped_and_codes_are_passed_on(workspace: Path, backend: Backend) -> None:

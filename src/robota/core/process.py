@@ -23,7 +23,13 @@ from msgspec import Struct
 
 from robota.core.plain_text import looks_binary, to_plain_text
 from robota.core.ports import new_uuid
-from robota.core.process_tree import find_relatives, group_is_alive, group_of, process_name
+from robota.core.process_tree import (
+    find_relatives,
+    group_is_alive,
+    group_of,
+    lowest_relative,
+    process_name,
+)
 
 CALL_VARIABLE = "ROBOTA_CALL"
 """Every child carries it, so that descendants which left the process group can be found."""
@@ -178,6 +184,7 @@ class _Child(asyncio.SubprocessProtocol):
         self.ended: tuple[str, ...] = ()
         self.survivors: tuple[str, ...] = ()
         self._open = {1, 2}
+        self._started = time.monotonic()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.SubprocessTransport", transport)
@@ -198,6 +205,14 @@ class _Child(asyncio.SubprocessProtocol):
     @property
     def pid(self) -> int | None:
         return None if self.transport is None else self.transport.get_pid()
+
+    @property
+    def lowest(self) -> int:
+        """No process that it started has a number below."""
+        return lowest_relative(self.pid, time.monotonic() - self._started)
+
+    def find_relatives(self) -> list[int]:
+        return find_relatives(self.call_id, self.lowest)
 
 
 async def _start(
@@ -276,7 +291,7 @@ async def _end_gently(child: _Child, *, forced: bool) -> None:
 
 async def _end_family(child: _Child, *, forced: bool) -> None:
     """Ask the group to end, then make it; `forced` includes descendants in sessions of their own."""
-    relatives = [pid for pid in find_relatives(child.call_id) if pid != child.pid]
+    relatives = [pid for pid in child.find_relatives() if pid != child.pid]
     in_group = [pid for pid in relatives if group_of(pid) == child.pid]
     child.ended = tuple(process_name(pid) for pid in (relatives if forced else in_group))
     child.survivors = () if forced else tuple(process_name(pid) for pid in relatives if pid not in in_group)
@@ -309,7 +324,7 @@ async def _wait_until(condition: Callable[[], bool], seconds: float) -> bool:
 def _is_gone(child: _Child, *, forced: bool) -> bool:
     if forced and child.transport is not None and not child.exited.is_set():
         return False
-    return not group_is_alive(child.pid) and not (forced and find_relatives(child.call_id))
+    return not group_is_alive(child.pid, child.lowest) and not (forced and child.find_relatives())
 
 
 def _signal(child: _Child, number: signal.Signals, *, detached: bool) -> None:
@@ -322,7 +337,7 @@ def _signal(child: _Child, number: signal.Signals, *, detached: bool) -> None:
     if pid is not None:
         _ignoring_the_gone(os.killpg, pid, number)
     if detached:
-        for relative in find_relatives(child.call_id):
+        for relative in child.find_relatives():
             _ignoring_the_gone(os.kill, relative, number)
 
 

@@ -9,35 +9,49 @@ import os
 
 from robota.core.plain_text import to_plain_text
 
+_UNREPEATED_SECONDS = 1.0
+"""No machine uses up all its process numbers in this time."""
 
-def group_is_alive(group: int | None) -> bool:
-    """Whether a process group has members other than zombies."""
+
+def lowest_relative(pid: int | None, age: float) -> int:
+    """The lowest number a descendant of a process can have; 0 where numbers may have begun anew since.
+
+    Looking at the few processes that are younger than a short command is much cheaper than looking at all.
+    """
+    if pid is None or age > _UNREPEATED_SECONDS:
+        return 0
+    last = _read("loadavg").split()[-1:]
+    return pid if last and last[0].isdigit() and int(last[0]) >= pid else 0
+
+
+def group_is_alive(group: int | None, lowest: int = 0) -> bool:
+    """Whether a process group has members other than zombies, none of which has a number below `lowest`."""
     if group is None or os.name != "posix":
         return False
     try:
         os.killpg(group, 0)
     except (ProcessLookupError, PermissionError):  # the latter is what macOS says of zombies
         return False
-    states = [fields for pid in process_ids() if (fields := _stat(pid))]
+    states = [fields for pid in process_ids(lowest) if (fields := _stat(pid))]
     return not states or any(fields[2] == str(group) and fields[0] not in "ZX" for fields in states)
 
 
-def find_relatives(call_id: str) -> list[int]:
+def find_relatives(call_id: str, lowest: int = 0) -> list[int]:
     """Running processes that carry this call's mark; none where there is no /proc."""
     mark = call_id.encode()
-    return [pid for pid in process_ids() if mark in _read(pid, "environ")]
+    return [pid for pid in process_ids(lowest) if mark in _read(f"{pid}/environ")]
 
 
-def process_ids() -> list[int]:
+def process_ids(lowest: int = 0) -> list[int]:
     try:
-        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+        return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) >= lowest]
     except OSError:
         return []
 
 
-def _read(pid: int, name: str) -> bytes:
+def _read(name: str) -> bytes:
     try:
-        with open(f"/proc/{pid}/{name}", "rb") as file:
+        with open(f"/proc/{name}", "rb", buffering=0) as file:
             return file.read()
     except OSError:  # gone meanwhile, or not ours
         return b""
@@ -45,7 +59,7 @@ def _read(pid: int, name: str) -> bytes:
 
 def _stat(pid: int) -> list[str]:
     """State, parent, group … of a process: what follows its name, which may hold blanks and brackets."""
-    return _read(pid, "stat").rpartition(b")")[2].decode("ascii", "replace").split()
+    return _read(f"{pid}/stat").rpartition(b")")[2].decode("ascii", "replace").split()
 
 
 def group_of(pid: int) -> int | None:
@@ -54,5 +68,5 @@ def group_of(pid: int) -> int | None:
 
 
 def process_name(pid: int) -> str:
-    command = to_plain_text(_read(pid, "cmdline").replace(b"\0", b" ").strip())
+    command = to_plain_text(_read(f"{pid}/cmdline").replace(b"\0", b" ").strip())
     return f"{pid} {command[:80]}"

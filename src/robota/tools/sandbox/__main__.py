@@ -1,14 +1,19 @@
 """The Landlock launcher: `python -m robota.tools.sandbox --policy JSON -- command …`.
 
-It confines itself and becomes the command: no code of ours runs between fork and exec of a threaded program.
-The policy has the fields of `SandboxPolicy`. If it cannot be applied, the command does not run.
+It starts the command in a child that confines itself first: no code of ours runs between fork and exec of a
+threaded program. The launcher itself stays, as the parent of whatever the command leaves behind, and ends
+with it those that went into sessions of their own, however they hid. The policy has the fields of
+`SandboxPolicy`. If it cannot be applied, the command does not run.
 """
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import signal
 import sys
+import time
 from typing import Any, NoReturn
 
 from robota.tools.sandbox.landlock import (
@@ -22,6 +27,10 @@ from robota.tools.sandbox.landlock import (
 
 REFUSED = 125
 """The exit code when the sandbox could not be set up."""
+PATIENCE_SECONDS = 1.0
+"""Between being asked to end and ending everything; whoever asks waits longer."""
+_PAUSE_SECONDS = 0.002
+_PR_SET_CHILD_SUBREAPER = 36
 
 
 def main(arguments: list[str]) -> NoReturn:
@@ -29,6 +38,20 @@ def main(arguments: list[str]) -> NoReturn:
         _refuse("usage: python -m robota.tools.sandbox --policy JSON -- command …")
     try:
         policy: dict[str, Any] = json.loads(arguments[1])
+        if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+            _refuse("what the command leaves behind could not be kept hold of")
+        asked = _Asked()
+        child = os.fork()
+        if child == 0:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            _become(policy, arguments[3:])
+    except (OSError, ValueError) as error:
+        _refuse(str(error))
+    _leave(_wait(child, asked))
+
+
+def _become(policy: dict[str, Any], command: list[str]) -> NoReturn:
+    try:
         network = policy.get("network", "off") == "on"
         if not network and not can_filter() and landlock_abi() < NETWORK_ABI:
             _refuse("this kernel cannot keep commands off the network")
@@ -42,16 +65,94 @@ def main(arguments: list[str]) -> NoReturn:
             allow_sockets(INTERNET if network else ())
     except (OSError, ValueError, KeyError, AttributeError) as error:
         _refuse(str(error))
-    command = arguments[3:]
     try:
         os.execvp(command[0], command)
     except OSError as error:
         _refuse(f"could not start {command[0]!r}: {error.strerror}")
 
 
+class _Asked:
+    """Whether we were asked to end: the command was too, and gets a moment to do so."""
+
+    def __init__(self) -> None:
+        self.yes = False
+        signal.signal(signal.SIGTERM, self._note)
+        signal.signal(signal.SIGALRM, lambda *_: _end_children(everything=True))
+
+    def _note(self, *_: object) -> None:
+        if not self.yes:
+            self.yes = True
+            signal.setitimer(signal.ITIMER_REAL, PATIENCE_SECONDS)
+
+
+def _wait(child: int, asked: _Asked) -> int:
+    """The status of the command; nothing that it started in another session is left then."""
+    pid, status = 0, 0
+    while pid != child:
+        pid, status = os.waitpid(-1, 0)  # a signal is handled, and waiting goes on
+    _end_children(everything=asked.yes)
+    return status
+
+
+def _end_children(*, everything: bool) -> None:
+    """End what hangs below us, again and again as it may be starting processes.
+
+    What is in our own process group is left to whoever started us, unless everything has to go: there it can
+    be named.
+    """
+    group = os.getpgrp()
+    while victims := [pid for pid, other in _descendants() if everything or other != group]:
+        for pid in victims:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        _reap()
+        time.sleep(_PAUSE_SECONDS)
+
+
+def _reap() -> None:
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            continue
+    except ChildProcessError:
+        return
+
+
+def _descendants() -> list[tuple[int, int]]:
+    """Process and group of everything below us that runs."""
+    family: dict[int, list[tuple[int, int]]] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as file:
+                    state, parent, group = file.read().rpartition(b")")[2].split()[:3]
+            except (OSError, ValueError):  # gone meanwhile
+                continue
+            if state not in (b"Z", b"X"):
+                family.setdefault(int(parent), []).append((int(name), int(group)))
+    found, open_ = [], [os.getpid()]
+    while open_:
+        children = family.get(open_.pop(), [])
+        found += children
+        open_ += [pid for pid, _ in children]
+    return found
+
+
+def _leave(status: int) -> NoReturn:
+    """End the way the command did."""
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        if number != signal.SIGKILL:
+            signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+    os._exit(os.waitstatus_to_exitcode(status))
+
+
 def _refuse(reason: str) -> NoReturn:
     sys.stderr.write(f"robota sandbox: {reason}; nothing was run.\n")
-    sys.exit(REFUSED)
+    sys.stderr.flush()
+    os._exit(REFUSED)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,8 @@ from robota.tools.sandbox.policy import SandboxPolicy
 _ISOLATION = ("--unshare-all", "--cap-drop", "ALL")
 """Without capabilities also root can neither unmount nor remount anything."""
 _SYSTEM = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run")
+_KERNEL = tuple(f"/proc/{name}" for name in ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi"))
+"""Where root may change the kernel's settings by its name alone, without any capability."""
 _KEPT_OF_RUN = ("/run/current-system", "/run/wrappers")
 """Where some distributions keep their programs."""
 _WRITABLE, _FIXED, _READ_ONLY, _HIDDEN = range(4)
@@ -54,6 +56,8 @@ def wrap_in_bubblewrap(
     if policy.network == "on":
         wrapped.append("--share-net")
         kept.append(os.path.realpath("/etc/resolv.conf"))
+    for path in _KERNEL:
+        wrapped += ["--ro-bind-try", path, path]
     for path in kept:
         if is_inside(path, "/run") and os.path.exists(path):
             wrapped += ["--ro-bind", path, path]
