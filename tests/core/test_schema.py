@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -94,11 +97,136 @@ def test_a_keyword_accepts_what_fits_and_says_what_it_wanted(schema, good, bad, 
         assert check(good, schema) == []
 
 
+@pytest.mark.parametrize(
+    ("schema", "good", "bad", "problem"),
+    [
+        ({"multipleOf": 0.01}, 19.99, 0.005, "the value must be a multiple of 0.01, got 0.005"),
+        ({"uniqueItems": True}, [1, True], [1, 1.0], "the value must not have the same item twice"),
+        ({"minProperties": 2}, {"a": 1, "b": 1}, {"a": 1}, "the value must have at least 2 fields, got 1"),
+        ({"contains": {"type": "null"}}, [1, None], [1], "the value must have an item of the wanted form"),
+        (
+            {"contains": {}, "maxContains": 1},
+            [1],
+            [1, 2],
+            "the value must have fewer items of the form that is counted",
+        ),
+        ({"not": {"type": "null"}}, 1, None, "the value must not have the form that its schema excludes"),
+        ({"dependentRequired": {"a": ["b"]}}, {"b": 1}, {"a": 1}, "missing required field 'b'"),
+        ({"if": {"minimum": 5}, "then": {"multipleOf": 5}}, 4, 6, "the value must be a multiple of 5, got 6"),
+        (
+            {"allOf": [{"properties": {"a": True}}], "unevaluatedProperties": False},
+            {"a": 1},
+            {"b": 1},
+            "unknown field 'b'; allowed: none",
+        ),
+        (
+            {"propertyNames": {"maxLength": 2}},
+            {"ab": 1},
+            {"abc": 1},
+            'the field name "abc" in the value must have at most 2 characters, got 3',
+        ),
+        (
+            {"$defs": {"a": {"$anchor": "here", "type": "string"}}, "$ref": "#here"},
+            "a",
+            1,
+            "the value must be a string, got the number 1",
+        ),
+        (
+            {"$schema": "http://json-schema.org/draft-07/schema#", "items": [True], "additionalItems": False},
+            [1],
+            [1, 2],
+            "the value does not fit: Additional items are not allowed (2 was unexpected)",
+        ),
+        ({"items": [{"type": "string"}]}, ["a", 1], [1], "'[0]' must be a string, got the number 1"),
+        (
+            {"nullable": True, "$ref": "#/$defs/a", "$defs": {"a": {"type": "string"}}},
+            None,
+            1,
+            "the value must be a string or null, got the number 1",
+        ),
+        (
+            {"type": "string", "enum": ["a"], "nullable": True},
+            None,
+            "b",
+            'the value must be one of "a", null, got the string "b"',
+        ),
+    ],
+)
+def test_keywords_that_few_schemas_use_count_too(schema, good, bad, problem):
+    assert check(good, schema) == []
+    assert check(bad, schema) == [problem]
+
+
+@pytest.mark.parametrize("pattern", ["^(a+)+$", r"^(a|a)*\1$", r"(?<!b)(a+a+)+\1y"])
+def test_a_pattern_that_could_be_tried_in_endless_ways_is_given_up(pattern):
+    (problem,) = check("a" * 5_000 + "c", {"pattern": pattern})
+    assert "the pattern" in problem
+
+
+def test_what_cannot_be_understood_is_left_out_and_the_rest_is_checked():
+    schema = {
+        "$schema": "https://example.org/our-own-meta",
+        "type": "object",
+        "required": ["n", 5],
+        "properties": {
+            "n": {"type": "integer", "minimum": "low", "pattern": "("},
+            "far": {"$ref": "https://example.org/schema"},
+            "lost": {"$ref": "#/$defs/none"},
+            "enum": {"type": "string", "nullable": True},
+        },
+        "anyOf": [3, {"required": ["n"]}],
+        "additionalProperties": False,
+    }
+    before = repr(schema)
+    assert check({"n": 1, "far": 1, "lost": [], "enum": None}, schema) == []
+    assert check({"n": "x", "more": 1}, schema) == [
+        "'n' must be an integer, got the string \"x\"",
+        "unknown field 'more'; allowed: 'n', 'far', 'lost', 'enum'",
+    ]
+    assert repr(schema) == before
+
+
+def test_of_alternatives_with_a_tag_the_one_with_the_right_tag_explains_itself():
+    schema = {
+        "oneOf": [
+            {
+                "properties": {"kind": {"const": kind}, "size": {"type": "integer"}},
+                "required": ["kind", "size"],
+            }
+            for kind in ("box", "bag", "tin")
+        ]
+    }
+    assert check({"kind": "bag", "size": "big"}, schema) == [
+        "'size' must be an integer, got the string \"big\""
+    ]
+
+
+def test_a_value_deeper_than_any_stack_is_refused():
+    value: list[object] = []
+    for _ in range(200_000):
+        value = [value]
+    assert check(value, {"items": {"$ref": "#"}}) == [
+        "the value or its schema is nested too deeply to be checked"
+    ]
+    while value:
+        value = value.pop()  # type: ignore[assignment]
+
+
+def test_the_library_is_loaded_with_the_first_check():
+    program = (
+        "import sys, robota, robota.core.robota, robota.tools.builtins.read\n"
+        "from robota.core.schema import check\n"
+        "print('jsonschema_rs' in sys.modules, check(1, {'type': 'integer'}), 'jsonschema_rs' in sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout == "False [] True\n"
+
+
 def test_a_tuple_is_checked_place_by_place():
     pair = {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}], "items": False}
     assert check([1, "a"], pair) == []
     assert check(["a", "a", 3], pair) == [
-        "the value must have at most 2 items, got 3",
+        "'[2]' is not allowed",
         "'[0]' must be an integer, got the string \"a\"",
     ]
 
@@ -188,31 +316,29 @@ def test_an_odd_schema_is_no_obstacle(schema, value):
 def test_a_value_without_end_is_refused():
     value: dict[str, object] = {"name": "a"}
     value["children"] = [value]
-    assert check(value, TREE) == [
-        "the value is nested too deeply, or its schema has too many alternatives, to be checked"
-    ]
+    assert check(value, TREE) == ["the value or its schema is nested too deeply to be checked"]
 
 
 def test_a_schema_that_contains_itself_is_refused():
     schema: dict[str, object] = {}
     schema["allOf"] = [schema]
-    assert check(1, schema)[0].startswith("the value is nested too deeply")
+    assert check(1, schema) == ["the value or its schema is nested too deeply to be checked"]
 
 
-@pytest.mark.slow
-def test_alternatives_that_multiply_are_given_up():
+def test_alternatives_that_multiply_are_not_listed():
     step = {"properties": {"next": {"$ref": "#"}}}
     value: dict[str, object] = {}
     for _ in range(30):
         value = {"next": value}
-    assert check(value, {"oneOf": [step, step]})[0].startswith(
-        "the value is nested too deeply, or its schema has too"
-    )
+    assert check(value, {"oneOf": [step, step]}) == [
+        "the value fits none of the allowed forms, which are too many to be listed"
+    ]
 
 
 def test_numbers_too_long_to_print_and_half_characters_are_survived():
     assert check(10**5000, {"type": "string"}) == ["the value must be a string, got the number of 16610 bits"]
-    assert check("\ud800", {"type": "integer"}) == ['the value must be an integer, got the string "?"']
+    (problem,) = check("\ud800", {"type": "integer"})
+    assert problem.startswith("the value is not a JSON value: ")
 
 
 json_values = st.recursive(

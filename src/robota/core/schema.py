@@ -1,297 +1,329 @@
-"""A small JSON-schema checker whose complaints a model can act on.
+"""Whether a value fits its JSON schema, and if not, why, in words a model can act on.
 
-`check` covers what tool arguments and structured answers use; keywords it does not know are ignored. It is
-total: whatever the schema or the value look like, it answers and never raises.
+The verdict is that of `jsonschema_rs` (draft 2020-12 unless a schema names another), loaded with the first
+check; the sentences are ours. `check` is total: whatever the schema or the value look like, it answers and
+never raises. What cannot be understood of a schema is no obstacle: it is left out, and the rest is checked.
 """
 
 from __future__ import annotations
 
-import operator
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
-from robota.core.messages import Json
+from robota.core.messages import Json, JsonObject
+
+if TYPE_CHECKING:
+    from jsonschema_rs import ValidationError, Validator
 
 MAX_DEPTH = 150
-"""Schemas inside schemas; what is nested deeper is refused, so that neither side can exhaust the stack."""
-MAX_STEPS = 300_000
-"""Steps spent on one value; alternatives inside alternatives can multiply without end."""
+"""Values inside values; what is nested deeper is refused, so that neither side can exhaust the stack."""
+MAX_WIDTH = 5_000_000
+MAX_FORMS = 2_000
+"""Ways to read a value by a schema whose alternatives contain themselves; of more, none is explained."""
+MAX_BACKTRACKING = 100_000
+"""Steps of a pattern that no automaton can match, a few milliseconds."""
+MAX_MENDED = 50
+MAX_KNOWN = 256
 MAX_SHOWN = 60
 """Characters of a wrong string that a complaint repeats."""
 
-_TYPES: Mapping[str, tuple[str, Callable[[Json], bool]]] = {
-    "string": ("a string", lambda value: isinstance(value, str)),
-    "integer": (
-        "an integer",
-        lambda value: _is_number(value) and (isinstance(value, int) or value.is_integer()),
-    ),
-    "number": ("a number", lambda value: _is_number(value)),
-    "boolean": ("a boolean", lambda value: isinstance(value, bool)),
-    "array": ("a list", lambda value: isinstance(value, list | tuple)),
-    "object": ("an object", lambda value: isinstance(value, dict)),
-    "null": ("null", lambda value: value is None),
+Path: TypeAlias = Sequence[str | int]
+
+_TYPES = {
+    "string": "a string", "integer": "an integer", "number": "a number", "boolean": "a boolean",
+    "array": "a list", "object": "an object", "null": "null",
+}  # fmt: skip
+_LIMITS = {
+    "minimum": "at least", "maximum": "at most", "exclusiveMinimum": "more than",
+    "exclusiveMaximum": "less than", "multipleOf": "a multiple of",
+}  # fmt: skip
+_SIZES = {
+    "minLength": ("least", "character"), "maxLength": ("most", "character"), "minItems": ("least", "item"),
+    "maxItems": ("most", "item"), "minProperties": ("least", "field"), "maxProperties": ("most", "field"),
+}  # fmt: skip
+_PLAIN = {
+    "falseSchema": "is not allowed",
+    "uniqueItems": "must not have the same item twice",
+    "contains": "must have an item of the wanted form",
+    "minContains": "must have more items of the wanted form",
+    "maxContains": "must have fewer items of the form that is counted",
+    "not": "must not have the form that its schema excludes",
 }
-_BOUNDS = (
-    ("minimum", "at least", operator.lt),
-    ("maximum", "at most", operator.gt),
-    ("exclusiveMinimum", "more than", operator.le),
-    ("exclusiveMaximum", "less than", operator.ge),
-)
+_CONTAINERS = (dict, list, tuple)
+_DATA = frozenset(("const", "enum", "default", "example", "examples"))
+_NAMED = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"))
+_REFERENCES = ("$ref", "$dynamicRef", "$schema")
 
 
 def check(value: Json, schema: Json, name: str = "the value") -> list[str]:
     """What is wrong with `value`, a phrase per problem; empty when it fits. The root is called `name`."""
-    checker = _Checker(schema)
-    try:
-        checker.visit(value, schema, _Place(name))
-    except (_TooMuchError, RecursionError):
-        return [f"{name} is nested too deeply, or its schema has too many alternatives, to be checked"]
-    return checker.problems
-
-
-class _TooMuchError(Exception):
-    """A budget is used up."""
-
-
-class _Place(Struct, eq=False):
-    """Where in the value we are, in words; built only when there is something to say."""
-
-    key: str | int
-    parent: _Place | None = None
-    refs: tuple[str, ...] = ()
-    """References being followed for this very value: meeting one again adds nothing."""
-
-    def path(self) -> str:
-        if self.parent is None:
-            return ""
-        before = self.parent.path()
-        if isinstance(self.key, int):
-            return f"{before}[{self.key}]"
-        return f"{before}.{self.key}" if before else self.key
-
-    def __str__(self) -> str:
-        path = self.path()
-        return f"'{_printable(path)}'" if path else str(self.key)
-
-
-class _Checker(Struct, eq=False):
-    """One walk over a value and its schema; what is wrong is noted on the way."""
-
-    root: Json
-    problems: list[str] = []
-    steps: int = 0
-    depth: int = 0
-
-    def visit(self, value: Json, schema: Json, place: _Place) -> None:
-        if schema is False:
-            self.problems.append(f"{place} is not allowed")
-        if not isinstance(schema, dict) or (value is None and schema.get("nullable") is True):
-            return
-        self.steps += 1
-        self.depth += 1
-        if self.steps > MAX_STEPS or self.depth > MAX_DEPTH:
-            raise _TooMuchError
-        if "$ref" in schema:
-            self.follow(value, schema["$ref"], place)
-        wanted = _wanted_types(schema)
-        if _has_type(value, wanted):
-            self.choices(value, schema, place)
-            self.combinations(value, schema, place)
-            self.contents(value, schema, place)
-        else:
-            self.refuse_type(value, wanted, place)
-        self.depth -= 1
-
-    def follow(self, value: Json, ref: Json, place: _Place) -> None:
-        if not isinstance(ref, str) or ref in place.refs:
-            return
-        outer = place.refs
-        place.refs = (*outer, ref)
-        self.visit(value, _resolve(ref, self.root), place)
-        place.refs = outer
-
-    def refuse_type(self, value: Json, wanted: Iterable[str], place: _Place) -> None:
-        names = [_TYPES[name][0] for name in dict.fromkeys(wanted)]
-        either = " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-        self.problems.append(f"{place} must be {either}, got {_describe(value)}")
-
-    def choices(self, value: Json, schema: Mapping[str, Json], place: _Place) -> None:
-        allowed = schema.get("enum")
-        if isinstance(allowed, list | tuple) and not any(_same(value, one) for one in allowed):
-            offer = ", ".join(_show(one) for one in allowed)
-            self.problems.append(f"{place} must be one of {offer}, got {_describe(value)}")
-        if "const" in schema and not _same(value, schema["const"]):
-            self.problems.append(f"{place} must be {_show(schema['const'])}, got {_describe(value)}")
-
-    def combinations(self, value: Json, schema: Mapping[str, Json], place: _Place) -> None:
-        for part in _listed(schema, "allOf"):
-            self.visit(value, part, place)
-        for keyword in ("anyOf", "oneOf"):
-            branches = _listed(schema, keyword)
-            if branches:
-                self.alternatives(value, branches, place, exactly_one=keyword == "oneOf")
-
-    def alternatives(self, value: Json, branches: list[Json], place: _Place, *, exactly_one: bool) -> None:
-        fitting = 0
-        failures: list[tuple[Json, list[str]]] = []
-        for branch in branches:
-            known, self.problems = self.problems, []
-            self.visit(value, branch, place)
-            found, self.problems = self.problems, known
-            if found:
-                failures.append((branch, found))
-                continue
-            fitting += 1
-            if not exactly_one:
-                return
-            if fitting > 1:
-                known.append(f"{place} fits more than one of the forms of which exactly one is allowed")
-                return
-        if not fitting:
-            self.explain(value, failures, place)
-
-    def explain(self, value: Json, failures: list[tuple[Json, list[str]]], place: _Place) -> None:
-        """Why no branch fits: the complaints of the only one of the right type, or what all of them want."""
-        types = [_wanted_types(self.target(branch)) for branch, _ in failures]
-        near = [found for (_, found), wanted in zip(failures, types, strict=True) if _has_type(value, wanted)]
-        if len(near) == 1:
-            self.problems += near[0]
-        elif not near:  # so each of them asks for a type
-            self.refuse_type(value, (name for wanted in types for name in wanted), place)
-        else:
-            reasons = "; or ".join(dict.fromkeys(found[0] for found in near))
-            self.problems.append(f"{place} fits none of the allowed forms: {reasons}")
-
-    def target(self, branch: Json) -> Mapping[str, Json]:
-        """The branch, or what its reference leads to; enough to know which type it is about."""
-        if isinstance(branch, dict) and isinstance(branch.get("$ref"), str):
-            branch = _resolve(branch["$ref"], self.root)
-        return branch if isinstance(branch, dict) else {}
-
-    def contents(self, value: Json, schema: Mapping[str, Json], place: _Place) -> None:
-        if isinstance(value, dict):
-            self.members(value, schema, place)
-        elif isinstance(value, list | tuple):
-            self.elements(value, schema, place)
-        elif isinstance(value, str):
-            self.text(value, schema, place)
-        elif _is_number(value):
-            self.number(value, schema, place)
-
-    def members(self, value: Mapping[Json, Json], schema: Mapping[str, Json], place: _Place) -> None:
-        properties, patterns = _named(schema, "properties"), _named(schema, "patternProperties")
-        for key in _listed(schema, "required"):
-            if isinstance(key, str) and key not in value:
-                self.problems.append(f"missing required field {_Place(key, place)}")
-        others = schema.get("additionalProperties", True)
-        for key, member in value.items():
-            spot = _Place(key if isinstance(key, str) else repr(key), place)
-            schemas = [one for pattern, one in patterns.items() if _matches(pattern, key)]
-            if key in properties:
-                schemas.append(properties[key])
-            if not schemas and others is False:
-                allowed = ", ".join(f"'{_printable(str(one))}'" for one in properties) or "none"
-                self.problems.append(f"unknown field {spot}; allowed: {allowed}")
-            for one in schemas or ([] if others is False else [others]):
-                self.visit(member, one, spot)
-
-    def elements(self, value: Sequence[Json], schema: Mapping[str, Json], place: _Place) -> None:
-        self.size(len(value), schema, ("minItems", "maxItems", "item"), place)
-        ahead, rest = _listed(schema, "prefixItems"), schema.get("items")
-        if isinstance(rest, list | tuple):  # how drafts before 2020-12 wrote prefixItems
-            ahead, rest = list(rest), schema.get("additionalItems")
-        if rest is False and len(value) > len(ahead):
-            self.problems.append(f"{place} must have at most {_count(len(ahead), 'item')}, got {len(value)}")
-            value = value[: len(ahead)]
-        for index, element in enumerate(value):
-            one = ahead[index] if index < len(ahead) else rest
-            if isinstance(one, dict | bool):
-                self.visit(element, one, _Place(index, place))
-
-    def text(self, value: str, schema: Mapping[str, Json], place: _Place) -> None:
-        self.size(len(value), schema, ("minLength", "maxLength", "character"), place)
-        pattern = schema.get("pattern")
-        if isinstance(pattern, str) and not _matches(pattern, value, otherwise=True):
-            self.problems.append(
-                f"{place} must match the pattern {_printable(pattern)}, got {_describe(value)}"
-            )
-
-    def number(self, value: float, schema: Mapping[str, Json], place: _Place) -> None:
-        for keyword, words, wrong in _BOUNDS:
-            bound: Json = schema.get(keyword)
-            if _is_number(bound) and wrong(value, bound):
-                self.problems.append(f"{place} must be {words} {_show(bound)}, got {_show(value)}")
-
-    def size(self, size: int, schema: Mapping[str, Json], words: tuple[str, str, str], place: _Place) -> None:
-        for keyword, limit, wrong in ((words[0], "least", operator.lt), (words[1], "most", operator.gt)):
-            bound: Json = schema.get(keyword)
-            if _is_number(bound) and wrong(size, bound):
-                self.problems.append(f"{place} must have at {limit} {_count(bound, words[2])}, got {size}")
-
-
-def _resolve(ref: str, root: Json) -> Json:
-    """What a local reference points to; `True`, which allows everything, when it leads nowhere."""
-    if not ref.startswith("#"):
-        return True
-    target = root
-    for step in ref[1:].split("/")[1:]:
-        name = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(target, dict) and name in target:
-            target = target[name]
-        elif isinstance(target, list) and name.isdecimal() and int(name) < len(target):
-            target = target[int(name)]
-        else:
-            return True
-    return target
-
-
-def _wanted_types(schema: Mapping[str, Json]) -> list[str]:
-    """The types a schema asks for; empty when it does not ask, or names one nobody knows."""
-    said: Json = schema.get("type")
-    names: list[Json] | tuple[Json, ...] = said if isinstance(said, list | tuple) else [said]
-    if not all(isinstance(name, str) and name in _TYPES for name in names):
+    known = _known.get(id(schema))
+    if known is None or known.given is not schema:
+        if len(_known) >= MAX_KNOWN:
+            _known.clear()
+        known = _known[id(schema)] = _compile(schema)
+    depth = _depth(value)
+    if depth is None or known.too_deep:
+        return [f"{name} or its schema is nested too deeply to be checked"]
+    if known.validator is None:
         return []
-    return [*names, "null"] if schema.get("nullable") is True and "null" not in names else list(names)
-
-
-def _has_type(value: Json, wanted: list[str]) -> bool:
-    return not wanted or any(_TYPES[name][1](value) for name in wanted)
-
-
-def _listed(schema: Mapping[str, Json], keyword: str) -> list[Json]:
-    value = schema.get(keyword)
-    return list(value) if isinstance(value, list | tuple) else []
-
-
-def _named(schema: Mapping[str, Json], keyword: str) -> dict[str, Json]:
-    value = schema.get(keyword)
-    return value if isinstance(value, dict) else {}
-
-
-def _matches(pattern: Json, text: Json, *, otherwise: bool = False) -> bool:
-    """Whether the pattern occurs in the text; `otherwise` for a pattern Python cannot read."""
-    if not isinstance(pattern, str) or not isinstance(text, str):
-        return otherwise
     try:
-        return re.search(pattern, text) is not None
-    except (re.error, RecursionError, OverflowError):
-        return otherwise
+        if known.validator.is_valid(value):
+            return []
+        if known.branches**depth > MAX_FORMS:
+            return [f"{name} fits none of the allowed forms, which are too many to be listed"]
+        words = _Words(value, known.schema, name)
+        return [phrase for error in known.validator.iter_errors(value) for phrase in words.explain(error)]
+    except ValueError as error:
+        return [f"{name} is not a JSON value: {error}"]
 
 
-def _is_number(value: Json) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _depth(value: Json) -> int | None:
+    """How deeply values are nested; `None` for more than anybody means."""
+    level = [value] if isinstance(value, _CONTAINERS) else []
+    for depth in range(MAX_DEPTH):
+        if not level:
+            return depth
+        level = [
+            inner
+            for one in level
+            for inner in (one.values() if isinstance(one, dict) else one)
+            if isinstance(inner, _CONTAINERS)
+        ]
+        if len(level) > MAX_WIDTH:
+            return None
+    return None
 
 
-def _same(left: Json, right: Json) -> bool:
-    """Equality as JSON has it: 1 is 1.0, but `true` is not 1."""
-    return isinstance(left, bool) == isinstance(right, bool) and bool(left == right)
+# --- schemas ---------------------------------------------------------------------------------------------
+
+
+class _Known(Struct, frozen=True, kw_only=True, eq=False):
+    given: Json
+    """Kept so that no other schema gets its identity."""
+    schema: Json = True
+    """As it is checked."""
+    validator: Validator | None = None
+    branches: int = 1
+    """How many alternatives a schema offers that may contain itself."""
+    too_deep: bool = False
+
+
+_known: dict[int, _Known] = {}
+"""Compiled once per schema: a tool's is checked with every call."""
+
+
+def _compile(given: Json) -> _Known:
+    if not isinstance(given, dict | bool):
+        return _Known(given=given)
+    if _depth(given) is None:
+        return _Known(given=given, too_deep=True)
+    schema = _modernise(given)
+    validator = _build(schema)
+    nodes = list(_nodes(schema))
+    lists = [node.get(key) for node in nodes for key in ("anyOf", "oneOf")]
+    branches = (
+        [len(one) for one in lists if isinstance(one, list)] if any("$ref" in one for one in nodes) else []
+    )
+    return _Known(given=given, schema=schema, validator=validator, branches=max(branches, default=1))
+
+
+def _nodes(schema: Json) -> Iterator[JsonObject]:
+    """Every object in a schema."""
+    waiting = [schema]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            yield node
+            waiting += node.values()
+        elif isinstance(node, list):
+            waiting += node
+
+
+def _modernise(schema: Json, *, names: bool = False) -> Json:
+    """A copy with what OpenAPI and older drafts write put as draft 2020-12 has it.
+
+    `names`: the keys are somebody's names, not keywords.
+    """
+    if isinstance(schema, list | tuple):
+        return [_modernise(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    copy: JsonObject = {}
+    for key, value in schema.items():
+        is_data = not names and key in _DATA
+        copy[key] = deepcopy(value) if is_data else _modernise(value, names=not names and key in _NAMED)
+    if names:
+        return copy
+    if isinstance(copy.get("items"), list) and "$schema" not in copy:
+        copy["prefixItems"], copy["items"] = copy["items"], copy.pop("additionalItems", True)
+    return _allow_null(copy) if copy.pop("nullable", False) is True else copy
+
+
+def _allow_null(schema: JsonObject) -> JsonObject:
+    wanted, allowed = schema.get("type"), schema.get("enum")
+    if not isinstance(wanted, str | list):
+        root: JsonObject = {
+            key: schema.pop(key) for key in ("$schema", "$id", "$defs", "definitions") if key in schema
+        }
+        return {**root, "anyOf": [schema, {"type": "null"}]}
+    types = [wanted] if isinstance(wanted, str) else wanted
+    null = {"enum": [*allowed, None]} if isinstance(allowed, list) and None not in allowed else {}
+    return {**schema, "type": types if "null" in types else [*types, "null"], **null}
+
+
+def _build(schema: Json) -> Validator | None:
+    """A validator of what can be understood of the schema; `None` if that is nothing."""
+    import jsonschema_rs  # noqa: PLC0415 - 15 MB, for those who check something
+
+    patterns = jsonschema_rs.FancyRegexOptions(backtrack_limit=MAX_BACKTRACKING)
+    for _ in range(MAX_MENDED):
+        try:
+            return jsonschema_rs.validator_for(schema, offline=True, pattern_options=patterns)
+        except jsonschema_rs.ValidationError as error:
+            if not _mend(schema, error):
+                return None
+        except ValueError:  # not JSON
+            return None
+    return None
+
+
+def _mend(schema: Json, error: ValidationError) -> bool:
+    """Take out the keyword that was complained about; false if there is none."""
+    path = list(error.instance_path)
+    while path and isinstance(path[-1], int):
+        path.pop()  # with one of its items wrong, a list means nothing
+    if path:
+        holder = _find(schema, path[:-1])
+        return isinstance(holder, dict) and holder.pop(path[-1], ...) is not ...
+    return _drop_references(schema, str(error))
+
+
+def _drop_references(schema: Json, complaint: str) -> bool:
+    """Take out the references that lead nowhere, named in the complaint."""
+    wrong = [
+        (node, key)
+        for node in _nodes(schema)
+        for key in _REFERENCES
+        if isinstance(target := node.get(key), str) and target.strip("#") and target.strip("#") in complaint
+    ]
+    for node, key in wrong:
+        del node[key]
+    return bool(wrong)
+
+
+def _find(root: Json, path: Path) -> Json:
+    """What lies at a path; `None` if it leads nowhere."""
+    try:
+        for step in path:
+            root = root[step]
+    except (KeyError, IndexError, TypeError):
+        return None
+    return root
+
+
+# --- words -----------------------------------------------------------------------------------------------
+
+
+class _Words(Struct, eq=False):
+    """Complaints about one value."""
+
+    value: Json
+    schema: Json
+    name: str
+
+    def explain(self, error: ValidationError) -> list[str]:
+        kind, place = error.kind.name, self.place(error.instance_path)
+        if kind in ("anyOf", "oneOf"):
+            return self.choose(error)
+        if kind in ("additionalProperties", "unevaluatedProperties") or _closes(error):
+            return self.refuse_fields(error)
+        if kind == "required":
+            return [f"missing required field {self.place([*error.instance_path, error.kind.value])}"]
+        if kind == "propertyNames":
+            inner = error.kind.value
+            wrong = _Words(inner.instance, self.schema, f"the field name {_show(inner.instance)} in {place}")
+            return wrong.explain(inner)
+        return [f"{place} {self.describe(kind, error)}"]
+
+    def describe(self, kind: str, error: ValidationError) -> str:
+        wrong, wanted = _find(self.value, error.instance_path), error.kind.value
+        if kind == "type":
+            said = _find(self.schema, error.schema_path)
+            return _refuse_type(said if isinstance(said, list) else wanted, wrong)
+        if kind in _LIMITS:
+            return f"must be {_LIMITS[kind]} {_show(wanted)}, got {_show(wrong)}"
+        if kind in _SIZES:
+            least, noun = _SIZES[kind]
+            return f"must have at {least} {_count(wanted, noun)}, got {len(wrong)}"
+        if kind == "enum":
+            return f"must be one of {', '.join(map(_show, wanted))}, got {_describe(wrong)}"
+        if kind == "const":
+            return f"must be {_show(wanted)}, got {_describe(wrong)}"
+        if kind == "pattern":
+            pattern = _printable(str(_find(self.schema, error.schema_path)))
+            too_long = type(error.kind).__name__ == "BacktrackLimitExceeded"
+            words = "takes too long to be compared with" if too_long else "must match"
+            return f"{words} the pattern {pattern}, got {_describe(wrong)}"
+        last = error.schema_path[-1] if error.schema_path else ""
+        return _PLAIN.get(str(last)) or _PLAIN.get(kind) or f"does not fit: {_printable(error.message)}"
+
+    def refuse_fields(self, error: ValidationError) -> list[str]:
+        where, names = error.instance_path, error.kind.value
+        holder = _find(self.schema, error.schema_path[:-1])
+        properties = holder.get("properties") if isinstance(holder, dict) else None
+        allowed = ", ".join(f"'{_printable(str(one))}'" for one in properties or ()) or "none"
+        unknown = names if isinstance(names, list) else list(_find(self.value, where))
+        return [f"unknown field {self.place([*where, one])}; allowed: {allowed}" for one in unknown]
+
+    def choose(self, error: ValidationError) -> list[str]:
+        """Why no branch fits: the complaints of the one that was probably meant, or what all of them want."""
+        place, branches = self.place(error.instance_path), error.kind.value
+        if not all(branches):
+            return [f"{place} fits more than one of the forms of which exactly one is allowed"]
+        depth = len(error.instance_path)
+        kinds = [[one for one in found if _is_at(one, depth, "type")] for found in branches]
+        near = [found for found, far in zip(branches, kinds, strict=True) if not far]
+        tagged = [found for found in near if not any(_is_at(one, depth + 1, "const") for one in found)]
+        near = tagged or near
+        if len(near) == 1:
+            return [phrase for one in near[0] for phrase in self.explain(one)]
+        if not near:
+            wanted = [name for far in kinds for one in far for name in one.kind.value]
+            return [f"{place} {_refuse_type(wanted, _find(self.value, error.instance_path))}"]
+        reasons = "; or ".join(dict.fromkeys(self.explain(found[0])[0] for found in near))
+        return [f"{place} fits none of the allowed forms: {reasons}"]
+
+    def place(self, path: Path) -> str:
+        steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+        return f"'{_printable(''.join(steps).removeprefix('.'))}'" if path else self.name
+
+
+def _closes(error: ValidationError) -> bool:
+    return error.kind.name == "falseSchema" and list(error.schema_path[-1:]) == ["additionalProperties"]
+
+
+def _is_at(error: ValidationError, depth: int, kind: str) -> bool:
+    return error.kind.name == kind and len(error.instance_path) == depth
+
+
+def _refuse_type(wanted: Iterable[str], value: Json) -> str:
+    names = [_TYPES[name] for name in dict.fromkeys(wanted)]
+    either = " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    return f"must be {either}, got {_describe(value)}"
 
 
 def _describe(value: Json) -> str:
     """The value with its kind in front, where showing it does not name that already."""
-    kinds = {str: "the string ", int: "the number ", float: "the number ", bool: "the boolean "}
+    kinds: Mapping[type, str] = {
+        str: "the string ",
+        int: "the number ",
+        float: "the number ",
+        bool: "the boolean ",
+    }
     return kinds.get(type(value), "") + _show(value)
 
 
