@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
+import sys
 import threading
 import warnings
 import weakref
@@ -461,3 +463,39 @@ def test_everything_works_on_uvloop() -> None:
         assert peer.connections == 1
 
     on_a_loop(uvloop.new_event_loop, ask)
+
+
+async def test_a_server_that_gave_up_on_an_idle_connection_gets_the_request_over_a_new_one() -> None:
+    async def tire(line: Line) -> None:
+        await line.request()
+        await line.send(OK)
+        if peer.connections == 1:
+            await line.request()
+            await line.send(b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+
+    async with Peer(tire) as peer, HttpClient() as client:
+        assert [await fetch(client, get(peer.url())) for _ in range(2)] == [b"ok", b"ok"]
+
+    assert peer.connections == 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such limit")
+async def test_a_process_that_may_open_nothing_more_is_told_so() -> None:
+    import resource  # noqa: PLC0415 - where it exists
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    async with Peer() as peer, HttpClient() as client:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/dev/fd")), hard))
+        opened = []
+        try:
+            with pytest.raises(OSError, match="Too many open files"):
+                while True:
+                    opened.append(os.open(os.devnull, os.O_RDONLY))
+            for host in ("127.0.0.1", "service.example"):
+                with pytest.raises(HttpError) as caught:
+                    await fetch(client, get(peer.url(host=host)))
+                assert (caught.value.kind, str(caught.value)) == ("descriptors", "Too many open files")
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+            for descriptor in opened:
+                os.close(descriptor)

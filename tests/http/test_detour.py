@@ -13,7 +13,8 @@ from tests.http.peer import OK, Line, Peer, fetch, get, in_thread, post
 from robota.http.client import HttpClient
 from robota.http.detour import Detour, explain
 from robota.http.errors import FailureKind, HttpError
-from robota.http.url import Url
+from robota.http.proxy import find_proxy
+from robota.http.url import Url, parse_url
 
 pytestmark = pytest.mark.anyio
 ELSEWHERE = Url("http", "service.example", 80, "/v1?a=b")
@@ -49,22 +50,40 @@ async def test_a_proxy_of_the_environment_is_asked(monkeypatch: pytest.MonkeyPat
 
 
 async def test_the_environment_is_asked_for_each_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with Peer() as direct, Peer() as first, Peer() as second, HttpClient() as client:
-        for proxy in (None, first, second, None):
-            if proxy is None:
-                monkeypatch.delenv("http_proxy", raising=False)
-            else:
-                monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.port}")
-            assert await fetch(client, get(direct.url())) == b"ok"
+    async with Peer() as first, Peer() as second, HttpClient() as client:
+        for proxy in (first, second, first):
+            monkeypatch.setenv("http_proxy", f"127.0.0.1:{proxy.port}")
+            assert await fetch(client, get(ELSEWHERE)) == b"ok"
 
-    assert [len(peer.requests) for peer in (direct, first, second)] == [2, 1, 1]
+    assert [len(peer.requests) for peer in (first, second)] == [2, 1]
 
 
-async def test_a_host_that_needs_no_proxy_is_reached_without(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "localhost"])
+async def test_this_machine_is_reached_past_any_proxy(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
-    monkeypatch.setenv("no_proxy", "example.org,127.0.0.1")
-    async with Peer() as peer, HttpClient() as client:
-        assert await fetch(client, get(peer.url())) == b"ok"
+    async with Peer(host="0.0.0.0") as peer, HttpClient() as client:
+        assert await fetch(client, get(peer.url(host=host))) == b"ok"
+
+
+@pytest.mark.parametrize(
+    ("exceptions", "direct"),
+    [
+        ("", ()),
+        ("*", ("http://a.example", "http://sub.a.example", "http://10.1.2.3", "http://[2001:db8::1]:81")),
+        ("b.example, a.example", ("http://a.example", "http://sub.a.example")),
+        (".a.example", ("http://a.example", "http://sub.a.example")),
+        ("a.example:81", ()),
+        ("10.0.0.0/8,192.168.0.1", ("http://10.1.2.3",)),
+        ("2001:db8::/32", ("http://[2001:db8::1]:81",)),
+    ],
+)
+def test_exceptions_are_names_addresses_and_networks(
+    monkeypatch: pytest.MonkeyPatch, exceptions: str, direct: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://proxy.example:3128")
+    monkeypatch.setenv("no_proxy", exceptions)
+    asked = ("http://a.example", "http://sub.a.example", "http://10.1.2.3", "http://[2001:db8::1]:81")
+    assert tuple(url for url in asked if find_proxy(parse_url(url)) is None) == direct
 
 
 async def test_a_proxy_for_https_does_not_concern_http(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,11 +129,42 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 async def test_a_proxy_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     async with Peer() as gone:
         pass
-    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{gone.port}")
+    monkeypatch.setenv("http_proxy", f"http://user:secret@127.0.0.1:{gone.port}")
     async with HttpClient() as client:
         with pytest.raises(HttpError) as caught:
             await fetch(client, get(ELSEWHERE))
-    assert caught.value.kind == "refused"
+    assert caught.value.kind == "proxy"
+    assert str(caught.value).startswith(f"http://127.0.0.1:{gone.port}: ConnectError: ")
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("written", ["ftp://proxy.example", "http://proxy.example:port"])
+async def test_a_proxy_that_is_no_proxy_is_named(monkeypatch: pytest.MonkeyPatch, written: str) -> None:
+    monkeypatch.setenv("http_proxy", written)
+    async with HttpClient() as client:
+        with pytest.raises(HttpError) as caught:
+            await fetch(client, get(ELSEWHERE))
+    assert (caught.value.kind, written in str(caught.value)) == ("proxy", True)
+
+
+async def test_dead_connections_of_a_proxy_are_not_tried_one_after_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    together, served = asyncio.Barrier(3), 0
+
+    async def answer_once(line: Line) -> None:
+        nonlocal served
+        await line.request()
+        served += 1
+        if served <= 3:
+            await together.wait()  # three connections at the same time, all of them kept
+        await line.send(OK)
+        await line.request()  # the next one it hangs up on
+
+    async with Peer(answer_once) as proxy, HttpClient() as client:
+        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.port}")
+        await asyncio.gather(*(fetch(client, post(ELSEWHERE), repeatable=True) for _ in range(3)))
+        assert await fetch(client, post(ELSEWHERE), repeatable=True) == b"ok"
 
 
 # --- transports and clients -----------------------------------------------------------------------------

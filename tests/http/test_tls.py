@@ -128,10 +128,22 @@ async def test_the_environment_is_asked_again_for_each_connection(
 
 
 async def test_a_file_that_cannot_be_read_is_told(fresh_trust: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    fresh_trust.setenv("SSL_CERT_FILE", str(tmp_path / "missing.pem"))
-    with pytest.raises(HttpError, match="certificates cannot be read") as caught:
+    missing, empty = tmp_path / "missing.pem", tmp_path / "empty.pem"
+    empty.write_text("no certificate\n")
+    for file, why in ((missing, "No such file or directory"), (empty, "it holds no certificates in PEM form")):
+        fresh_trust.setenv("SSL_CERT_FILE", str(file))
+        with pytest.raises(HttpError) as caught:
+            trusting_context()
+        assert caught.value.kind == "trust"
+        assert str(caught.value) == f"SSL_CERT_FILE names {file}, which cannot be used: {why}"
+
+
+async def test_a_directory_that_is_none_is_told(fresh_trust: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    fresh_trust.setenv("SSL_CERT_DIR", str(tmp_path / "missing"))
+    with pytest.raises(HttpError) as caught:
         trusting_context()
-    assert caught.value.kind == "certificate"
+    assert caught.value.kind == "trust"
+    assert str(caught.value) == f"SSL_CERT_DIR names {tmp_path / 'missing'}, which is not a directory"
 
 
 def test_plain_http_loads_no_certificates() -> None:

@@ -7,8 +7,6 @@ its kind. Redirects are never followed: a key goes to the host it was meant for 
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
 from collections.abc import Sequence
 from functools import partial
 from types import TracebackType
@@ -19,6 +17,7 @@ from robota.http.connection import Connection
 from robota.http.dial import dial, look_up
 from robota.http.errors import HttpError
 from robota.http.pool import Pool
+from robota.http.proxy import find_proxy
 from robota.http.reply import Reply
 from robota.http.request import Request
 
@@ -32,13 +31,10 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 10.0
 KEEP_ALIVE_SECONDS = 60.0
+REQUEST_TIMEOUT = 408
 CLOSE_SECONDS = 2.0
 """How long another thread's loop may take to close its connections."""
 _IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
-_PROXY_VARIABLES = {
-    scheme: (f"{scheme}_proxy", f"{scheme.upper()}_PROXY", "all_proxy", "ALL_PROXY")
-    for scheme in ("http", "https")
-}
 
 
 class HttpClient:
@@ -80,8 +76,9 @@ class HttpClient:
         come; others get new connections.
         """
         repeatable = repeatable or request.method in _IDEMPOTENT
-        if self._always_detour or (self._proxies and _is_proxied(request.url.scheme)):
-            return await self._send_around(request, body, repeatable)
+        proxy = find_proxy(request.url) if self._proxies and not self._always_detour else None
+        if self._always_detour or proxy is not None:
+            return await self._send_around(request, body, repeatable, proxy)
         pool = self._pool()
         kept = pool.take(request.url.origin) if repeatable else None
         while True:
@@ -93,6 +90,9 @@ class HttpClient:
                 connection.transport.write(request.encode(body))
                 while not connection.status:
                     await connection.wait(self._silence)
+                if kept is not None and connection.status == REQUEST_TIMEOUT:
+                    kept = None  # said to a connection that was idle, and crossed our request on its way
+                    continue
                 reply = Reply(connection, self._silence)
                 return reply
             except HttpError as error:
@@ -128,14 +128,15 @@ class HttpClient:
             self._pools[loop] = ref(pool)
         return pool
 
-    async def _send_around(self, request: Request, body: bytes, repeatable: bool) -> Reply:
+    async def _send_around(
+        self, request: Request, body: bytes, repeatable: bool, proxy: str | None
+    ) -> Reply:
         if self._detour is None:
             from robota.http.detour import Detour  # noqa: PLC0415 - leads to httpx2, which few need
 
             self._detour = Detour(tls=self._tls)
-        return await self._detour.send(
-            request, body, connect=self._connect_seconds, silence=self._silence, repeatable=repeatable
-        )
+        timeouts = {"connect": self._connect_seconds, "read": self._silence, "write": None, "pool": None}
+        return await self._detour.send(request, body, timeouts, repeatable=repeatable, proxy=proxy)
 
     async def aclose(self) -> None:
         """Close the connections of all event loops; another request would open new ones."""
@@ -160,13 +161,3 @@ class HttpClient:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self.aclose()
-
-
-def _is_proxied(scheme: str) -> bool:
-    """Whether the environment names a proxy now; which one, and for which hosts, httpx2 finds out."""
-    if sys.platform in ("darwin", "win32"):
-        from urllib.request import getproxies  # noqa: PLC0415 - 15 ms; there the system has settings, too
-
-        proxies = getproxies()
-        return bool(proxies.get(scheme) or proxies.get("all"))
-    return any(map(os.environ.get, _PROXY_VARIABLES[scheme]))

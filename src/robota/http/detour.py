@@ -6,16 +6,19 @@ Its replies and failures are told in our words, so that nobody above needs to kn
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import socket
 import ssl
 from collections.abc import Iterator
 from typing import TypeAlias
-from urllib.request import getproxies
 from weakref import WeakKeyDictionary, WeakSet
 
 import httpx2
 
+from robota.http.dial import is_out_of_descriptors
 from robota.http.errors import FailureKind, HttpError
+from robota.http.proxy import shown
 from robota.http.reply import Reply
 from robota.http.request import Request
 from robota.http.tls import trusting_context
@@ -23,8 +26,11 @@ from robota.http.tls import trusting_context
 KEEP_ALIVE_SECONDS = 60.0
 CLOSE_SECONDS = 2.0
 """How long another thread's loop may take to close its connections."""
-_Clients: TypeAlias = dict[tuple[str, tuple[tuple[str, str], ...]], httpx2.AsyncClient]
-"""By scheme, and by the proxies of the environment when they were made: they never look again."""
+_Clients: TypeAlias = dict[tuple[str, str | None], list[httpx2.AsyncClient]]
+"""By scheme and proxy; the last one is used, those before it may still have replies under way."""
+Timeouts: TypeAlias = dict[str, float | None]
+_NO_WAY = ("dns", "refused", "connect", "connect_timeout")
+"""How it ends when nobody is there; whoever asks a proxy has not tried to reach anybody else."""
 _UNTRUSTING = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """For plain HTTP, where httpx2 wants a context too; it trusts nobody and costs nothing."""
 
@@ -33,7 +39,7 @@ class Detour:
     """Requests by way of httpx2.
 
     A client that was handed in keeps its headers, proxies, hooks and connections and is not closed here; a
-    transport is, and serves one event loop only. Without either the proxies of the environment apply.
+    transport is, and serves one event loop only. Without either, requests go through the proxy they name.
     """
 
     def __init__(
@@ -51,11 +57,16 @@ class Detour:
         """Clients that have had an answer, and so may have a connection that is used again."""
 
     async def send(
-        self, request: Request, body: bytes, *, connect: float, silence: float | None, repeatable: bool
+        self,
+        request: Request,
+        body: bytes,
+        timeouts: Timeouts,
+        *,
+        repeatable: bool,
+        proxy: str | None = None,
     ) -> Reply:
         """As `HttpClient.send` does it."""
-        client = self._given or self._client(request.url.scheme)
-        timeouts = {"connect": connect, "read": silence, "write": None, "pool": None}
+        client = self._given or self._client(request.url.scheme, proxy)
         again = repeatable and client in self._known
         try:
             try:
@@ -63,14 +74,16 @@ class Detour:
             except httpx2.TransportError as error:
                 if not again or not _hung_up(error):
                     raise
+                # Others that it keeps may be dead too, and it would take the next of them.
+                client = self._given or self._client(request.url.scheme, proxy, anew=True)
                 response = await self._ask(client, request, body, timeouts)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            raise explain(error) from error
+            raise _blame(explain(error), proxy) from error
         self._known.add(client)
         return reply_of(response)
 
     async def _ask(
-        self, client: httpx2.AsyncClient, request: Request, body: bytes, timeouts: dict[str, float | None]
+        self, client: httpx2.AsyncClient, request: Request, body: bytes, timeouts: Timeouts
     ) -> httpx2.Response:
         # A client of ours adds nothing to a request; one that was handed in has headers and cookies.
         build = httpx2.Request if self._given is None else client.build_request
@@ -83,26 +96,32 @@ class Detour:
         )
         return await client.send(asked, stream=True, follow_redirects=False)
 
-    def _client(self, scheme: str) -> httpx2.AsyncClient:
+    def _client(self, scheme: str, proxy: str | None, *, anew: bool = False) -> httpx2.AsyncClient:
         loop = asyncio.get_running_loop()
         for other in [other for other in self._clients if other.is_closed()]:
             del self._clients[other]  # its connections hold it, so it would never go by itself
         clients = self._clients.setdefault(loop, {})
-        proxies = () if self._transport is not None else tuple(sorted(getproxies().items()))
-        client = clients.get((scheme, proxies))
-        if client is None:
+        made = clients.setdefault((scheme, proxy), [])
+        if not made or (anew and self._transport is None):
             limits = httpx2.Limits(
                 max_connections=None, max_keepalive_connections=None, keepalive_expiry=KEEP_ALIVE_SECONDS
             )
             tls = (self._tls or trusting_context()) if scheme == "https" else _UNTRUSTING
-            client = httpx2.AsyncClient(transport=self._transport, verify=tls, limits=limits)
-            clients[scheme, proxies] = client
-        return client
+            try:
+                made.append(
+                    httpx2.AsyncClient(
+                        transport=self._transport, proxy=proxy, verify=tls, limits=limits, trust_env=False
+                    )
+                )
+            except (ValueError, ImportError, httpx2.InvalidURL) as error:  # as it is written, or no socksio
+                raise HttpError("proxy", f"{shown(proxy or '')}: {error}") from error
+        return made[-1]
 
     async def aclose(self) -> None:
         """Close the clients that were made here."""
         here = asyncio.get_running_loop()
-        clients = [(loop, client) for loop, made in self._clients.items() for client in made.values()]
+        kept = ((loop, some) for loop, made in self._clients.items() for some in made.values())
+        clients = [(loop, client) for loop, some in kept for client in some]
         self._clients.clear()
         for loop, client in clients:
             if loop is here:
@@ -155,6 +174,8 @@ def explain(error: Exception) -> HttpError:
     """A failure of httpx2 as one of ours."""
     text = str(error).strip()
     said = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    if isinstance(error, httpx2.ConnectError) and is_out_of_descriptors():
+        return HttpError("descriptors", os.strerror(errno.EMFILE))
     for cause in _causes(error):
         match cause:
             case ssl.SSLCertVerificationError():
@@ -168,6 +189,13 @@ def explain(error: Exception) -> HttpError:
             case ConnectionRefusedError():
                 return HttpError("refused", said)
     return HttpError(_kind_of(error, text), said)
+
+
+def _blame(failure: HttpError, proxy: str | None) -> HttpError:
+    """The failure of a request that went through this proxy."""
+    if proxy is None or failure.kind not in (*_NO_WAY, "proxy"):
+        return failure
+    return HttpError("proxy", f"{shown(proxy)}: {failure}")
 
 
 def _kind_of(error: Exception, text: str) -> FailureKind:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import socket
 import ssl
 from collections.abc import Callable, Coroutine, Sequence
@@ -92,8 +94,19 @@ def _hang_up(task: asyncio.Task[Connection]) -> None:
         task.result().close()
 
 
+def is_out_of_descriptors() -> bool:
+    """Whether nothing more can be opened. Asked after a failure: looking up a host hides this reason."""
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError as error:
+        return error.errno in (errno.EMFILE, errno.ENFILE)
+    return False
+
+
 def _explain(error: OSError) -> HttpError:
     """Why there is no connection."""
+    if is_out_of_descriptors():
+        return HttpError("descriptors", os.strerror(errno.EMFILE))
     match error:
         case TimeoutError():
             return HttpError("connect_timeout", "the host did not answer in time")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 FailureKind: TypeAlias = Literal[
-    "dns", "refused", "connect", "connect_timeout", "certificate", "tls", "proxy",
+    "dns", "refused", "connect", "connect_timeout", "certificate", "tls", "trust", "proxy", "descriptors",
     "silence", "closed", "protocol",
 ]  # fmt: skip
-"""In the first line there was no connection. `closed`: it ended before the answer did."""
+"""In the first line there was no connection: `trust` means that the certificates to trust cannot be read,
+`descriptors` that this process may open no more files. `closed`: it ended before the answer did."""
 
 
 class HttpError(Exception):

@@ -41,11 +41,15 @@ def _load(file: str, directory: str) -> ssl.SSLContext:
             return _speak_http(truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
         file, directory = _find_store(ssl.get_default_verify_paths())
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if directory and not os.path.isdir(directory):  # which OpenSSL does not mind
+        raise HttpError("trust", f"SSL_CERT_DIR names {directory}, which is not a directory")
     try:
         if file or directory:
             context.load_verify_locations(file or None, directory or None)
     except OSError as error:  # ssl.SSLError is one
-        raise HttpError("certificate", f"the trusted certificates cannot be read: {error}") from error
+        why = "it holds no certificates in PEM form" if isinstance(error, ssl.SSLError) else error.strerror
+        source = "SSL_CERT_FILE names" if os.environ.get("SSL_CERT_FILE") else "the system's certificates are in"
+        raise HttpError("trust", f"{source} {file or directory}, which cannot be used: {why}") from error
     return _speak_http(context)
 
 
