@@ -130,7 +130,10 @@ async def test_the_environment_is_asked_again_for_each_connection(
 async def test_a_file_that_cannot_be_read_is_told(fresh_trust: pytest.MonkeyPatch, tmp_path: Path) -> None:
     missing, empty = tmp_path / "missing.pem", tmp_path / "empty.pem"
     empty.write_text("no certificate\n")
-    for file, why in ((missing, "No such file or directory"), (empty, "it holds no certificates in PEM form")):
+    for file, why in (
+        (missing, "No such file or directory"),
+        (empty, "it holds no certificates in PEM form"),
+    ):
         fresh_trust.setenv("SSL_CERT_FILE", str(file))
         with pytest.raises(HttpError) as caught:
             trusting_context()

@@ -128,9 +128,7 @@ class HttpClient:
             self._pools[loop] = ref(pool)
         return pool
 
-    async def _send_around(
-        self, request: Request, body: bytes, repeatable: bool, proxy: str | None
-    ) -> Reply:
+    async def _send_around(self, request: Request, body: bytes, repeatable: bool, proxy: str | None) -> Reply:
         if self._detour is None:
             from robota.http.detour import Detour  # noqa: PLC0415 - leads to httpx2, which few need
 

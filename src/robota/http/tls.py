@@ -48,7 +48,9 @@ def _load(file: str, directory: str) -> ssl.SSLContext:
             context.load_verify_locations(file or None, directory or None)
     except OSError as error:  # ssl.SSLError is one
         why = "it holds no certificates in PEM form" if isinstance(error, ssl.SSLError) else error.strerror
-        source = "SSL_CERT_FILE names" if os.environ.get("SSL_CERT_FILE") else "the system's certificates are in"
+        source = (
+            "SSL_CERT_FILE names" if os.environ.get("SSL_CERT_FILE") else "the system's certificates are in"
+        )
         raise HttpError("trust", f"{source} {file or directory}, which cannot be used: {why}") from error
     return _speak_http(context)
 
