@@ -271,3 +271,40 @@ def test_a_provider_of_another_package_answers_by_its_name_and_its_key_stays_sec
     assert (done.returncode, done.stdout) == (0, f"The cloud has {KEY}.\n"), done.stderr
     assert "The provider 'broken' of cloud is left out: ModuleNotFoundError" in done.stderr
     assert not any(KEY.encode() in path.read_bytes() for path in home.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables", "advice"),
+    [
+        (
+            ["--provider", "openai"],
+            {"OPENAI_API_KEY": KEY},
+            "set OPENAI_API_KEY to a key that is good there.",
+        ),
+        (
+            ["--provider", "anthropic"],
+            {"ANTHROPIC_API_KEY": KEY},
+            "set ANTHROPIC_API_KEY to a key that is good",
+        ),
+        (
+            ["--provider", "gemini"],
+            {"GOOGLE_API_KEY": KEY},
+            "set GOOGLE_API_KEY to a key that is good there.",
+        ),
+        (["--provider", "deepseek"], {}, "set DEEPSEEK_API_KEY."),
+        ([], {"OPENAI_API_KEY": KEY}, "set OPENAI_API_KEY and use --provider openai --base-url {url}/v1."),
+        (["--provider", "vllm"], {}, "set OPENAI_API_KEY and use --provider openai --base-url {url}/v1."),
+    ],
+)
+def test_a_refused_key_is_told_with_the_variable_and_the_option_that_help(
+    tmp_path: Path, arguments: list[str], variables: dict[str, str], advice: str
+) -> None:
+    refusal = HttpError(401, {"error": {"message": "no", "code": 401}})
+    with ModelServer(refusal, refusal).in_thread() as server:
+        done = robota(*arguments, "--model", "m", "--base-url", f"{server.url}/v1", cwd=tmp_path, **variables)
+        wanted = advice.format(url=server.url)
+
+    assert done.returncode == 1
+    assert wanted in done.stdout + done.stderr
+    assert "api_key" not in done.stdout + done.stderr
+    assert KEY not in done.stdout + done.stderr

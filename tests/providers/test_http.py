@@ -272,14 +272,15 @@ async def test_a_user_and_a_password_in_the_url_are_sent_as_http_wants_it() -> N
 
 async def test_a_proxy_that_appears_later_is_asked_from_then_on(monkeypatch: pytest.MonkeyPatch) -> None:
     ok = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nproxy"
-    async with Loopback(Reply([b"direct"])) as server, Peer(ok) as proxy:
-        acme = channel(server.url)
-        assert await exchange(acme) == b"direct"
+    async with Peer(ok) as proxy:
+        acme = channel("http://service.invalid/v1")
+        with pytest.raises(NetworkError, match="the host was not found"):
+            await exchange(acme)
         monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
         assert await exchange(acme) == b"proxy"
         await acme.aclose()
 
-    assert proxy.requests[0].startswith(f"POST {server.url} HTTP/1.1\r\n".encode())
+    assert proxy.requests[0].startswith(b"POST http://service.invalid/v1 HTTP/1.1\r\n")
 
 
 # --- what cannot work --------------------------------------------------------------------------------

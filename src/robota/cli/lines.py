@@ -53,7 +53,8 @@ class LinePrinter:
             case ToolEnded(outcome="denied" | "error", tool_name=name, error=error):
                 self.remark(f"✗ {name}: {_one_line(error or 'failed')}")
             case ProviderRetried(message=message, delay=delay, attempt=attempt):
-                self.remark(f"… {_one_line(message)} Trying again in {delay:.1f} s (attempt {attempt}).")
+                when = f" Trying again in {delay:.1f} s (attempt {attempt})." if delay else ""
+                self.remark(f"… {_one_line(message)}{when}")
             case Noticed(message=message):
                 self.remark(message)
             case RunCompleted(stop_reason="context_overflow", text=text):

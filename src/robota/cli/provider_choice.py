@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 from msgspec.structs import replace
 
+from robota.cli.key_advice import KeyAdvice, advise
 from robota.core.env_ref import ENV_REFERENCE_PREFIX, format_env_reference
 from robota.core.errors import ConfigurationError, RobotaError
 from robota.core.provider import Provider
@@ -125,6 +126,7 @@ async def chosen_provider(given: ProviderArguments) -> AsyncIterator[ChosenProvi
         config, note = await _find_model(choice)
     provider = choice.definition.create(config)
     window: int | None = getattr(provider, "context_size", None)
+    provider = KeyAdvice(provider, advise(choice.definition, config))
     async with RetryingProvider(provider, policy=PATIENCE) as patient:
         yield ChosenProvider(patient, config.model or "", note, window, given.secrets(choice.definition))
 

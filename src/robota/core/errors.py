@@ -59,6 +59,8 @@ class _ModelServiceError(RobotaError):
         self.request_id = request_id
         self.retry_after = retry_after
         """Seconds the service asked us to wait."""
+        self.problem = ""
+        """What is wrong, without the advice at the end of the message, for those who know better advice."""
 
 
 class ProviderError(_ModelServiceError, code="PROVIDER_ERROR", category="provider", recoverable=True):
@@ -75,6 +77,9 @@ class RateLimitError(_ModelServiceError, code="RATE_LIMIT_ERROR", category="prov
 
 class NetworkError(_ModelServiceError, code="NETWORK_ERROR", recoverable=True):
     """The service could not be reached, or the connection broke."""
+
+    lasting: bool = False
+    """The same request would fail again at once: a name that leads nowhere, a certificate that is refused."""
 
 
 class ToolExecutionError(RobotaError, code="TOOL_EXECUTION_ERROR"):

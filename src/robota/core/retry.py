@@ -198,6 +198,8 @@ def is_retryable(error: BaseException) -> bool:
     A status decides when there is one. Without one it takes a rate limit or a connection fault; an adapter
     that meets "overloaded" inside a stream gives its error the status 529.
     """
+    if isinstance(error, NetworkError) and error.lasting:
+        return False
     if isinstance(error, ServiceError) and error.status is not None:
         return error.status in RETRYABLE_STATUS or error.status >= 500
     if isinstance(error, ProviderError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import chain
+from typing import ClassVar
 from weakref import ref
 
 from msgspec import Struct
@@ -16,11 +17,29 @@ from robota.core.messages import (
     FilePart,
     ImagePart,
     ImageUriPart,
+    Json,
     JsonObject,
     Message,
     ToolMessage,
 )
 from robota.core.provider import ChatRequest, ModelSettings, ToolSchema
+
+
+class Encoder(Struct, frozen=True, kw_only=True):
+    """Turns requests into bodies: bytes, or the objects that a client takes."""
+
+    optional: ClassVar[tuple[str, ...]] = ()
+    """Fields that requests can do without, should a service reject them."""
+    left_out: frozenset[str] = frozenset()
+    """Those of them that this service has rejected."""
+
+    def encode(self, request: ChatRequest, model: str) -> Json:
+        raise NotImplementedError
+
+    def accepted(self, fields: JsonObject) -> JsonObject:
+        """The fields without those that were rejected."""
+        return {name: value for name, value in fields.items() if name not in self.left_out}
+
 
 # --- messages ----------------------------------------------------------------------------------------
 

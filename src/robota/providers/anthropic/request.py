@@ -7,6 +7,7 @@ request, never into the fragments a history keeps.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Literal
 
 from msgspec import Struct
@@ -17,7 +18,7 @@ from robota.core.models import get_model_max_output
 from robota.core.provider import ChatRequest, ToolSchema
 from robota.providers.anthropic.blocks import BlockDialect, text_block
 from robota.providers.anthropic.turns import CLOSING_MARK, SYSTEM, TurnEncoder, mark_last
-from robota.providers.encoding import EncodedTools, encode_groups, own_fields, without_none
+from robota.providers.encoding import EncodedTools, Encoder, encode_groups, own_fields, without_none
 
 WEB_SEARCH: JsonObject = {"type": "web_search_20250305", "name": "web_search"}
 MARKED_TURNS = 2
@@ -36,7 +37,7 @@ class RequestOptions(Struct, frozen=True):
     prompt_caching: bool = True
     blocks: BlockDialect = BlockDialect()
 
-    def fields(self, request: ChatRequest, model: str) -> JsonObject:
+    def fields(self, request: ChatRequest, model: str, left_out: Collection[str]) -> JsonObject:
         """All but messages, tools and system prompt; the caller's own fields win over ours."""
         settings = request.settings
         max_tokens = settings.max_tokens or get_model_max_output(model)
@@ -51,6 +52,7 @@ class RequestOptions(Struct, frozen=True):
             fields |= {"temperature": settings.temperature, "top_p": settings.top_p}
         if settings.tool_choice is not None and (request.tools or _wants_search(request)):
             fields["tool_choice"] = _encode_tool_choice(settings.tool_choice)
+        fields = {name: value for name, value in fields.items() if name not in left_out}
         if settings.extra:
             fields.update(own_fields(settings, "messages", "system"))
         return without_none(fields)
@@ -73,16 +75,24 @@ class RequestOptions(Struct, frozen=True):
         return {"thinking": thinking, "output_config": config or None}
 
 
-class MessagesEncoder(Struct, frozen=True):
-    """Turns requests into bodies."""
+class _MessagesEncoder(Encoder, frozen=True):
+    optional = ("cache_control", "thinking", "output_config", "temperature", "top_p")
 
     options: RequestOptions
 
+    @property
+    def caching(self) -> bool:
+        return self.options.prompt_caching and "cache_control" not in self.left_out
+
+
+class MessagesEncoder(_MessagesEncoder, frozen=True):
+    """Turns requests into bodies."""
+
     def encode(self, request: ChatRequest, model: str) -> bytes:
-        caching, dialect = self.options.prompt_caching, self.options.blocks
+        caching, dialect = self.caching, self.options.blocks
         turns = TurnEncoder(request, dialect)
         fragments = encode_groups(request, dialect, turns.encode_group)
-        pieces = [encode(self.options.fields(request, model))[:-1]]
+        pieces = [encode(self.options.fields(request, model, self.left_out))[:-1]]
         tools = self._encode_tools(request)
         if tools:
             pieces += (b',"tools":[', tools, b"]")
@@ -94,26 +104,25 @@ class MessagesEncoder(Struct, frozen=True):
 
     def _encode_tools(self, request: ChatRequest) -> bytes:
         wire, more = TOOLS.find(request.tools), _more_tools(request)
-        if self.options.prompt_caching and more:
+        if self.caching and more:
             more = mark_last(more)
-        elif self.options.prompt_caching and wire:
+        elif self.caching and wire:
             wire[-1] = wire[-1][:-1] + CLOSING_MARK
         return b",".join((*wire, *map(encode, more)))
 
 
-class MessagesBuilder(Struct, frozen=True):
+class MessagesBuilder(_MessagesEncoder, frozen=True):
     """Turns requests into the objects that the vendor's own client takes; they say the same as the bodies."""
 
-    options: RequestOptions
-
     def encode(self, request: ChatRequest, model: str) -> JsonObject:
-        caching, dialect = self.options.prompt_caching, self.options.blocks
+        caching, dialect = self.caching, self.options.blocks
         tools = [*map(_tool, request.tools), *_more_tools(request)]
         system = _system_blocks(request, len(request.messages))
         if caching:
             tools, system = mark_last(tools), mark_last(system)
         turns = TurnEncoder(request, dialect).build(marked=MARKED_TURNS if caching else 0)
-        body = {**self.options.fields(request, model), "tools": tools, "system": system, "messages": turns}
+        fields = self.options.fields(request, model, self.left_out)
+        body = {**fields, "tools": tools, "system": system, "messages": turns}
         return {name: value for name, value in body.items() if value != []}
 
 

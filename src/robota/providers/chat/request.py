@@ -31,6 +31,7 @@ from robota.providers.encoding import (
     UNANSWERED,
     CallEncoder,
     EncodedTools,
+    Encoder,
     encode_groups,
     note_left_out,
     own_fields,
@@ -40,6 +41,8 @@ from robota.providers.encoding import (
 )
 
 MAX_ID_LENGTH = 40
+MAX_TOKENS_FIELDS = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
+"""Of these two names for one thing, services know either or both."""
 
 
 class ChatDialect(Struct, frozen=True):
@@ -55,8 +58,11 @@ class ChatDialect(Struct, frozen=True):
     max_tokens_field: str = "max_tokens"
 
 
-class ChatEncoder(Struct, frozen=True):
-    """Turns requests into bodies."""
+class ChatEncoder(Encoder, frozen=True):
+    optional = (
+        "stream_options", "strict", "response_format", "reasoning_effort", "temperature", "top_p",
+        *MAX_TOKENS_FIELDS,
+    )  # fmt: skip
 
     dialect: ChatDialect
 
@@ -77,21 +83,24 @@ class ChatEncoder(Struct, frozen=True):
 
     def _fields(self, request: ChatRequest, model: str) -> JsonObject:
         """All but messages and tools; the caller's own fields win over ours."""
-        settings = request.settings
+        settings, limit = request.settings, self.dialect.max_tokens_field
         fields: JsonObject = {
             "model": model,
             "stream": True,
             "stream_options": {"include_usage": True},
             "temperature": settings.temperature,
             "top_p": settings.top_p,
-            self.dialect.max_tokens_field: settings.max_tokens,
+            limit if limit not in self.left_out else MAX_TOKENS_FIELDS[limit]: settings.max_tokens,
             "stop": settings.stop or None,
             "reasoning_effort": settings.effort,
         }
         if request.tools and settings.tool_choice is not None:
             fields["tool_choice"] = _encode_tool_choice(settings.tool_choice)
         if request.output_schema is not None and self.dialect.output_schema:
-            fields["response_format"] = _encode_output_schema(request.output_schema)
+            fields["response_format"] = _encode_output_schema(
+                request.output_schema, plain="strict" in self.left_out
+            )
+        fields = self.accepted(fields)
         if settings.extra:
             fields.update(own_fields(settings, "messages"))
         return without_none(fields)
@@ -111,9 +120,11 @@ def _encode_tool_choice(choice: str) -> Json:
     return {"type": "function", "function": {"name": choice}}
 
 
-def _encode_output_schema(schema: JsonObject) -> JsonObject:
-    strict = schema.get("additionalProperties") is False  # open schemas are refused when strict is asked for
-    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": strict}}
+def _encode_output_schema(schema: JsonObject, *, plain: bool) -> JsonObject:
+    form: JsonObject = {"name": "answer", "schema": schema}
+    if not plain:  # open schemas are refused when strict is asked for
+        form["strict"] = schema.get("additionalProperties") is False
+    return {"type": "json_schema", "json_schema": form}
 
 
 class _MessageEncoder(CallEncoder):

@@ -48,16 +48,18 @@ def _explain(status: JsonObject, code: int, provider: str, secrets: Sequence[str
     said = f"{code}: {message}"
     reasons = [detail.get("reason") for detail in _details(status, "ErrorInfo")]
     if any(reason in _KEY_REASONS for reason in reasons) or message.startswith("API key not valid"):
-        return AuthenticationError(
-            f"{provider} refused the API key ({said}); check it, or make one at aistudio.google.com/apikey.",
-            provider=provider,
-            status=code,
+        return _refuse_key(
+            f"{provider} refused the API key ({said})",
+            "check it, or make one at aistudio.google.com/apikey",
+            provider,
+            code,
         )
     if code in (401, 403) and not any(secrets):
-        return AuthenticationError(
-            f"{provider} wants an API key and got none ({said}); pass api_key or set GEMINI_API_KEY.",
-            provider=provider,
-            status=code,
+        return _refuse_key(
+            f"{provider} wants an API key and got none ({said})",
+            "pass api_key or set GEMINI_API_KEY",
+            provider,
+            code,
         )
     if "thought signature" in message.lower() or "thought_signature" in message:
         return ProviderError(
@@ -67,6 +69,12 @@ def _explain(status: JsonObject, code: int, provider: str, secrets: Sequence[str
             status=code,
         )
     return None
+
+
+def _refuse_key(problem: str, fix: str, provider: str, code: int) -> AuthenticationError:
+    error = AuthenticationError(f"{problem}; {fix}.", provider=provider, status=code)
+    error.problem = problem
+    return error
 
 
 def _read_status(body: bytes) -> JsonObject:

@@ -26,7 +26,14 @@ from robota.core.messages import (
     UserMessage,
 )
 from robota.core.provider import ChatRequest, ModelSettings, NativeWebTools, ToolSchema
-from robota.providers.encoding import EncodedTools, GroupEncoder, encode_groups, own_fields, without_none
+from robota.providers.encoding import (
+    EncodedTools,
+    Encoder,
+    GroupEncoder,
+    encode_groups,
+    own_fields,
+    without_none,
+)
 from robota.providers.gemini.parts import encode_assistant, encode_media, encode_results, encode_user
 
 BEGINNING_LOST = "[The beginning of this conversation was left out.]"
@@ -59,8 +66,8 @@ class TurnDialect(Struct, frozen=True):
     """The model refuses calls without a signature, so those of other models get the one for strangers."""
 
 
-class GeminiEncoder(Struct, frozen=True, kw_only=True):
-    """Turns requests into bodies."""
+class GeminiEncoder(Encoder, frozen=True, kw_only=True):
+    optional = ("thinkingConfig", "responseJsonSchema", "temperature", "topP")
 
     images: bool = True
     files: bool = True
@@ -108,7 +115,7 @@ class GeminiEncoder(Struct, frozen=True, kw_only=True):
         ):
             config["responseMimeType"] = "application/json"
             config["responseJsonSchema"] = request.output_schema
-        return without_none(config)
+        return without_none(self.accepted(config))
 
     def _encode_tools(self, request: ChatRequest) -> bytes:
         functions = b",".join(FUNCTIONS.find(request.tools))

@@ -44,7 +44,7 @@ from robota.core.provider import (
     ToolSchema,
 )
 from robota.core.reply import MessageAssembly, chat, open_stream
-from robota.providers.encoding import EncodedTools, encode_groups
+from robota.providers.encoding import EncodedTools, Encoder, encode_groups
 from robota.providers.remote.failures import read_error
 
 VERSION = 1
@@ -102,7 +102,7 @@ class RemoteRequest(Struct, frozen=True, kw_only=True, rename="camel"):
         )
 
 
-class RequestEncoder(Struct, frozen=True):
+class RequestEncoder(Encoder, frozen=True):
     """Writes requests for one provider of a host; settled messages and tools are encoded once."""
 
     provider: str

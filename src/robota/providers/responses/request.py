@@ -30,6 +30,7 @@ from robota.providers.encoding import (
     UNANSWERED,
     CallEncoder,
     EncodedTools,
+    Encoder,
     encode_groups,
     note_left_out,
     own_fields,
@@ -60,8 +61,8 @@ class ItemDialect(Struct, frozen=True):
     """Whether the system prompt travels beside the items; otherwise all system messages are items."""
 
 
-class ResponsesEncoder(Struct, frozen=True):
-    """Turns requests into bodies."""
+class ResponsesEncoder(Encoder, frozen=True):
+    optional = ("strict", "include", "store", "text", "reasoning", "temperature", "top_p")
 
     dialect: ItemDialect
     strict_tools: bool = False
@@ -100,12 +101,14 @@ class ResponsesEncoder(Struct, frozen=True):
         }
         schema, choice = request.output_schema, settings.tool_choice
         if schema is not None:
-            strict = is_strict(schema)
-            form = {"type": "json_schema", "name": "answer", "schema": schema, "strict": strict}
+            form: JsonObject = {"type": "json_schema", "name": "answer", "schema": schema}
+            if "strict" not in self.left_out:
+                form["strict"] = is_strict(schema)
             fields["text"] = {"format": form}
         if request.tools and choice is not None:
             usual = choice in ("auto", "none", "required")
             fields["tool_choice"] = choice if usual else {"type": "function", "name": choice}
+        fields = self.accepted(fields)
         for name, value in own_fields(settings, "input", "messages").items():
             ours = fields.get(name)
             fields[name] = {**ours, **value} if isinstance(ours, dict) and isinstance(value, dict) else value
@@ -123,23 +126,24 @@ class ResponsesEncoder(Struct, frozen=True):
         hosted += [{"type": "web_search"}] if web.web_search else []
         hosted += [{"type": self.web_fetch_tool}] if web.web_fetch and self.web_fetch_tool else []
         known = STRICT_TOOLS if self.strict_tools else TOOLS
+        if "strict" in self.left_out:
+            known = PLAIN_TOOLS
         return b",".join((*known.find(request.tools), *map(encode, hosted)))
 
 
-def _encode_tool(tool: ToolSchema, strict: JsonObject | None = None) -> bytes:
-    return encode(
-        {
-            "type": "function",
-            "name": tool.name,
-            "description": tool.description,
-            "parameters": tool.parameters if strict is None else strict,
-            "strict": strict is not None,
-        }
-    )
+def _encode_tool(tool: ToolSchema, strict: JsonObject | None = None, *, plain: bool = False) -> bytes:
+    fields: JsonObject = {
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters if strict is None else strict,
+    }
+    return encode(fields if plain else {**fields, "strict": strict is not None})
 
 
 TOOLS = EncodedTools(_encode_tool)
 STRICT_TOOLS = EncodedTools(lambda tool: _encode_tool(tool, make_strict(tool.parameters)))
+PLAIN_TOOLS = EncodedTools(lambda tool: _encode_tool(tool, plain=True))
 
 
 def _family(model: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias, assert_never
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -19,7 +19,7 @@ from robota.core.jsontext import decode
 from robota.core.messages import Json
 from robota.core.ports import REAL_WORLD
 from robota.core.retry import parse_retry_after
-from robota.http.errors import HttpError
+from robota.http.errors import FailureKind, HttpError
 from robota.providers.wire.reasons import NO_CREDIT, TOO_LARGE, Reason, find_reason
 
 _MAX_QUOTE = 400
@@ -71,13 +71,16 @@ def describe_refusal(refusal: Refusal, provider: str, secrets: Sequence[str]) ->
     words_of_it = f"{status}: {said}" if said else str(status)
     if reason is NO_CREDIT:
         status = 402  # whatever it said: waiting does not help
-    return _error_type(status)(
-        f"{provider} {what} ({words_of_it}); {fix}.",
+    problem = f"{provider} {what} ({words_of_it})"
+    error = _error_type(status)(
+        f"{problem}; {fix}.",
         provider=provider,
         status=status,
         request_id=read_request_id(headers, secrets),
         retry_after=_retry_after(headers),
     )
+    error.problem = problem
+    return error
 
 
 def describe_error_event(
@@ -107,6 +110,28 @@ def describe_error_event(
     )
 
 
+FAILURES: dict[FailureKind | Literal["no_tls"], str] = {
+    "dns": "{provider} could not be reached at {origin} ({detail}); check the host name and the network.",
+    "refused": "{provider} could not be reached at {origin} ({detail}); is the server running?",
+    "connect": "{provider} could not be reached at {origin} ({detail}); is the server running?",
+    "connect_timeout": "{provider} could not be reached at {origin} in time; "
+    "check the address and the network.",
+    "certificate": "The certificate of {origin} is not trusted ({detail}); "
+    "set SSL_CERT_FILE to your CA bundle.",
+    "tls": "{provider} at {origin} could not agree on encryption ({detail}); check the base URL.",
+    "no_tls": "{provider} at {origin} does not speak TLS; use http:// in the base URL if that is meant.",
+    "trust": "{provider} at {origin} was not contacted: {detail}; correct or unset the variable.",
+    "proxy": "The proxy on the way to {origin} failed ({detail}); check HTTPS_PROXY and NO_PROXY.",
+    "descriptors": "{provider} was not contacted: this process may open no more files and connections "
+    "({detail}); close some, or raise the limit (ulimit -n).",
+    "silence": "{provider} at {origin} stopped answering ({detail}); try again.",
+    "closed": "The connection to {provider} at {origin} broke ({detail}); try again.",
+    "protocol": "The connection to {provider} at {origin} broke ({detail}); try again.",
+}
+"""How there was no answer, or none to the end, and what to do."""
+_LASTING = ("dns", "certificate", "tls", "trust")
+
+
 def describe_failure(
     error: Exception, provider: str, origin: str, secrets: Sequence[str] = ()
 ) -> NetworkError:
@@ -117,26 +142,10 @@ def describe_failure(
 
         error = explain(error)
     detail = quote(str(error), secrets)
-    match error.kind:
-        case "connect_timeout":
-            text = f"{provider} could not be reached at {origin} in time; check the address and the network."
-        case "silence":
-            text = f"{provider} at {origin} stopped answering ({detail}); try again."
-        case "proxy":
-            text = f"The proxy on the way to {origin} failed ({detail}); check HTTPS_PROXY and NO_PROXY."
-        case "certificate":
-            text = (
-                f"The certificate of {origin} is not trusted ({detail}); set SSL_CERT_FILE to your CA bundle."
-            )
-        case "tls" if "WRONG_VERSION_NUMBER" in detail:
-            text = f"{provider} at {origin} does not speak TLS; use http:// in the base URL if that is meant."
-        case "dns" | "refused" | "connect" | "tls":
-            text = f"{provider} could not be reached at {origin} ({detail}); is the server running?"
-        case "closed" | "protocol":
-            text = f"The connection to {provider} at {origin} broke ({detail}); try again."
-        case _:
-            assert_never(error.kind)
+    kind = "no_tls" if error.kind == "tls" and "WRONG_VERSION_NUMBER" in detail else error.kind
+    text = FAILURES[kind].format(provider=provider, origin=origin, detail=detail)
     failure = NetworkError(text, provider=provider)
+    failure.lasting = error.kind in _LASTING
     failure.__cause__ = cause
     return failure
 

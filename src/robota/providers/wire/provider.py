@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from msgspec import structs
 
-from robota.core.errors import ConfigurationError, NetworkError
+from robota.core.errors import ConfigurationError, NetworkError, ProviderError
 from robota.core.messages import Json
 from robota.core.provider import (
     Capabilities,
     ChatRequest,
     Chunk,
     NativePayload,
+    RetryNotice,
     assert_native_web_tools_available,
 )
 from robota.http.errors import HttpError
+from robota.providers.encoding import Encoder
 from robota.providers.wire.errors import read_request_id
+from robota.providers.wire.reasons import find_rejected
 from robota.providers.wire.reply import Peer, ReplyContent, ReplyReader
 
 if TYPE_CHECKING:
@@ -26,12 +29,6 @@ if TYPE_CHECKING:
 
 DRAIN_SECONDS = 0.5
 """How long to wait, after the reply, for the end of the HTTP message; without it no connection is reused."""
-
-
-class Encoder(Protocol):
-    """Turns requests into bodies: bytes, or the objects that a client takes."""
-
-    def encode(self, request: ChatRequest, model: str) -> Json: ...
 
 
 class Incoming(Protocol):
@@ -92,12 +89,17 @@ class WireProvider:
         """One reply. Native payloads are bytes of JSON, for a journal to embed without encoding them anew."""
         model = self._choose_model(request)
         request = self._fit(request)
-        body = self.encoder.encode(request, model)
         content = self.content(request)
-        if request.want_raw and content.surface:
-            facts = self._request_facts(model)
-            yield NativePayload(kind="request", payload=body, api_surface=content.surface, metadata=facts)
-        incoming = await self.channel.open(body, model=model)
+        while True:
+            body = self.encoder.encode(request, model)
+            if request.want_raw and content.surface:
+                facts = self._request_facts(model)
+                yield NativePayload(kind="request", payload=body, api_surface=content.surface, metadata=facts)
+            try:
+                incoming = await self.channel.open(body, model=model)
+                break
+            except ProviderError as error:
+                yield self._leave_out(error)
         secrets = self.channel.secrets
         peer = Peer(self.name, read_request_id(incoming.headers, secrets), secrets)
         reader = self.reader(content, peer, want_raw=request.want_raw)
@@ -110,17 +112,25 @@ class WireProvider:
                     break
             if reader.done:
                 await drain(parts)
-        except NetworkError as error:
-            reader.cut = error
-        except HttpError as error:
-            reader.cut = self.channel.translate(error)
+        except (NetworkError, HttpError) as error:
+            reader.cut = error if isinstance(error, NetworkError) else self.channel.translate(error)
         finally:
             await parts.aclose()
             await incoming.aclose()
-        for chunk in reader.end():
+        for chunk in reader.conclude():
             yield chunk
-        for chunk in reader.finish():
-            yield chunk
+
+    def _leave_out(self, error: ProviderError) -> RetryNotice:
+        """Do without the field that the service rejects, now and later; raises the error if it is no such."""
+        encoder = self.encoder
+        field = find_rejected(error, [name for name in encoder.optional if name not in encoder.left_out])
+        if field is None:
+            raise error
+        self.encoder = structs.replace(encoder, left_out=encoder.left_out | {field})
+        said = (
+            f"{error.problem or error}: it is asked again without {field!r}, which is left out from now on."
+        )
+        return RetryNotice(attempt=2, max_attempts=2, delay=0, message=said)
 
     def _request_facts(self, model: str) -> Mapping[str, Json]:
         """What a journal needs besides the body to know what was asked."""

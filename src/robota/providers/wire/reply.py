@@ -13,7 +13,7 @@ JSON as they are: on the text chunk it became, else in a `NativePayload` of its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar
 
 from msgspec import Struct, structs
@@ -24,7 +24,7 @@ from robota.core.jsontext import decode, decode_leniently, encode
 from robota.core.messages import Json, JsonObject, StopReason, TokenUsage
 from robota.core.provider import Chunk, MetadataChunk, NativePayload, StopChunk
 from robota.providers.wire.errors import describe_error_event, quote
-from robota.providers.wire.sse import EventSplitter, ServerSentEvent
+from robota.providers.wire.sse import EventSplitter, ServerSentEvent, is_event_stream
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
 MAX_REPLY_BYTES = 256 * 1024 * 1024
@@ -181,11 +181,18 @@ class ReplyReader:
             if self._splitter is not None:
                 for event in self._splitter.flush():
                     self._read_event(event, chunks, last=True)
+                if self.cut is None and not is_event_stream(self._body):
+                    raise self._refuse(bytes(self._body))
             elif self._body:
                 self._read_body(bytes(self._body), chunks)
         except RobotaError as error:
             self.failure = self.cut or error  # half a body reads like nonsense
         return chunks
+
+    def conclude(self) -> Iterator[Chunk]:
+        """No more bytes will come: all that is left to say, or what went wrong."""
+        yield from self.end()
+        yield from self.finish()
 
     def finish(self) -> list[Chunk]:
         """The chunks that close a whole reply; raises what went wrong with any other."""

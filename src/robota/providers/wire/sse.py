@@ -13,6 +13,7 @@ from robota.core.errors import ProviderError
 
 MAX_EVENT_BYTES = 32 * 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
+_FIELDS = (b"data", b"event", b"id", b"retry")
 
 
 class ServerSentEvent(Struct, frozen=True, gc=False):
@@ -22,6 +23,15 @@ class ServerSentEvent(Struct, frozen=True, gc=False):
     """The event's name; empty means `message`."""
     id: str = ""
     """The last id the stream has set."""
+
+
+def is_event_stream(beginning: bytes | bytearray) -> bool:
+    """Whether these first bytes can begin a stream of events; a comment is enough."""
+    line = beginning[:64].lstrip().partition(b"\n")[0].rstrip(b"\r")
+    name, colon, _ = line.partition(b":")
+    if colon:
+        return not name or name in _FIELDS
+    return any(field.startswith(name) for field in _FIELDS)  # cut there, or a field without a value
 
 
 class EventSplitter:
