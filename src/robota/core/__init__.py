@@ -79,4 +79,6 @@ _MODULES = {
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
 
+__all__ = list(_HOMES)
+
 __getattr__, __dir__ = lazy_names(__name__, _HOMES, globals())

@@ -25,6 +25,8 @@ ATTACHMENT_TOKENS = 1_600
 
 
 class ContextWindowState(Struct, frozen=True, rename="camel"):
+    """How much of the context window is used."""
+
     max_tokens: int
     used_tokens: int
     used_percentage: float
@@ -41,6 +43,7 @@ class ContextEstimate(Struct, frozen=True, kw_only=True):
 
 
 def window_state(used_tokens: int, max_tokens: int) -> ContextWindowState:
+    """How full a window of that size is."""
     used = min(100.0, round(used_tokens / max_tokens * 100, 2)) if max_tokens > 0 else 100.0
     return ContextWindowState(max_tokens, used_tokens, used, round(100.0 - used, 2))
 
@@ -92,10 +95,12 @@ class ContextTally:
 def estimate_context_tokens_from_messages(
     messages: Iterable[Message], *, usage_floor_tokens: int = 0
 ) -> ContextEstimate:
+    """Roughly how many tokens messages take in a request."""
     return ContextTally(messages).estimate(usage_floor_tokens)
 
 
 def estimate_serialized_context_tokens(messages: Iterable[Message]) -> int:
+    """Roughly how many tokens a text takes in a request."""
     return ContextTally(messages).estimate().serialized_tokens
 
 

@@ -40,6 +40,8 @@ class PendingAssistant(Struct, eq=False):
 
 
 class ConversationStore:
+    """The messages of a conversation and everything else on its timeline; append-only."""
+
     __slots__ = (
         "_entries", "_messages", "_open_calls", "_pending", "_ports", "_renamed", "_seen_ids", "_starts",
         "_system", "_view", "encoded", "epoch", "tally",

@@ -12,10 +12,12 @@ ENV_REFERENCE_PREFIX = "$ENV:"
 
 
 def is_env_reference(value: object) -> bool:
+    """Whether a text refers to an environment variable."""
     return isinstance(value, str) and value.startswith(ENV_REFERENCE_PREFIX)
 
 
 def format_env_reference(name: str) -> str:
+    """The text that refers to an environment variable: `$ENV:NAME`."""
     return f"{ENV_REFERENCE_PREFIX}{name}"
 
 

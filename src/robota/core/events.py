@@ -50,6 +50,8 @@ class OwnerPathSegment(Struct, frozen=True, rename="camel"):
 
 
 class Event(Struct, frozen=True, kw_only=True, tag_field="event", rename="camel"):
+    """What all events have: the run they belong to, a number and a name."""
+
     execution_id: str = ""
     """The run this belongs to; empty outside a run."""
     seq: int = 0
@@ -77,6 +79,8 @@ class ReplayEvent(Event, frozen=True, kw_only=True):
 
 
 class RunStarted(TurnEvent, frozen=True, kw_only=True, tag="run_start"):
+    """A run begins; its first event."""
+
     conversation_id: str
     agent_name: str = ""
     prompt: str = ""
@@ -85,6 +89,8 @@ class RunStarted(TurnEvent, frozen=True, kw_only=True, tag="run_start"):
 
 
 class TextDelta(TurnEvent, frozen=True, tag="text_delta"):
+    """A piece of the answer."""
+
     text: str
     round: int = 0
     sequence: int = 0
@@ -94,6 +100,8 @@ class TextDelta(TurnEvent, frozen=True, tag="text_delta"):
 
 
 class ReasoningDelta(TurnEvent, frozen=True, tag="reasoning_delta"):
+    """A piece of the model's thinking."""
+
     text: str
     round: int = 0
 
@@ -115,6 +123,8 @@ class ThinkingChanged(TurnEvent, frozen=True, tag="thinking"):
 
 
 class ServerToolUsed(TurnEvent, frozen=True, kw_only=True, tag="server_tool"):
+    """The service used a tool of its own."""
+
     tool_name: str
     input: Json = None
     round: int = 0
@@ -131,6 +141,8 @@ class ProviderRetried(TurnEvent, frozen=True, kw_only=True, tag="provider_retry"
 
 
 class ToolStarted(TurnEvent, frozen=True, kw_only=True, tag="tool_start"):
+    """A tool call begins."""
+
     call_id: str
     """Unique in the run, unlike the provider's id."""
     tool_call_id: str
@@ -140,6 +152,8 @@ class ToolStarted(TurnEvent, frozen=True, kw_only=True, tag="tool_start"):
 
 
 class ToolProgressed(TurnEvent, frozen=True, kw_only=True, tag="tool_progress"):
+    """A running tool reports something."""
+
     call_id: str
     tool_name: str
     text: str
@@ -147,6 +161,8 @@ class ToolProgressed(TurnEvent, frozen=True, kw_only=True, tag="tool_progress"):
 
 
 class ToolEnded(TurnEvent, frozen=True, kw_only=True, tag="tool_end"):
+    """A tool call ended, whatever its outcome."""
+
     call_id: str
     tool_call_id: str
     tool_name: str
@@ -160,6 +176,8 @@ class ToolEnded(TurnEvent, frozen=True, kw_only=True, tag="tool_end"):
 
 
 class ContextUpdated(TurnEvent, frozen=True, kw_only=True, tag="context_update"):
+    """How full the context window is."""
+
     max_tokens: int
     used_tokens: int
     used_percentage: float
@@ -167,6 +185,8 @@ class ContextUpdated(TurnEvent, frozen=True, kw_only=True, tag="context_update")
 
 
 class Compacted(TurnEvent, frozen=True, kw_only=True, tag="context_compact"):
+    """The conversation was summarised."""
+
     trigger: Literal["auto", "manual"]
     before: Json
     after: Json
@@ -192,6 +212,8 @@ class SettingsChanged(TurnEvent, frozen=True, kw_only=True, tag="settings_change
 
 
 class QuestionAsked(TurnEvent, frozen=True, kw_only=True, tag="question_asked"):
+    """Somebody has to decide something."""
+
     question: AnyQuestion
 
 
@@ -206,6 +228,8 @@ class QuestionClosed(TurnEvent, frozen=True, kw_only=True, tag="question_closed"
 
 
 class PromptQueued(TurnEvent, frozen=True, tag="prompt_queued"):
+    """A prompt waits for the run under way."""
+
     prompt: str
 
 
@@ -216,16 +240,22 @@ class Noticed(TurnEvent, frozen=True, tag="notice"):
 
 
 class RunFailed(TurnEvent, frozen=True, kw_only=True, tag="error"):
+    """The run ended with an error."""
+
     message: str
     code: str
     recoverable: bool = False
 
 
 class RunInterrupted(TurnEvent, frozen=True, kw_only=True, tag="interrupted"):
+    """The run was aborted."""
+
     text: str = ""
 
 
 class RunCompleted(TurnEvent, frozen=True, kw_only=True, tag="complete"):
+    """The run ended with an answer."""
+
     text: str = ""
     rounds: int = 0
     stop_reason: StopReason = "end_turn"
@@ -243,14 +273,20 @@ class SubagentEvent(TurnEvent, frozen=True, kw_only=True, tag="subagent"):
 
 
 class SessionInit(ReplayEvent, frozen=True, kw_only=True, tag="session_init"):
+    """A session begins; the first record of its journal."""
+
     data: Mapping[str, Json]
 
 
 class PreRun(ReplayEvent, frozen=True, kw_only=True, tag="pre_run"):
+    """What the run begins with: model, tools, web tools."""
+
     data: Mapping[str, Json]
 
 
 class ProviderRequest(ReplayEvent, frozen=True, kw_only=True, tag="provider_request"):
+    """A request goes to the model."""
+
     provider: str
     model: str
     messages: Sequence[Message]
@@ -261,6 +297,8 @@ class ProviderRequest(ReplayEvent, frozen=True, kw_only=True, tag="provider_requ
 
 
 class ProviderNativeRawPayload(ReplayEvent, frozen=True, kw_only=True, tag="provider_native_raw_payload"):
+    """What the service sent or received, as it was on the wire."""
+
     provider: str
     payload_kind: PayloadKind
     sequence: int
@@ -270,11 +308,15 @@ class ProviderNativeRawPayload(ReplayEvent, frozen=True, kw_only=True, tag="prov
 
 
 class ProviderStreamRawDelta(ReplayEvent, frozen=True, kw_only=True, tag="provider_stream_raw_delta"):
+    """One chunk of the provider's stream."""
+
     sequence: int
     delta: str
 
 
 class ProviderResponseRaw(ReplayEvent, frozen=True, kw_only=True, tag="provider_response_raw"):
+    """The answer as the provider gave it."""
+
     response: AssistantMessage
     response_kind: str = "provider-normalized-message"
     kept: bool = True
@@ -284,15 +326,21 @@ class ProviderResponseRaw(ReplayEvent, frozen=True, kw_only=True, tag="provider_
 
 
 class ProviderResponseNormalized(ReplayEvent, frozen=True, kw_only=True, tag="provider_response_normalized"):
+    """The answer in our terms."""
+
     response: AssistantMessage
     tool_calls_count: int = 0
 
 
 class AssistantMessageCommitted(ReplayEvent, frozen=True, kw_only=True, tag="assistant_message_committed"):
+    """An answer is in the conversation."""
+
     message: AssistantMessage
 
 
 class ToolBatchStarted(ReplayEvent, frozen=True, kw_only=True, tag="tool_batch_started"):
+    """The calls of one answer are about to run."""
+
     batch_id: str
     mode: Literal["parallel", "sequential"]
     max_concurrency: int | None
@@ -301,6 +349,8 @@ class ToolBatchStarted(ReplayEvent, frozen=True, kw_only=True, tag="tool_batch_s
 
 
 class ToolExecutionRequest(ReplayEvent, frozen=True, kw_only=True, tag="tool_execution_request"):
+    """A call as it was made, for the journal."""
+
     batch_id: str
     index: int
     call_id: str
@@ -311,6 +361,8 @@ class ToolExecutionRequest(ReplayEvent, frozen=True, kw_only=True, tag="tool_exe
 
 
 class ToolExecutionResult(ReplayEvent, frozen=True, kw_only=True, tag="tool_execution_result"):
+    """A call's result, for the journal."""
+
     batch_id: str
     index: int
     call_id: str
@@ -325,30 +377,42 @@ class ToolExecutionResult(ReplayEvent, frozen=True, kw_only=True, tag="tool_exec
 
 
 class ToolMessageCommitted(ReplayEvent, frozen=True, kw_only=True, tag="tool_message_committed"):
+    """A tool's result is in the conversation."""
+
     batch_id: str
     index: int
     message: ToolMessage
 
 
 class HistoryMutation(ReplayEvent, frozen=True, kw_only=True, tag="history_mutation"):
+    """The conversation changed."""
+
     message: Message
     index: int
     mutation: Literal["append_message"] = "append_message"
 
 
 class SessionShutdown(ReplayEvent, frozen=True, kw_only=True, tag="session_shutdown"):
+    """A session ends."""
+
     reason: str
 
 
 class HookExecuted(ReplayEvent, frozen=True, kw_only=True, tag="hook_executed"):
+    """A hook ran, and what it decided."""
+
     data: Mapping[str, Json]
 
 
 class PermissionDecided(ReplayEvent, frozen=True, kw_only=True, tag="permission_decided"):
+    """Whether a call may run, and which rule said so."""
+
     data: Mapping[str, Json]
 
 
 class ContextLoaded(ReplayEvent, frozen=True, kw_only=True, tag="context_loaded"):
+    """Project files were read into the system message."""
+
     data: Mapping[str, Json]
 
 

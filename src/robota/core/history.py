@@ -18,6 +18,8 @@ from robota.core.ports import new_uuid, utc_now
 
 
 class HistoryEntry(Struct, frozen=True, kw_only=True):
+    """One entry of a timeline: a message or an event."""
+
     category: Literal["chat", "event"]
     type: str
     data: Message | Json = None
@@ -26,10 +28,12 @@ class HistoryEntry(Struct, frozen=True, kw_only=True):
 
 
 def is_chat_entry(entry: HistoryEntry) -> bool:
+    """Whether an entry is a message."""
     return entry.category == "chat"
 
 
 def message_to_history_entry(message: Message) -> HistoryEntry:
+    """The entry that holds a message."""
     return HistoryEntry(
         category="chat", type=message.role, data=message, id=message.id, timestamp=message.timestamp
     )

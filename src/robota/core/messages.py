@@ -30,21 +30,29 @@ StopReason: TypeAlias = Literal[
 
 
 class TextPart(Struct, frozen=True, tag_field="type", tag="text"):
+    """Words, as one part among others."""
+
     text: str
 
 
 class ImagePart(Struct, frozen=True, tag_field="type", tag="image_inline", rename="camel"):
+    """An image, as bytes in base64."""
+
     data: str
     """The image, base64."""
     mime_type: str = "image/png"
 
 
 class ImageUriPart(Struct, frozen=True, tag_field="type", tag="image_uri", rename="camel"):
+    """An image that the service fetches itself."""
+
     uri: str
     mime_type: str | None = None
 
 
 class FilePart(Struct, frozen=True, tag_field="type", tag="file", rename="camel"):
+    """A document given to the model, such as a PDF."""
+
     data: str
     """The file, base64."""
     mime_type: str
@@ -100,12 +108,16 @@ class _Identity(Struct, frozen=True, kw_only=True, tag_field="role", rename="cam
 
 
 class SystemMessage(_Identity, frozen=True, tag="system"):
+    """Instructions that stand above the conversation."""
+
     content: str
     state: Literal["complete"] = "complete"
     role: ClassVar[Literal["system"]] = "system"
 
 
 class UserMessage(_Identity, frozen=True, tag="user"):
+    """What the user said, or what the engine said in the user's place (see `metadata`)."""
+
     content: str
     parts: tuple[Part, ...] = ()
     """Set when the prompt was more than text; `content` then holds its text alone."""
@@ -114,6 +126,8 @@ class UserMessage(_Identity, frozen=True, tag="user"):
 
 
 class AssistantMessage(_Identity, frozen=True, tag="assistant"):
+    """What the model said: words, thinking, tool calls."""
+
     content: str
     tool_calls: tuple[ToolCall, ...] = ()
     state: MessageState = "complete"
@@ -122,6 +136,8 @@ class AssistantMessage(_Identity, frozen=True, tag="assistant"):
 
 
 class ToolMessage(_Identity, frozen=True, tag="tool"):
+    """The result of one tool call."""
+
     content: str
     tool_call_id: str
     name: str

@@ -44,6 +44,8 @@ class ModelFacts(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
 
 
 class ModelDefinition(ModelFacts, frozen=True, kw_only=True):
+    """The shipped facts about a model: window, longest answer, prices."""
+
     id: str
 
 
@@ -138,11 +140,13 @@ def is_known_model(model: str) -> bool:
 
 
 def get_model_context_window(model: str) -> int:
+    """The window of a model in tokens; of an unknown one the assumed default."""
     known = shipped_models().find(model)
     return DEFAULT_CONTEXT_WINDOW if known is None else known.context_window
 
 
 def get_model_max_output(model: str) -> int:
+    """The longest answer of a model in tokens; of an unknown one the assumed default."""
     known = shipped_models().find(model)
     return DEFAULT_MAX_OUTPUT if known is None else known.max_output
 

@@ -36,6 +36,8 @@ ModuleListener: TypeAlias = Callable[[ModuleEvent], object]
 
 @runtime_checkable
 class Module(Protocol):
+    """Something with a life of its own that an agent uses: initialised, executed, disposed of."""
+
     @property
     def name(self) -> str: ...
 

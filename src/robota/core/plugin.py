@@ -32,6 +32,8 @@ PluginCategory: TypeAlias = Literal[
 
 
 class PluginPriority(IntEnum):
+    """In which order plugins are called; higher comes first."""
+
     CRITICAL = 1000
     HIGH = 800
     NORMAL = 500

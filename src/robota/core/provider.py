@@ -54,6 +54,8 @@ class ToolSchema(Struct, frozen=True, weakref=True):
 
 
 class ChatRequest(Struct, frozen=True, kw_only=True):
+    """One request to a model, in our terms."""
+
     model: str
     messages: Sequence[Message]
     tools: tuple[ToolSchema, ...] = ()
@@ -71,6 +73,8 @@ class ChatRequest(Struct, frozen=True, kw_only=True):
 
 
 class TextChunk(Struct, frozen=True, gc=False):
+    """A piece of the answer's text."""
+
     text: str
     raw: bytes | None = None
 
@@ -123,6 +127,8 @@ class MetadataChunk(Struct, frozen=True):
 
 
 class StopChunk(Struct, frozen=True):
+    """Why the model stopped."""
+
     reason: StopReason
     detail: str | None = None
     """The provider's own word for it, or an explanation it gave."""
@@ -147,6 +153,8 @@ Chunk: TypeAlias = (
 
 
 class NativeWebTool(Struct, frozen=True, kw_only=True):
+    """A web tool that the model's own service runs."""
+
     supported: bool = False
     enabled: bool = False
     source: str | None = None

@@ -45,6 +45,8 @@ class ProviderConfig(Struct, frozen=True, kw_only=True):
 
 
 class ModelCatalogEntry(Struct, frozen=True, kw_only=True):
+    """One model that a provider offers."""
+
     id: str
     display_name: str | None = None
     description: str | None = None
@@ -94,6 +96,8 @@ class ProbeResult(Struct, frozen=True, kw_only=True):
 
 
 class ProviderDefinition(Struct, frozen=True, kw_only=True):
+    """Introduces a provider by name: how it is made, what it needs, which models it has."""
+
     type: str
     create: Callable[[ProviderConfig], Provider]
     aliases: tuple[str, ...] = ()

@@ -16,6 +16,8 @@ from robota.core.errors import ConfigurationError
 
 
 class AgentTemplate(Struct, frozen=True, kw_only=True):
+    """A named starting point for agents: a system message, a model and its settings."""
+
     id: str
     name: str
     description: str = ""

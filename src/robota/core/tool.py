@@ -98,6 +98,8 @@ class ToolContext(Struct, frozen=True, kw_only=True):
 
 @runtime_checkable
 class Tool(Protocol):
+    """What the engine needs of a tool; `@tool` makes one of a function."""
+
     @property
     def name(self) -> str: ...
     @property

@@ -41,6 +41,8 @@ class Stall(Struct, frozen=True):
 
 
 class Delay(Struct, frozen=True):
+    """Wait before the next piece of a scripted answer."""
+
     seconds: float
 
 

@@ -27,6 +27,8 @@ REGROWTH = 0.05
 
 
 class ContextWindowTracker:
+    """Watches how full the context window is."""
+
     __slots__ = ("_conversation", "_floor", "_floor_epoch", "_state", "_threshold", "max_tokens")
 
     def __init__(

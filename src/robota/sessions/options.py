@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ForwardRef, TypeAlias
 
 from msgspec import Struct
 
@@ -28,8 +28,11 @@ if TYPE_CHECKING:
     from robota.sessions.redaction import Redactor
     from robota.sessions.usage.budget import Budget
     from robota.sessions.usage.ledger import UsageLedger
+else:  # named, not loaded: `help` and `inspect.signature` evaluate the annotations of a Struct
+    for _name in ["Budget", "CompactionSection", "Executors", "HookPort", "HooksConfig", "Judge", "Plugin", "QuestionHandler", "Questions", "Redactor", "RuleSaver", "SessionJournal", "UsageLedger", "WorkspaceGuard"]:
+        globals()[_name] = ForwardRef(_name)
 
-Sections: TypeAlias = "Callable[[], Sequence[CompactionSection]]"
+Sections: TypeAlias = Callable[[], Sequence["CompactionSection"]]
 
 
 class PermissionOptions(Struct, frozen=True, kw_only=True):
@@ -78,6 +81,8 @@ class JournalOptions(Struct, frozen=True, kw_only=True):
 
 
 class SessionOptions(Struct, frozen=True, kw_only=True):
+    """What a session needs beyond a provider, tools and a directory. All of it is optional."""
+
     permissions: PermissionOptions | PermissionRules | LiveRules = PermissionOptions()
     """Rules alone are enough."""
     hooks: HookOptions | HooksConfig | Mapping[str, Json] | None = None

@@ -10,6 +10,8 @@ from robota.core.tool import Tool, tool_schema
 
 
 class ToolRegistry:
+    """Tools by name."""
+
     __slots__ = ("_tools",)
 
     def __init__(self, tools: Iterable[Tool] = ()) -> None:

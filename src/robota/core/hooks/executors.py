@@ -40,6 +40,8 @@ _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))", re.ASCII)
 
 
 class HookExecutor(Protocol):
+    """Runs hooks of one type."""
+
     @property
     def type(self) -> str:
         """The handler type it executes."""

@@ -22,6 +22,8 @@ _NAME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 
 
 class Rule(Struct, frozen=True):
+    """A permission rule, parsed."""
+
     text: str
     tool: str
     pattern: str | None
@@ -40,6 +42,8 @@ class Rule(Struct, frozen=True):
 
 
 class RuleProblem(Struct, frozen=True):
+    """Why a rule cannot be used as it is written."""
+
     position: int
     text: str
     reason: str

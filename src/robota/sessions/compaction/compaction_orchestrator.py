@@ -9,7 +9,7 @@ remember, word for word.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -27,11 +27,9 @@ from robota.sessions.compaction.sections import add_sections, disarm, write_sect
 from robota.sessions.compaction.summarizer import CompactionError, Summarizer
 from robota.sessions.compaction.transcript import fit_text, is_summary, read_summary
 from robota.sessions.context_window_tracker import ContextWindowTracker
+from robota.sessions.hooks import HookPort
 from robota.sessions.journal.decoding import parse_arguments
-
-if TYPE_CHECKING:
-    from robota.sessions.hooks import HookPort
-    from robota.sessions.options import CompactionOptions
+from robota.sessions.options import CompactionOptions
 
 CompactionTrigger: TypeAlias = Literal["auto", "manual"]
 
@@ -48,6 +46,8 @@ NO_ROOM = "(The summary was left out, because what follows leaves no room for it
 
 
 class CompactionOrchestrator(Struct, eq=False):
+    """Decides when a conversation is summarised, and has it done."""
+
     agent: Robota
     """Its model writes the summaries."""
     tracker: ContextWindowTracker

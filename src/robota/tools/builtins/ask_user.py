@@ -59,6 +59,8 @@ PARAMETERS: JsonObject = {
 
 
 def ask_user_tool() -> FunctionTool:
+    """The `AskUserQuestion` tool: the model asks the user to choose."""
+
     async def ask_questions(
         ctx: ToolContext, questions: list[JsonObject], answers: JsonObject | None = None
     ) -> ToolResult:

@@ -39,6 +39,8 @@ sys.stdout.writelines(line for line in sys.stdin if search(line.rstrip("\\n")))
 
 
 def bash_output_tool(table: ProcessTable) -> FunctionTool:
+    """The `BashOutput` tool: what a background command has printed since."""
+
     async def read_output(ctx: ToolContext, bash_id: str, filter: str | None = None) -> ToolResult:
         process = table.find(bash_id)
         if process is None:
@@ -110,6 +112,8 @@ async def _keep_lines(text: str, pattern: str) -> str | ToolResult:
 
 
 def kill_bash_tool(table: ProcessTable) -> FunctionTool:
+    """The `KillBash` tool: ends a background command."""
+
     async def kill(ctx: ToolContext, shell_id: str) -> ToolResult:
         process = table.find(shell_id)
         if process is None:

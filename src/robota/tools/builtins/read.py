@@ -21,6 +21,7 @@ PARAMETERS = arguments_schema(
 
 
 def read_tool() -> FunctionTool:
+    """The `Read` tool: files, images, PDFs and notebooks."""
     return FunctionTool(
         "Read",
         text_beside(__file__),
