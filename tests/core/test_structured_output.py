@@ -194,7 +194,7 @@ async def test_a_full_window_is_not_filled_with_retries() -> None:
     agent = Robota(ScriptedProvider("never asked"), context_window=1_000)
     result = await agent.run("x" * 5_000, output=Point)
     assert [m.role for m in agent.messages] == ["user", "assistant"]
-    assert result.output is None
+    assert result.parsed is None
     assert result.stop_reason == "context_overflow"
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, overload
 
 from robota.core.errors import ConfigurationError
 from robota.core.events import Event, TurnEvent
@@ -101,7 +101,11 @@ class EventBus:
         """Call `listener` with every turn event. Replay events are asked for by type, through `on`."""
         return self.on(TurnEvent, listener)
 
-    def open(self, kind: type[E] = TurnEvent) -> EventStream[E]:  # type: ignore[assignment]  # the default of E
+    @overload
+    def open(self) -> EventStream[TurnEvent]: ...
+    @overload
+    def open(self, kind: type[E]) -> EventStream[E]: ...
+    def open(self, kind: type[Event] = TurnEvent) -> EventStream[Any]:
         """The events from now on, to iterate over inside `async with bus.open() as events`."""
         return EventStream(self, kind)
 

@@ -296,7 +296,7 @@ class Loop:
             rounds=state.rounds,
             usage=state.usage,
             tools_executed=tuple(state.tools_executed),
-            output=self.output,
+            parsed=self.output,
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
 from functools import partial
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,7 +26,7 @@ from robota.core.provider import (
     Provider,
     assert_native_web_tools_available,
 )
-from robota.core.run import CutRun, RunResult, RunState
+from robota.core.run import CutRun, OutputKind, OutputT, RunOptions, RunResult, RunState
 from robota.core.run_task import RunTask, stream_run, wait_for_readers
 from robota.core.steps import RunSteps
 from robota.core.tool import Ask, FileVersions, Tool, Toolset, name_tools
@@ -226,12 +226,12 @@ class Robota:
         self,
         prompt: Prompt,
         *,
+        output: OutputKind[OutputT] | None = None,
         max_rounds: int | None = None,
-        output: Any = None,
         output_retries: int = 2,
         settings: ModelSettings | None = None,
         cut: CutRun | None = None,
-    ) -> RunResult:
+    ) -> RunResult[OutputT]:
         """Take one prompt to its end, or in its place a run that was `cut`, from the conversation as it was
         then. An abort or a failing model is a result, not an exception."""
         limit = self._max_rounds if max_rounds is None else check_count("max_rounds", max_rounds)
@@ -278,15 +278,19 @@ class Robota:
                 "This agent is running already: wait for that run, abort() it, or make another agent."
             )
 
-    def run_sync(self, prompt: Prompt, **options: Any) -> RunResult:
+    def run_sync(
+        self, prompt: Prompt, *, output: OutputKind[OutputT] | None = None, **options: Unpack[RunOptions]
+    ) -> RunResult[OutputT]:
         """`run` for code without an event loop; also in notebooks, any number of times."""
         from robota.core.sync import run_sync  # noqa: PLC0415 - starts a thread, for those who ask for it
 
-        return run_sync(self.run(prompt, **options))
+        return run_sync(self.run(prompt, output=output, **options))
 
-    def stream(self, prompt: Prompt, **options: Any) -> AsyncGenerator[TurnEvent, None]:
+    def stream(
+        self, prompt: Prompt, *, output: OutputKind[Any] | None = None, **options: Unpack[RunOptions]
+    ) -> AsyncGenerator[TurnEvent, None]:
         """The run's turn events as they happen; the last says how it ended. Leaving early stops the run."""
-        return stream_run(self, partial(self.run, prompt, **options))
+        return stream_run(self, partial(self.run, prompt, output=output, **options))
 
     def abort(self) -> None:
         """Stop the run under way, if there is one. Safe from any thread and from signal handlers."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeAlias, TypedDict, TypeVar, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from robota.core.context import read_token_usage
-from robota.core.errors import RobotaError
+from robota.core.errors import AbortError, RobotaError
 from robota.core.events import ToolOutcome
 from robota.core.messages import (
     AssistantMessage,
@@ -23,6 +23,19 @@ from robota.core.messages import (
 from robota.core.tool import ToolResult
 from robota.core.tool_call import NEVER_RAN, UNKNOWN_TOOL
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    from robota.core.provider import ModelSettings
+
+    OutputT = TypeVarWithDefault("OutputT", default=Any)
+else:
+    OutputT = TypeVar("OutputT")
+
+OutputKind: TypeAlias = type[OutputT] | Mapping[str, Any]
+"""What an answer can be asked to be: a type, or a JSON schema."""
+
+ABORTED = "The run was stopped by the user."
 MAX_UNKNOWN_TOOL_ROUNDS = 2
 MAX_EMPTY_REPLIES = 2
 ROUND_LIMIT_INSTRUCTION = (
@@ -43,7 +56,15 @@ REPEATED_FAILURE_INSTRUCTION = (
 )
 
 
-class RunResult(Struct, frozen=True, kw_only=True):
+class RunOptions(TypedDict, total=False):
+    """What a run may be told beside its prompt and the type of its answer."""
+
+    max_rounds: int | None
+    output_retries: int
+    settings: ModelSettings | None
+
+
+class RunResult(Struct, Generic[OutputT], frozen=True, kw_only=True):
     """How a run ended. `text` is the last answer, also when it was cut."""
 
     text: str
@@ -55,21 +76,34 @@ class RunResult(Struct, frozen=True, kw_only=True):
     usage: TokenUsage = TokenUsage()
     """The sum over the run's model calls."""
     tools_executed: tuple[str, ...] = ()
-    output: Any = None
-    """The validated value when `run(output=…)` asked for one."""
+    parsed: OutputT | None = None
+    """The validated value when `run(output=…)` asked for one and got it."""
 
     @property
     def success(self) -> bool:
         return self.error is None and not self.interrupted
 
+    @property
+    def output(self) -> OutputT:
+        """The validated value of `run(output=…)`. If there is none because the run failed, that is raised."""
+        return cast("OutputT", self.raise_for_error().parsed)
 
-def read_output(result: RunResult, kind: Any) -> RunResult:
+    def raise_for_error(self) -> Self:
+        """Raise what ended the run before its answer, `AbortError` for an abort."""
+        if self.error is not None:
+            raise self.error
+        if self.interrupted:
+            raise AbortError(ABORTED)
+        return self
+
+
+def read_output(result: RunResult, kind: OutputKind[OutputT] | None) -> RunResult[OutputT]:
     """A result that comes from a journal, with its answer as a value of the type that is wanted."""
-    if kind is None or not result.success or result.output is not None:
+    if kind is None or not result.success or result.parsed is not None:
         return result
     from robota.core.structured import OutputType  # noqa: PLC0415 - for the few that ask for a type
 
-    return replace(result, output=OutputType(kind, 0).parse(result.text))
+    return replace(result, parsed=OutputType(kind, 0).parse(result.text))
 
 
 class CallOutcome(NamedTuple):

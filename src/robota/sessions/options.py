@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ForwardRef, TypeAlias
+from typing import TYPE_CHECKING, Any, ForwardRef, TypeAlias, TypedDict
 
 from msgspec import Struct
 
@@ -29,10 +29,24 @@ if TYPE_CHECKING:
     from robota.sessions.usage.budget import Budget
     from robota.sessions.usage.ledger import UsageLedger
 else:  # named, not loaded: `help` and `inspect.signature` evaluate the annotations of a Struct
-    for _name in ["Budget", "CompactionSection", "Executors", "HookPort", "HooksConfig", "Judge", "Plugin", "QuestionHandler", "Questions", "Redactor", "RuleSaver", "SessionJournal", "UsageLedger", "WorkspaceGuard"]:
+    for _name in (
+        "Budget", "CompactionSection", "Executors", "HookPort", "HooksConfig", "Judge", "Plugin",
+        "QuestionHandler", "Questions", "Redactor", "RuleSaver", "SessionJournal", "UsageLedger",
+        "WorkspaceGuard",
+    ):  # fmt: skip
         globals()[_name] = ForwardRef(_name)
 
 Sections: TypeAlias = Callable[[], Sequence["CompactionSection"]]
+
+
+class SubmitOptions(TypedDict, total=False):
+    """What `Session.submit` may be told beside the prompt and the type of its answer."""
+
+    id: str
+    display_input: str | None
+    raw_input: str | None
+    max_rounds: int | None
+    settings: ModelSettings | None
 
 
 class PermissionOptions(Struct, frozen=True, kw_only=True):

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from robota.core.bus import EventBus
 from robota.core.context import ContextWindowState
 from robota.core.conversation import ConversationStore
-from robota.core.errors import AbortError, ConfigurationError, SessionBusyError
+from robota.core.errors import ConfigurationError, SessionBusyError
 from robota.core.events import PromptQueued, SessionShutdown, TurnEvent
 from robota.core.history import HistoryEntry
 from robota.core.messages import (
@@ -31,7 +31,7 @@ from robota.core.permissions import PermissionMode
 from robota.core.ports import timestamp
 from robota.core.provider import ModelSettings, Provider
 from robota.core.robota import AgentConfig, check_prompt
-from robota.core.run import RunResult, read_output
+from robota.core.run import OutputKind, OutputT, RunResult, read_output
 from robota.core.run_task import stream_run, wait_for_readers
 from robota.core.tool import Tool
 from robota.sessions.context_window_tracker import AutoCompactThreshold, ContextWindowTracker
@@ -45,7 +45,7 @@ from robota.sessions.description import (
 from robota.sessions.follow import follow
 from robota.sessions.inbox import Inbox
 from robota.sessions.journal.records import UserRecord
-from robota.sessions.options import DEFAULT_OPTIONS, SessionOptions
+from robota.sessions.options import DEFAULT_OPTIONS, SessionOptions, SubmitOptions
 from robota.sessions.parts import make_agent, make_compaction, make_hooks, make_log, make_questions
 from robota.sessions.permissions.permission_enforcer import PermissionEnforcer
 from robota.sessions.resources import Resources
@@ -67,7 +67,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 InjectedRole = Literal["user", "assistant", "system", "tool"]
-ABORTED = "The run was stopped by the user."
 
 
 class Session:
@@ -278,13 +277,13 @@ class Session:
         self,
         prompt: Prompt,
         *,
+        output: OutputKind[OutputT] | None = None,
         id: str = "",
         display_input: str | None = None,
         raw_input: str | None = None,
-        output: Any = None,
         max_rounds: int | None = None,
         settings: ModelSettings | None = None,
-    ) -> RunResult:
+    ) -> RunResult[OutputT]:
         """Take one prompt to its end. An abort or a failing model is a result, not an exception. `raw_input`
         is what the user typed, when the prompt was made from it, `display_input` what front ends show."""
         check_prompt(prompt)
@@ -313,7 +312,9 @@ class Session:
             self._results[id] = result
         return result
 
-    async def continue_run(self, *, output: Any = None, settings: ModelSettings | None = None) -> RunResult:
+    async def continue_run(
+        self, *, output: OutputKind[OutputT] | None = None, settings: ModelSettings | None = None
+    ) -> RunResult[OutputT]:
         """Go on with the run that the end of an earlier process cut. Results on record stay, calls that only
         look are made again; of the others the model is told that their effects are unknown."""
         cut = self._cut
@@ -337,11 +338,7 @@ class Session:
     async def run(self, prompt: Prompt, *, raw_input: str | None = None) -> str:
         """The answer to a prompt. An abort raises `AbortError`, a failing model its error; history stays."""
         result = await self.submit(prompt, raw_input=raw_input)
-        if result.interrupted:
-            raise AbortError(ABORTED)
-        if result.error is not None:
-            raise result.error
-        return result.text
+        return result.raise_for_error().text
 
     def run_sync(self, prompt: Prompt, *, raw_input: str | None = None) -> str:
         """`run` for code without an event loop; also in notebooks, any number of times."""
@@ -349,9 +346,11 @@ class Session:
 
         return run_sync(self.run(prompt, raw_input=raw_input))
 
-    def stream(self, prompt: Prompt, **options: Any) -> AsyncGenerator[TurnEvent, None]:
+    def stream(
+        self, prompt: Prompt, *, output: OutputKind[Any] | None = None, **options: Unpack[SubmitOptions]
+    ) -> AsyncGenerator[TurnEvent, None]:
         """`submit`, as the events of the run; the last says how it ended. Leaving early stops the run."""
-        return stream_run(self.agent, partial(self.submit, prompt, **options))
+        return stream_run(self.agent, partial(self.submit, prompt, output=output, **options))
 
     def steer(self, prompt: Prompt, *, id: str = "") -> str:
         """Tell the model something while it works: it hears it before its next round, or with the next
