@@ -19,6 +19,7 @@ PUBLIC = [
     "create_project_session_store",
     "evaluate_permission",
     "explain_permission",
+    "run_sync",
     "tool",
 ]
 

@@ -16,6 +16,7 @@ _MODULES = {
     "robota.core.robota": "AgentConfig Robota RunLimits",
     "robota.core.tool": "ToolContext ToolResult",
     "robota.core.run": "RunResult",
+    "robota.core.sync": "run_sync",
     "robota.sdk.assembly": "create_project_session_store",
     "robota.sessions.session": "Session",
     "robota.sessions.options": "SessionOptions",

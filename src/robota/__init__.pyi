@@ -9,6 +9,7 @@ from robota.core.robota import AgentConfig as AgentConfig
 from robota.core.robota import Robota as Robota
 from robota.core.robota import RunLimits as RunLimits
 from robota.core.run import RunResult as RunResult
+from robota.core.sync import run_sync as run_sync
 from robota.core.tool import ToolContext as ToolContext
 from robota.core.tool import ToolResult as ToolResult
 from robota.sdk.assembly import create_project_session_store as create_project_session_store

@@ -113,7 +113,7 @@ async def test_after_the_retries_the_error_says_what_is_wrong_and_keeps_the_answ
     result = await agent.run("go", output=Point)
     assert isinstance(result.error, StructuredOutputError)
     assert "does not fit the requested type after 2 retries" in str(result.error)
-    assert (result.error.text, result.text, result.output, result.success) == ("three", "three", None, False)
+    assert (result.error.text, result.text, result.parsed, result.success) == ("three", "three", None, False)
     assert len(provider.requests) == 3
     assert [event.code for event in failed] == ["STRUCTURED_OUTPUT_ERROR"]
 
@@ -179,7 +179,7 @@ async def test_a_failing_model_is_reported_as_what_it_is() -> None:
     error = ProviderError("no")
     provider = ScriptedProvider([Fail(error)], "never asked")
     result = await Robota(provider).run("go", output=Point)
-    assert (result.error, result.output, len(provider.requests)) == (error, None, 1)
+    assert (result.error, result.parsed, len(provider.requests)) == (error, None, 1)
 
 
 async def test_an_abort_while_a_value_is_wanted_is_an_abort() -> None:
@@ -187,7 +187,7 @@ async def test_an_abort_while_a_value_is_wanted_is_an_abort() -> None:
     agent = Robota(provider)
     agent.events.subscribe(lambda event: agent.abort() if event.name == "text_delta" else None)
     result = await agent.run("go", output=Point)
-    assert (result.interrupted, result.error, result.output) == (True, None, None)
+    assert (result.interrupted, result.error, result.parsed) == (True, None, None)
 
 
 async def test_a_full_window_is_not_filled_with_retries() -> None:

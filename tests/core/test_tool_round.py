@@ -398,3 +398,32 @@ async def test_progress_told_after_the_call_has_ended_is_dropped() -> None:
     await asyncio.sleep(0)
     assert "tool_progress" not in [event.name for event in events]
     assert events[-1].name == "complete"
+
+
+async def test_a_tool_that_takes_too_long_is_given_up() -> None:
+    @tool(timeout=0.01)
+    async def forever() -> str:
+        """Wait."""
+        await asyncio.Event().wait()
+        return ""
+
+    @tool
+    async def slow() -> str:
+        """Wait too."""
+        await asyncio.Event().wait()
+        return ""
+
+    @tool
+    async def broken() -> str:
+        """Time out by itself."""
+        raise TimeoutError("the device did not answer")
+
+    provider = ScriptedProvider([call("forever"), call("slow"), call("broken")], "gave up")
+    agent = Robota(provider, tools=[forever, slow, broken], limits=RunLimits(tool_timeout=0.02))
+
+    assert (await agent.run("go")).text == "gave up"
+    assert [message.content for message in agent.messages if isinstance(message, ToolMessage)] == [
+        "Error: forever did not end within 0.01 s and was given up.",
+        "Error: slow did not end within 0.02 s and was given up.",
+        "Error: Tool 'broken' failed: TimeoutError: the device did not answer",
+    ]

@@ -17,7 +17,8 @@ _MODULES = {
     ),
     "robota.core.conversation": "ConversationStore",
     "robota.core.events": (
-        "AssistantMessageCommitted Compacted CompactionMarked ContextLoaded ContextUpdated Event "
+        "AnyEvent AnyReplayEvent AnyTurnEvent AssistantMessageCommitted Compacted CompactionMarked "
+        "ContextLoaded ContextUpdated Event "
         "HistoryMutation HookExecuted ModelChanged Noticed OwnerPathSegment PermissionDecided PreRun "
         "PromptQueued ProviderNativeRawPayload ProviderRequest ProviderResponseNormalized "
         "ProviderResponseRaw ProviderRetried ProviderStreamRawDelta QuestionAsked QuestionClosed "
@@ -41,8 +42,9 @@ _MODULES = {
     "robota.core.reply": "chat",
     "robota.core.tool": "FileVersions Tool ToolClass ToolContext ToolResult Toolset",
     "robota.core.tool_call": "PreparedCall RunTool invoke_tool",
+    "robota.core.agent_tool": "AgentTool",
     "robota.core.robota": "AgentConfig ModelChoice Robota RunLimits",
-    "robota.core.run": "RunResult RunState",
+    "robota.core.run": "RunOptions RunResult RunState",
     "robota.core.steps": "RunSteps",
     "robota.core.plugin": "Plugin PluginCategory PluginPriority Refusal",
     "robota.core.ports": "Ports",

@@ -1,5 +1,6 @@
 """What type checkers see; written by `python -m robota._stubs`."""
 
+from robota.core.agent_tool import AgentTool as AgentTool
 from robota.core.cache import CachingProvider as CachingProvider
 from robota.core.cache import MemoryCacheStorage as MemoryCacheStorage
 from robota.core.context import ContextEstimate as ContextEstimate
@@ -36,6 +37,9 @@ from robota.core.errors import get_error_code as get_error_code
 from robota.core.errors import is_recoverable as is_recoverable
 from robota.core.errors import wrap_provider_error as wrap_provider_error
 from robota.core.event_history import EventHistory as EventHistory
+from robota.core.events import AnyEvent as AnyEvent
+from robota.core.events import AnyReplayEvent as AnyReplayEvent
+from robota.core.events import AnyTurnEvent as AnyTurnEvent
 from robota.core.events import AssistantMessageCommitted as AssistantMessageCommitted
 from robota.core.events import Compacted as Compacted
 from robota.core.events import CompactionMarked as CompactionMarked
@@ -175,6 +179,7 @@ from robota.core.robota import AgentConfig as AgentConfig
 from robota.core.robota import ModelChoice as ModelChoice
 from robota.core.robota import Robota as Robota
 from robota.core.robota import RunLimits as RunLimits
+from robota.core.run import RunOptions as RunOptions
 from robota.core.run import RunResult as RunResult
 from robota.core.run import RunState as RunState
 from robota.core.steps import RunSteps as RunSteps

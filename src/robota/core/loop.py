@@ -36,6 +36,7 @@ from robota.core.messages import (
     user_message,
 )
 from robota.core.model_call import ModelCall
+from robota.core.models import describe_unknown_model, is_known_model
 from robota.core.plugin import PluginChain, Refusal
 from robota.core.provider import ChatRequest, ModelSettings, get_provider_capabilities
 from robota.core.recorder import Recorder
@@ -54,6 +55,15 @@ if TYPE_CHECKING:
 
 FALLBACK_ANSWER = "Maximum rounds reached. Partial results available in conversation history."
 NO_TOOLS = Toolset()
+
+
+def take_news(agent: Robota) -> str | None:
+    """What the user should be told once: a window that is only assumed."""
+    model = agent.model
+    if not model or agent.noticed == model or agent.using.context_window or is_known_model(model):
+        return None
+    agent.noticed = model
+    return describe_unknown_model(model)
 
 
 class Loop:
@@ -144,7 +154,7 @@ class Loop:
 
     async def record_prompt(self, prompt: Prompt) -> bool:
         agent, recorder = self.agent, self.recorder
-        if news := agent.take_news():
+        if news := take_news(agent):
             recorder.tell(Noticed, message=news)
         await recorder.plugins.initialize(agent.config.name)
         verdict = await recorder.plugins.fold("before_run", prompt)

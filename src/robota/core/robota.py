@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
 from functools import partial
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from robota.core.bus import EventBus
+from robota.core.closing import Closing
 from robota.core.conversation import ConversationStore
 from robota.core.errors import AgentBusyError, ConfigurationError
 from robota.core.events import TurnEvent
 from robota.core.history import HistoryEntry
 from robota.core.loop import Loop
 from robota.core.messages import Message, Part, Prompt
-from robota.core.models import describe_unknown_model, get_model_context_window, is_known_model
+from robota.core.models import get_model_context_window
 from robota.core.plugin import Plugin, PluginChain
 from robota.core.ports import REAL_WORLD, Ports
 from robota.core.provider import (
@@ -29,8 +30,11 @@ from robota.core.provider import (
 from robota.core.run import CutRun, OutputKind, OutputT, RunOptions, RunResult, RunState
 from robota.core.run_task import RunTask, stream_run, wait_for_readers
 from robota.core.steps import RunSteps
-from robota.core.tool import Ask, FileVersions, Tool, Toolset, name_tools
+from robota.core.tool import Ask, Delegate, FileVersions, Tool, Toolset, name_tools
 from robota.core.tool_call import RunTool, invoke_tool
+
+if TYPE_CHECKING:
+    from robota.core.agent_tool import AgentTool
 
 DEFAULT_MAX_ROUNDS = 10
 DEFAULT_MAX_IDENTICAL_FAILURES = 3
@@ -64,6 +68,8 @@ class RunLimits(Struct, frozen=True, kw_only=True):
     """Seconds a model call may take in all, however much it says; likewise."""
     max_parallel_tools: int | None = None
     """`None` runs all tools of an answer at once; below 1 means one."""
+    tool_timeout: float | None = None
+    """Seconds a tool may run, unless it says otherwise itself; waiting for permission does not count."""
     max_identical_failures: int = DEFAULT_MAX_IDENTICAL_FAILURES
     """How often the same call may fail in consecutive rounds; 0 for ever."""
     capacity_hint: str = DEFAULT_CAPACITY_HINT
@@ -85,6 +91,8 @@ class AgentConfig(Struct, frozen=True, kw_only=True):
     """What a provider becomes before a run may ask it; a session puts its budget here."""
     steps: RunSteps | None = None
     """What a session does inside a run."""
+    delegate: Delegate | None = None
+    """Runs another agent as a part of this one's session."""
     ports: Ports = REAL_WORLD
 
 
@@ -101,12 +109,12 @@ _OPTION_TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
-class Robota:
+class Robota(Closing):
     """An agent. Construction does nothing but remember; the first run makes the rest."""
 
     __slots__ = (
-        "__weakref__", "_chain", "_conversation_id", "_files", "_max_rounds", "_noticed", "_task", "_tools",
-        "_toolset", "config", "conversation", "events", "limits", "plugins", "run_state", "streaming",
+        "__weakref__", "_chain", "_conversation_id", "_files", "_task", "_tools", "_toolset", "config",
+        "conversation", "events", "limits", "max_rounds", "noticed", "plugins", "run_state", "streaming",
         "system_message", "using",
     )  # fmt: skip
 
@@ -122,6 +130,7 @@ class Robota:
         settings: ModelSettings = DEFAULT_SETTINGS,
         context_window: int | None = None,
         native_web_tools: NativeWebTools | None = None,
+        messages: Iterable[Message] = (),
         conversation: ConversationStore | None = None,
         limits: RunLimits = DEFAULT_LIMITS,
         config: AgentConfig = DEFAULT_CONFIG,
@@ -133,15 +142,18 @@ class Robota:
         self.limits = limits
         self.config = config
         self.system_message = system_message
-        self._max_rounds = check_count("max_rounds", max_rounds)
+        self.max_rounds = check_count("max_rounds", max_rounds)
         self.conversation = ConversationStore(config.ports) if conversation is None else conversation
+        for message in messages:
+            self.conversation.append(message)
         self.events = EventBus()
         self._chain: PluginChain | None = None
         self._task: RunTask | None = None
         self.run_state: RunState | None = None  # of the run under way
         self._conversation_id = ""
         self._files: FileVersions | None = None
-        self._noticed = ""
+        self.noticed = ""
+        """The model whose assumed window the user was told of."""
         self.streaming = False
         """Whether a run is followed through `stream`."""
         self.tools = tools
@@ -234,7 +246,7 @@ class Robota:
     ) -> RunResult[OutputT]:
         """Take one prompt to its end, or in its place a run that was `cut`, from the conversation as it was
         then. An abort or a failing model is a result, not an exception."""
-        limit = self._max_rounds if max_rounds is None else check_count("max_rounds", max_rounds)
+        limit = self.max_rounds if max_rounds is None else check_count("max_rounds", max_rounds)
         retries = check_count("output_retries", output_retries)
         if self.streaming:
             await wait_for_readers(self)
@@ -319,6 +331,12 @@ class Robota:
         self.conversation.clear()
         self._conversation_id = ""
 
+    def as_tool(self, name: str, description: str) -> AgentTool:
+        """A tool by which another agent gives tasks to agents like this one."""
+        from robota.core.agent_tool import AgentTool  # noqa: PLC0415 - for those who use it
+
+        return AgentTool(self, name, description)
+
     # --- life -------------------------------------------------------------------------------------------
 
     async def aclose(self) -> None:
@@ -327,12 +345,6 @@ class Robota:
         await self.wait_for_abort()
         if self._chain is not None:
             await self._chain.dispose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
 
     # --- what a run needs ----------------------------------------------------------------------------------
 
@@ -347,14 +359,6 @@ class Robota:
         if self._files is None:
             self._files = FileVersions()
         return self._files
-
-    def take_news(self) -> str | None:
-        """What the user should be told once: a window that is only assumed."""
-        model = self.model
-        if not model or self._noticed == model or self.using.context_window or is_known_model(model):
-            return None
-        self._noticed = model
-        return describe_unknown_model(model)
 
 
 def check_options(*given: object) -> None:

@@ -7,7 +7,7 @@ or by returning `ToolResult(ok=False)`; either reaches the model as an error res
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 from weakref import WeakValueDictionary
 
 from msgspec import Struct, field
@@ -16,6 +16,10 @@ from robota.core.errors import ConfigurationError, ToolExecutionError
 from robota.core.messages import Json, JsonObject, Part
 from robota.core.provider import ToolSchema
 from robota.core.questions import Answer, Question
+
+if TYPE_CHECKING:
+    from robota.core.robota import Robota
+    from robota.core.run import RunResult
 
 ToolClass: TypeAlias = Literal["inspect", "modify", "execute"]
 """What a tool of ours does to the world. MCP and third-party tools stay unclassified whatever they claim."""
@@ -74,6 +78,12 @@ class FileVersions(Struct, eq=False):
 Ask: TypeAlias = Callable[[Question], Awaitable[Answer | None]]
 
 
+class Delegate(Protocol):
+    """Runs an agent on a task, under a name."""
+
+    async def __call__(self, worker: Robota, agent_id: str, task: str, /) -> RunResult: ...
+
+
 def _no_progress(text: str) -> None:
     """Nobody watches this call."""
 
@@ -94,6 +104,10 @@ class ToolContext(Struct, frozen=True, kw_only=True):
     """Show a line of progress to whoever watches."""
     ask: Ask | None = None
     """Ask the user; `None` where nobody can be asked. The answer is `None` when nobody gave one."""
+    timeout: float | None = None
+    """Seconds after which the call is given up."""
+    delegate: Delegate | None = None
+    """Let another agent do something in this session; `None` without a session."""
 
 
 @runtime_checkable

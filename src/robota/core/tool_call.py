@@ -23,6 +23,7 @@ TRUNCATED_ARGUMENTS = "truncated_arguments"
 INTERRUPTED_CALL = "interrupted"
 NOT_STARTED = "not_started"
 """The run was stopped before it was this call's turn."""
+TIMED_OUT = "timeout"
 NEVER_RAN = frozenset((UNKNOWN_TOOL, INVALID_ARGUMENTS, TRUNCATED_ARGUMENTS, INTERRUPTED_CALL, NOT_STARTED))
 """Codes of results that no tool gave."""
 
@@ -107,7 +108,8 @@ async def invoke_tool(call: PreparedCall, context: ToolContext) -> ToolResult:
     if tool is None or call.answer is not None:
         return call.answer or ToolResult.failure("The call has no tool.")
     try:
-        result: object = await tool.run(call.arguments, context)
+        work = tool.run(call.arguments, context)
+        result: object = await (work if context.timeout is None else _limit(work, tool.name, context.timeout))
     except asyncio.CancelledError:
         if is_cancelled():
             raise
@@ -117,6 +119,16 @@ async def invoke_tool(call: PreparedCall, context: ToolContext) -> ToolResult:
             raise
         return ToolResult.failure(f"{tool.name} failed: {describe_exception(error)}")
     return checked_result(tool.name, result)
+
+
+async def _limit(work: Awaitable[ToolResult], name: str, seconds: float) -> ToolResult:
+    try:
+        async with asyncio.timeout(seconds) as limit:
+            return await work
+    except TimeoutError:
+        if not limit.expired():
+            raise  # of the tool itself
+        return ToolResult.failure(f"{name} did not end within {seconds:g} s and was given up.", TIMED_OUT)
 
 
 def checked_result(name: str, result: object) -> ToolResult:

@@ -197,6 +197,8 @@ class ToolRound:
             files=agent.files,
             deps=config.deps,
             progress=lambda text: self.control.call_in_loop(lambda: show(str(text))),
+            timeout=getattr(call.tool, "timeout", None) or agent.limits.tool_timeout,
+            delegate=config.delegate,
             ask=None if ask is None else lambda question: ask(replace(question, call_id=call.call_id)),
         )
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from robota.core.hooks import HookOutcome
     from robota.core.hooks.matching import MatchesRule
     from robota.core.messages import Json
+    from robota.core.robota import Robota
+    from robota.core.run import RunResult
     from robota.core.tool import Tool
     from robota.sessions.hooks import HookPort
     from robota.sessions.permissions.live_rules import PermissionRules
@@ -62,7 +64,9 @@ def make_child(
     model: str | None = None,
     rules: PermissionRules | None = None,
     max_rounds: int | None = None,
+    worker: Robota | None = None,
 ) -> Session:
+    """`worker`: an agent whose provider, settings, limits and plugins the child has, not its parent's."""
     parent.log.require_open()
     if not agent_id:
         raise ConfigurationError("A child session needs a name of its own, such as child('researcher').")
@@ -71,7 +75,7 @@ def make_child(
     options, agent = parent.options, parent.agent
     permissions = replace(permission_options(options.permissions), rules=parent.rules.narrowed(rules))
     child = type(parent)(
-        provider=parent.admission.admit(agent.provider),
+        provider=parent.admission.admit(agent.provider if worker is None else worker.provider),
         model=model or agent.model,
         tools=agent.tools if tools is None else tools,
         system_message=system_message,
@@ -81,9 +85,10 @@ def make_child(
         options=SessionOptions(
             permissions=permissions,
             hooks=HookOptions(port=_ChildHooks(parent.hooks, agent_id)),
-            limits=options.limits,
+            limits=options.limits if worker is None else worker.limits,
             max_rounds=options.max_rounds if max_rounds is None else max_rounds,
-            settings=options.settings,
+            settings=options.settings if worker is None else worker.settings,
+            plugins=() if worker is None else worker.plugins,
             context_window=options.context_window if model is None else None,
             compaction=options.compaction,
             journal=JournalOptions(durable=options.journal.durable, redactor=options.journal.redactor),
@@ -105,6 +110,21 @@ def make_child(
     child.events.on(TurnEvent, pass_on)
     child.events.on(SessionShutdown, lambda _: parent.resources.children.pop(agent_id, None))
     return child
+
+
+async def run_child(parent: Session, worker: Robota, agent_id: str, task: str) -> RunResult:
+    """Let an agent do something as a child of this session."""
+    child = make_child(
+        parent,
+        agent_id,
+        tools=worker.tools,
+        system_message=worker.system_message or "",
+        model=worker.model,
+        max_rounds=worker.max_rounds,
+        worker=worker,
+    )
+    async with child:
+        return await child.submit(task)
 
 
 def _shorten(event: TurnEvent) -> TurnEvent:

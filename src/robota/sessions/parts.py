@@ -25,8 +25,10 @@ from robota.sessions.options import SessionOptions
 from robota.sessions.questions import PermissionHandler, QuestionHandler, Questions
 
 if TYPE_CHECKING:
+    from robota.core.run import RunResult
     from robota.sessions.compaction.compaction_orchestrator import CompactionOrchestrator
     from robota.sessions.context_window_tracker import ContextWindowTracker
+    from robota.sessions.session import Session
     from robota.sessions.store.session_store import SessionStorePort
     from robota.sessions.usage.budget import Admission
 
@@ -132,3 +134,10 @@ def make_compaction(
         return made
 
     return make
+
+
+async def delegate(session: Session, worker: Robota, agent_id: str, task: str) -> RunResult:
+    """Let another agent do something in this session."""
+    from robota.sessions.child import run_child  # noqa: PLC0415 - for those who have agents as tools
+
+    return await run_child(session, worker, agent_id, task)

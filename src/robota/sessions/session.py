@@ -11,11 +11,12 @@ import os
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 
 from msgspec.structs import replace
 
 from robota.core.bus import EventBus
+from robota.core.closing import Closing
 from robota.core.context import ContextWindowState
 from robota.core.conversation import ConversationStore
 from robota.core.errors import ConfigurationError, SessionBusyError
@@ -46,7 +47,14 @@ from robota.sessions.follow import follow
 from robota.sessions.inbox import Inbox
 from robota.sessions.journal.records import UserRecord
 from robota.sessions.options import DEFAULT_OPTIONS, SessionOptions, SubmitOptions
-from robota.sessions.parts import make_agent, make_compaction, make_hooks, make_log, make_questions
+from robota.sessions.parts import (
+    delegate,
+    make_agent,
+    make_compaction,
+    make_hooks,
+    make_log,
+    make_questions,
+)
 from robota.sessions.permissions.permission_enforcer import PermissionEnforcer
 from robota.sessions.resources import Resources
 from robota.sessions.snapshots import Snapshots
@@ -69,7 +77,7 @@ T = TypeVar("T")
 InjectedRole = Literal["user", "assistant", "system", "tool"]
 
 
-class Session:
+class Session(Closing):
     """A conversation that is permitted, measured and kept.
 
     `run` takes one prompt to its answer. Everything that happens in between comes through `events`.
@@ -170,6 +178,7 @@ class Session:
             run_tool=self.enforcer.run_tool,
             admit=self.admission.admit,
             steps=self.steps,
+            delegate=partial(delegate, self),
             ports=options.ports,
         )
 
@@ -464,8 +473,5 @@ class Session:
         finally:
             await log.aclose()
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
+    async def aclose(self) -> None:
         await self.shutdown()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from types import FrameType
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar, overload
 
 import msgspec
 
@@ -19,8 +19,16 @@ from robota.core.messages import Json, JsonObject
 from robota.core.tool import ToolClass, ToolContext, ToolResult
 
 if TYPE_CHECKING:
+    from typing_extensions import ParamSpec as ParamSpecWithDefault
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
     from robota.core.permissions.subjects import Touches
     from robota.tools.signature import Binding
+
+    P = ParamSpecWithDefault("P", default=...)
+    R = TypeVarWithDefault("R", default=Any)
+else:
+    P, R = ParamSpec("P"), TypeVar("R")
 
 Function: TypeAlias = Callable[..., Any]
 Description: TypeAlias = str | Callable[[], str] | None
@@ -30,7 +38,7 @@ MAX_NAME = 128
 _VARARGS, _GENERATOR = 0x04, 0x20 | 0x200  # flags of code objects, as `inspect` has them
 
 
-class FunctionTool:
+class FunctionTool(Generic[P, R]):
     """A function, and what the model is told about it.
 
     Without `parameters` the schema comes from the signature. With them the schema is the whole contract:
@@ -47,6 +55,7 @@ class FunctionTool:
         "_scope",
         "function",
         "name",
+        "timeout",
         "tool_class",
         "touches",
     )
@@ -58,24 +67,27 @@ class FunctionTool:
         name: str,
         description: Description,
         parameters: JsonObject | None,
-        function: Function,
+        function: Callable[P, R],
         *,
         tool_class: ToolClass | None = None,
         touches: tuple[Touches, ...] = (),
+        timeout: float | None = None,
         aliases: Mapping[str, str] | None = None,
         scope: Mapping[str, object] | None = None,
     ) -> None:
         """`aliases`: other spellings of arguments. `scope`: names in annotations that the module lacks.
 
         `touches`: which arguments name files, commands or addresses, so that rules about those bind the tool.
+        `timeout`: seconds after which a call is given up; a function in a thread runs on unheard.
         """
         if not callable(function):
             raise ConfigurationError(f"Tool {name!r} needs a function, not {type(function).__name__}.")
         _check_name(name)
         self.name = name
-        self.function = function
+        self.function: Function = function
         self.tool_class = tool_class
         self.touches = touches
+        self.timeout = timeout
         self._description = description
         self._parameters = parameters
         self._aliases = aliases
@@ -110,11 +122,20 @@ class FunctionTool:
             return ToolResult.failure(f"Tool {self.name!r} failed: {_explain(error)}")
         return ToolResult(content=value) if type(value) is str else self._wrap(value)
 
-    def __call__(self, *args: Json, **kwargs: Json) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """The function itself, for code that is no model."""
-        return self.function(*args, **kwargs)
+        result: R = self.function(*args, **kwargs)
+        return result
 
-    def __get__(self, instance: object, owner: type | None = None) -> FunctionTool:
+    if not TYPE_CHECKING:  # of a class with `__getattr__` type checkers believe every name
+
+        def __getattr__(self, name):
+            """`inspect.signature` looks for what is wrapped; the class would have a property as well."""
+            if name == "__wrapped__":
+                return self.function
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __get__(self, instance: object, owner: type | None = None) -> FunctionTool[..., R]:
         """The tool of a decorated method, bound to its object like the method would be."""
         code = getattr(self.function, "__code__", None)
         if instance is None or code is None or code.co_varnames[:1] != ("self",):
@@ -126,6 +147,7 @@ class FunctionTool:
             self.function.__get__(instance, owner),
             tool_class=self.tool_class,
             touches=self.touches,
+            timeout=self.timeout,
             aliases=self._aliases,
             scope=self._scope,
         )
@@ -197,7 +219,7 @@ class FunctionTool:
 
 
 @overload
-def tool(function: Function, /) -> FunctionTool: ...
+def tool(function: Callable[P, R], /) -> FunctionTool[P, R]: ...
 @overload
 def tool(
     *,
@@ -205,7 +227,8 @@ def tool(
     description: str | None = None,
     tool_class: ToolClass | None = None,
     touches: tuple[Touches, ...] = (),
-) -> Callable[[Function], FunctionTool]: ...
+    timeout: float | None = None,
+) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 def tool(
     function: Function | None = None,
     /,
@@ -214,6 +237,7 @@ def tool(
     description: str | None = None,
     tool_class: ToolClass | None = None,
     touches: tuple[Touches, ...] = (),
+    timeout: float | None = None,
 ) -> FunctionTool | Callable[[Function], FunctionTool]:
     """Make a tool of a typed function: signature and docstring tell the model what it needs.
 
@@ -224,13 +248,22 @@ def tool(
         label = _name_of(function) if name is None else name
         scope = _local_names(function, frame or sys._getframe(1))
         return FunctionTool(
-            label, description, None, function, tool_class=tool_class, touches=touches, scope=scope
+            label,
+            description,
+            None,
+            function,
+            tool_class=tool_class,
+            touches=touches,
+            timeout=timeout,
+            scope=scope,
         )
 
     return decorate if function is None else decorate(function, sys._getframe(1))
 
 
-def create_function_tool(name: str, description: str, parameters: JsonObject, fn: Function) -> FunctionTool:
+def create_function_tool(
+    name: str, description: str, parameters: JsonObject, fn: Callable[P, R]
+) -> FunctionTool[P, R]:
     """A tool with a schema written by hand."""
     return FunctionTool(name, description, parameters, fn)
 

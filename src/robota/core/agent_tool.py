@@ -1,0 +1,79 @@
+"""An agent as a tool of another one: it gets a task, works on it by itself, and gives its answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import to_builtins
+
+from robota.core.errors import ConfigurationError
+from robota.core.messages import JsonObject
+from robota.core.tool import ToolContext, ToolResult
+
+if TYPE_CHECKING:
+    from robota.core.robota import Robota
+    from robota.core.run import RunResult
+
+TASK_SCHEMA: JsonObject = {
+    "type": "object",
+    "properties": {
+        "task": {
+            "type": "string",
+            "description": "What to do, with everything there is to know: the agent sees nothing else.",
+        }
+    },
+    "required": ["task"],
+    "additionalProperties": False,
+}
+
+
+class AgentTool:
+    """Calls of it run at the same time, each in an agent made like the given one.
+
+    In a session each is a child session: at most the rights of its parent, out of its budget, counted in its
+    usage, in a journal of its own.
+    """
+
+    parameters = TASK_SCHEMA
+
+    def __init__(self, agent: Robota, name: str, description: str) -> None:
+        if not description:
+            raise ConfigurationError(
+                f"The agent {name!r} needs a description: the model chooses tools by it."
+            )
+        self._agent = agent
+        self.name = name
+        self.description = description
+
+    async def run(self, arguments: JsonObject, context: ToolContext) -> ToolResult:
+        worker = copy_agent(self._agent)
+        task = arguments["task"]
+        if context.delegate is None:
+            async with worker:
+                return self._read(await worker.run(task))
+        return self._read(await context.delegate(worker, f"{self.name}-{context.call_id}", task))
+
+    def _read(self, result: RunResult) -> ToolResult:
+        usage: JsonObject = {"usage": to_builtins(result.usage), "rounds": result.rounds}
+        if result.success:
+            return ToolResult(content=result.text, metadata=usage)
+        reason = "it was stopped" if result.error is None else str(result.error)
+        return ToolResult(ok=False, error=f"{self.name} failed: {reason}", metadata=usage)
+
+
+def copy_agent(agent: Robota) -> Robota:
+    """Another agent made like this one, without its conversation."""
+    using = agent.using
+    return type(agent)(
+        using.provider,
+        model=using.model,
+        tools=agent.tools,
+        system_message=agent.system_message,
+        plugins=agent.plugins,
+        max_rounds=agent.max_rounds,
+        settings=using.settings,
+        context_window=using.context_window,
+        native_web_tools=using.native_web_tools,
+        limits=agent.limits,
+        config=agent.config,
+    )
