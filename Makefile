@@ -15,7 +15,7 @@ FAST ?= tests/core tests/permissions tests/sdk tests/test_public_api.py \
 	$(patsubst %,tests/sessions/test_%.py,compaction permission_enforcer questions session_abort session_run) \
 	$(patsubst %,tests/providers/test_%.py,anthropic_wire gemini_wire openai_responses_wire)
 
-.PHONY: help run test test-fast test-system check format static fuzz fuzz-http kills soak bench bench-search bench-sessions stubs pins clean
+.PHONY: help run test test-fast test-system check format static fuzz fuzz-http kills signals soak bench bench-search bench-sessions stubs pins clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -66,6 +66,9 @@ fuzz-http: $(VENV)/.dev ## CASES generated replies to the HTTP client, which h11
 kills: $(VENV)/.dev ## Kill RUNS writing processes with -9 and look for what is missing
 	$(BIN)/python fuzz/kills.py --program journal --runs $(RUNS) --seed $(SEED)
 	$(BIN)/python fuzz/kills.py --program session --runs $(RUNS) --seed $(SEED)
+
+signals: $(VENV)/.dev ## Send the command a signal at every 5 ms of its life
+	$(BIN)/python fuzz/signals.py
 
 bench: $(VENV)/.dev ## Measure the engine and sessions beside a hand-written httpx2 loop
 	$(BIN)/python bench/run.py

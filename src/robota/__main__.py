@@ -1,4 +1,4 @@
-"""The `robota` command. `--version` is answered before anything is imported."""
+"""The `robota` command. `--version` is answered before anything is imported; then signals are minded."""
 
 import sys
 
@@ -9,9 +9,15 @@ def main() -> None:
 
         print(f"robota {__version__}")
         return
-    from robota.cli.main import run  # noqa: PLC0415 - everything else starts here
+    try:
+        from robota.cli.signals import Signals  # noqa: PLC0415 - first of all: everything else takes longer
 
-    run()
+        signals = Signals()
+        signals.install()
+        from robota.cli.main import run  # noqa: PLC0415 - everything else starts here
+    except KeyboardInterrupt:
+        sys.exit(130)
+    run(signals)
 
 
 if __name__ == "__main__":

@@ -1,36 +1,14 @@
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.support.command import environment, robota
 
-from robota.testing import Stall, call
+from robota.testing import call
 from robota.testing.model_server import ModelServer
-
-
-def environment(**more: str) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "ROBOTA_HOME") if name in os.environ}
-    return {**kept, "PYTHONIOENCODING": "utf-8", **more}
-
-
-def robota(
-    *arguments: str, cwd: Path, server: ModelServer | None = None, stdin: str | None = None
-) -> subprocess.CompletedProcess[str]:
-    where = {} if server is None else {"ROBOTA_BASE_URL": f"{server.url}/v1", "ROBOTA_MODEL": "scripted"}
-    return subprocess.run(
-        [sys.executable, "-m", "robota", *arguments],
-        cwd=cwd,
-        env=environment(**where),
-        input=stdin if stdin is not None else "",
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
 
 
 def test_one_prompt_runs_a_tool_over_http_and_prints_the_answer(tmp_path: Path) -> None:
@@ -130,26 +108,6 @@ def test_control_sequences_of_the_model_do_not_reach_the_terminal(tmp_path: Path
         done = robota("-p", "x", cwd=tmp_path, server=server)
 
     assert done.stdout == "red: X done\n"
-
-
-def test_ctrl_c_stops_the_turn_keeps_the_text_and_exits_130(tmp_path: Path) -> None:
-    with ModelServer(["Half an answer", Stall()]).in_thread() as server:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "robota", "-p", "go"],
-            cwd=tmp_path,
-            env=environment(ROBOTA_BASE_URL=f"{server.url}/v1", ROBOTA_MODEL="scripted"),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        assert process.stdout is not None
-        first = process.stdout.read(len("Half an answer"))
-        process.send_signal(signal.SIGINT)
-        rest, errors = process.communicate(timeout=30)
-
-    assert (first + rest, process.returncode) == ("Half an answer\n", 130)
-    assert "Traceback" not in errors
 
 
 def test_a_reader_that_goes_away_causes_no_traceback(tmp_path: Path) -> None:

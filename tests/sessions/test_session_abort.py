@@ -16,7 +16,14 @@ from tests.sessions.live_session import Studio, listen_to, names_of, run
 from tests.support.processes import mark, read_fifo
 
 from robota.core.errors import AbortError
-from robota.core.events import AssistantMessageCommitted, Compacted, RunCompleted, RunInterrupted, TextDelta
+from robota.core.events import (
+    AssistantMessageCommitted,
+    Compacted,
+    RunCompleted,
+    RunInterrupted,
+    SessionInit,
+    TextDelta,
+)
 from robota.core.messages import AssistantMessage, ToolMessage
 from robota.providers.openai_compatible import OpenAICompatibleProvider
 from robota.sessions.permissions.live_rules import PermissionRules
@@ -83,6 +90,19 @@ def hook_that_hangs(home: Path, event: str) -> tuple[dict[str, Any], Callable[[]
 
 
 # --- where it may be ----------------------------------------------------------------------------------------
+
+
+async def test_an_abort_while_the_journal_is_opened_is_not_lost(tmp_path: Path) -> None:
+    studio = Studio(tmp_path, "never")
+    stop = studio.session.events.on(SessionInit, lambda _: studio.session.abort())
+
+    with pytest.raises(AbortError):
+        await studio.session.run("hello")
+
+    stop()
+    assert studio.provider.requests == []
+    assert "interrupted" in [entry["event"] for entry in studio.log()]
+    await assert_it_goes_on(studio)
 
 
 @pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit"])

@@ -7,6 +7,8 @@ import pty
 import sys
 from pathlib import Path
 
+from tests.support.command import environment
+
 
 class Terminal:
     """A program on a pseudo-terminal: type, and wait for what it shows."""
@@ -17,9 +19,8 @@ class Terminal:
         self.pid, self.master = pty.fork()
         if self.pid == 0:
             os.chdir(cwd)
-            kept = {name: os.environ[name] for name in ("PATH", "HOME", "ROBOTA_HOME") if name in os.environ}
             command = [sys.executable, "-m", "robota", *arguments]
-            os.execve(sys.executable, command, {**kept, "TERM": "dumb", **variables})
+            os.execve(sys.executable, command, environment(TERM="dumb", **variables))
 
     def wait_for(self, text: str) -> None:
         while (found := self.seen.find(text, self.read_up_to)) < 0:
@@ -35,5 +36,12 @@ class Terminal:
                 self.seen += data.decode()
         except OSError:
             pass  # Linux reports the end of a pseudo-terminal as an I/O error
+        return self.hang_up()
+
+    def signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+    def hang_up(self) -> int:
+        """Close the terminal; how the program ended."""
         os.close(self.master)
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])

@@ -5,14 +5,14 @@ Everything a model, a tool or a file name says is stripped of terminal control b
 
 from __future__ import annotations
 
-import os
-import select
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TextIO
 
+from robota.cli.keyboard import Keyboard
+from robota.cli.signals import INTERRUPTED, Signalled, Signals
 from robota.core.errors import AbortError, RobotaError
 from robota.core.events import (
     Noticed,
@@ -39,7 +39,7 @@ class LinePrinter:
         self.err = err
         self.reader_is_gone = False
         """The answer cannot be written any more; there is nothing left to print it for."""
-        self.failure: OSError | None = None
+        self.failure = ""
         """Why, unless a reader simply left."""
         self._at_line_start = True
 
@@ -71,23 +71,24 @@ class LinePrinter:
         except BrokenPipeError:
             self.reader_is_gone = True
         except OSError as error:
-            self.reader_is_gone, self.failure = True, error
+            self.reader_is_gone, self.failure = True, str(error)
         self._at_line_start = text.endswith("\n")
 
     def remark(self, text: str) -> None:
         """A line beside the answer, never in the middle of one of its lines on a shared terminal."""
         if not self._at_line_start and self.out.isatty():
             self.write("\n")
-        print(strip_controls(text), file=self.err, flush=True)
+        with suppress(OSError):  # nobody is left to be told, and the answer does not depend on it
+            print(strip_controls(text), file=self.err, flush=True)
 
     def end(self) -> None:
         if not self._at_line_start:
             self.write("\n")
 
 
-async def take_turn(session: Session, prompt: str, printer: LinePrinter) -> int:
+async def take_turn(session: Session, prompt: str, printer: LinePrinter, signals: Signals) -> int:
     """Run one prompt and show it; the exit code it deserves."""
-    with _ctrl_c_aborts(session):
+    with _signals_abort(session, signals):
 
         def show(event: TurnEvent) -> None:
             printer.show(event)
@@ -99,78 +100,58 @@ async def take_turn(session: Session, prompt: str, printer: LinePrinter) -> int:
             await session.run(prompt)
             code, said = 0, ""
         except AbortError:
-            code, said = 130, "Interrupted by user."
+            code, said = INTERRUPTED, "" if signals.code else "Interrupted by user."
         except RobotaError as error:
-            code, said = 1, f"robota: {strip_controls(str(error))}"
+            code, said = 1, f"robota: {error}"
         finally:
             stop()
-    if printer.reader_is_gone:
-        if printer.failure is not None:
-            print(f"robota: The answer could not be written: {printer.failure}.", file=printer.err)
-        return 1
     printer.end()
+    if printer.reader_is_gone:
+        code, said = 1, printer.failure and f"robota: The answer could not be written: {printer.failure}."
     if said:
-        print(said, file=printer.err)
+        printer.remark(said)
     return code
 
 
-async def ask_on_terminal(request: PermissionQuestion) -> bool | str:
-    """The question of the line prompt; anything but a clear yes is a no, and Ctrl-C ends the turn."""
-    print(f"\n[Permission Required] Tool: {request.tool_name}", file=sys.stderr)
-    for name, value in request.tool_input.items():
-        print(f"  {name}:\n{_quoted(str(value))}", file=sys.stderr)
-    if request.diff:
-        print(f"  changes:\n{_quoted(request.diff)}", file=sys.stderr)
-    print(f"  {request.reason}", file=sys.stderr)
-    choices = "y/N"
-    if request.rule:
-        choices = "y/a/N"
-        print(f"  a: for this session also whatever fits {visible(request.rule)}", file=sys.stderr)
-    try:
-        answer = read_line(f"Allow once? [{choices}] ")
-    except KeyboardInterrupt:
-        signal.raise_signal(signal.SIGINT)
-        return False
-    word = (answer or "").strip().lower()
-    if request.rule and word in ("a", "always"):
-        return "allow-session"
-    return word in ("y", "yes")
+class Questioner:
+    """Asks the user on the terminal."""
 
+    __slots__ = ("_keyboard",)
 
-def confirm(question: str) -> bool:
-    """A question of the start, to which Enter alone is a yes."""
-    answer = read_line(f"{visible(question)} [Y/n] ")
-    return answer is not None and answer.strip().lower() in ("", "y", "yes")
+    def __init__(self, keyboard: Keyboard) -> None:
+        self._keyboard = keyboard
+
+    async def approve(self, request: PermissionQuestion) -> bool | str:
+        """The question before a call; anything but a clear yes is a no, and a signal ends the turn."""
+        lines = [f"\n[Permission Required] Tool: {visible(request.tool_name)}"]
+        for name, value in request.tool_input.items():
+            lines += (f"  {visible(name)}:", _quoted(str(value)))
+        if request.diff:
+            lines += ("  changes:", _quoted(request.diff))
+        lines.append(f"  {visible(request.reason)}")
+        choices = "y/N"
+        if request.rule:
+            choices = "y/a/N"
+            lines.append(f"  a: for this session also whatever fits {visible(request.rule)}")
+        print(*lines, sep="\n", file=sys.stderr, flush=True)
+        try:
+            answer = self._keyboard.read_answer(f"Allow once? [{choices}] ")
+        except Signalled as cause:
+            self._keyboard.signals.pass_on(cause.number)
+            return False
+        word = (answer or "").strip().lower()
+        if request.rule and word in ("a", "always"):
+            return "allow-session"
+        return word in ("y", "yes")
+
+    def confirm(self, question: str) -> bool:
+        """A question of the start, to which Enter alone is a yes."""
+        answer = self._keyboard.read_answer(f"{visible(question)} [Y/n] ")
+        return answer is not None and answer.strip().lower() in ("", "y", "yes")
 
 
 def _quoted(text: str) -> str:
     return "\n".join(f"    | {visible(line)}" for line in text.split("\n"))
-
-
-def read_line(question: str) -> str | None:
-    """A line the user types, `None` at the end of the input; Ctrl-C raises.
-
-    It waits in the loop's own thread: nothing else goes on meanwhile, and a thread left behind in `input`
-    would take the next line away. Not `input`: a Ctrl-C just before it waits would be noticed only at the
-    next key; here a pipe remembers it.
-    """
-    noticed, notice = os.pipe()
-    os.set_blocking(notice, False)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    earlier = signal.set_wakeup_fd(notice)
-    try:
-        print(question, end="", flush=True)
-        select.select([sys.stdin, noticed], [], [])
-        line = sys.stdin.readline()
-    finally:
-        signal.set_wakeup_fd(earlier)
-        signal.signal(signal.SIGINT, before)
-        os.close(noticed)
-        os.close(notice)
-    if not line:
-        print()
-        return None
-    return line.rstrip("\n")
 
 
 def visible(text: str) -> str:
@@ -181,13 +162,22 @@ def visible(text: str) -> str:
 
 
 @contextmanager
-def _ctrl_c_aborts(session: Session) -> Iterator[None]:
-    """While a turn runs, Ctrl-C stops the turn, not the program."""
-    before = signal.signal(signal.SIGINT, lambda *_: session.abort())
-    try:
+def _signals_abort(session: Session, signals: Signals) -> Iterator[None]:
+    """While a turn runs, Ctrl-C stops the turn and not the program; a second one, and every other signal,
+    both."""
+    told = False
+
+    def stop(number: int) -> None:
+        nonlocal told
+        if number != signal.SIGINT:
+            signals.ask_to_end(number)
+        elif told:
+            outer(number)
+        told = True
+        session.abort()
+
+    with signals.acting(stop) as outer:
         yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _one_line(text: str) -> str:

@@ -1,27 +1,22 @@
 """The command line: arguments in; one turn, or a plain line prompt, out.
 
-Answers go to stdout, everything else to stderr. Exit codes: 0 done, 1 the run failed, 2 wrong usage,
-130 interrupted.
+Answers go to stdout, everything else to stderr. Exit codes are in docs/cli.md.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, Literal
+from contextlib import suppress
+from typing import Any, Literal
 
 import click
 from msgspec import Struct
 
+from robota.cli.signals import INTERRUPTED, Signalled, Signals
 from robota.core.errors import RobotaError
 from robota.core.permissions import MODE_POLICY, PermissionMode, check_rules
 
-if TYPE_CHECKING:
-    from robota.cli.lines import LinePrinter
-    from robota.sdk.assembly import Session
-
-LEAVE = ("/exit", "/quit")
 SUBCOMMANDS: dict[str, str] = {"model": "robota.cli.model", "testing": "robota.cli.testing"}
 """First words that are no prompt, and the module whose `command` answers to them."""
 TOOLS = ("Bash", "Edit", "Glob", "Grep", "Read", "TodoWrite", "WebFetch", "WebSearch", "Write")
@@ -82,7 +77,8 @@ class Options(Struct, frozen=True, kw_only=True):
 @click.option("-r", "--resume", metavar="ID", help="Go on with the session of that id.")
 @click.option("--no-save", is_flag=True, help="Keep nothing of this session on disk.")
 @click.option("-V", "--version", is_flag=True, help="Show the version and exit.")
-def robota(version: bool, words: tuple[str, ...], **values: Any) -> int:
+@click.pass_obj
+def robota(signals: Signals, /, version: bool, words: tuple[str, ...], **values: Any) -> int:
     """A coding assistant in the terminal.
 
     Without a key, a base URL or a local model it runs on a scripted offline model that shows how a turn
@@ -107,7 +103,7 @@ def robota(version: bool, words: tuple[str, ...], **values: Any) -> int:
         raise click.UsageError('Nothing to do: give a prompt, as in robota -p "list the python files".')
     if not options.print_mode and not sys.stdin.isatty():
         raise click.UsageError("This is no terminal: use robota -p PROMPT to run one prompt.")
-    return _run(_session(options))
+    return _run(options, signals)
 
 
 def _check_rules(option: str, rules: tuple[str, ...], kind: Literal["allow", "deny"]) -> None:
@@ -130,90 +126,55 @@ def _with_piped_input(prompt: str) -> str:
     return f"{piped.rstrip()}\n\n{prompt}" if piped.strip() and prompt else prompt or piped
 
 
-def _run(work: Coroutine[Any, Any, int]) -> int:
+def _run(options: Options, signals: Signals) -> int:
     import asyncio  # noqa: PLC0415 - after the arguments, which are often wrong
 
-    return asyncio.run(work)
+    from robota.cli.assistant import assist  # noqa: PLC0415
+
+    try:
+        code = asyncio.run(assist(options, signals))
+    except asyncio.CancelledError:
+        if not signals.code:
+            raise
+        code = 0
+    return signals.code or code
 
 
-async def _session(options: Options) -> int:
-    from robota.cli.lines import LinePrinter, ask_on_terminal, confirm  # noqa: PLC0415 - see _run
-    from robota.cli.provider_choice import ProviderArguments, chosen_provider  # noqa: PLC0415
-    from robota.cli.session_choice import open_session  # noqa: PLC0415
-
-    printer = LinePrinter(sys.stdout, sys.stderr)
-    given = ProviderArguments(
-        provider=options.provider,
-        model=options.model,
-        base_url=options.base_url,
-        environment=os.environ,
-        confirm=None if options.print_mode else confirm,
-        report=printer.remark,
-    )
-    async with chosen_provider(given) as chosen:
-        if chosen.note:
-            printer.remark(chosen.note)
-        approve = None if options.print_mode else ask_on_terminal
-        session = open_session(options, chosen, approve=approve, on_problem=printer.remark)
-        try:
-            code = await _take_turns(session, options, printer)
-        finally:
-            await session.shutdown("prompt_input_exit")
-        if session.trouble:
-            what = session.trouble.partition(". ")[0]  # the rest is for a session that goes on
-            print(f"robota: This session was not saved: {what}.", file=sys.stderr)
-            return code or 1
-        return code
-
-
-async def _take_turns(session: Session, options: Options, printer: LinePrinter) -> int:
-    from robota.cli.lines import read_line, take_turn  # noqa: PLC0415 - see _run
-
-    if options.print_mode:
-        return await take_turn(session, options.prompt, printer)
-    printer.remark("Type a prompt, or /exit to leave.")
-    prompt = options.prompt
-    while True:
-        if prompt.strip():
-            await take_turn(session, prompt, printer)
-        words = read_line("robota> ")
-        if words is None or words.strip() in LEAVE:
-            return 0
-        prompt = words
-
-
-def run() -> None:
+def run(signals: Signals) -> None:
     """The whole program, with every way it may end turned into an exit code."""
     _prepare_output()
     try:
-        code = _command(sys.argv[1:])(standalone_mode=False)
+        code = _call(sys.argv[1:], signals)
     except click.ClickException as error:
         error.show()
         code = error.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        code = 130
+    except Signalled as cause:
+        code = 128 + cause.number
+    except click.Abort:
+        code = INTERRUPTED
     except RobotaError as error:
-        print(f"robota: {error}", file=sys.stderr)
-        code = 1
+        code = _fail(str(error))
     except BrokenPipeError:
         code = 1  # the reader of our output is gone; there is nobody to tell
     except OSError as error:
         place = "the working directory" if isinstance(error, FileNotFoundError) else "the output"
-        print(f"robota: {error.strerror}: {error.filename or place}", file=sys.stderr)
-        code = 1
+        code = _fail(f"{error.strerror}: {error.filename or place}")
     _leave(int(code or 0))
 
 
-def _command(arguments: list[str]) -> click.Command:
+def _call(arguments: list[str], signals: Signals) -> int | None:
     """The subcommand that the first word names, else the assistant itself."""
     module = SUBCOMMANDS.get(arguments[0]) if arguments else None
     if module is None:
-        return robota
+        code: int | None = robota(standalone_mode=False, obj=signals)
+        return code
     from importlib import import_module  # noqa: PLC0415 - only for subcommands
 
     group = click.Group("robota")
     group.add_command(import_module(module).command, arguments[0])
-    return group
+    with signals.acting(signals.unwind):
+        code = group(standalone_mode=False)
+    return code
 
 
 def _prepare_output() -> None:
@@ -226,10 +187,17 @@ def _prepare_output() -> None:
             stream.reconfigure(errors="replace")
 
 
+def _fail(sentence: str) -> int:
+    with suppress(OSError):  # the terminal may be what failed
+        print(f"robota: {sentence}", file=sys.stderr)
+    return 1
+
+
 def _leave(code: int) -> None:
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains at exit
-        code = code or 1
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # or Python complains at exit
+            code = code or 1
     sys.exit(code)

@@ -259,7 +259,7 @@ class Robota(Closing):
             from robota.core.structured import OutputType  # noqa: PLC0415 - for the runs that ask for a type
 
             run.wanted, run.tries_left = OutputType(output, retries), retries
-        self._task = run.control = RunTask(run.run(prompt, cut), self._forget_task)
+        self._task = run.control = RunTask(run.run(prompt, cut), self._forget_task, self.config.steps)
         self.run_state = run.state
         async with run.control as task:
             await asyncio.wait((task,))
@@ -274,7 +274,7 @@ class Robota(Closing):
         except AgentBusyError:
             work.close()
             raise
-        self._task = control = RunTask(work, self._forget_task)
+        self._task = control = RunTask(work, self._forget_task, self.config.steps)
         async with control as task:
             await asyncio.wait((task,))
             control.reraise()

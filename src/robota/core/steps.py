@@ -18,6 +18,9 @@ class RunSteps(Protocol):
     ends the run with that error.
     """
 
+    aborted: bool
+    """Somebody wants an end, maybe since before the agent knew of the run: then it stops where it begins."""
+
     async def start(self, prompt: Prompt) -> Prompt:
         """The run has begun; the prompt to record in the place of the given one."""
         ...

@@ -397,16 +397,16 @@ class Session(Closing):
 
     def abort(self) -> None:
         """Stop what is under way, if something is. Safe from any thread and from signal handlers."""
+        self.steps.aborted = True  # the journal may still be opening, and the agent not know of the prompt
         self.agent.abort()
 
     def _enter(self) -> None:
         if self._shutdown:
             raise SessionBusyError(f"Session {self.session_id} was shut down: resume it or start a new one.")
         if self._ended is not None:
-            raise SessionBusyError(
-                "This session is working on another prompt: wait for it, or abort() it first."
-            )
+            raise SessionBusyError("This session works on another prompt: wait for it, or abort() it first.")
         self._ended = asyncio.Event()
+        self.steps.aborted = False
         self._cut = None  # what is done now gives it up, or takes it to its end
 
     def _leave(self) -> None:

@@ -47,7 +47,7 @@ class TurnSteps:
 
     __slots__ = (
         "_agent", "_compaction", "_enforcer", "_hooks", "_inbox", "_log", "_recovered_at", "_resumed",
-        "_start_context", "_started", "_tracker", "_web_tools", "words",
+        "_start_context", "_started", "_tracker", "_web_tools", "aborted", "words",
     )  # fmt: skip
 
     def __init__(
@@ -78,6 +78,7 @@ class TurnSteps:
         """The round in which the conversation was summarised because it was too long."""
         self.words = ""
         """What the user typed."""
+        self.aborted = False
 
     # --- before the model ---------------------------------------------------------------------------------
 

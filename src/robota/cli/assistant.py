@@ -1,0 +1,104 @@
+"""The assistant in the terminal: a provider, a session, and its turns until somebody leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+from robota.cli.keyboard import Keyboard
+from robota.cli.lines import LinePrinter, Questioner, take_turn
+from robota.cli.provider_choice import ProviderArguments, chosen_provider
+from robota.cli.session_choice import open_session
+from robota.cli.signals import Signalled, Signals
+
+if TYPE_CHECKING:
+    from robota.cli.main import Options
+    from robota.sdk.assembly import Session
+
+LEAVE = ("/exit", "/quit")
+
+
+class Assistant:
+    """One call of the command, in the task that makes it."""
+
+    __slots__ = ("_keyboard", "_leaving", "_loop", "_options", "_printer", "_signals", "_task")
+
+    def __init__(self, options: Options, signals: Signals) -> None:
+        self._options = options
+        self._signals = signals
+        self._printer = LinePrinter(sys.stdout, sys.stderr)
+        self._keyboard = None if options.print_mode else Keyboard(signals)
+        self._loop = asyncio.get_running_loop()
+        self._task = asyncio.current_task()
+        self._leaving = False
+        """What is under way is put away, which a signal must not leave half-way."""
+
+    async def run(self) -> int:
+        """Work through the prompts; the exit code, unless a signal has another."""
+        with self._signals.acting(self._end):
+            try:
+                return await self._work()
+            except Signalled as cause:
+                self._signals.ask_to_end(cause.number)
+                return 0
+
+    def _end(self, number: int) -> None:
+        """Leave in good order. Ctrl-C may be repeated, by people who cannot wait."""
+        impatient = number == signal.SIGINT and bool(self._signals.code)
+        self._signals.ask_to_end(number)
+        self._loop.call_soon_threadsafe(self._leave, impatient)
+
+    def _leave(self, impatient: bool) -> None:
+        if self._task is not None and (impatient or not self._leaving):
+            self._task.cancel()
+        self._leaving = True
+
+    async def _work(self) -> int:
+        options, printer = self._options, self._printer
+        user = None if self._keyboard is None else Questioner(self._keyboard)
+        given = ProviderArguments(
+            provider=options.provider,
+            model=options.model,
+            base_url=options.base_url,
+            environment=os.environ,
+            confirm=None if user is None else user.confirm,
+            report=printer.remark,
+        )
+        async with chosen_provider(given) as chosen:
+            if chosen.note:
+                printer.remark(chosen.note)
+            approve = None if user is None else user.approve
+            session = open_session(options, chosen, approve=approve, on_problem=printer.remark)
+            try:
+                code = await self._take_turns(session)
+            finally:
+                self._leaving = True
+                await session.shutdown("other" if self._signals.code else "prompt_input_exit")
+            if session.trouble:
+                what = session.trouble.partition(". ")[0]  # the rest is for a session that goes on
+                printer.remark(f"robota: This session was not saved: {what}.")
+                return code or 1
+            return code
+
+    async def _take_turns(self, session: Session) -> int:
+        prompt, keyboard = self._options.prompt, self._keyboard
+        if keyboard is None:
+            return await take_turn(session, prompt, self._printer, self._signals)
+        self._printer.remark("Type a prompt, or /exit to leave.")
+        while True:
+            code = 0
+            if prompt.strip():
+                code = await take_turn(session, prompt, self._printer, self._signals)
+            if self._signals.code or self._printer.reader_is_gone:
+                return code
+            words = keyboard.read_prompt("robota> ")
+            if words is None or words.strip() in LEAVE:
+                return 0
+            prompt = words
+
+
+async def assist(options: Options, signals: Signals) -> int:
+    return await Assistant(options, signals).run()

@@ -1,0 +1,71 @@
+"""What ends the program from outside: Ctrl-C, SIGTERM and SIGHUP, from its first moment to its last.
+
+All of them come to one `Signals`. What they do depends on what is going on: whoever starts something that
+must be stopped in good order says how, with `acting`. Until then there is nothing to put away, and the
+process ends at once. A signal that was ignored when we were started, as under nohup, stays ignored.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TypeAlias
+
+Act: TypeAlias = Callable[[int], None]
+NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
+INTERRUPTED = 128 + signal.SIGINT
+
+
+class Signalled(KeyboardInterrupt):
+    """A signal, where work is left by an exception."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+class Signals:
+    """One for the process."""
+
+    __slots__ = ("_act", "code")
+
+    def __init__(self) -> None:
+        self.code = 0
+        """The exit code that a signal asked for; 0 while the program goes on."""
+        self._act: Act = self._end_at_once
+
+    def install(self) -> None:
+        for name in NAMES:
+            number = getattr(signal, name, None)  # Windows has no SIGHUP
+            if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._receive)
+
+    def ask_to_end(self, number: int) -> None:
+        """Note the code of the first signal that ends the program: the others only follow it."""
+        self.code = self.code or 128 + number
+
+    @contextmanager
+    def acting(self, act: Act) -> Iterator[Act]:
+        """Let signals do this instead of what they did, which is given; it may happen between any two steps
+        of the main thread."""
+        before, self._act = self._act, act
+        try:
+            yield before
+        finally:
+            self._act = before
+
+    def unwind(self, number: int) -> None:
+        """For what blocks the main thread; whoever catches it passes the signal on."""
+        raise Signalled(number)
+
+    def pass_on(self, number: int) -> None:
+        self._act(number)
+
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        self._act(number)
+
+    def _end_at_once(self, number: int) -> None:
+        os._exit(self.code or 128 + number)

@@ -1,0 +1,62 @@
+"""The real command in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from robota.testing.model_server import ModelServer
+
+KEPT = ("PATH", "HOME", "LANG", "ROBOTA_HOME", "ROBOTA_TEST_MARK")
+
+
+def environment(**more: str) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in KEPT if name in os.environ}
+    return {**kept, "PYTHONIOENCODING": "utf-8", **more}
+
+
+def robota(
+    *arguments: str, cwd: Path, server: ModelServer | None = None, stdin: str | None = None, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Run it to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "robota", *arguments],
+        cwd=cwd,
+        env=environment(**place(server), **variables),
+        input=stdin if stdin is not None else "",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@contextmanager
+def started(
+    *arguments: str, cwd: Path, server: ModelServer, prepare: Callable[[], object] | None = None
+) -> Iterator[subprocess.Popen[str]]:
+    """Start it; `prepare` happens in its process before it begins."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "robota", *arguments],
+        cwd=cwd,
+        env=environment(**place(server)),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=prepare,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def place(server: ModelServer | None) -> dict[str, str]:
+    """The variables that name a scripted model."""
+    return {} if server is None else {"ROBOTA_BASE_URL": f"{server.url}/v1", "ROBOTA_MODEL": "scripted"}
