@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import re
+
+import anyio
+import anyio.lowlevel
 import pytest
 
 from robota.core.errors import ConfigurationError
@@ -14,6 +18,8 @@ from robota.core.hooks import (
 )
 from robota.core.hooks.matching import matches, select_hooks
 from robota.core.messages import Json, JsonObject
+
+pytestmark = pytest.mark.anyio
 
 
 def command(text: str = "true", **more: Json) -> JsonObject:
@@ -60,7 +66,7 @@ def test_a_settings_object_becomes_groups_of_definitions() -> None:
                         command="./guard",
                         args=("-x",),
                         timeout=3,
-                        env={"A": "1", "B": "2"},
+                        env={"B": "2"},
                         status_message="checking",
                         extra={"once": True},
                         source="here",
@@ -70,7 +76,6 @@ def test_a_settings_object_becomes_groups_of_definitions() -> None:
                         url="https://example.org/h",
                         headers={"X": "$K"},
                         allowed_env_vars=("K",),
-                        env={"A": "1", "B": "1"},
                         source="here",
                     ),
                 ),
@@ -103,9 +108,9 @@ def test_the_default_timeout_is_ten_seconds_or_what_the_file_format_says() -> No
 
 def test_every_malformed_entry_is_reported_with_its_place() -> None:
     raw = {
-        "A": "x",
-        "B": [3, {"hooks": {}}, {"matcher": 5, "env": {"K": 1}, "hooks": []}],
-        "C": [
+        "Stop": "x",
+        "PreToolUse": [3, {"hooks": {}}, {"matcher": 5, "env": {"K": 1}, "hooks": []}],
+        "PostToolUse": [
             {
                 "hooks": [
                     "echo",
@@ -125,11 +130,11 @@ def test_every_malformed_entry_is_reported_with_its_place() -> None:
     lines = str(error.value).splitlines()
     assert "/p/settings.json" in lines[0]
     assert [line.partition(":")[0] for line in lines[1:]] == [
-        "- A", "- B[0]", "- B[1].hooks", "- B[2].matcher", "- B[2].env",
-        "- C[0].hooks[0]", "- C[0].hooks[1]", "- C[0].hooks[2]", "- C[0].hooks[3]", "- C[0].hooks[4]",
-        "- C[0].hooks[5]", "- C[0].hooks[6]", "- C[0].hooks[7]",
+        "- Stop", "- PreToolUse[0]", "- PreToolUse[1].hooks",
+        "- PreToolUse[2].matcher", "- PreToolUse[2].env",
+        *(f"- PostToolUse[0].hooks[{place}]" for place in range(8)),
     ]  # fmt: skip
-    assert lines[8] == "- C[0].hooks[2]: a 'command' handler needs `command`"
+    assert lines[8] == "- PostToolUse[0].hooks[2]: a 'command' handler needs `command`"
     with pytest.raises(ConfigurationError, match="expected an object of events, got a list"):
         parse_hooks([])
 
@@ -177,12 +182,10 @@ def test_layers_are_pooled() -> None:
         ("Notebook.*", "MyNotebookEdit", True),
         ("^Bash$", "Bash", True),
         ("^(?!Read)", "Read", False),
-        ("Bash(", "Bash(", True),
-        ("Bash(", "Bash", False),
     ],
 )
-def test_a_matcher_is_all_or_names_or_a_pattern(matcher: str, target: str, fits: bool) -> None:
-    assert matches(matcher, target) is fits
+async def test_a_matcher_is_all_or_names_or_a_pattern(matcher: str, target: str, fits: bool) -> None:
+    assert await matches(matcher, target) is fits
 
 
 @pytest.mark.parametrize(
@@ -201,31 +204,97 @@ def test_a_matcher_is_all_or_names_or_a_pattern(matcher: str, target: str, fits:
         ("Notification", {"notification_type": "wanted"}),
     ],
 )
-def test_each_event_has_its_own_target(event: str, hook_input: JsonObject) -> None:
+async def test_each_event_has_its_own_target(event: str, hook_input: JsonObject) -> None:
     config = parse_hooks({event: [{"matcher": "wanted", "hooks": [command()]}]})
-    assert len(select_hooks(config, event, hook_input)[0]) == 1
-    assert select_hooks(config, event, {})[0] == []
+    assert len((await select_hooks(config, event, hook_input))[0]) == 1
+    assert (await select_hooks(config, event, {}))[0] == []
 
 
 @pytest.mark.parametrize("event", ["UserPromptSubmit", "Stop", "WorktreeCreate"])
-def test_events_without_a_target_ignore_the_matcher(event: str) -> None:
+async def test_events_without_a_target_ignore_the_matcher(event: str) -> None:
     config = parse_hooks({event: [{"matcher": "whatever", "hooks": [command()]}]})
-    assert len(select_hooks(config, event, {})[0]) == 1
+    assert len((await select_hooks(config, event, {}))[0]) == 1
 
 
-def test_a_broken_pattern_is_a_name_and_a_warning() -> None:
-    config = parse_hooks({"PreToolUse": [{"matcher": "Bash(", "hooks": [command()]}]})
-    hooks, warnings = select_hooks(config, "PreToolUse", {"tool_name": "Bash("})
-    assert len(hooks) == 1
-    assert "'Bash(' is read as a plain name" in warnings[0]
+MISSPELT = {
+    "PreTooluse": ({"PreTooluse": []}, "there is no event 'PreTooluse'; did you mean 'PreToolUse'?"),
+    "Deploy": ({"Deploy": []}, "there is no event 'Deploy'; there are Notification, "),
+    "matcher": (
+        {"Stop": [{"matchers": "Bash", "hooks": []}]},
+        "Stop[0].matchers: there is no such field; did you mean 'matcher'?",
+    ),
+    "timeout": (
+        {"Stop": [{"hooks": [{"type": "command", "command": "x", "timout": 5}]}]},
+        "Stop[0].hooks[0].timout: there is no such field; did you mean 'timeout'?",
+    ),
+    "type": (
+        {"Stop": [{"hooks": [{"type": "Comand", "command": "x"}]}]},
+        "there is no handler type 'Comand'; did you mean 'command'?",
+    ),
+    "if": (
+        {"PreToolUse": [{"hooks": [{"type": "command", "command": "x", "if": "Bash(ls"}]}]},
+        "its `if` is not a permission rule: the closing parenthesis is missing",
+    ),
+    "pattern": (
+        {"PreToolUse": [{"matcher": "Bash(", "hooks": []}]},
+        "'Bash(' is neither a list of names nor",
+    ),
+}
 
 
-def test_identical_handlers_run_once_in_configuration_order() -> None:
+@pytest.mark.parametrize("what", MISSPELT)
+def test_a_name_that_is_almost_right_is_refused_with_the_one_that_was_meant(what: str) -> None:
+    raw, sentence = MISSPELT[what]
+    with pytest.raises(ConfigurationError) as error:
+        parse_hooks(raw)
+    assert sentence in str(error.value)
+
+
+def test_a_group_made_by_hand_is_held_to_the_same() -> None:
+    with pytest.raises(ConfigurationError, match="neither a list of names nor a regular expression"):
+        HookGroup(matcher="Bash(", hooks=())
+
+
+CATASTROPHIC = ("(a+)+$", "(?:a|a)*$", "(a|aa)+$", ".*.*.*.*=.*", "a?" * 30 + "a" * 30)
+
+
+@pytest.mark.parametrize("pattern", CATASTROPHIC)
+async def test_a_catastrophic_matcher_does_not_hold_the_loop(pattern: str) -> None:
+    """The search goes on elsewhere while this loop counts, and in the end the hooks run rather than not."""
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            await anyio.lowlevel.checkpoint()
+            ticks += 1
+
+    target = "a" * 30 + "!" if "?" in pattern else "a" * 64 + "!"
+    config = parse_hooks({"PreToolUse": [{"matcher": pattern, "hooks": [command()]}]})
+    async with anyio.create_task_group() as group:
+        group.start_soon(tick)
+        hooks, warnings = await select_hooks(config, "PreToolUse", {"tool_name": target})
+        group.cancel_scope.cancel()
+    assert ticks > 1
+    assert len(hooks) == len(warnings) or not warnings
+    if warnings:
+        assert warnings == (f"The PreToolUse matcher {pattern!r} takes too long; its hooks always run.",)
+
+
+async def test_a_pattern_is_the_same_wherever_it_is_searched() -> None:
+    for pattern in ("^(Read|Write)$", "^(?:mcp__(?:db|web)__)+w", "\\bEdit\\b.*"):
+        for target in ("Write", "mcp__db__write", "Notebook Edit", "Bash", "x" * 300 + " Edit"):
+            config = parse_hooks({"PreToolUse": [{"matcher": pattern, "hooks": [command()]}]})
+            hooks, warnings = await select_hooks(config, "PreToolUse", {"tool_name": target})
+            assert (len(hooks) == 1, warnings) == (re.search(pattern, target) is not None, ())
+
+
+async def test_identical_handlers_run_once_in_configuration_order() -> None:
     user = parse_hooks({"Stop": [{"hooks": [command("a"), command("b")]}]}, source="user")
     project = parse_hooks(
         {"Stop": [{"hooks": [command("b"), command("a", timeout=1), command("c")]}]}, source="project"
     )
-    hooks, _ = select_hooks(merge_hooks(user, project), "Stop", {})
+    hooks, _ = await select_hooks(merge_hooks(user, project), "Stop", {})
     assert [(hook.command, hook.timeout, hook.source) for hook in hooks] == [
         ("a", 10, "user"),
         ("b", 10, "user"),
@@ -234,7 +303,7 @@ def test_identical_handlers_run_once_in_configuration_order() -> None:
     ]
 
 
-def test_the_if_rule_is_judged_by_the_given_function() -> None:
+async def test_the_if_rule_is_judged_by_the_given_function() -> None:
     config = parse_hooks({"PreToolUse": [{"hooks": [command("x", **{"if": "Bash(git *)"})]}]})
     asked = []
 
@@ -243,11 +312,11 @@ def test_the_if_rule_is_judged_by_the_given_function() -> None:
         return False
 
     call = {"tool_name": "Bash", "tool_input": {"command": "ls"}}
-    assert select_hooks(config, "PreToolUse", call, judge)[0] == []
+    assert (await select_hooks(config, "PreToolUse", call, judge))[0] == []
     assert asked == [("Bash(git *)", "Bash", {"command": "ls"})]
-    assert len(select_hooks(config, "PreToolUse", call)[0]) == 1
+    assert len((await select_hooks(config, "PreToolUse", call))[0]) == 1
 
 
-def test_an_if_rule_outside_tool_events_never_matches() -> None:
+async def test_an_if_rule_outside_tool_events_never_matches() -> None:
     config = parse_hooks({"Stop": [{"hooks": [command("x", **{"if": "Bash"})]}]})
-    assert select_hooks(config, "Stop", {}, lambda *call: True)[0] == []
+    assert (await select_hooks(config, "Stop", {}, lambda *call: True))[0] == []

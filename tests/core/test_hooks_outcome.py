@@ -145,6 +145,8 @@ def test_the_strictest_decision_wins_in_every_order() -> None:
         result = outcome("PreToolUse", *order)
         assert (result.permission_decision, result.reason) == ("deny", "4")
     for order in permutations(answers[:3]):
+        assert outcome("PreToolUse", *order).permission_decision == "ask"
+    for order in permutations((answers[0], answers[2])):  # the rules decide, not the hook that allows
         assert outcome("PreToolUse", *order).permission_decision == "defer"
 
 

@@ -16,6 +16,7 @@ from robota.core.errors import ConfigurationError
 from robota.core.hooks import (
     CommandExecutor,
     HookDefinition,
+    HookGroup,
     HookOutcome,
     HookResult,
     HttpExecutor,
@@ -75,6 +76,21 @@ async def test_a_command_reads_the_input_as_one_json_document(tmp_path: Path) ->
         "last_assistant_message": "done ✓",
         "response": "done ✓",
     }
+
+
+async def test_a_command_gets_the_environment_that_the_page_promises(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ORDINARY", "kept")
+    monkeypatch.setenv("SERVICE_TOKEN", "secret")
+    show = (
+        'printf "%s|" "$CLAUDE_PROJECT_DIR" "$CLAUDE_SESSION_ID" "$ORDINARY" "$SERVICE_TOKEN" "$A" "$B" "$C"'
+    )
+    hook = HookDefinition(type="command", command=show, env={"B": "own"})
+    config = {"Stop": (HookGroup(hooks=(hook,), env={"A": "group", "B": "group"}),)}
+    monkeypatch.chdir(tmp_path)
+    outcome = await run_hooks(config, "Stop", {**CALL, "cwd": ".", "env": {"A": "input", "C": "input"}})
+    assert outcome.stdout == f"{tmp_path}|s|kept||group|own|input|"
 
 
 @pytest.mark.parametrize(

@@ -73,8 +73,8 @@ def test_without_a_key_the_scripted_model_answers_and_says_what_it_is(tmp_path: 
         (("-p", "x", "--nonsense"), "No such option"),
         (("-p", "x", "--allow", "Bash("), "'Bash('"),
         (("-p", "x", "--deny", ""), "--deny"),
-        (("-p", "x", "--deny", "bash(rm *)"), "did you mean Bash?"),
-        (("-p", "x", "--deny", "rm"), "names no tool"),
+        (("-p", "x", "--deny", "bash(rm *)"), "did you mean 'Bash'?"),
+        (("-p", "x", "--deny", "rm"), "there is no tool 'rm'; there are"),
         (("hello",), "no terminal"),
     ],
 )

@@ -27,8 +27,6 @@ FETCH = NativeWebTools(web_fetch=True)
         (PermissionRules(deny=("Web*",)), None),
         (PermissionRules(deny=("*",)), None),
         (PermissionRules(deny=("WebSearch",), allow=("WebSearch",)), FETCH),
-        (PermissionRules(deny=("WebSearch(",)), FETCH),
-        (PermissionRules(deny=("(broken",)), None),
     ],
 )
 def test_a_hosted_tool_that_a_rule_restricts_is_not_asked_for(rules, left) -> None:

@@ -16,6 +16,7 @@ from msgspec import Struct
 from robota.cli.signals import INTERRUPTED, Signalled, Signals
 from robota.core.errors import RobotaError
 from robota.core.permissions import MODE_POLICY, PermissionMode, check_rules
+from robota.core.permissions.rules import find_unknown_tool
 
 SUBCOMMANDS: dict[str, str] = {"model": "robota.cli.model", "testing": "robota.cli.testing"}
 """First words that are no prompt, and the module whose `command` answers to them."""
@@ -108,14 +109,11 @@ def robota(signals: Signals, /, version: bool, words: tuple[str, ...], **values:
 
 def _check_rules(option: str, rules: tuple[str, ...], kind: Literal["allow", "deny"]) -> None:
     """Rules the user typed are wrong or right before anything starts."""
-    for problem in check_rules(rules, kind=kind):
-        raise click.BadParameter(f"{problem.text!r}: {problem.reason}", param_hint=option)
+    for wrong in check_rules(rules, kind=kind):
+        raise click.BadParameter(f"{wrong.text!r}: {wrong.reason}", param_hint=option)
     for rule in rules:
-        name = rule.partition("(")[0]
-        if name not in TOOLS and not {"_", "*"} & set(name):
-            like = next((known for known in TOOLS if known.lower() == name.lower()), None)
-            hint = f"did you mean {like}?" if like else f"there are {', '.join(TOOLS)}"
-            raise click.BadParameter(f"{rule!r} names no tool; {hint}", param_hint=option)
+        if problem := find_unknown_tool(rule.partition("(")[0].strip(), TOOLS):
+            raise click.BadParameter(f"{rule!r}: {problem}", param_hint=option)
 
 
 def _with_piped_input(prompt: str) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from robota.core.hooks.definition import HookGroup
 from robota.core.hooks.outcome import HookOutcome
 from robota.core.messages import Json, JsonObject
 
@@ -39,10 +38,11 @@ class HookPort(Protocol):
 class LiveHooks:
     """Runs the configured hooks, which may be replaced at any time.
 
-    `common` gives the input that all hooks share, `report` hears every outcome.
+    `common` gives the input that all hooks share, `report` hears every outcome, `notice` what of the
+    configuration takes no effect here. `tools` are the names that matchers may have.
     """
 
-    __slots__ = ("_common", "_config", "_executors", "_report")
+    __slots__ = ("_common", "_config", "_executors", "_notice", "_report", "_tools")
 
     def __init__(
         self,
@@ -50,20 +50,27 @@ class LiveHooks:
         *,
         common: Callable[[], JsonObject],
         report: Callable[[HookOutcome, str], None],
+        notice: Callable[[str], object] = str,
         executors: Executors = (),
+        tools: Iterable[str] | None = None,
     ) -> None:
         self._common = common
         self._executors = executors
         self._report = report
+        self._notice = notice
+        self._tools = None if tools is None else frozenset(tools)
         self.replace(config)
 
     def replace(self, config: GivenHooks) -> None:
-        """Other hooks, from the next event on. What cannot be read raises, and the old ones stay."""
-        groups: Any = [group for listed in (config or {}).values() for group in listed]
-        if groups and not isinstance(groups[0], HookGroup):
-            from robota.core.hooks import parse_hooks  # noqa: PLC0415 - sessions without hooks are many
+        """Other hooks, from the next event on. What cannot be used raises, and the old ones stay."""
+        if config:
+            from robota.core.hooks import check_hooks, describe_unsupported  # noqa: PLC0415 - see below
+            from robota.core.hooks.runner import as_config, executor_table  # noqa: PLC0415 - see below
 
-            config = parse_hooks(config)
+            config = as_config(config)
+            check_hooks(config, self._tools)
+            for sentence in describe_unsupported(config, executor_table(self._executors)):
+                self._notice(sentence)
         self._config: Any = config or {}
 
     def has(self, event: str) -> bool:
@@ -79,7 +86,7 @@ class LiveHooks:
     ) -> HookOutcome:
         if not self.has(event):
             return HookOutcome(event=event)
-        from robota.core.hooks import run_hooks  # noqa: PLC0415 - see above
+        from robota.core.hooks import run_hooks  # noqa: PLC0415 - sessions without hooks are many
 
         outcome = await run_hooks(
             self._config,

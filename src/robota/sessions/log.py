@@ -57,7 +57,7 @@ class SessionLog(Struct, eq=False):
     _detach: Unsubscribe | None = None
     _cleared: bool = False
     _early: list[str] = []
-    """Notices that came while the journal was being opened."""
+    """Notices that came before the session was used."""
     opened: bool = False
     """The journal has all that happens from here on."""
     used: bool = False
@@ -249,8 +249,8 @@ class SessionLog(Struct, eq=False):
         """Something the user should know."""
         if not sentence:
             return
-        if self.event_log is not None and not self.opened:
-            self._early.append(sentence)  # a number that the journal does not have must not be given
+        if not self.opened:  # nobody listens yet, and a number that the journal lacks must not be given
+            self._early.append(sentence)
         else:
             self.tell(Noticed, message=sentence)
 

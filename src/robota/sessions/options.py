@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ForwardRef, TypeAlias, TypedDict
 
 from msgspec import Struct
 
+from robota.core.given import require_kind
 from robota.core.messages import Json
 from robota.core.ports import REAL_WORLD, Ports
 from robota.core.provider import ModelSettings, NativeWebTools
@@ -63,6 +64,9 @@ class PermissionOptions(Struct, frozen=True, kw_only=True):
     run_tool: RunTool = invoke_tool
     """Carries out a call that was permitted; an undo store goes here."""
 
+    def __post_init__(self) -> None:
+        require_kind("PermissionOptions.rules", self.rules, PermissionRules, LiveRules)
+
 
 class HookOptions(Struct, frozen=True, kw_only=True):
     """Which hooks are fired, and who runs them."""
@@ -71,6 +75,10 @@ class HookOptions(Struct, frozen=True, kw_only=True):
     executors: Executors = ()
     port: HookPort | None = None
     """Runs hooks instead of the configured ones: a replay repeats what they said."""
+
+    def __post_init__(self) -> None:
+        require_kind("HookOptions.config", self.config, Mapping, type(None))
+        require_kind("HookOptions.executors", self.executors, Iterable)
 
 
 class CompactionOptions(Struct, frozen=True, kw_only=True):
@@ -123,6 +131,15 @@ class SessionOptions(Struct, frozen=True, kw_only=True):
     agent_id: str = ""
     """Set for a sub-agent."""
     ports: Ports = REAL_WORLD
+
+    def __post_init__(self) -> None:
+        kinds = (PermissionOptions, PermissionRules, LiveRules)
+        require_kind("SessionOptions.permissions", self.permissions, *kinds)
+        require_kind("SessionOptions.hooks", self.hooks, HookOptions, Mapping, type(None))
+        require_kind("SessionOptions.limits", self.limits, RunLimits)
+        require_kind("SessionOptions.settings", self.settings, ModelSettings)
+        require_kind("SessionOptions.compaction", self.compaction, CompactionOptions)
+        require_kind("SessionOptions.journal", self.journal, JournalOptions)
 
     def hook_options(self) -> HookOptions:
         given = self.hooks

@@ -102,12 +102,21 @@ def _only(kinds: type | tuple[type, ...], handler: QuestionHandler) -> QuestionH
     return ask
 
 
-def make_hooks(options: SessionOptions, common: Callable[[], JsonObject], log: SessionLog) -> HookPort:
+def make_hooks(
+    options: SessionOptions, agent: Robota, common: Callable[[], JsonObject], log: SessionLog
+) -> HookPort:
     """`common` gives the input that all hooks share."""
     wanted = options.hook_options()
     if wanted.port is not None:
         return wanted.port
-    return LiveHooks(wanted.config, common=common, report=log.record_hooks, executors=wanted.executors)
+    return LiveHooks(
+        wanted.config,
+        common=common,
+        report=log.record_hooks,
+        notice=log.notice,
+        executors=wanted.executors,
+        tools=[tool.name for tool in agent.tools],
+    )
 
 
 def make_compaction(

@@ -11,7 +11,7 @@ from robota.core.errors import ConfigurationError
 from robota.core.events import SettingsChanged
 from robota.core.messages import Json
 from robota.sessions.hooks import GivenHooks, LiveHooks
-from robota.sessions.permissions.live_rules import LiveRules, PermissionRules
+from robota.sessions.permissions.live_rules import PermissionRules
 
 if TYPE_CHECKING:
     from robota.sessions.session import Session
@@ -33,7 +33,8 @@ def reload(
     additional_dirs: Iterable[str] | None = None,
 ) -> None:
     changed: dict[str, Json] = {}
-    LiveRules(rules)  # raises for rules that cannot be used, before anything has changed
+    if rules is not None:
+        session.rules.check(rules)  # before anything has changed
     if hooks is not None:
         if not isinstance(session.hooks, LiveHooks):
             raise ConfigurationError("This session was given somebody who runs its hooks; ask them.")

@@ -21,6 +21,7 @@ from robota.core.context import ContextWindowState
 from robota.core.conversation import ConversationStore
 from robota.core.errors import ConfigurationError, SessionBusyError
 from robota.core.events import PromptQueued, SessionShutdown, TurnEvent
+from robota.core.given import require_kind
 from robota.core.history import HistoryEntry
 from robota.core.messages import (
     Message,
@@ -106,6 +107,7 @@ class Session(Closing):
     ) -> None:
         """`start` is an earlier session to go on with, as `restore` finds it: what is not given is as it was.
         With another `session_id` this one is a fork of it."""
+        require_kind("Session(options=…)", options, SessionOptions)
         if start is not None:
             model, cwd = model or start.model, cwd or start.cwd or None
             system_message = start.system_prompt if system_message is None else system_message
@@ -143,7 +145,7 @@ class Session(Closing):
         if options.budget is not None:
             self.admission.limit(options.budget, provider)
         self.questions = make_questions(agent, permission_handler, options)
-        self.hooks = make_hooks(options, partial(describe_to_hooks, self), self.log)
+        self.hooks = make_hooks(options, agent, partial(describe_to_hooks, self), self.log)
         self._connect_agent()
         if known is not None and known.cut is not None:
             self.questions.known.update(known.answers)
@@ -160,6 +162,7 @@ class Session(Closing):
             agent_id=options.agent_id,
         )
         self.rules = self.enforcer.rules
+        self.rules.meet(tool.name for tool in agent.tools)
         self.steps = TurnSteps(
             agent,
             log=self.log,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from robota.core.errors import ConfigurationError
+from robota.core.given import nearest
 from robota.core.provider import ToolSchema
 from robota.core.tool import Tool, tool_schema
 
@@ -64,10 +65,5 @@ class ToolRegistry:
     def _suggest(self, name: str) -> str:
         if not self._tools:
             return "No tools are registered."
-        from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
-
-        spellings = {known.casefold(): known for known in self._tools}
-        close = get_close_matches(name.casefold(), spellings, n=1)
-        if close:
-            return f"Did you mean {spellings[close[0]]!r}?"
-        return f"Registered: {', '.join(sorted(self._tools))}."
+        near = nearest(name, self._tools)
+        return f"Did you mean {near!r}?" if near else f"Registered: {', '.join(sorted(self._tools))}."

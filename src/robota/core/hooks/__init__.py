@@ -10,8 +10,8 @@ from robota._lazy import lazy_names
 
 _MODULES = {
     "robota.core.hooks.definition": (
-        "DEFAULT_TIMEOUT HOOK_EVENTS HOOK_TYPES HookDefinition HookGroup HooksConfig claude_timeout "
-        "describe_unsupported merge_hooks parse_hooks"
+        "DEFAULT_TIMEOUT HOOK_EVENTS HOOK_TYPES HookDefinition HookGroup HooksConfig check_hooks "
+        "claude_timeout describe_unsupported merge_hooks parse_hooks"
     ),
     "robota.core.hooks.executors": "CommandExecutor HookExecutor HttpExecutor read_ok_answer",
     "robota.core.hooks.outcome": "HookOutcome HookResult HookRun as_context",

@@ -6,6 +6,7 @@ from robota.core.hooks.definition import HOOK_TYPES as HOOK_TYPES
 from robota.core.hooks.definition import HookDefinition as HookDefinition
 from robota.core.hooks.definition import HookGroup as HookGroup
 from robota.core.hooks.definition import HooksConfig as HooksConfig
+from robota.core.hooks.definition import check_hooks as check_hooks
 from robota.core.hooks.definition import claude_timeout as claude_timeout
 from robota.core.hooks.definition import describe_unsupported as describe_unsupported
 from robota.core.hooks.definition import merge_hooks as merge_hooks

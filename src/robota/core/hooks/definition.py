@@ -1,18 +1,20 @@
 """What a hook is and how hooks are read from settings: events, groups with a matcher, handlers.
 
-Reading is strict about shape and lenient about names: every malformed entry is reported with its place, while
-an event we never fire or a type nobody executes is kept and can be listed with `describe_unsupported`.
+Every malformed entry and every misspelt name is reported with its place. Events and handler types that only
+other programs have are kept: settings are shared, and `describe_unsupported` lists what takes no effect here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta, Struct, field
 
 from robota.core.errors import ConfigurationError
+from robota.core.given import kind_of_value, nearest, suggest
 from robota.core.messages import Json, JsonObject
 
 HOOK_EVENTS: tuple[str, ...] = (
@@ -35,6 +37,12 @@ HOOK_EVENTS: tuple[str, ...] = (
 )
 """The occasions on which hooks run."""
 
+_EVENTS_ELSEWHERE = """
+    ConfigChange CwdChanged DirectoryAdded Elicitation ElicitationResult FileChanged InstructionsLoaded
+    MessageDisplay PermissionDenied PostToolBatch Setup TaskCompleted TaskCreated TeammateIdle
+    UserPromptExpansion
+"""
+"""Events of another program whose settings have the same form."""
 TOOL_EVENTS = frozenset({"PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest"})
 HOOK_TYPES: tuple[str, ...] = ("command", "http", "prompt", "agent")
 DEFAULT_TIMEOUT = 10.0
@@ -46,6 +54,9 @@ _NEEDED: dict[str, tuple[str, ...]] = {
     "agent": ("agent", "prompt"),
 }
 """Of these fields a handler type needs at least one."""
+
+NAMES_ONLY = re.compile(r"[\w ,|-]*", re.ASCII)
+"""A matcher that lists names; anything else is a regular expression."""
 
 TimeoutRule: TypeAlias = float | Callable[[str, str], float]
 """Seconds for a handler that names none, or how to get them from event and type."""
@@ -61,7 +72,7 @@ class HookDefinition(Struct, frozen=True, kw_only=True, rename="camel"):
     """One permission rule the tool call must match; tool events only."""
     status_message: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
-    """Variables for a command: the group's, then its own."""
+    """Variables for a command, besides those of its group."""
 
     command: str = ""
     args: tuple[str, ...] | None = None
@@ -97,6 +108,10 @@ class HookGroup(Struct, frozen=True, kw_only=True):
     hooks: tuple[HookDefinition, ...]
     matcher: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if problem := _find_pattern_problem(self.matcher):
+            raise ConfigurationError(f"The matcher {problem}.")
 
 
 HooksConfig: TypeAlias = Mapping[str, tuple[HookGroup, ...]]
@@ -136,11 +151,38 @@ def merge_hooks(*configs: HooksConfig) -> HooksConfig:
     return merged
 
 
+def check_hooks(config: HooksConfig, tools: Collection[str] | None = None) -> None:
+    """Raise for hooks that would never run because a name is wrong: that of an event, or of a tool in a
+    matcher or `if`, for a session that has these tools."""
+    from robota.core.permissions.rules import find_unknown_tool  # noqa: PLC0415 - when a session begins
+
+    for event, groups in config.items():
+        if problem := _find_unknown_event(event):
+            raise ConfigurationError(f"These hooks cannot be used: {problem}")
+        for group in groups if tools is not None and event in TOOL_EVENTS else ():
+            for name in _named_tools(group):
+                if wrong := find_unknown_tool(name, tools or ()):
+                    raise ConfigurationError(f"The {event} hooks for {name!r} would never run: {wrong}")
+
+
+def _named_tools(group: HookGroup) -> Iterator[str]:
+    """The names of tools that a group spells out; what a pattern may match is not known."""
+    if group.matcher not in ("", "*") and NAMES_ONLY.fullmatch(group.matcher):
+        yield from filter(None, (name.strip() for name in re.split(r"[|,]", group.matcher)))
+    yield from (hook.condition.partition("(")[0].strip() for hook in group.hooks if hook.condition)
+
+
+def _find_unknown_event(event: str) -> str | None:
+    if event in HOOK_EVENTS or event in _EVENTS_ELSEWHERE.split():
+        return None
+    return f"there is no event {event!r}; {suggest(event, HOOK_EVENTS)}"
+
+
 def describe_unsupported(config: HooksConfig, types: Collection[str] = HOOK_TYPES) -> list[str]:
     """One sentence for each configured thing that will never take effect."""
     notes: dict[str, None] = {}
     for event, groups in config.items():
-        if event not in HOOK_EVENTS:
+        if event not in HOOK_EVENTS and groups:
             notes[f"Hooks for {event!r} never run: this program does not have that event."] = None
         for hook in (hook for group in groups for hook in group.hooks):
             if hook.type not in types:
@@ -161,37 +203,43 @@ class _Reader(Struct):
         if isinstance(raw, dict) and isinstance(raw.get("hooks"), dict):
             raw = raw["hooks"]
         if not isinstance(raw, dict):
-            self.problems.append(f"hooks: expected an object of events, got {_kind(raw)}")
+            self.problems.append(f"hooks: expected an object of events, got {kind_of_value(raw)}")
             return {}
+        for event in raw:
+            if problem := _find_unknown_event(event):
+                self.problems.append(f"{event}: {problem}")
         return {event: self._read_groups(event, groups) for event, groups in raw.items()}
 
     def _read_groups(self, event: str, raw: Json) -> tuple[HookGroup, ...]:
         if not isinstance(raw, list):
-            self.problems.append(f"{event}: expected a list of groups, got {_kind(raw)}")
+            self.problems.append(f"{event}: expected a list of groups, got {kind_of_value(raw)}")
             return ()
         groups = [self._read_group(event, f"{event}[{index}]", entry) for index, entry in enumerate(raw)]
         return tuple(group for group in groups if group is not None)
 
     def _read_group(self, event: str, place: str, raw: Json) -> HookGroup | None:
         if not isinstance(raw, dict):
-            self.problems.append(f"{place}: expected an object with `hooks`, got {_kind(raw)}")
+            self.problems.append(f"{place}: expected an object with `hooks`, got {kind_of_value(raw)}")
             return None
         matcher, env, hooks = raw.get("matcher") or "", raw.get("env") or {}, raw.get("hooks")
         known = len(self.problems)
         if not isinstance(matcher, str):
-            self.problems.append(f"{place}.matcher: expected a string, got {_kind(matcher)}")
+            self.problems.append(f"{place}.matcher: expected a string, got {kind_of_value(matcher)}")
+        elif problem := _find_pattern_problem(matcher):
+            self.problems.append(f"{place}.matcher {problem}")
+        self._check_fields(place, raw, ("matcher", "env", "hooks", "description"))
         if not _is_environment(env):
             self.problems.append(f"{place}.env: expected an object of strings")
         if not isinstance(hooks, list):
-            self.problems.append(f"{place}.hooks: expected a list of handlers, got {_kind(hooks)}")
+            self.problems.append(f"{place}.hooks: expected a list of handlers, got {kind_of_value(hooks)}")
         if len(self.problems) > known or not isinstance(hooks, list):
             return None
-        read = [self._read_hook(event, f"{place}.hooks[{i}]", hook, env) for i, hook in enumerate(hooks)]
+        read = [self._read_hook(event, f"{place}.hooks[{i}]", hook) for i, hook in enumerate(hooks)]
         return HookGroup(matcher=matcher, env=env, hooks=tuple(hook for hook in read if hook is not None))
 
-    def _read_hook(self, event: str, place: str, raw: Json, env: JsonObject) -> HookDefinition | None:
+    def _read_hook(self, event: str, place: str, raw: Json) -> HookDefinition | None:
         if not isinstance(raw, dict):
-            self.problems.append(f"{place}: expected a handler object, got {_kind(raw)}")
+            self.problems.append(f"{place}: expected a handler object, got {kind_of_value(raw)}")
             return None
         given = {name: value for name, value in raw.items() if value is not None}
         try:
@@ -199,6 +247,7 @@ class _Reader(Struct):
         except msgspec.ValidationError as error:
             self.problems.append(f"{place}: {error}")
             return None
+        self._check_fields(place, raw, _KNOWN | _FIELDS_ELSEWHERE)
         if problem := _find_problem(hook):
             self.problems.append(f"{place}: {problem}")
             return None
@@ -206,16 +255,29 @@ class _Reader(Struct):
         return msgspec.structs.replace(
             hook,
             timeout=rule(event, hook.type) if callable(rule) else rule,
-            env={**env, **hook.env},
             extra={name: value for name, value in given.items() if name not in _KNOWN},
             source=self.source,
         )
 
+    def _check_fields(self, place: str, raw: JsonObject, known: Collection[str]) -> None:
+        """A field nobody knows may be for somebody else, one that is almost ours is a slip."""
+        for name in sorted(raw.keys() - known):
+            if near := nearest(name, known, 0.8):
+                self.problems.append(f"{place}.{name}: there is no such field; did you mean {near!r}?")
 
+
+_FIELDS_ELSEWHERE = frozenset(("async", "asyncRewake", "continueOnBlock", "input", "once", "server", "tool"))
 _KNOWN = frozenset(HookDefinition.__struct_encode_fields__)
 
 
 def _find_problem(hook: HookDefinition) -> str | None:
+    if hook.type not in HOOK_TYPES and (near := nearest(hook.type, HOOK_TYPES)):
+        return f"there is no handler type {hook.type!r}; did you mean {near!r}?"
+    if hook.condition:
+        from robota.core.permissions.rules import RuleProblem, parse_rule  # noqa: PLC0415 - few have one
+
+        if isinstance(rule := parse_rule(hook.condition), RuleProblem):
+            return f"its `if` is not a permission rule: {rule.reason}"
     needed = _NEEDED.get(hook.type, ())
     if needed and not any(getattr(hook, name).strip() for name in needed):
         return f"a {hook.type!r} handler needs `{'` or `'.join(needed)}`"
@@ -230,10 +292,15 @@ def _find_problem(hook: HookDefinition) -> str | None:
     return None
 
 
+def _find_pattern_problem(matcher: str) -> str | None:
+    if NAMES_ONLY.fullmatch(matcher) or matcher == "*":
+        return None
+    try:
+        re.compile(matcher)
+    except (re.error, OverflowError, RecursionError) as error:
+        return f"{matcher!r} is neither a list of names nor a regular expression ({error})"
+    return None
+
+
 def _is_environment(value: Json) -> bool:
     return isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
-
-
-def _kind(value: Json) -> str:
-    names = {type(None): "nothing", dict: "an object", list: "a list", str: "a string", bool: "a truth value"}
-    return names.get(type(value), "a number")

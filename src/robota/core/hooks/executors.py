@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import anyio
 
+from robota.core.given import require_texts
 from robota.core.hooks.definition import HookDefinition
 from robota.core.hooks.outcome import DEFAULT_REASON, HookResult
 from robota.core.jsontext import decode, encode
@@ -56,12 +57,17 @@ class CommandExecutor:
     type = "command"
 
     def __init__(self, *, keep_variables: Collection[str] = ()) -> None:
-        self._keep = keep_variables
+        self._keep = require_texts("keep_variables", keep_variables)
 
     async def execute(self, hook: HookDefinition, hook_input: Mapping[str, Json]) -> HookResult:
-        cwd = str(hook_input.get("cwd") or os.getcwd())
+        cwd = _directory(hook_input)
         given = hook_input.get("env") or {}
-        extra = {"CLAUDE_PROJECT_DIR": cwd, **{name: str(value) for name, value in given.items()}, **hook.env}
+        extra = {
+            "CLAUDE_PROJECT_DIR": cwd,
+            "CLAUDE_SESSION_ID": str(hook_input.get("session_id") or ""),
+            **{name: str(value) for name, value in given.items()},
+            **hook.env,
+        }
         result = await run_process(
             _command_line(hook, extra),
             cwd=cwd,
@@ -71,6 +77,10 @@ class CommandExecutor:
             output_limit=OUTPUT_LIMIT // 2,
         )
         return _read_process(result, hook)
+
+
+def _directory(hook_input: Mapping[str, Json]) -> str:
+    return os.path.abspath(str(hook_input.get("cwd") or ""))
 
 
 def _command_line(hook: HookDefinition, variables: Mapping[str, str]) -> list[str]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 import msgspec
 
-from robota.core.hooks.definition import TOOL_EVENTS, HookDefinition, HooksConfig
+from robota.core.hooks.definition import NAMES_ONLY, TOOL_EVENTS, HookDefinition, HooksConfig
 from robota.core.messages import Json
 
 MatchesRule: TypeAlias = Callable[[str, str, Mapping[str, Json]], bool]
@@ -27,10 +28,21 @@ _TARGETS: dict[str, tuple[str, ...]] = {
 }
 """The input field a matcher is compared with, the first one present; other events have none."""
 
-_NAMES_ONLY = re.compile(r"[\w ,|-]*", re.ASCII)
+
+_SIMPLE = re.compile(r"(?:[^*+?{)]|\)(?![*+?{]))*(?:[*+?{](?:[^*+?{)]|\)(?![*+?{]))*){0,2}")
+"""Patterns that repeat at most two things, and no group: a short name is searched in no time."""
+_SHORT = 200
+_SECONDS = 2.0
+_SEARCH = """
+import re, sys
+given = sys.stdin.buffer.read().decode("utf-8", "surrogatepass")
+end = int(sys.argv[1])
+sys.exit(0 if re.search(given[:end], given[end:]) else 3)
+"""
+_NOT_FOUND = 3
 
 
-def select_hooks(
+async def select_hooks(
     config: HooksConfig,
     event: str,
     hook_input: Mapping[str, Json],
@@ -43,41 +55,46 @@ def select_hooks(
     hooks: list[HookDefinition] = []
     seen: list[HookDefinition] = []
     warnings: list[str] = []
+    fields = _TARGETS.get(event)
     for group in config.get(event, ()):
-        if not _fits(group.matcher, event, hook_input, warnings):
-            continue
+        if fields is not None and group.matcher not in ("", "*"):
+            target = next((value for name in fields if (value := hook_input.get(name))), None)
+            fits = await matches(group.matcher, target) if isinstance(target, str) else False
+            if fits is None:  # nobody can tell, and a guard that runs too often is the lesser evil
+                warnings.append(
+                    f"The {event} matcher {group.matcher!r} takes too long; its hooks always run."
+                )
+            elif not fits:
+                continue
         for hook in group.hooks:
-            identity = msgspec.structs.replace(hook, source="")
+            full = msgspec.structs.replace(hook, env={**group.env, **hook.env})
+            identity = msgspec.structs.replace(full, source="")
             if identity not in seen and _meets_condition(hook, event, hook_input, matches_rule):
                 seen.append(identity)
-                hooks.append(hook)
+                hooks.append(full)
     return hooks, tuple(dict.fromkeys(warnings))
 
 
-def matches(matcher: str, target: str) -> bool:
-    """Whether a matcher fits a name: all, exact names, or a regular expression found anywhere in it."""
+async def matches(matcher: str, target: str) -> bool | None:
+    """Whether a matcher fits a name: all, exact names, or a regular expression found anywhere in it; `None`
+    if that could not be found out in time."""
     if matcher in ("", "*"):
         return True
-    if _NAMES_ONLY.fullmatch(matcher):
+    if NAMES_ONLY.fullmatch(matcher):
         return target in [name.strip() for name in re.split(r"[|,]", matcher)]
-    try:
+    if len(target) <= _SHORT and _SIMPLE.fullmatch(matcher):
         return re.search(matcher, target) is not None
-    except re.error:
-        return matcher == target
+    return await _search_apart(matcher, target)
 
 
-def _fits(matcher: str, event: str, hook_input: Mapping[str, Json], warnings: list[str]) -> bool:
-    fields = _TARGETS.get(event)
-    if fields is None or matcher in ("", "*"):
-        return True
-    try:
-        if not _NAMES_ONLY.fullmatch(matcher):
-            re.compile(matcher)
-    except re.error as error:
-        why = f"it is no regular expression ({error})"
-        warnings.append(f"The {event} matcher {matcher!r} is read as a plain name: {why}.")
-    target = next((value for name in fields if (value := hook_input.get(name))), None)
-    return isinstance(target, str) and matches(matcher, target)
+async def _search_apart(pattern: str, target: str) -> bool | None:
+    """Search in a process of its own: a pattern that backtracks for ever would hold everything else here."""
+    from robota.core.process import clean_environment, run_process  # noqa: PLC0415 - few patterns are so
+
+    argv = [sys.executable, "-I", "-S", "-c", _SEARCH, str(len(pattern))]
+    given = (pattern + target).encode("utf-8", "surrogatepass")
+    result = await run_process(argv, env=clean_environment(), stdin=given, timeout=_SECONDS)
+    return {0: True, _NOT_FOUND: False}.get(-1 if result.exit_code is None else result.exit_code)
 
 
 def _meets_condition(

@@ -25,7 +25,8 @@ TEXT_LIMIT = 10_000
 """Characters kept of each text that reaches the model or the screen."""
 DEFAULT_REASON = "Blocked by hook"
 
-_STRICTNESS: dict[PermissionDecision | None, int] = {None: 0, "allow": 1, "ask": 2, "defer": 3, "deny": 4}
+_STRICTNESS: dict[PermissionDecision | None, int] = {None: 0, "allow": 1, "defer": 2, "ask": 3, "deny": 4}
+"""`defer` leaves the decision to the rules, so it lifts an `allow` and never an `ask`."""
 _OLD_DECISIONS: dict[str, PermissionDecision] = {
     "approve": "allow",
     "allow": "allow",

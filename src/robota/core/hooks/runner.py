@@ -45,10 +45,10 @@ async def run_hooks(
     if not groups:
         return HookOutcome(event=event)
     full_input = complete_input(event, hook_input)
-    hooks, warnings = select_hooks({event: groups}, event, full_input, matches_rule)
+    hooks, warnings = await select_hooks({event: groups}, event, full_input, matches_rule)
     if not hooks:
         return HookOutcome(event=event, warnings=warnings)
-    table = _executor_table(executors)
+    table = executor_table(executors)
     results: list[HookResult] = [HookResult(failure="did not run")] * len(hooks)
 
     async def run(place: int, hook: HookDefinition) -> None:
@@ -80,13 +80,20 @@ def complete_input(event: str, hook_input: Mapping[str, Json]) -> JsonObject:
 def _groups_of(config: HooksConfig | Mapping[str, Json] | None, event: str) -> tuple[HookGroup, ...]:
     if event not in HOOK_EVENTS:
         raise ConfigurationError(f"There is no hook event {event!r}; known: {', '.join(HOOK_EVENTS)}.")
-    if not config:
-        return ()
-    parsed = all(isinstance(group, HookGroup) for groups in config.values() for group in groups)
-    return tuple((config if parsed else parse_hooks(config)).get(event, ()))
+    return tuple(as_config(config).get(event, ())) if config else ()
 
 
-def _executor_table(extra: Executors) -> dict[str, HookExecutor]:
+def as_config(config: HooksConfig | Mapping[str, Json]) -> HooksConfig:
+    """What `parse_hooks` made, or makes, of the hooks that were given in either form."""
+    if isinstance(config, Mapping) and all(
+        isinstance(groups, tuple | list) and all(isinstance(group, HookGroup) for group in groups)
+        for groups in config.values()
+    ):
+        return config
+    return parse_hooks(config, source="the options")
+
+
+def executor_table(extra: Executors) -> dict[str, HookExecutor]:
     table: dict[str, HookExecutor] = {"command": CommandExecutor(), "http": HttpExecutor()}
     added = extra.values() if isinstance(extra, Mapping) else extra
     return table | {executor.type: executor for executor in added}

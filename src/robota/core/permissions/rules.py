@@ -6,7 +6,7 @@ as a deny or ask rule makes the tool it was meant for ask.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
@@ -18,6 +18,12 @@ from robota.core.permissions.subjects import TOUCHES, WRITING_TOOLS, kind_of
 RuleKind: TypeAlias = Literal["allow", "deny", "ask"]
 
 _WILDCARDS = frozenset("*")
+_KNOWN_ELSEWHERE = """
+    AskUserQuestion BashOutput Cd EnterPlanMode ExitPlanMode KillBash KillShell ListMcpResourcesTool LSP
+    Monitor PowerShell ReadMcpResourceTool SendMessage SlashCommand TaskCreate TaskGet TaskList TaskOutput
+    TaskStop TaskUpdate TodoRead TodoWrite ToolSearch
+"""
+"""Tools that are not in every session, or only in programs whose settings people bring along."""
 _NAME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.:/@*")
 
 
@@ -140,6 +146,18 @@ def _check_domain(host: str) -> str | None:
         return "a domain rule names a host alone, such as domain:example.com"
     port = host.rpartition(":")[2] if host.count(":") == 1 or "]:" in host else "0"
     return None if port == "*" or port.isdecimal() else "the port of the host is not a number"
+
+
+def find_unknown_tool(name: str, tools: Collection[str]) -> str | None:
+    """What is wrong with the name of a tool, for a session that has these; names of MCP servers and names
+    with wildcards may be about tools that come later."""
+    known = {*tools, *TOUCHES, *_KNOWN_ELSEWHERE.split()}
+    if name in known or "__" in name or "*" in name:
+        return None
+    from robota.core.given import nearest, suggest  # noqa: PLC0415 - only a mistake needs it
+
+    near = nearest(name, known)
+    return f"there is no tool {name!r}; {suggest(name, (near,) if near else tools or TOUCHES)}"
 
 
 _NO_RULES = RuleSet()

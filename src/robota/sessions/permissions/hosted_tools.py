@@ -19,16 +19,12 @@ def permit_web_tools(
     wanted: NativeWebTools, rules: PermissionRules, provider: Provider | None = None
 ) -> NativeWebTools | None:
     """What is left of the wish under these rules and, if given, with this provider; `None` for nothing."""
-    restricting = (load_rules(rules.deny, "deny"), load_rules(rules.ask, "ask"))
+    restricting = (*load_rules(rules.deny, "deny").rules, *load_rules(rules.ask, "ask").rules)
     can = None if provider is None else get_provider_capabilities(provider)
     left = {}
     for name, tool in (("web_search", "WebSearch"), ("web_fetch", "WebFetch")):
         offer = None if can is None else getattr(can, name)
-        restricted = any(
-            any(rule.names(tool) for rule in each.rules)
-            or any(problem.concerns(tool) for problem in each.problems)
-            for each in restricting
-        )
+        restricted = any(rule.names(tool) for rule in restricting)
         offered = offer is None or (offer.supported and offer.enabled)
         left[name] = getattr(wanted, name) and offered and not restricted
     return NativeWebTools(**left) if any(left.values()) else None

@@ -7,13 +7,18 @@ or follow links. What is changed counts from the next call on, for all of them.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from robota.core.errors import ConfigurationError
+from robota.core.given import require_kind, require_texts, suggest
 from robota.core.permissions.modes import CLASS_POLICY, PermissionMode
 from robota.sessions.permissions.judgement import Terms
+
+if TYPE_CHECKING:
+    from robota.core.permissions.rules import RuleKind
 
 
 class PermissionRules(Struct, frozen=True, kw_only=True):
@@ -24,11 +29,43 @@ class PermissionRules(Struct, frozen=True, kw_only=True):
     deny: tuple[str, ...] = ()
     ask: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        if self.mode not in CLASS_POLICY:
+            raise ConfigurationError(
+                f"There is no permission mode {self.mode!r}; {suggest(str(self.mode), CLASS_POLICY)}"
+            )
+        for kind in _KINDS:
+            texts = require_texts(f"PermissionRules.{kind}", getattr(self, kind))
+            if texts:
+                _refuse_malformed(kind, texts)
+
+    def refuse_unknown(self, tools: Collection[str]) -> None:
+        """Raise for a rule that is about no tool of a session that has these: it would guard nothing."""
+        if not (self.allow or self.deny or self.ask):
+            return
+        from robota.core.permissions.rules import find_unknown_tool  # noqa: PLC0415 - many have no rules
+
+        for kind in _KINDS:
+            for rule in getattr(self, kind):
+                problem = find_unknown_tool(rule.partition("(")[0].strip(), tools)
+                if problem is not None:
+                    raise ConfigurationError(f"The {kind} rule {rule!r} cannot work: {problem}")
+
+
+_KINDS: tuple[RuleKind, ...] = ("allow", "deny", "ask")
+
+
+def _refuse_malformed(kind: RuleKind, rules: tuple[str, ...]) -> None:
+    from robota.core.permissions.rules import check_rules  # noqa: PLC0415 - as above
+
+    for problem in check_rules(rules, kind=kind):
+        raise ConfigurationError(f"The {kind} rule {problem.text!r} cannot work: {problem.reason}.")
+
 
 class LiveRules:
     """Rules that may be replaced at any time."""
 
-    __slots__ = ("_home", "_rules", "above", "additional_dirs", "granted")
+    __slots__ = ("_home", "_rules", "_tools", "above", "additional_dirs", "granted")
 
     def __init__(
         self,
@@ -39,10 +76,12 @@ class LiveRules:
         above: LiveRules | None = None,
     ) -> None:
         """`above` are the rules of whoever started this session: the stricter of both counts."""
+        self._tools: frozenset[str] | None = None
+        """The tools that rules may name; unknown until a session has its tools."""
         self.rules = PermissionRules() if rules is None else rules
         self._home = home
         self.above = above
-        self.additional_dirs = tuple(additional_dirs)
+        self.additional_dirs = require_texts("additional_dirs", additional_dirs)
         """Directories that belong to the workspace besides the working directory."""
         self.granted: tuple[str, ...] = ()
         """Rules that users allowed for the session."""
@@ -53,19 +92,30 @@ class LiveRules:
 
     @rules.setter
     def rules(self, rules: PermissionRules) -> None:
-        if rules.mode not in CLASS_POLICY:
-            known = ", ".join(CLASS_POLICY)
-            raise ConfigurationError(f"There is no permission mode {rules.mode!r}; use one of {known}.")
+        self.check(rules)
         self._rules = rules
+
+    def check(self, rules: PermissionRules) -> None:
+        """Raise for rules that could not take the place of these."""
+        require_kind("rules", rules, PermissionRules)
+        if self._tools is not None:
+            rules.refuse_unknown(self._tools)
+
+    def meet(self, tools: Iterable[str]) -> None:
+        """A session with these tools obeys from now on; a rule that names no tool raises."""
+        above = None if self.above is None else self.above._tools
+        self._tools = frozenset(tools) | (self._tools or frozenset()) | (above or frozenset())
+        self.check(self._rules)
 
     def replace(
         self, rules: PermissionRules | None = None, *, additional_dirs: Iterable[str] | None = None
     ) -> None:
         """Take what is given; what users allowed for the session stays."""
+        dirs = None if additional_dirs is None else require_texts("additional_dirs", additional_dirs)
         if rules is not None:
             self.rules = rules
-        if additional_dirs is not None:
-            self.additional_dirs = tuple(additional_dirs)
+        if dirs is not None:
+            self.additional_dirs = dirs
 
     def grant(self, rules: Iterable[str]) -> None:
         """A user allowed this for the session, and so for the one that started it: nobody is asked twice."""

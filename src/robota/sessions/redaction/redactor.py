@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from robota.core.given import require_texts
 from robota.core.messages import Json
 from robota.sessions.redaction.names import Strength, name_strength
 from robota.sessions.redaction.rules import REDACTED, Pattern, Rule, Tail, word_set
@@ -47,7 +48,7 @@ class Redactor:
         self.own: tuple[Rule, ...] = ()
         self._bare: dict[str, str] = {}
         """The forms of own secrets, and how they look without any backslash."""
-        for secret in secrets:
+        for secret in require_texts("secrets", secrets):
             self.add_secret(secret)
 
     def add_secret(self, value: str) -> None:

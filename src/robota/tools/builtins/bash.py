@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct
 
 from robota.core.errors import ToolExecutionError
+from robota.core.given import require_texts
 from robota.core.messages import Json
 from robota.core.plain_text import looks_binary, shorten, to_plain_text
 from robota.core.process import ProcessResult, clean_environment
@@ -79,6 +80,7 @@ def bash_tool(
     With a `table` commands count against its limit and may run in the background while it is open. A sandbox
     with options of its own is made with `Sandbox(…)`.
     """
+    keep_variables = require_texts("keep_variables", keep_variables)
     processes = ProcessTable() if table is None else table
     box = _make_sandbox(sandbox)
 

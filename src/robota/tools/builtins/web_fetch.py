@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from robota.core.given import require_texts
 from robota.core.tool import ToolContext, ToolResult
 from robota.tools.function_tool import FunctionTool, text_beside
 from robota.tools.json_schema import arguments_schema, string
@@ -52,6 +53,7 @@ def web_fetch_tool(
     with URL and working directory before a redirect on the same host is followed. `resolve` and `tls` replace
     the system's.
     """
+    hosts = require_texts("allowed_hosts", allowed_hosts)
 
     async def fetch_page(
         ctx: ToolContext, url: str, prompt: str = "", headers: dict[str, str] | None = None
@@ -63,7 +65,7 @@ def web_fetch_tool(
         if wrong := _find_wrong_header(headers or {}):
             return ToolResult.failure(wrong, "invalid_arguments")
         fetcher = Fetcher(
-            policy=AddressPolicy(tuple(allowed_hosts)),
+            policy=AddressPolicy(hosts),
             may_follow=None if may_follow is None else lambda target: may_follow(target, ctx.cwd),
             timeout=timeout,
             max_bytes=max_bytes,

@@ -20,6 +20,7 @@ from anyio import to_thread
 from msgspec import Struct
 
 from robota.core.errors import ConfigurationError, ToolExecutionError
+from robota.core.given import require_texts
 from robota.core.ports import new_uuid
 from robota.core.process import ProcessResult, run_process
 from robota.tools.sandbox.bubblewrap import Placeholders, find_bubblewrap, wrap_in_bubblewrap
@@ -79,14 +80,16 @@ class Sandbox:
     ) -> None:
         if mode not in ("off", "auto", "required"):
             raise ConfigurationError(f"sandbox must be 'off', 'auto' or 'required', not {mode!r}.")
+        if network not in ("off", "on"):
+            raise ConfigurationError(f"The network of a sandbox is 'off' or 'on', not {network!r}.")
         self.mode = mode
         self.network = network
         self.backends = tuple(backends)
         self._make_policy = partial(
             workspace_policy,
-            additional_dirs=tuple(additional_dirs),
-            read_only=tuple(read_only),
-            deny_read=tuple(deny_read),
+            additional_dirs=require_texts("additional_dirs", additional_dirs),
+            read_only=require_texts("read_only", read_only),
+            deny_read=require_texts("deny_read", deny_read),
             network=network,
             home=home,
         )
