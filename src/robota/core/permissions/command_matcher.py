@@ -27,7 +27,7 @@ from robota.core.shell.expansions import may_split
 from robota.core.shell.grammar import parse_shell
 from robota.core.shell.hazards import find_hazards
 from robota.core.shell.invocations import Invocation, find_invocations, walk
-from robota.core.shell.programs import load_programs
+from robota.core.shell.programs import load_options, load_programs
 from robota.core.shell.reader import JOINT
 from robota.core.shell.script import Command, Script, ShellSyntaxError, plain_word
 
@@ -251,7 +251,7 @@ def _find_sources(invocation: Invocation) -> list[str]:
     programs = load_programs()
     values = [each.value for each in invocation.command.assignments if programs.is_steering(each.name)]
     sources = [value.text for value in values if value is not None and value.literal]
-    if not invocation.computed and invocation.program in programs.options:
+    if not invocation.computed and load_options().find(invocation.program) is not None:
         words = [word.text for word in invocation.words]
         for hazard in find_hazards(invocation.words):
             sources += [hazard.value, " ".join(words[hazard.index : hazard.index + _LONGEST_START])]

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from msgspec import Struct
 from msgspec.structs import replace
 
-from robota.core.shell.programs import ProgramOptions, load_programs, program_name
+from robota.core.shell.programs import ProgramOptions, load_options, program_name
 from robota.core.shell.script import Word
 
 _HARMLESS_TARGETS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "-"})
@@ -39,8 +39,7 @@ class OptionWord(Struct, frozen=True):
 
 def find_hazards(words: Sequence[Word], possible: frozenset[int] = frozenset()) -> list[Hazard]:
     """The hazards of a command; `possible` are the positions of words that may turn out to be options."""
-    program = program_name(words[0].text)
-    options = load_programs().options.get(program)
+    options = load_options().find(program_name(words[0].text))
     if options is None:
         return []
     if options.check == "git":
@@ -103,8 +102,11 @@ def _read_option(words: Sequence[Word], index: int, options: ProgramOptions) -> 
 
 def _complete(name: str, options: ProgramOptions) -> str:
     """The long option that a shortened name stands for; the harmful one when several do."""
-    known = options.run | options.write | options.values | options.optional | options.keyed | options.plain
-    if options.style != "gnu" or not options.abbreviations or name in known or len(name) < 3:
+    if options.style != "gnu" or len(name) < 3 or name in options.values or name in options.known:
+        return name
+    known = options.run | options.write | options.values | options.optional | options.keyed
+    known = known | options.plain | options.known
+    if name in known:
         return name
     found = sorted(each for each in known if each.startswith(name))
     harmful = [each for each in found if each in options.run or each in options.write]
@@ -129,14 +131,26 @@ def _option_hazards(
     for index in possible:
         if index not in taken and index in positions:
             yield Hazard(index, words[index].raw)
-    if options.first and operands and (operands[0][1].text in options.first or not operands[0][1].literal):
-        yield Hazard(operands[0][0], operands[0][1].text, " ".join(word.text for _, word in operands[1:]))
-    if options.operands is not None and len(operands) > options.operands:
-        yield Hazard(operands[-1][0], operands[-1][1].text)
+    yield from _operand_hazards([operand for operand in operands if operand[0] not in taken], options)
     for index, word in enumerate(words[start:], start):
         text = word.text.lower()
-        if text.startswith(options.starts or "\0") or any(part in text for part in options.contains):
+        harmful = text.startswith(options.starts or "\0") or any(part in text for part in options.contains)
+        if harmful and word.text not in options.known:
             yield Hazard(index, word.text)
+
+
+def _operand_hazards(operands: Sequence[tuple[int, Word]], options: ProgramOptions) -> Iterator[Hazard]:
+    if not operands:
+        return
+    texts = [word.text for _, word in operands]
+    index, first = operands[0]
+    if options.first or options.verbs:
+        named = {texts[0], " ".join(texts[:2])}
+        unknown = bool(options.verbs) and named.isdisjoint(options.verbs)
+        if unknown or not named.isdisjoint(options.first) or not first.literal:
+            yield Hazard(index, texts[0], " ".join(texts[1:]))
+    if options.operands is not None and len(operands) > options.operands:
+        yield Hazard(operands[-1][0], texts[-1])
 
 
 def _is_harmful(option: OptionWord, options: ProgramOptions) -> bool:
@@ -145,15 +159,37 @@ def _is_harmful(option: OptionWord, options: ProgramOptions) -> bool:
     if name in options.plain:
         return False
     if name in options.keyed:
-        return text is None or text.strip(_KEY_PADDING).lower().startswith(options.keys) or not known
-    return name in options.run or (name in options.write and not (text in _HARMLESS_TARGETS and known))
+        return text is None or not known or _is_harmful_key(text.strip(_KEY_PADDING).lower(), options)
+    if name in options.run:
+        return True
+    if name in options.write:
+        return not (text in _HARMLESS_TARGETS and known)
+    if not options.closed or name in options.values or name in options.known:
+        return False
+    return not (
+        (len(name) == 2 and name[1] in options.flags) or f"{name}=".startswith(options.prefixes or "\0")
+    )
+
+
+def _is_harmful_key(text: str, options: ProgramOptions) -> bool:
+    if options.safe_keys:
+        return not text.startswith(options.safe_keys)
+    return text.startswith(options.keys or "\0") or any(part in text for part in options.key_contains)
 
 
 def _checked(words: Sequence[Word], options: ProgramOptions) -> Iterator[Hazard]:
-    """Program texts given on the command line, and what `curl --write-out` can do."""
+    """Program texts given on the command line, and words whose meaning depends on how they are written."""
     if not options.check:
         return
+    from robota.core.shell import texts as checks  # noqa: PLC0415 - half a millisecond that most commands save
+
     found, operands = read_options(words, 1, options)
+    if options.check not in _TEXT_OPTIONS:
+        yield from (
+            Hazard(index, words[index].text)
+            for index in checks.find_harmful_words(options.check, words, operands)
+        )
+        return
     texts = [
         (each.last, each.value, each.text) for each in found if each.name in _TEXT_OPTIONS[options.check]
     ]
@@ -161,16 +197,8 @@ def _checked(words: Sequence[Word], options: ProgramOptions) -> Iterator[Hazard]
         index, word = operands[0]
         texts = [(index, word, word.text)]
     for index, value, text in texts:
-        if value is None or text is None or value.computed or _escapes(text, options.check):
+        if value is None or text is None or value.computed or checks.escapes(text, options.check):
             yield Hazard(index, text or "")
-
-
-def _escapes(text: str, check: str) -> bool:
-    if check == "curl":
-        return "%output{" in text
-    from robota.core.shell import sed_awk  # noqa: PLC0415 - half a millisecond that most commands save
-
-    return sed_awk.sed_escapes(text) if check == "sed" else sed_awk.awk_escapes(text)
 
 
 _TEXT_OPTIONS = {
@@ -181,37 +209,54 @@ _TEXT_OPTIONS = {
 
 
 def _git_hazards(words: Sequence[Word], possible: frozenset[int]) -> Iterator[Hazard]:
-    git = load_programs().git
+    git = load_options().git
     index = 1
     while index < len(words) and words[index].text.startswith("-"):
         name, equals, _ = words[index].text.partition("=")
-        taken = name in git.values and not equals
-        if name in git.run or (equals and name + "=" in git.run) or name.startswith("-c"):
-            last = min(index + (not equals), len(words) - 1)
+        takes = name in git.values or name in ("-c", "--config-env", "--git-dir")
+        last = min(index + (takes and not equals), len(words) - 1)
+        setting = words[last] if name == "-c" else None
+        known = name in git.values or (name in git.flags and not equals)
+        if not known and not (setting is not None and setting.literal and _is_plain_setting(setting.text)):
             yield Hazard(last, name, words[last].text)
-        index += 2 if taken or name in ("-c", "--config-env") else 1
+        index = last + 1
     if index >= len(words):
         return
     subcommand = words[index].text
-    if subcommand in git.whole or index in possible or not words[index].literal:
-        yield Hazard(len(words) - 1, subcommand)
-        return
+    own = ProgramOptions() if subcommand in git.plain else git.subcommands.get(subcommand)
     if subcommand == "config":
         yield from _git_config_hazards(words, index)
-    own, every = git.subcommands.get(subcommand, ProgramOptions()), git.every
-    merged = replace(
+        own = git.config
+    if own is None or index in possible or not words[index].literal:
+        yield Hazard(len(words) - 1, subcommand)
+        return
+    yield from _option_hazards(words, index + 1, _with_common(own, git.every), possible)
+
+
+def _with_common(own: ProgramOptions, every: ProgramOptions) -> ProgramOptions:
+    return replace(
         own,
         run=own.run | every.run,
         write=own.write | every.write,
         plain=own.plain | every.plain,
+        optional=own.optional | every.optional,
         starts=own.starts + every.starts,
     )
-    yield from _option_hazards(words, index + 1, merged, possible)
+
+
+def _is_plain_setting(text: str) -> bool:
+    """Whether `key=value` names neither a program nor a file."""
+    key, _, value = text.partition("=")
+    return _is_plain_key(key) and not value.startswith(("!", "ext::"))
+
+
+def _is_plain_key(key: str) -> bool:
+    return any(fnmatchcase(key.lower(), pattern) for pattern in load_options().git.settings)
 
 
 def _git_config_hazards(words: Sequence[Word], index: int) -> Iterator[Hazard]:
-    """Settings that name programs; reading one is harmless."""
-    git = load_programs().git
+    """Settings that may name programs; reading one is harmless."""
+    git = load_options().git
     found, operands = read_options(words, index + 1, git.config)
     names = {option.name for option in found}
     texts = [word.text for _, word in operands]
@@ -226,8 +271,11 @@ def _git_config_hazards(words: Sequence[Word], index: int) -> Iterator[Hazard]:
         return
     if names & {"-f", "--file"}:
         yield Hazard(len(words) - 1, "config --file")
-    key = settings[0].lower() if settings else ""
     computed = any(word.computed for _, word in operands[:2])
-    harmful = any(fnmatchcase(key, pattern) for pattern in git.config_keys)
-    if computed or harmful or any(text.startswith(("!", "ext::")) for text in settings[1:]):
-        yield Hazard(len(words) - 1, key, " ".join(settings[1:]))
+    values = settings[1:]
+    if (
+        computed
+        or not _is_plain_key(settings[0] if settings else "")
+        or any(value.startswith(("!", "ext::")) for value in values)
+    ):
+        yield Hazard(len(words) - 1, settings[0] if settings else "", " ".join(values))

@@ -72,7 +72,8 @@ def _open(command: Command, script: Script, directories: Directories, home: str,
     """A command with what it runs, when it is a runner."""
     if not command.words[0].literal:
         return Invocation(command, script, directories)
-    unwrapped = unwrap(command)
+    around = [redirection for each in script.redirections for redirection in each.redirections]
+    unwrapped = unwrap(command, fed=any(each.reads or each.operator.startswith("<<") for each in around))
     extended = program_name(command.words[0].text) == "find" and (
         bool(find_possible_options(command.words, script)) or hides_hazard(command.words)
     )

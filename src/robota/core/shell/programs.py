@@ -1,4 +1,4 @@
-"""What is known about well-known programs, as data: the typed view of `programs.json`."""
+"""What is known about well-known programs, as data: the typed view of `options.json` and `programs.json`."""
 
 from __future__ import annotations
 
@@ -23,37 +23,65 @@ class ProgramOptions(Struct, frozen=True, forbid_unknown_fields=True):
     """Options that take the next word, which is then not an option itself."""
     optional: frozenset[str] = frozenset()
     """Harmful options whose value, if any, is attached."""
+    flags: str = ""
+    """Harmless options of one letter. With these or `known`, any other option counts as harmful."""
+    known: frozenset[str] = frozenset()
+    """Harmless options without a value."""
+    prefixes: tuple[str, ...] = ()
+    """Options that begin like this are harmless."""
     keyed: frozenset[str] = frozenset()
-    """Options whose value is `key=value`; harmful for the keys below."""
+    """Options whose value is `key=value`, harmful for the keys below; `safe_keys` lists all that are not."""
     keys: tuple[str, ...] = ()
+    key_contains: tuple[str, ...] = ()
+    safe_keys: tuple[str, ...] = ()
     starts: tuple[str, ...] = ()
     """A word that begins like this, in any case, is harmful; written in lower case, as `contains` is."""
     contains: tuple[str, ...] = ()
     first: frozenset[str] = frozenset()
-    """The first operand is harmful when it is one of these."""
+    """The first operand is harmful when it, or it with the second, is one of these."""
+    verbs: frozenset[str] = frozenset()
+    """Given: the first operand is harmful unless it, or it with the second, is one of these."""
     operands: int | None = None
     """More operands than this and the last one is a file to write."""
     style: str = "gnu"
     """`words`: an option is a whole word (find); `gnu`: short ones combine, long ones may be shortened."""
-    abbreviations: bool = True
     bundle: bool = False
     """The first operand may be short options without their dash (tar)."""
     stop_at_operand: int = 0
     """The operand from which on nothing is an option (ssh: 2, options may follow the host); 0 means none."""
     check: str = ""
+    input: bool = False
+    """Whether it carries out commands that it reads from its standard input."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether every harmless option is listed."""
+        return bool(self.flags or self.known)
 
 
 class GitOptions(Struct, frozen=True, forbid_unknown_fields=True):
     values: frozenset[str]
-    run: frozenset[str]
-    whole: frozenset[str]
+    flags: frozenset[str]
+    """Harmless options before the subcommand; any other is harmful."""
     every: ProgramOptions
+    plain: frozenset[str]
+    """Subcommands without harmful options of their own; any other may be an alias or a script."""
     subcommands: dict[str, ProgramOptions]
     config: ProgramOptions
     config_reads: frozenset[str]
     """Options with which `git config` only shows settings."""
-    config_keys: tuple[str, ...]
-    """Settings that name programs, in lower case, with `*` for any text."""
+    settings: tuple[str, ...]
+    """Settings that cannot name a program or a file, in lower case, with `*` for any text."""
+
+
+class OptionTable(Struct, frozen=True, forbid_unknown_fields=True):
+    aliases: dict[str, str]
+    """Programs with the options of another one."""
+    options: dict[str, ProgramOptions]
+    git: GitOptions
+
+    def find(self, program: str) -> ProgramOptions | None:
+        return self.options.get(self.aliases.get(program, program))
 
 
 class Runner(Struct, frozen=True, forbid_unknown_fields=True):
@@ -114,10 +142,10 @@ class FileUse(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Programs(Struct, frozen=True, forbid_unknown_fields=True):
-    options: dict[str, ProgramOptions]
-    git: GitOptions
     runners: dict[str, Runner]
     shells: frozenset[str]
+    other_shells: frozenset[str]
+    """Shells of another language: what they run is not read."""
     files: dict[str, FileUse]
     read_only: frozenset[str]
     reading_git: frozenset[str]
@@ -141,8 +169,17 @@ class Programs(Struct, frozen=True, forbid_unknown_fields=True):
 
 @lru_cache(maxsize=1)
 def load_programs() -> Programs:
-    with open(os.path.join(os.path.dirname(__file__), "programs.json"), "rb") as file:
-        return msgspec.json.decode(file.read(), type=Programs)
+    return msgspec.json.decode(_read("programs.json"), type=Programs)
+
+
+@lru_cache(maxsize=1)
+def load_options() -> OptionTable:
+    return msgspec.json.decode(_read("options.json"), type=OptionTable)
+
+
+def _read(name: str) -> bytes:
+    with open(os.path.join(os.path.dirname(__file__), name), "rb") as file:
+        return file.read()
 
 
 def program_name(text: str) -> str:

@@ -5,17 +5,21 @@ Deny and ask rules look through all of them; allow rules only through the few th
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Sequence
 
 from msgspec import Struct
 
-from robota.core.shell.programs import Runner, load_programs, program_name
-from robota.core.shell.script import UNKNOWN_WORD, Command, Word, plain_word
+from robota.core.shell.programs import Runner, load_options, load_programs, program_name
+from robota.core.shell.script import UNKNOWN_WORD, Command, Redirection, Word, plain_word
 
 _NUMBER_OPTION = re.compile(r"-{1,2}\+?\d+\Z")
+_LOADER = re.compile(r"ld(?:-[\w.-]+)?\.so(?:\.\d+)*\Z|ld-musl-")
+_INPUT_OPERATORS = frozenset({"<", "<<", "<<-", "<<<", "<>", "<&"})
+_SQL = frozenset({"psql", "mysql", "sqlite3"})
 _INPUT_READERS = frozenset({"at", "batch"})
-_INPUT_FILES = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
+_INPUT_FILE = re.compile(r"-\Z|/dev/(?:stdin|fd/.*|tty.*|pts/.*|tcp/.*|udp/.*)\Z|/proc/.*/fd/.*\Z")
 _MAXIMUM_MARKS = 4  # xargs uses the last one that it is given
 _FIND_ACTIONS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 
@@ -43,22 +47,32 @@ class Unwrapped(Struct, frozen=True):
     """Whether it runs what it reads, so that its own words do not say what that is."""
 
 
-def unwrap(command: Command) -> Unwrapped | None:
-    """What a command runs on behalf of its caller; None when it is no runner."""
+def unwrap(command: Command, *, fed: bool = False) -> Unwrapped | None:
+    """What a command runs on behalf of its caller; None when it is no runner.
+
+    `fed` says that its input may come from a redirection around it.
+    """
     words = command.words
     name = program_name(words[0].text)
     programs = load_programs()
+    if _LOADER.match(name):
+        name = "ld.so"
     if name == "find":
         return _unwrap_find(words)
     if name in programs.shells:
         return _unwrap_shell(command)
+    if name in programs.other_shells:
+        shown = len(words) == 2 and words[1].text in ("--version", "--help")
+        return None if shown else Unwrapped(opaque=True, reads_input=len(words) == 1)
     if name in ("source", "."):
         return _unwrap_source(command)
     if name in _INPUT_READERS:
         return _unwrap_input(command)
     runner = programs.runners.get(name)
     if runner is None:
-        return None
+        options = load_options().find(name)
+        taken = options is not None and options.input and _takes_commands(command, options.check, fed=fed)
+        return Unwrapped(opaque=True, reads_input=True) if taken else None
     start, certain = _find_start(words, runner)
     if start is None:
         return None
@@ -83,7 +97,7 @@ def _describe(words: tuple[Word, ...], start: int, runner: Runner) -> Unwrapped 
     options = words[1:start]
     if runner.appends:
         rest = (*_fill_in(options, rest), UNKNOWN_WORD)
-    inner = Inner(start, rest, steered=any(_assigns(word) for word in options))
+    inner = Inner(start, rest, steered=runner.assignments and any(_assigns(word) for word in options))
     wrote = any(_split_option(word.text)[0] in runner.writes for word in options)
     return Unwrapped((inner,), inert=runner.inert and not wrote, restricts=not runner.deny_only)
 
@@ -242,10 +256,15 @@ def _unwrap_shell(command: Command) -> Unwrapped | None:
         if index >= len(words) or not words[index].literal:
             return Unwrapped(opaque=True)
         return Unwrapped((Inner(index, source=words[index].text),))
-    named = index < len(words) and words[index].text not in _INPUT_FILES
+    named = index < len(words) and not _INPUT_FILE.match(_normal(words[index].text))
     if named and not any("s" in word.text for word in words[1:index] if word.text[:2] not in ("", "--")):
         return _as_program(words, index)
     return _unwrap_input(command)
+
+
+def _normal(path: str) -> str:
+    """The path without `//`, `.` and `..`, which lead to a descriptor as well."""
+    return posixpath.normpath(path) if path.startswith("/") else path
 
 
 def _as_program(words: tuple[Word, ...], index: int) -> Unwrapped:
@@ -261,9 +280,26 @@ def _unwrap_source(command: Command) -> Unwrapped | None:
     index = 2 if len(words) > 1 and words[1].text == "--" else 1
     if index >= len(words):
         return None
-    if words[index].text in _INPUT_FILES:
+    if _INPUT_FILE.match(_normal(words[index].text)):
         return _unwrap_input(command)
     return _as_program(words, index)
+
+
+def _takes_commands(command: Command, check: str, *, fed: bool) -> bool:
+    """Whether an editor, a database or a calculator is given commands on its standard input."""
+    given = [each for each in command.redirections if each.operator in _INPUT_OPERATORS]
+    if not given or check not in _SQL:
+        return bool(given) or fed or command.piped
+    from robota.core.shell.texts import sql_escapes  # noqa: PLC0415 - most commands do not need it
+
+    literal = [each.body if each.body is not None else _text_of(each) for each in given]
+    return any(text is None or sql_escapes(text, check) for text in literal)
+
+
+def _text_of(redirection: Redirection) -> str | None:
+    target = redirection.target
+    known = redirection.operator == "<<<" and target is not None and target.literal
+    return target.text if known and target is not None else None
 
 
 def _unwrap_input(command: Command) -> Unwrapped | None:
