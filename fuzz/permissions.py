@@ -21,7 +21,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from linked_tree import build_tree, leads_nowhere, list_links
-from shell_text import ALLOW, COMPUTED, DENIED, DENY, NOT_ALLOWED, WRITING, compose, pick_leaves, splice
+from shell_text import (
+    ALLOW,
+    COMPUTED,
+    DENIED,
+    DENY,
+    NOT_ALLOWED,
+    WRITING,
+    compose,
+    in_foreign,
+    pick_leaves,
+    splice,
+)
 
 from robota.core.permissions import evaluate_permission, explain_permission
 
@@ -91,6 +102,9 @@ def make_shell_case(rng: random.Random) -> Case:
     if kind == "denied and computed":
         leaves.insert(rng.randrange(len(leaves) + 1), rng.choice(COMPUTED))
     text = compose(rng, leaves)
+    foreign = kind in ("all allowed", "denied part") and rng.random() < 0.2
+    if foreign:
+        text = in_foreign(rng, text)
     if kind == "denied and broken":
         text += rng.choice((" '", ' "', " )", " &&", " $(", "\0", " \x1b[2J", " \u202e", " ;;"))
     mode = rng.choice(MODES)
@@ -98,6 +112,10 @@ def make_shell_case(rng: random.Random) -> Case:
     if not parses(text) and kind != "denied and broken":
         kind += " (grammar gap)"
         accepted |= {"deny" if mode == "plan" else "approve"}
+    if foreign:
+        # What only mentions a denied program cannot be told from what runs it.
+        accepted = accepted if kind.startswith("denied") else frozenset({"approve", "deny"})
+        kind += " (foreign)"
     spliced = splice(rng, text) if rng.random() < 0.15 else text
     if spliced != text:
         kind += " (continued)"

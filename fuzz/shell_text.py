@@ -55,7 +55,6 @@ git status x
 sudo ls -la
 env ls -la
 bash -c 'ls -la'
-eval 'ls -la'
 ./ls -la
 @PATH=. ls -la
 find . -delete
@@ -99,8 +98,8 @@ COMPUTED = read_leaves("""
 '@"$(echo ls)"' -la
 @r$X a
 @/bin/l? a
-@{ls,-la}
-@l{s,n} a
+eval 'ls -la'
+exec ls -la
 """)
 TRICKY_WORDS = (
     *("hello", "a b", "it's", 'say "hi"', "x;y", "a && rm -rf x", "$(rm -rf x)", "`rm x`", "# no", "", "*"),
@@ -205,8 +204,20 @@ CONTROL_FLOW = (
     *("if {}; then ls -la; fi", "if ls -la; then {}; fi", "if ls -la; then ls -la; else {}; fi"),
     *("for i in a b; do {}; done", "for i in a 'b;c'\ndo\n{}\ndone", "while {}; do ls -la; done"),
     *("while ls -la; do {}; done", "until ls -la; do {}; done", "case a in (a) {};; esac"),
-    *("case a in\n  a | b) ls -la;;\n  *) {}\n  ;;\nesac", "f() {{ {}; }}", "function f {{ {}\n}}"),
+    *("case a in\n  a | b) ls -la;;\n  *) {}\n  ;;\nesac",),
 )
+FOREIGN = (
+    *("f() {{ {}; }}", "function f {{ {}\n}}", "cat <( {})", "echo >( {})", "echo ${{x:-$( {})}}"),
+    *('echo "${{x:-$( {})}}"', "coproc {{ {}; }}", "for ((i=0;i<1;i++)); do {}; done", "x=(a $( {}))"),
+    *(
+        "select i in a; do {}; done",
+        "case a in a) {};& esac",
+        "((1)); {}",
+        "{{ {}; }} 3>&1",
+        "ls {{a,b}}; {}",
+    ),
+)
+"""Shapes outside the written grammar: never run unasked, and a denied leaf is still seen."""
 
 
 def in_control_flow(rng: random.Random, body: str) -> str:
@@ -214,14 +225,9 @@ def in_control_flow(rng: random.Random, body: str) -> str:
 
 
 def in_substitution(rng: random.Random, body: str) -> str:
-    shapes = ["echo $( {})", 'echo "$( {})"', 'echo "a $( {}\n) b"', "cat <( {})", 'cat <<< "$( {})"']
-    shapes += [
-        "echo >( {})",
-        "echo ${{x:-$( {})}}",
-        'echo "${{x:-$( {})}}"',
-        "for i in $( {}); do ls -la; done",
-    ]
-    if not set(body) & set("`\\$\"'"):
+    shapes = ["echo $( {})", 'echo "$( {})"', 'echo "a $( {}\n) b"', 'cat <<< "$( {})"']
+    shapes += ["for i in $( {}); do ls -la; done"]
+    if not set(body) & set("`\\$\"'#\n"):
         shapes += ["echo `{}`", 'echo "a `{}`"']
     return rng.choice(shapes).format(body)
 
@@ -236,6 +242,10 @@ def in_heredoc(rng: random.Random, body: str) -> str:
 WRAPPERS: tuple[Callable[[random.Random, str], str], ...] = (
     *(in_group, in_group, in_control_flow, in_control_flow, in_substitution, in_substitution, in_heredoc),
 )
+
+
+def in_foreign(rng: random.Random, body: str) -> str:
+    return rng.choice(FOREIGN).format(body)
 
 
 def pick_leaves(rng: random.Random, special: Sequence[Leaf] = ()) -> list[Leaf]:

@@ -24,16 +24,17 @@ TORN = table(r"""
     cat <<'EOF' # \⏎a⏎EOF⏎rm x ¦ ls # a \⏎rm x ¦ ls 'x # y' \⏎ | rm x ¦ { ls; } # \⏎rm x
 """)
 KEPT = table(r"""
-    l\⏎s -l ¦ ls \⏎ -l ¦ ls -l \⏎&& ls b ¦ ls 'a\⏎b' ¦ ls '\⏎rm x' ¦ ls "a\⏎b"
-    ls a # b \⏎ls c ¦ ls -l > /dev/nu\⏎ll
-    cat <<EOF⏎rm\⏎ x⏎EOF ¦ cat <<'EOF'⏎$\⏎(rm x)⏎EOF ¦ cat <<EOF⏎a\⏎EOF⏎rm x⏎EOF
+    ls \⏎ -l ¦ ls -l \⏎&& ls b ¦ ls 'a\⏎b' ¦ ls '\⏎rm x' ¦ ls "a\⏎b"
+    ls a # b \⏎ls c
+    cat <<EOF⏎rm\⏎ x⏎EOF ¦ cat <<'EOF'⏎$\⏎(rm x)⏎EOF
     ls '#1' \⏎ -l ¦ cat "# a \⏎ b"
-    ls "#1"\⏎a ¦ ls "x #1"\⏎ -l ¦ cat "a # b\⏎c" ¦ cat <<EOF⏎# a \⏎b⏎EOF
+    ls "x #1"\⏎ -l ¦ ls a\⏎ -l ¦ cat "a # b\⏎c" ¦ cat <<EOF⏎# a \⏎b⏎EOF
 """)
 UNTOLD = table(r"""
     ls ' #' ; el\⏎se ¦ ls ' # ' $\⏎(ls a) ¦ cat " # $\⏎(ls a)" ¦ cat " # ${x}\⏎y"
     ls `ls # a \⏎b` ¦ ls $'a\⏎b'
-    ls " #1"\⏎a ¦ cat <<'A\'⏎A\⏎ls a
+    ls " #1"\⏎a ¦ l\⏎s -l ¦ ls -l > /dev/nu\⏎ll ¦ cat <<EOF⏎a\⏎EOF⏎b⏎EOF ¦ cat <<EOF⏎EO\⏎F⏎ls⏎EOF⏎EOF
+    cat <<'A\'⏎A\⏎ls a
 """)
 
 
@@ -50,10 +51,10 @@ def test_what_cannot_be_joined_with_certainty_is_asked_about() -> None:
 
 
 def test_single_quotes_keep_the_backslash_and_the_line_end() -> None:
-    (command,) = parse_shell("l\\\ns 'a\\\n\\\nb' \"c\\\nd\"").commands
+    (command,) = parse_shell("ls 'a\\\n\\\nb' \"c\\\nd\"").commands
     assert [word.text for word in command.words] == ["ls", "a\\\n\\\nb", "cd"]
 
 
 def test_a_quoted_here_document_keeps_its_lines() -> None:
-    (command,) = parse_shell("c\\\nat <<'E'\n\\\na\\\n\\\nb\nE\n").commands
+    (command,) = parse_shell("cat <<'E'\n\\\na\\\n\\\nb\nE\n").commands
     assert command.redirections[0].body == "\\\na\\\n\\\nb\n"

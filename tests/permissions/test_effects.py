@@ -110,7 +110,7 @@ def test_a_read_deny_binds_programs_that_read_files() -> None:
 def test_a_read_that_may_reach_a_denied_file_is_asked_about() -> None:
     commands = table("""
         cat $X ¦ cat .e* ¦ cat .en? ¦ cat .[e]nv ¦ cat `x` ¦ xargs cat ¦ find . -exec cat {} +
-        F=.env; cat $F ¦ $X .env ¦ cat a$IFS.env ¦ cat a${IFS}.env ¦ cat a${x:- .env} ¦ F='b .env'; cat a$F
+        F=.env; cat $F ¦ cat a$IFS.env ¦ cat a${IFS}.env ¦ cat a${x:- .env} ¦ F='b .env'; cat a$F
         grep -r KEY . ¦ grep -r KEY ¦ rg --hidden KEY ¦ tar cf x . ¦ cp -r . /tmp/x
     """)
     assert_answers("approve", commands, decide_under_read_deny)

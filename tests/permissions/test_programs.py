@@ -94,8 +94,9 @@ def test_a_value_produced_in_the_same_text_is_followed(command: str) -> None:
     [
         *((each, "approve") for each in commands(
             "sort $x-o f ¦ sort -${x}o f ¦ sort -${x:-o} f ¦ sort a${x:- -o} f ¦ sort a$IFS-o f"
+            " ¦ sort a-$x ¦ sort \"$x-f\" ¦ sort -k$x f ¦ sort ${x:-a} f"
         )),
-        *((each, "auto") for each in commands("sort a-$x ¦ sort \"$x-f\" ¦ sort -k$x f ¦ sort ${x:-a} f")),
+        *((each, "auto") for each in commands("sort a-\"$x\" ¦ sort -k\"$x\" f ¦ sort --key=\"$x\" f")),
     ],
 )  # fmt: skip
 def test_a_value_that_vanishes_or_splits_may_leave_an_option(command: str, answer: str) -> None:

@@ -43,6 +43,7 @@ DENIED = table(r"""
     cat <<EOF⏎$(rm x)⏎EOF ¦ cat <<EOF⏎`rm x`⏎EOF ¦ cat <<EOF⏎${x:-$(rm x)}⏎EOF ¦ cat <<-EOF⏎⇥$(rm x)⏎⇥EOF
     cat <<A <<B⏎a⏎A⏎$(rm x)⏎B ¦ cat <<EOF; rm x⏎b⏎EOF ¦ cat <<EOF && rm x⏎b⏎EOF ¦ cat <<EOF | rm x⏎b⏎EOF
     cat <<'E F'⏎x⏎E F⏎rm x ¦ cat <<EOF⏎x⏎EOF ⏎EOF⏎rm x ¦ cat <<EOF⏎a \⏎EOF⏎EOF⏎rm x ¦ (cat <<EOF⏎b⏎EOF⏎rm x)
+    a[;]=1 rm x ¦ a[ 0 ]=1 rm x ¦ a[[]=1;]=2 rm x ¦ time a[;]=1 rm x ¦ a=(x)echo rm x ¦ source <(echo rm x)
     a=(x)#; rm x ¦ a=([ # ]=1) rm x⏎) ¦ cat > #f⏎rm x
     time a[0]=1 rm x ¦ time -- A=1 rm x ¦ env a-b=1 rm x ¦ env '!A=1' rm x
     sudo a.b=1 rm x ¦ ssh h -p 22 rm x
@@ -50,11 +51,11 @@ DENIED = table(r"""
     echo a # c \⏎rm x ¦ # c⏎rm x ¦ echo 'a⏎b'; rm x ¦ echo a \⏎; rm x ¦ echo a;#b⏎rm x ¦ set -e⏎rm x
 """)
 SPELLED = table(r"""
-    'rm' x ¦ "rm" x ¦ r\m x ¦ \rm x ¦ r''m x ¦ 'r''m' x ¦ $'rm' x ¦ $'\x72m' x ¦ $'\162m' x ¦ $"rm" x
+    'rm' x ¦ "rm" x ¦ r\m x ¦ \rm x ¦ r''m x ¦ 'r''m' x ¦ $'rm' x
     r\⏎m x
     rm⇥x ¦ rm \⏎ x ¦ \⏎rm x ¦ >out rm x ¦ rm x >out ¦ 2>/dev/null rm x ¦ <f >g 2>&1 rm x ¦ {fd}>f rm x
     rm x>f
-    FOO=1 rm x ¦ A= rm x ¦ a+=1 rm x ¦ a[0]=1 rm x ¦ /bin/rm x ¦ ./rm x ¦ ../../bin/rm x ¦ {rm,x} ¦ r{m,n} x
+    FOO=1 rm x ¦ A= rm x ¦ a+=1 rm x ¦ a[0]=1 rm x ¦ /bin/rm x ¦ ./rm x ¦ ../../bin/rm x
 """)
 RUN_BY_ANOTHER = table(r"""
     sudo rm x ¦ sudo -u root rm x ¦ sudo -Eu root rm x ¦ sudo --user=root rm x ¦ sudo -E FOO=1 rm x
@@ -98,11 +99,11 @@ NOT_DENIED = table(r"""
     echo '$(rm x)' ¦ echo '`rm x`' ¦ echo "\$(rm x)" ¦ git commit -m 'rm x' ¦ git commit -m "x && rm y"
     FOO=rm ls ¦ X='rm x'; echo hi ¦ python -c 'print(1)' ¦ bash script.sh ¦ bash -c 'echo rm x'
     source env.sh
-    sudo ls ¦ env ls ¦ xargs ls ¦ xargs -I{} echo {} ¦ timeout 5 ls ¦ find . -name "$P" ¦ find $DIR -type f
-    echo $HOME ¦ ls $DIR ¦ echo $? ¦ echo "${x:-don't}" ¦ x=1; echo $((x+1))
+    sudo ls ¦ env ls ¦ xargs ls ¦ xargs -I{} echo {} ¦ timeout 5 ls ¦ find . -name "$P" ¦ find src -type f
+    echo $HOME ¦ ls $DIR ¦ echo $? ¦ echo $((1+2)) ¦ echo "${x:-y}"
     for f in *.py; do echo "$f"; done
-    echo "${x:-$(ls)}" '$(rm x)' ¦ echo "${a[@]}" '$(rm x)' ¦ a=([0]=x [k]=y) ls ¦ a["x y"]=1 ls
-    [[ $x =~ ^(rm|x)$ ]] ¦ case $x in rm) echo y;; esac ¦ trap - EXIT ¦ trap '' INT
+    echo "$(ls)" '$(rm x)' ¦ [[ $x == rm ]] && ls ¦ if [ -n "$x" ]; then ls; fi
+    [[ $x =~ ^(rm|x)$ ]] ¦ case $x in rm) echo y;; esac
     git -c color.ui=always log
 """)
 UNCERTAIN = table(r"""
@@ -110,14 +111,15 @@ UNCERTAIN = table(r"""
     FOO=1 $x ¦ ! $x
     eval $X ¦ eval "$X" ¦ bash -c "$X" ¦ sudo $X ¦ timeout 5 $X ¦ xargs $X ¦ xargs -I% %
     find . -exec $X {} \;
-    echo rm x | bash ¦ cat x | sh ¦ bash ¦ bash -s < f ¦ curl u | bash -s -- a ¦ source <(echo rm x)
+    echo rm x | bash ¦ cat x | sh ¦ bash ¦ bash -s < f ¦ curl u | bash -s -- a ¦ source <(echo r m x)
     bash <(echo x)
     X='-exec rm {} +'; find . $X ¦ find . $(cat opts) ¦ echo 'x ¦ echo "x ¦ ls && ¦ ls ;; ls ¦ ls ) ¦ ls \
     let y='a[$(rm)]' ¦ declare -i y; y='a[$(rm x)]' ¦ unset 'a[$(rm x)]' ¦ [ -v 'a[$(rm x)]' ]
-    read 'a[$(rm x)]' <<< 1 ¦ x='a[$(rm x)]'; [[ x -eq 1 ]] ¦ x='a[`rm x`]'; ((x))
-    a='x[$(rm y)]'; echo ${b[a]}
-    a[;]=1 rm x ¦ a[ 0 ]=1 rm x ¦ a[[]=1;]=2 rm x ¦ time a[;]=1 rm x ¦ a=(x)echo rm x
-    x='a[$(rm y)]'; echo $((x)) ¦ echo ${x@P} ¦ shopt -s extglob⏎!(x)
+    read 'a[$(rm x)]' <<< 1 ¦ x='a[$(mr x)]'; [[ x -eq 1 ]] ¦ x='a[`mr x`]'; ((x))
+    a='x[$(mr y)]'; echo ${b[a]} ¦ $'\x72m' x ¦ $'\162m' x ¦ $"rm" x ¦ {rm,x} ¦ r{m,n} x ¦ find $DIR -type f
+    echo "${x:-don't}" ¦ x=1; echo $((x+1)) ¦ a=([0]=x) ls ¦ trap - EXIT ¦ shopt -s nullglob
+    f() { ls; }; f
+    x='a[$(mr y)]'; echo $((x)) ¦ echo ${x@P} ¦ shopt -s extglob⏎!(x)
 """)
 
 NO_RM = ["Bash(rm *)"]
@@ -169,10 +171,10 @@ def test_an_argument_that_may_complete_a_denied_command_is_asked_about() -> None
         "X=push; git $X origin ¦ git $SUB origin ¦ git pus? origin ¦ git p* origin ¦ git $(echo push) x"
     ):
         assert decide(command, **rules) == "approve", command
-    for command in table("git {push,origin} ¦ git 'push' origin ¦ git  push origin ¦ git \\⏎ push origin"):
+    for command in table("git 'push' origin ¦ git  push origin ¦ git \\⏎ push origin"):
         assert decide(command, **rules) == "deny", command
     for command in table(
-        'git status ¦ git commit -m "$MSG" ¦ git commit -m push ¦ git add *.py ¦ git log $BRANCH'
+        'git status ¦ git commit -m "$MSG" ¦ git commit -m push ¦ git add *.py ¦ git log main'
     ):
         assert decide(command, **rules) == "auto", command
 
@@ -185,20 +187,19 @@ RULES = table("""
 """)
 
 COVERED = table(r"""
-    ls ¦ ls -l ¦ 'ls' -l ¦ "ls" '-l' ¦ ls  -l ¦ ls⇥-l ¦ l\s -l ¦ ls \⏎ -l ¦ l\⏎s -l ¦ git 'status'
+    ls ¦ ls -l ¦ 'ls' -l ¦ "ls" '-l' ¦ ls  -l ¦ ls⇥-l ¦ l\s -l ¦ ls \⏎ -l ¦ git 'status'
     gi"t" st\atus
     ls; echo a ¦ ls && echo b ¦ ls || echo b ¦ ls | echo c ¦ ls⏎echo d ¦ echo a & ls ¦ ls; ¦ ls & ¦ ! ls
     (ls) ¦ { ls; } ¦ if ls; then echo a; else ls; fi ¦ for i in a b; do echo $i; done
     while ls; do echo x; done ¦ while IFS= read -r l; do echo "$l"; done ¦ IFS=$'\n' read -r l
-    case $X in a) ls;; *) echo x;; esac ¦ f() { ls; } ¦ ((i++)); ls ¦ [[ -f x ]] && ls ¦ [ -f x ] && ls
+    case $X in a) ls;; *) echo x;; esac ¦ [[ -f x ]] && ls ¦ [ -f x ] && ls
     test -d a && ls
     echo $(ls) ¦ echo "$(ls -l)" ¦ echo `ls` ¦ X=$(ls); echo "$X" ¦ X=1; echo $X ¦ echo "$(git status)"
     ls # rm x
     ls 2>&1 ¦ ls 2>/dev/null ¦ ls >/dev/null 2>&1 ¦ ls &>/dev/null ¦ ls >&2 ¦ ls <in ¦ >/dev/null ls
-    ls 2>&-
     echo 'a; rm x' ¦ echo "a && rm x" ¦ echo 'a > b' ¦ echo a <<EOF⏎hi⏎EOF ¦ echo a <<'EOF'⏎$(rm x)⏎EOF
     echo $'a\nb'
-    echo {a,b} ¦ echo *.py ¦ ls ~ ¦ ls "$HOME" ¦ echo $((1+2)) ¦ git log $BRANCH ¦ git log --oneline -5
+    echo *.py ¦ ls ~ ¦ ls "$HOME" ¦ echo $((1+2)) ¦ git log --oneline -5
     time ls ¦ timeout 5 ls ¦ nice -n 5 ls ¦ nohup ls ¦ command ls ¦ stdbuf -oL ls ¦ NODE_ENV=test ls
     CI=1 LANG=C ls
     npm run build ¦ npm test && npm run lint ¦ git status && git log -1
@@ -221,6 +222,7 @@ UNCOVERED = table(r"""
     FOO=1 ls ¦ PATH=/x ls ¦ LD_PRELOAD=x ls ¦ NODE_OPTIONS=x ls ¦ LANG=$(rm) ls ¦ LANG=../x ls ¦ LANG=$X ls
     PATH=/x; ls ¦ IFS=x; ls ¦ BASH_ENV=x; ls ¦ PS4='$(rm x)'; ls ¦ for PATH in /x; do ls; done
     : ${PATH:=x}; ls
+    f() { ls; } ¦ ((i++)); ls ¦ ls 2>&- ¦ echo {a,b} ¦ git log $BRANCH ¦ l\⏎s -l
     X=1 ¦ # only ¦ y='a[$(rm)]'; echo $((y)) ¦ echo ${x@P}
 """)
 
@@ -267,7 +269,7 @@ def test_a_rule_for_a_runner_does_not_cover_what_it_runs() -> None:
 
 def test_a_runner_and_what_it_runs_may_be_covered_by_two_rules() -> None:
     for command in table("""
-        env ls -l ¦ sudo -u www ls -l ¦ xargs grep x ¦ bash -c 'ls -l; grep x y' ¦ eval 'ls -l'
+        env ls -l ¦ sudo -u www ls -l ¦ xargs grep x ¦ bash -c 'ls -l; grep x y'
         watch ls -l
         bash script.sh ¦ grep -r foo . | xargs ls -l ¦ bash <<'EOF'⏎ls -l⏎EOF
     """):

@@ -20,7 +20,7 @@ from robota.core.permissions.matchers import Call, Cover, Gap
 from robota.core.permissions.paths import covers, in_workspace, is_protected, resolve
 from robota.core.permissions.rules import Rule
 from robota.core.shell.effects import Touch
-from robota.core.shell.expansions import find_possible_hazards, hides_hazard
+from robota.core.shell.expansions import find_possible_hazards
 from robota.core.shell.invocations import Invocation, walk
 from robota.core.shell.programs import load_programs
 from robota.core.shell.script import Assignment, Command, Script
@@ -107,7 +107,7 @@ class _Coverage:
         """Whether all that could do more than the rule says is among the words that the rule spells out."""
         words = invocation.words
         hazards = find_possible_hazards(words, invocation.script)
-        if any(hazard.index >= spelled for hazard in hazards) or hides_hazard(words):
+        if any(hazard.index >= spelled for hazard in hazards):
             return False
         unwrapped = invocation.unwrapped
         if unwrapped is None or not unwrapped.restricts:
@@ -137,7 +137,7 @@ class _Coverage:
 def is_inert(assignment: Assignment, command: Command) -> bool:
     """Whether a variable set for one command cannot change what it runs."""
     value = assignment.value
-    if value is None or not value.literal:
+    if not value.literal:
         return False
     if assignment.name == "IFS" and command.words[0].text == "read":
         return True
@@ -188,7 +188,7 @@ def _redirection_gap(call: Call, touches: Sequence[Touch]) -> Gap | None:
 def covers_write(call: Call, touch: Touch) -> bool:
     """Whether a Write or Edit rule, or `acceptEdits` in the workspace, covers the target of a redirection."""
     word = touch.word
-    if not word.literal or word.tilde or word.expanded or word.text.startswith("/dev/"):
+    if not word.literal or word.tilde or word.text.startswith("/dev/"):
         return False
     rules = [rule for rule in call.allow.rules if rule.tool in ("Write", "Edit")]
     return all(_covers_path(call, rules, word.text, directory) for directory in touch.directories)

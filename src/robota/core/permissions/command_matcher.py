@@ -18,24 +18,22 @@ from robota.core.permissions.command_patterns import (
     path_items,
 )
 from robota.core.permissions.globs import Item
-from robota.core.permissions.matchers import Call, Cover, Gap, Hit, has_controls, parameter_hit
+from robota.core.permissions.matchers import Call, Cover, Gap, Hit, parameter_hit
 from robota.core.permissions.paths import DeniedPaths, Resolver, in_workspace, is_protected, shorten
 from robota.core.permissions.rules import Rule
 from robota.core.permissions.subjects import READING_TOOLS, WRITING_TOOLS
+from robota.core.shell.builtins import find_outside
 from robota.core.shell.effects import Touch, find_touches, known_path, substitute
-from robota.core.shell.expansions import may_split
+from robota.core.shell.expansions import splits
 from robota.core.shell.grammar import parse_shell
+from robota.core.shell.guess import guess_script
 from robota.core.shell.hazards import find_hazards
 from robota.core.shell.invocations import Invocation, find_invocations, walk
 from robota.core.shell.programs import load_options, load_programs
-from robota.core.shell.reader import JOINT
-from robota.core.shell.script import Command, Script, ShellSyntaxError, plain_word
+from robota.core.shell.script import Script, ShellSyntaxError
 
-_FRAGMENTS = re.compile(r"[;&|\n()`{}<>]+|\$\(")
-_DIALECTS = frozenset({"extglob", "expand_aliases"})
-_KEYWORDS = frozenset({"if", "then", "else", "elif", "do", "while", "until", "!", "time", "{"})
+_NAMES = re.compile(r"[=@:,;{}\[\]]")
 _LONGEST_START = 64  # words of a command that an option starts; keeps many such options in one command cheap
-_QUOTES = str.maketrans("", "", "'\"\\")
 
 
 class CommandMatcher:
@@ -59,20 +57,16 @@ class CommandMatcher:
         self._problem: str | None
         if self._command is None:
             self._problem = "the command is missing or is not a text"
-        elif has_controls(self._command) and not unread:
-            self._problem = "the command holds control or direction-changing characters"
         else:
             self._problem = unread or unknown or self._find_problem()
 
     def _find_problem(self) -> str | None:
         for each in self._every:
-            if each.words[0].text == "shopt" and any(word.text in _DIALECTS for word in each.words):
-                return "the command changes how bash reads what follows"
             if each.computed:
                 return f"the program to run is only known when it runs: {each.command.text}"
-        scripts = [self._script, *(script for each in self._every for script in each.scripts)]
-        if any(script.holds_code and _evaluates_text(script) for script in scripts):
-            return "bash would evaluate a text that holds a command as arithmetic"
+            outside = find_outside(each.words, each.script)
+            if outside is not None:
+                return outside
         return None
 
     # --- deny and ask ---
@@ -146,7 +140,7 @@ class CommandMatcher:
             path = known_path(touch.word, directory, self._home, self._assigned)
             if path is None:
                 items = path_items(touch.word, directory, self._home, self._assigned)
-                if may_split(touch.word, self._script) or denied.may_hit(items):
+                if splits(touch.word, self._script) or denied.may_hit(items):
                     doubt = Hit(touch.part, certain=False, reason="the file is only known when it runs")
                 continue
             try:
@@ -160,14 +154,22 @@ class CommandMatcher:
         return doubt
 
     def _unreadable_hit(self, denied: DeniedPaths) -> Hit | None:
-        """A file rule and a command that cannot be analysed: any word of it may be read or written."""
+        """A file rule and a command that was not understood: any word may name a file."""
         if self._problem is None:
             return None
-        words = [word for each in self._every for word in each.words[1:]]
-        touches = [Touch("read", word, (self._call.place.cwd,), "") for word in words]
-        if any(self._touch_hit(touch, denied) for touch in touches):
-            return Hit(self._command, certain=False, reason=self._problem)
-        return None
+        texts = {
+            part for each in self._every for word in each.words for part in _NAMES.split(word.text) if part
+        }
+        if any(self._names_denied(text, denied) for text in texts):
+            return Hit(self._command)
+        return Hit(self._command, certain=False, reason=self._problem)
+
+    def _names_denied(self, text: str, denied: DeniedPaths) -> bool:
+        path = self._home + text[1:] if text == "~" or text.startswith("~/") else text
+        try:
+            return denied.hits(self._resolver.resolve(path, self._call.place.cwd), directory=False)
+        except (OSError, ValueError):
+            return False
 
     # --- allow ---
 
@@ -215,25 +217,6 @@ def _is_too_wide(invocation: Invocation) -> bool:
     return runs_anything and "*" in invocation.command.raw
 
 
-def _evaluates_text(script: Script) -> bool:
-    """Whether bash reads some text as arithmetic or as a subscript, and so runs commands in it."""
-    return script.evaluates_text or any(_evaluates(command) for command in script.commands)
-
-
-def _evaluates(command: Command) -> bool:
-    builtin, words = command.words[0].text, command.words[1:]
-    if builtin == "let":
-        return True
-    if builtin in ("declare", "typeset", "local", "export", "readonly") and any(
-        word.text.startswith("-") and "i" in word.text for word in words
-    ):
-        return True
-    if builtin in load_programs().conditions:
-        return any(word.text in ("-v", "-R") for word in words)
-    subscripts = (word.text for word in words if "[" in word.text)
-    return builtin in load_programs().setters and any("$(" in text or "`" in text for text in subscripts)
-
-
 def _find_started(invocations: list[Invocation]) -> Iterator[tuple[str, str]]:
     """Commands that options and variables start (`tar --to-command`, `GIT_PAGER=`), each with its part."""
     seen: set[str] = set()
@@ -243,7 +226,7 @@ def _find_started(invocations: list[Invocation]) -> Iterator[tuple[str, str]]:
         for source in dict.fromkeys(sources):
             seen.add(source)
             for text in {source, source.partition("=")[2].removeprefix("!")}:
-                for command in _guess_script(text).commands:
+                for command in guess_script(text).commands:
                     yield from ((spelling, part) for spelling in command_texts(command))
 
 
@@ -259,21 +242,8 @@ def _find_sources(invocation: Invocation) -> list[str]:
 
 
 def _read_script(command: str) -> tuple[Script, str | None]:
-    """The command as a script; where it does not parse, a guess at it and what is wrong."""
+    """The command as a script; outside the grammar, a guess at it and what was not understood."""
     try:
         return parse_shell(command), None
     except ShellSyntaxError as error:
-        return _guess_script(command), f"the command cannot be parsed: {error}"
-
-
-def _guess_script(command: str) -> Script:
-    """Commands picked out of a text that does not parse: deny rules still see what is plainly there."""
-    script = Script()
-    joined = "\n" + command.replace(JOINT, "") if JOINT in command else ""
-    for fragment in _FRAGMENTS.split(command + joined):
-        words = [plain_word(word) for word in fragment.translate(_QUOTES).split()]
-        while words and words[0].text in _KEYWORDS:
-            words = words[1:]
-        if words:
-            script.commands.append(Command(tuple(words)))
-    return script
+        return guess_script(command), f"not understood: {error}"

@@ -77,7 +77,7 @@ def _pattern_words(body: str) -> list[str] | None:
     except ShellSyntaxError:
         return None
     commands = [command for command in script.commands if command.scope == ()]
-    if len(commands) != 1 or script.redirections or commands[0].redirections or script.functions:
+    if len(commands) != 1 or script.redirections or commands[0].redirections:
         return None
     command = commands[0]
     source = "".join(assignment.raw for assignment in command.assignments) + command.raw

@@ -198,13 +198,9 @@ def substitute(word: Word, directory: str | None, home: str, assigned: frozenset
 def known_path(word: Word, directory: str | None, home: str, assigned: frozenset[str]) -> str | None:
     """The absolute path that a word names; None when it is decided at run time."""
     word = substitute(word, directory, home, assigned)
-    if not word.literal or (word.expanded and "{" in word.text):
+    if not word.literal:
         return None
-    text = word.text
-    if word.tilde:
-        if text != "~" and not text.startswith("~/"):
-            return None
-        text = home + text[1:]
+    text = home + word.text[1:] if word.tilde else word.text
     if text.startswith("/"):
         return text
     return None if directory is None else directory.rstrip("/") + "/" + text

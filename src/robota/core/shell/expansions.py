@@ -1,190 +1,137 @@
 """What expansions may turn out to be: options, or several words.
 
-A value from the environment that the command was started in is trusted; one that the command text itself
-sets or produces is followed back to where it comes from.
+A value is known when the text itself sets it to plain words everywhere. Every other expansion, substitution
+or glob may be an option, in quotes too, unless a literal character that is no dash begins the word.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
-from robota.core.shell.grammar import parse_shell
 from robota.core.shell.hazards import Hazard, find_hazards
-from robota.core.shell.programs import load_programs
-from robota.core.shell.script import Command, Piece, Script, ShellSyntaxError, Word, plain_word
+from robota.core.shell.programs import load_options, load_programs, program_name
+from robota.core.shell.script import Command, Piece, Script, Word
 
-_DEFAULT = re.compile(r"\$\{[A-Za-z0-9_@*]+(?:\[[^\]]*\])?:?[-+=?](.*)\}\Z", re.DOTALL)
-_QUOTES = str.maketrans("", "", "'\"\\")
-_SPLIT = "\0"
-_BLANKS = re.compile(r"\s+")
-_BRACED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*|[@*0-9])(\[[@*0-9]+\])?(:?[-=+])?(.?)")
-_POSITIONAL = frozenset("@*123456789")
-_CONSUMER_WORDS = 16  # enough to know the program and its subcommand
+_KNOWN = frozenset({"HOME", "PWD"})
+_SEVERAL = frozenset("@*")
 _ANY_NAME = "*"
-_SETS_POSITIONAL = frozenset({"set", "shift", "getopts"})
+_FACTS = re.compile(
+    r"\$\((?:pwd|nproc|whoami|uname(?: -[amnrs])?|id -[ugn]{1,2}|date \+[%A-Za-z0-9]+|npm (?:root|prefix)"
+    r"|go env GO(?:PATH|ROOT|OS|ARCH|BIN|MOD)"
+    r"|git rev-parse (?:--(?:show-toplevel|git-dir|show-prefix)|(?:--short )?HEAD)"
+    r"|git merge-base(?: [A-Za-z0-9_./@^~][A-Za-z0-9_./@^~-]*)+)\)"
+)
+"""Substitutions whose output neither the text nor a file's name decides."""
+_PLAIN_GIT = frozenset({"add", "checkout", "switch", "restore", "rm", "mv", "reset", "status", "ls-files"})
+"""Subcommands of git without an option that runs or writes something else."""
 
 
 def find_possible_hazards(words: Sequence[Word], script: Script) -> list[Hazard]:
     """The hazards of a command, also of words that may turn out to be options when it runs."""
-    return find_hazards(words, find_possible_options(words, script))
+    possible = find_possible_options(words, script)
+    if not possible:
+        return find_hazards(words)
+    if words[0].text == "git" and len(words) > 1 and words[1].literal and words[1].text in _PLAIN_GIT:
+        return find_hazards(words)
+    hazards = find_hazards(words, possible)
+    options = load_options().find(program_name(words[0].text))
+    if options is not None:
+        # Words that the shell may cut in pieces are not the value of the option before them.
+        hazards += [
+            Hazard(index, words[index].raw)
+            for index in sorted(possible)
+            if splits(words[index], script) or _is_open_option(words[index], options.values)
+        ]
+    return hazards
+
+
+def _is_open_option(word: Word, values: frozenset[str]) -> bool:
+    """Whether an expansion decides which option it is: `-$x`, but neither `-k"$x"` nor `--key="$x"`."""
+    prefix = "".join(text for _, text, _ in takewhile(lambda piece: piece[0] == "text", word.pieces))
+    return prefix[:1] == "-" and "=" not in prefix and prefix[:2] not in values
 
 
 def find_possible_options(words: Sequence[Word], script: Script) -> frozenset[int]:
-    """The positions of words whose first character is decided at run time, or that may be split."""
+    """The positions of words that may turn out to be options, or several words, when the command runs."""
     return frozenset(
-        index
-        for index, word in enumerate(words)
-        if index
-        and word.pieces
-        and not all(
-            _is_harmless(piece, words[: min(index, _CONSUMER_WORDS)], script) for piece in _open_pieces(word)
-        )
+        [
+            index
+            for index, word in enumerate(words)
+            if word.pieces and index and not word.literal and may_be_option(word, script)
+        ]
     )
 
 
-def hides_hazard(words: Sequence[Word]) -> bool:
-    """Whether a value that is empty, a default or a blank leaves an option that is a hazard (`$x-delete`)."""
-    mixed = [word for word in words if word.computed and any(_shows(piece) for piece in word.pieces)]
-    if not mixed:
-        return False
-    known = len(find_hazards(words))
-    readings = (_read_as(words, show) for show in (_show_nothing, _show_default, _show_blank))
-    return any(len(find_hazards(reading)) > known for reading in readings)
+def may_be_option(word: Word, script: Script) -> bool:
+    return _begins_unknown(word, script) or splits(word, script)
 
 
-def _shows(piece: Piece) -> bool:
-    return bool(piece[1]) if piece[0] == "text" else _show_default(piece) != ""
+def _begins_unknown(word: Word, script: Script) -> bool:
+    for kind, text, quoted in word.pieces:
+        if kind == "text":
+            if text:
+                return text[0] == "-" or (not quoted and text[0] in "*?[")
+        elif not _is_plain_value((kind, text, quoted), script):
+            return True
+    return False
 
 
-def _read_as(words: Sequence[Word], show: Callable[[Piece], str]) -> list[Word]:
-    read: list[Word] = []
-    for word in words:
-        if word.computed and any(_shows(piece) for piece in word.pieces):
-            text = "".join(piece[1] if piece[0] == "text" else show(piece) for piece in word.pieces)
-            read.extend(plain_word(part) for part in text.split(_SPLIT) if part)
-        else:
-            read.append(word)
-    return read
+def splits(word: Word, script: Script) -> bool:
+    """Whether an expansion outside quotes, or one of several words, decides how many words there are."""
+    return any(
+        kind != "text"
+        and (not quoted or (kind == "variable" and text in _SEVERAL))
+        and not _is_plain_value((kind, text, quoted), script)
+        for kind, text, quoted in word.pieces
+    )
 
 
-def _show_nothing(piece: Piece) -> str:
-    return "0" if piece[0] == "arithmetic" else ""
-
-
-def _show_default(piece: Piece) -> str:
+def _is_plain_value(piece: Piece, script: Script) -> bool:
+    """Whether the value is a number, or known and neither an option nor, outside quotes, several words."""
     kind, text, quoted = piece
-    default = _DEFAULT.match(text) if kind == "substitution" else None
-    if default is None:
-        return _show_nothing(piece)
-    shown = default.group(1).translate(_QUOTES)
-    return shown if quoted else _BLANKS.sub(_SPLIT, shown)
-
-
-def _show_blank(piece: Piece) -> str:
-    return _show_nothing(piece) if piece[2] else _SPLIT
-
-
-def may_split(word: Word, script: Script) -> bool:
-    """Whether the text itself makes the shell cut the word in two: at `$IFS`, or at a blank in a value."""
-    return any(_holds_blank(piece, script) for piece in word.pieces if piece[0] != "text" and not piece[2])
-
-
-def _holds_blank(piece: Piece, script: Script) -> bool:
-    kind, text, _ = piece
-    braced = _BRACED.match(text)
-    name = text if kind == "variable" else braced.group(1) if braced is not None else ""
-    if name == "IFS" or _SPLIT in _show_default(piece):
+    if kind == "arithmetic":
         return True
-    fact = name, "blank"
+    if kind == "substitution":
+        return _FACTS.fullmatch(text) is not None
+    fact = text, quoted
     if fact not in script.facts:
-        script.facts[fact] = any(" " in (value or "") for value in values_of(name, script))
+        script.facts[fact] = _variable_is_plain(text, script, quoted=quoted)
     return script.facts[fact]
 
 
-def _open_pieces(word: Word) -> list[Piece]:
-    """The expansions that may begin a word: those outside quotes, and a quoted one at the start."""
-    found: list[Piece] = []
-    begun = False
-    for piece in word.pieces:
-        kind, text, quoted = piece
-        if kind in ("variable", "substitution") and not (quoted and begun):
-            found.append(piece)
-        begun = begun or kind != "text" or bool(text)
-    return found
-
-
-def _is_harmless(piece: Piece, consumer: Sequence[Word], script: Script) -> bool:
-    kind, text, _ = piece
-    if kind == "variable":
-        return _variable_is_harmless(text, script)
-    if text.startswith("${"):
-        braced = _BRACED.match(text)
-        if braced is None or (braced.group(4) and braced.group(4) in "-\"'$`\\"):
-            return False
-        return _variable_is_harmless(braced.group(1), script)
-    if text.startswith("$("):
-        return _output_is_harmless(text[2:-1], consumer)
-    return text.startswith(("<(", ">("))
-
-
-def _variable_is_harmless(name: str, script: Script) -> bool:
+def _variable_is_plain(name: str, script: Script, *, quoted: bool) -> bool:
     set_names = names_set_by_commands(script)
-    if name in _POSITIONAL:
-        return not (script.parameters or script.functions or "@" in set_names)
     if name in set_names or _ANY_NAME in set_names:
         return False
-    fact = name, "harmless"
-    if fact not in script.facts:
-        script.facts[fact] = all(
-            value is not None and not any(part.startswith("-") for part in value.split())
-            for value in values_of(name, script)
-        )
-    return script.facts[fact]
+    values = script.assigned.get(name, [])
+    if name not in script.lasting:
+        return name in _KNOWN and not values
+    return all(_value_is_plain(value, quoted=quoted) for value in values)
 
 
-def values_of(name: str, script: Script) -> Iterator[str | None]:
-    """The values that a text and those around it give a variable; None for one that is not known."""
-    yield from script.assigned.get(name, ())
-    outer = script.outer
-    while outer is not None:
-        yield from outer.assigned.get(name, ())
-        if not names_set_by_commands(outer).isdisjoint((name, _ANY_NAME)):
-            yield None
-        outer = outer.outer
+def _value_is_plain(value: Word, *, quoted: bool) -> bool:
+    if value.literal:
+        return value.text[:1] != "-" and (quoted or set(value.text).isdisjoint(" \t\n*?["))
+    if value.computed:
+        unknown = (piece for piece in value.pieces if piece[1] and piece[0] != "arithmetic")
+        return all(piece[0] == "substitution" and _FACTS.fullmatch(piece[1]) for piece in unknown)
+    # A glob in the words of a loop: its files begin as it does.
+    kind, text, _ = value.pieces[0]
+    return quoted and kind == "text" and text[:1] not in ("", "-", "*", "?", "[")
 
 
 def names_set_by_commands(script: Script) -> frozenset[str]:
-    """Variables that builtins such as `read` and `export` set, `@` for the positional parameters."""
+    """Variables that builtins such as `read` and `export` set."""
     if script.set_names is None:
-        script.set_names = frozenset(name for command in script.commands for name in _names_set_by(command))
+        script.set_names = frozenset([name for command in script.commands for name in _names_set_by(command)])
     return script.set_names
 
 
 def _names_set_by(command: Command) -> Iterator[str]:
-    builtin = command.words[0].text
-    if builtin in _SETS_POSITIONAL:
-        yield "@"
-    if builtin not in load_programs().setters:
+    if command.words[0].text not in load_programs().setters:
         return
     for word in command.words[1:]:
-        text = word.text.removeprefix("-v") if builtin == "printf" else word.text
-        name = text.partition("=")[0].partition("[")[0].rstrip("+")
+        name = word.text.partition("=")[0]
         yield _ANY_NAME if word.computed and not name.isidentifier() else name
-
-
-def _output_is_harmless(source: str, consumer: Sequence[Word]) -> bool:
-    """Whether a substitution prints something its author does not choose (`git merge-base`, `pwd`)."""
-    try:
-        commands = parse_shell(source).commands
-    except ShellSyntaxError:
-        return False
-    return bool(commands) and all(_prints_facts(command, consumer) for command in commands)
-
-
-def _prints_facts(command: Command, consumer: Sequence[Word]) -> bool:
-    known = load_programs().fixed_output
-    names = [word.text for word in command.words[:2]]
-    if names[0] not in known and " ".join(names) not in known:
-        return False
-    return all(word.literal for word in command.words) and not find_hazards((*consumer, *command.words[1:]))

@@ -1,8 +1,8 @@
-"""The shell grammar: a text in, its simple commands out.
+"""The small shell grammar: a text in, its simple commands out.
 
-Written for bash and strict: what bash might read differently raises `ShellSyntaxError` and is then asked
-about. The reader is our own because the published grammars skip commands that bash runs (substitutions in
-here-documents and in patterns, words joined by a backslash at a line end) without reporting an error.
+The grammar is written down in docs/permissions.md, and the tests generate texts from that page. It is small
+on purpose: what bash reads in a way that takes more than a page to say raises `ShellSyntaxError` and is then
+asked about.
 """
 
 from __future__ import annotations
@@ -10,150 +10,219 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from robota.core.shell.lexer import ends_word, read_arithmetic, read_word
-from robota.core.shell.reader import Reader
-from robota.core.shell.script import Assignment, Command, Redirection, Script, ShellSyntaxError, Word
-from robota.core.shell.tokens import read_assignment, read_redirection, skip_blanks
+from robota.core.shell.lexer import Reader, read_quoted_piece, read_word
+from robota.core.shell.script import (
+    Assignment,
+    Command,
+    Piece,
+    Redirection,
+    Script,
+    ShellSyntaxError,
+    Word,
+    build_word,
+    plain_word,
+)
 
+_BLANKS = re.compile(r"(?:[ \t]|\\\n(?=[ \t])|(?<![^ \t\n])\\\n|(?<=[;&|(])\\\n(?![;&|<>(]))*")
+_PLAIN = re.compile(_BLANKS.pattern + r"(?:([A-Za-z0-9_./:=@%+,^\]-]+)(?=[ \t\n;|)]|&(?!>)|\Z))?")
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
+_ODD_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\+=|\[)")
+_REDIRECTION = re.compile(r"([012])?(>>|>\||>&|>|<<<|<<-|<<|<)|(&>>|&>)")
+_COPIED = re.compile(r"[12](?=[ \t\n;&|)]|\\\n[ \t]|\Z)")
+_DELIMITER = re.compile(
+    r"""(?:([A-Za-z0-9_]+)|'([^'\n\\]+)'|"([^"\n\\$`]+)"|\\([A-Za-z0-9_]+))(?=[ \t\n;&|<>)]|\Z)"""
+)
+_TIMED = re.compile(r"time(?:[ \t]+-p)?[ \t]+(?=[({]|(?:if|while|until|for|case)[ \t\n])")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?=[ \t\n])")
 _CLOSERS = frozenset({"then", "do", "done", "fi", "esac", "elif", "else", "}"})
-_RESERVED = re.compile(
-    r"(?:if|while|until|for|select|case|function|coproc|then|do|done|fi|esac|elif|else|\[\[|[{}!])"
-    r"(?=[\s;&|<>()]|\Z)"
+_FOREIGN = {
+    "function": "a function",
+    "coproc": "a coprocess",
+    "select": "a menu by `select`",
+    "((": "arithmetic in `((…))`, or two subshells",
+}
+_KEYWORD = re.compile(
+    r"(?:if|while|until|for|case|select|function|coproc|then|do|done|fi|esac|elif|else|\[\[|[{}!])"
+    r"(?=[ \t\n;&|<>()]|\Z)"
 )
-_TIMED_COMPOUND = re.compile(
-    r"time(?:[ \t]+-p)?(?:[ \t]+--)?[ \t]+(?=[({!]|\[\[|(?:if|while|until|for|select|case)\s)"
+_REGEX = re.compile(
+    r"(?:[A-Za-z0-9_.^*+?()\[\]|{},:/@%=#-]|\\[.^$*+?()\[\]|{}/dswb-]|\$(?=[)| \t]))+(?=[ \t])"
 )
-_NEGATION = re.compile(r"!(?=[\s;&|<>()]|\Z)")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_COMPOUND_START = re.compile(r"[({]|\[\[|(?:if|while|until|for|select|case)(?=[\s;(])")
-_NAMED_COPROCESS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*[ \t]+(?=[({]|(?:if|while|until|for|select|case)\s)")
-_IN = re.compile(r"in(?=[\s;])")
-_ESAC = re.compile(r"esac(?=[\s;&|<>()]|\Z)")
-_TEST_END = re.compile(r"\]\](?=[\s;&|<>()]|\Z)")
-_ARITHMETIC_TESTS = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v", "-R"})
+_TEST_END = re.compile(r"\]\](?=[ \t\n;&|<>)]|\Z)")
+_TESTS = frozenset(
+    [
+        "-a",
+        "-b",
+        "-c",
+        "-d",
+        "-e",
+        "-f",
+        "-g",
+        "-h",
+        "-k",
+        "-n",
+        "-o",
+        "-p",
+        "-r",
+        "-s",
+        "-t",
+        "-u",
+        "-w",
+        "-x",
+        "-z",
+        "-G",
+        "-L",
+        "-N",
+        "-O",
+        "-S",
+    ]
+)
+_COMPARISONS = frozenset(["=", "==", "!=", "=~", "<", ">", "-nt", "-ot", "-ef"])
+_NUMERIC_TESTS = frozenset(["-eq", "-ne", "-lt", "-le", "-gt", "-ge"])
 
 
 def parse_shell(text: str) -> Script:
-    """Read a whole text; raises `ShellSyntaxError` when it cannot be read with certainty."""
+    """Read a whole text; raises `ShellSyntaxError` when it is outside the grammar."""
+    if not text.isprintable() and not text.replace("\n", "").replace("\t", "").isprintable():
+        raise ShellSyntaxError("a blank or control character that is not a space, a tab or a line end")
     script = Script()
-    reader = Reader(text, script, read_commands)
     try:
-        read_commands(reader, "")
+        _read_commands(Reader(text, script, _read_commands), "")
     except RecursionError:
         raise ShellSyntaxError("nested too deeply to be judged") from None
     return script
 
 
-def read_commands(reader: Reader, closing: str) -> None:
-    _read_list(reader, frozenset({closing}), may_be_empty=True)
-    if reader.heredocs:
-        raise ShellSyntaxError("a here-document is not closed")
+def _read_commands(reader: Reader, closing: str) -> None:
+    _read_list(reader, closing, may_be_empty=True)
+    if reader.heredocs and closing in ("", ")"):
+        raise ShellSyntaxError("a here-document that is not closed")
 
 
-def _read_list(reader: Reader, stops: frozenset[str], *, may_be_empty: bool = False) -> str:
+def _skip_blanks(reader: Reader, *, lines: bool = False) -> None:
+    """Move to the next token; with `lines`, over line ends too (where here-documents are read)."""
+    src = reader.src
+    while True:
+        reader.take(_BLANKS)
+        character = src[reader.pos : reader.pos + 1]
+        if character == "#":
+            end = src.find("\n", reader.pos)
+            reader.pos = len(src) if end < 0 else end
+        elif character == "\n" and lines:
+            reader.pos += 1
+            reader.chain = reader.script.next_scope()
+            if reader.heredocs:
+                _read_bodies(reader)
+        else:
+            return
+
+
+def _read_list(reader: Reader, *stops: str, may_be_empty: bool = False) -> str:
     """Commands up to one of the stops, which is consumed and returned."""
     empty = may_be_empty
     while True:
-        skip_blanks(reader, lines=True)
+        _skip_blanks(reader, lines=True)
         stop = _stop_here(reader, stops)
         if stop is not None:
-            if not empty and stop != ";;":
+            if not empty:
                 raise ShellSyntaxError("a command was expected")
             reader.pos += len(stop)
             return stop
+        start = len(reader.script.commands)
         _read_and_or(reader)
         empty = True
-        skip_blanks(reader)
+        _skip_blanks(reader)
         following = reader.peek(2)
-        if following[:1] in (";", "&") and following not in (";;", ";&", "&&"):
+        if following[:1] == ";" and following not in (";;", ";&"):
             reader.pos += 1
+        elif following[:1] == "&":
+            reader.pos += 1
+            _mark_unsteady(reader, start)
         elif following[:1] not in ("", "\n") and _stop_here(reader, stops) is None:
-            raise ShellSyntaxError("an operator or a line end was expected")
+            raise ShellSyntaxError("text where an operator or a line end was expected")
         reader.chain = reader.script.next_scope()
 
 
-def _stop_here(reader: Reader, stops: frozenset[str]) -> str | None:
-    if reader.at_end():
-        if "" not in stops:
-            raise ShellSyntaxError("the text ends inside a command")
-        return ""
+def _stop_here(reader: Reader, stops: tuple[str, ...]) -> str | None:
     character = reader.peek()
-    if character == ")":
-        if ")" not in stops:
-            raise ShellSyntaxError("a closing parenthesis has no opening one")
-        return ")"
-    if character == ";" and ";;" in stops:
-        for stop in (";;&", ";;", ";&"):
-            if reader.src.startswith(stop, reader.pos):
-                reader.pos += len(stop) - 2
-                return ";;"
-    reserved = _RESERVED.match(reader.src, reader.pos)
-    if reserved is not None and reserved.group() in _CLOSERS:
-        if reserved.group() not in stops:
-            raise ShellSyntaxError(f"`{reserved.group()}` is out of place")
-        return reserved.group()
-    return None
+    if character == "" or character == ")":
+        if character not in stops:
+            raise ShellSyntaxError(
+                "a parenthesis out of place" if character else "a command that is not closed"
+            )
+        return character
+    if character == ";" and ";;" in stops and reader.peek(2) == ";;" and reader.peek(3) != ";;&":
+        return ";;"
+    found = _KEYWORD.match(reader.src, reader.pos)
+    if found is None or found.group() not in _CLOSERS:
+        return None
+    if found.group() not in stops:
+        raise ShellSyntaxError(f"`{found.group()}` out of place")
+    return found.group()
+
+
+def _mark_unsteady(reader: Reader, start: int) -> None:
+    reader.script.unsteady.append((start, len(reader.script.commands), reader.scope))
 
 
 def _read_and_or(reader: Reader) -> None:
     while True:
         _read_pipeline(reader)
-        skip_blanks(reader)
+        _skip_blanks(reader)
         operator = reader.peek(2)
         if operator not in ("&&", "||"):
             return
         reader.pos += 2
         chain = reader.chain
-        skip_blanks(reader, lines=True)
+        _skip_blanks(reader, lines=True)
         reader.chain = chain if operator == "&&" else reader.script.next_scope()
 
 
 def _read_pipeline(reader: Reader) -> None:
-    outer = reader.piped
-    _skip_pipeline_words(reader)
+    start, outer, piped = len(reader.script.commands), reader.piped, False
+    if reader.peek() == "!" and _KEYWORD.match(reader.src, reader.pos):
+        reader.pos += 1
+        _skip_blanks(reader)
+    reader.take(_TIMED)
     while True:
         _read_command(reader)
-        skip_blanks(reader)
+        _skip_blanks(reader)
         if reader.peek() != "|" or reader.peek(2) == "||":
-            reader.piped = outer
-            return
+            break
+        piped = True
         reader.pos += 2 if reader.peek(2) == "|&" else 1
         chain = reader.chain
-        skip_blanks(reader, lines=True)
+        _skip_blanks(reader, lines=True)
         reader.chain, reader.piped = chain, True
-
-
-def _skip_pipeline_words(reader: Reader) -> None:
-    """`!`, and a `time` before a compound command; before a simple one, `time` is read as a program."""
-    while True:
-        if reader.take(_NEGATION):
-            skip_blanks(reader)
-        elif not reader.take(_TIMED_COMPOUND):
-            return
+    reader.piped = outer
+    if piped:
+        _mark_unsteady(reader, start)
 
 
 def _read_command(reader: Reader) -> None:
     if reader.peek() == "(":
-        _read_compound(reader, "((" if reader.peek(2) == "((" else "(")
-        return
-    reserved = _RESERVED.match(reader.src, reader.pos)
-    if reserved is None:
-        _read_simple(reader)
-    elif reserved.group() in _CLOSERS or reserved.group() == "!":
-        raise ShellSyntaxError(f"`{reserved.group()}` is out of place")
+        opening = reader.peek(2) if reader.peek(2) == "((" else "("
     else:
-        _read_compound(reader, reserved.group())
-
-
-def _read_compound(reader: Reader, opening: str) -> None:
+        found = _KEYWORD.match(reader.src, reader.pos)
+        if found is None:
+            _read_simple(reader)
+            return
+        opening = found.group()
+    if opening in _FOREIGN:
+        raise ShellSyntaxError(_FOREIGN[opening])
+    if opening not in _COMPOUNDS:
+        raise ShellSyntaxError(f"`{opening}` out of place")
+    start = len(reader.script.commands)
     reader.enter()
     reader.pos += len(opening)
     _COMPOUNDS[opening](reader)
-    reader.leave()
+    reader.depth -= 1
+    if opening not in "({":
+        _mark_unsteady(reader, start)
     redirections: list[Redirection] = []
     while True:
-        skip_blanks(reader)
-        redirection = read_redirection(reader)
+        _skip_blanks(reader)
+        redirection = _read_redirection(reader)
         if redirection is None:
             break
         redirections.append(redirection)
@@ -162,151 +231,121 @@ def _read_compound(reader: Reader, opening: str) -> None:
 
 
 def _expect(reader: Reader, word: str) -> None:
-    skip_blanks(reader, lines=True)
-    end = reader.pos + len(word)
-    if not reader.src.startswith(word, reader.pos) or (word.isalpha() and not ends_word(reader.src, end)):
-        raise ShellSyntaxError(f"`{word}` was expected")
-    reader.pos = end
-
-
-def _read_group(reader: Reader) -> None:
-    _read_list(reader, frozenset({"}"}))
+    _skip_blanks(reader, lines=True)
+    found = _KEYWORD.match(reader.src, reader.pos)
+    if found is None or found.group() != word:
+        raise ShellSyntaxError(f"text where `{word}` was expected")
+    reader.pos = found.end()
 
 
 def _read_if(reader: Reader) -> None:
     stop = "elif"
     while stop == "elif":
-        _read_list(reader, frozenset({"then"}))
-        stop = _read_list(reader, frozenset({"elif", "else", "fi"}))
+        _read_list(reader, "then")
+        stop = _read_list(reader, "elif", "else", "fi")
     if stop == "else":
-        _read_list(reader, frozenset({"fi"}))
+        _read_list(reader, "fi")
 
 
 def _read_loop(reader: Reader) -> None:
-    _read_list(reader, frozenset({"do"}))
-    _read_list(reader, frozenset({"done"}))
+    _read_list(reader, "do")
+    _read_list(reader, "done")
 
 
 def _read_for(reader: Reader) -> None:
-    skip_blanks(reader)
-    if reader.skip("(("):
-        read_arithmetic(reader, "))")
-    else:
-        _read_for_words(reader)
-    skip_blanks(reader)
-    reader.skip(";")
-    skip_blanks(reader, lines=True)
-    if reader.skip("{"):
-        _read_group(reader)
-    else:
-        _expect(reader, "do")
-        _read_list(reader, frozenset({"done"}))
-
-
-def _read_for_words(reader: Reader) -> None:
+    _skip_blanks(reader)
     name = reader.take(_NAME)
-    if name is None:
-        raise ShellSyntaxError("a loop has no variable")
-    skip_blanks(reader, lines=True)
-    if not reader.take(_IN):
-        reader.script.assign(name.group(), None)
-        return
-    words: list[Word] = []
+    _skip_blanks(reader)
+    if name is None or reader.peek(2) != "in" or reader.peek(3)[2:] not in (" ", "\t"):
+        raise ShellSyntaxError("a loop that is not `for name in words`")
+    reader.pos += 2
     while True:
-        skip_blanks(reader)
+        _skip_blanks(reader)
         if reader.peek() in ("", "\n", ";"):
             break
-        words.extend(read_word(reader))
-    for word in words:
-        reader.script.assign(name.group(), word)
+        reader.script.assign(name.group(), read_word(reader))
+    reader.skip(";")
+    _expect(reader, "do")
+    _read_list(reader, "done")
 
 
 def _read_case(reader: Reader) -> None:
-    skip_blanks(reader)
+    _skip_blanks(reader)
     read_word(reader)
-    _expect(reader, "in")
+    _skip_blanks(reader, lines=True)
+    if reader.peek(2) != "in" or reader.peek(3)[2:] not in (" ", "\t", "\n"):
+        raise ShellSyntaxError("text where `in` was expected")
+    reader.pos += 2
     while True:
-        skip_blanks(reader, lines=True)
-        if reader.take(_ESAC):
+        _skip_blanks(reader, lines=True)
+        found = _KEYWORD.match(reader.src, reader.pos)
+        if found is not None and found.group() == "esac":
+            reader.pos = found.end()
             return
         reader.skip("(")
-        _read_case_patterns(reader)
-        if _read_list(reader, frozenset({";;", "esac"}), may_be_empty=True) == "esac":
+        _read_patterns(reader)
+        if _read_list(reader, ";;", "esac", may_be_empty=True) == "esac":
             return
 
 
-def _read_case_patterns(reader: Reader) -> None:
+def _read_patterns(reader: Reader) -> None:
     while True:
-        skip_blanks(reader)
+        _skip_blanks(reader)
         read_word(reader)
-        skip_blanks(reader)
+        _skip_blanks(reader)
         if reader.skip(")"):
             return
         if not reader.skip("|"):
-            raise ShellSyntaxError("a pattern of `case` is not closed")
-
-
-def _read_function(reader: Reader) -> None:
-    skip_blanks(reader)
-    name = read_word(reader)[0].text
-    skip_blanks(reader)
-    if reader.skip("("):
-        _expect(reader, ")")
-    _read_body(reader, name)
-
-
-def _read_body(reader: Reader, name: str) -> None:
-    reader.script.functions.add(name)
-    skip_blanks(reader, lines=True)
-    if not _COMPOUND_START.match(reader.src, reader.pos):
-        raise ShellSyntaxError("a function has no body")
-    _read_command(reader)
-
-
-def _read_coprocess(reader: Reader) -> None:
-    skip_blanks(reader)
-    reader.take(_NAMED_COPROCESS)
-    _read_command(reader)
+            raise ShellSyntaxError("a pattern of `case` that is not closed")
 
 
 def _read_test(reader: Reader) -> None:
-    """`[[ … ]]`: nothing runs but what its words expand to."""
-    in_regex = False
+    """`[[ … ]]`: nothing runs but what its words expand to, unless it evaluates a text as arithmetic."""
+    previous: Word | None = None
+    numeric = False
     while True:
-        skip_blanks(reader, lines=True)
+        _skip_blanks(reader)
         if reader.take(_TEST_END):
             return
-        if reader.at_end():
-            raise ShellSyntaxError("`[[` is not closed")
         if reader.peek(2) in ("&&", "||"):
             reader.pos += 2
-        elif not in_regex and reader.peek() in "()<>" and reader.peek(2) not in ("<(", ">("):
+            previous = None
+        elif reader.peek() in ("(", ")", "!", "<", ">") and reader.peek(2) not in ("<(", ">(", "(("):
             reader.pos += 1
         else:
-            in_regex = _read_test_word(reader, in_regex)
+            if previous is not None and previous.raw == "=~" and reader.take(_REGEX):
+                previous = None
+                continue
+            word = read_word(reader)
+            numeric_now = word.raw in _NUMERIC_TESTS
+            if (numeric and not _is_number(word)) or (
+                numeric_now and not (previous and _is_number(previous))
+            ):
+                raise ShellSyntaxError("arithmetic in `[[ … ]]` with anything but numbers")
+            compared = previous is not None and previous.raw in _COMPARISONS
+            if (
+                word.raw[:1] == "-"
+                and not compared
+                and word.raw not in _TESTS | _COMPARISONS | _NUMERIC_TESTS
+            ):
+                raise ShellSyntaxError(f"the test `{word.raw}`")
+            previous, numeric = word, numeric_now
 
 
-def _read_test_word(reader: Reader, in_regex: bool) -> bool:
-    """One word of a test; whether a regular expression, which may begin with `(` and hold `|`, comes next."""
-    reader.pos += in_regex and reader.peek() == "|"
-    word = read_word(reader, grouping=True)[0]
-    if word.text in _ARITHMETIC_TESTS:
-        reader.script.evaluates_text = True
-    return word.raw == "=~" or (in_regex and reader.peek() == "|" and reader.peek(2) != "||")
+def _is_number(word: Word) -> bool:
+    return word.text.isdigit() or (
+        bool(word.pieces) and all(kind == "arithmetic" for kind, _, _ in word.pieces)
+    )
 
 
-_COMPOUNDS: dict[str, Callable[[Reader], None]] = {
+_COMPOUNDS: dict[str, Callable[[Reader], object]] = {
     "(": lambda reader: reader.read_nested(")"),
-    "((": lambda reader: read_arithmetic(reader, "))"),
-    "{": _read_group,
+    "{": lambda reader: _read_list(reader, "}"),
     "if": _read_if,
     "while": _read_loop,
     "until": _read_loop,
     "for": _read_for,
-    "select": _read_for,
     "case": _read_case,
-    "function": _read_function,
-    "coproc": _read_coprocess,
     "[[": _read_test,
 }
 
@@ -315,55 +354,136 @@ def _read_simple(reader: Reader) -> None:
     words: list[Word] = []
     assignments: list[Assignment] = []
     redirections: list[Redirection] = []
-    start = reader.pos
+    src, plain = reader.src, _PLAIN
     while True:
-        skip_blanks(reader)
-        character = reader.peek()
-        redirection = read_redirection(reader) if character and character in "<>&{0123456789" else None
-        if redirection is not None:
-            redirections.append(redirection)
-        elif character == "" or character in ";&|\n)":
-            break
-        elif character == "(":
-            _read_definition(reader, words, assignments)
-            return
-        elif not read_assignment(reader, words, assignments):
-            words.extend(read_word(reader))
-    if reader.pos == start:
-        raise ShellSyntaxError("a command was expected")
-    _add_simple(reader, words, assignments, redirections)
+        found = plain.match(src, reader.pos)
+        assert found is not None  # it matches the empty text
+        reader.pos, text = found.end(), found[1]
+        if text is not None:
+            word = Word(text, text, text)
+        else:
+            character = src[reader.pos : reader.pos + 1]
+            if character in "<>&012" and (redirection := _read_redirection(reader)) is not None:
+                redirections.append(redirection)
+                continue
+            if character in ";&|\n)#":  # or the end
+                break
+            if character == "(":
+                raise ShellSyntaxError("a function" if len(words) == 1 else "a parenthesis out of place")
+            word = read_word(reader)
+        if words or not _read_assignment(word, assignments):
+            words.append(word)
+    _add_command(reader, words, assignments, redirections)
 
 
-def _add_simple(
+def _add_command(
     reader: Reader, words: list[Word], assignments: list[Assignment], redirections: list[Redirection]
 ) -> None:
     script = reader.script
-    if words and words[0].raw == "time":
-        _note_timed_assignments(script, words[1:])
     for assignment in assignments:
         script.assign(assignment.name, assignment.value, lasting=not words)
     command = Command(
         tuple(words), tuple(assignments), tuple(redirections), reader.scope, reader.chain, reader.piped
     )
     if words:
+        if words[0].raw == "time":
+            _check_timed(words)
         script.commands.append(command)
     elif redirections:
         script.redirections.append(command)
+    elif not assignments:
+        raise ShellSyntaxError("a command was expected")
 
 
-def _note_timed_assignments(script: Script, words: list[Word]) -> None:
-    """`time` is a keyword: without a command, assignments after it stay in force."""
-    for word in words:
-        name, equals, _ = word.text.partition("=")
-        if equals:
-            script.assign(name.partition("[")[0].rstrip("+"), None)
-        elif word.text not in ("-p", "--"):
-            return
+def _check_timed(words: list[Word]) -> None:
+    """After the keyword `time`, words are read as at the beginning of a command."""
+    for word in words[1:4]:
+        if "=" in word.raw or "[" in word.raw or _KEYWORD.fullmatch(word.raw):
+            raise ShellSyntaxError(f"`{word.raw}` after `time`")
 
 
-def _read_definition(reader: Reader, words: list[Word], assignments: list[Assignment]) -> None:
-    if len(words) != 1 or assignments or words[0].raw != words[0].text:
-        raise ShellSyntaxError("a parenthesis is out of place")
-    reader.pos += 1
-    _expect(reader, ")")
-    _read_body(reader, words[0].text)
+def _read_assignment(word: Word, assignments: list[Assignment]) -> bool:
+    """Take a word before the command word as an assignment, if it is one."""
+    found = _ASSIGNMENT.match(word.raw)
+    if found is None:
+        if _ODD_ASSIGNMENT.match(word.raw):
+            raise ShellSyntaxError("an assignment to an array, or one that adds to a variable")
+        return False
+    name, raw = found.group(1), word.raw[found.end() :]
+    if not word.pieces:
+        value = plain_word(raw)
+    else:
+        kind, first, quoted = word.pieces[0]
+        pieces: list[Piece] = [(kind, first[found.end() :], quoted), *word.pieces[1:]]
+        value = build_word(pieces, raw)
+    assignments.append(Assignment(name, value, word.raw))
+    return True
+
+
+def _read_redirection(reader: Reader) -> Redirection | None:
+    """The redirection at the position, or None when there is none."""
+    found = _REDIRECTION.match(reader.src, reader.pos)
+    if found is None:
+        return None
+    operator, descriptor = found[2] or found[3], found[1] or ""
+    reader.pos = found.end()
+    following = reader.peek()
+    if following in ("(", "&", "<", ">", "|"):
+        raise ShellSyntaxError(
+            "a process substitution" if following == "(" else "a redirection beyond the simple ones"
+        )
+    if operator == ">&":
+        if reader.take(_COPIED) is None:
+            raise ShellSyntaxError("a descriptor that is copied, moved or closed beyond `>&1` and `>&2`")
+        return Redirection(operator, None, descriptor)
+    reader.take(_BLANKS)
+    if operator not in ("<<", "<<-"):
+        return Redirection(operator, _read_target(reader), descriptor)
+    delimiter = reader.take(_DELIMITER)
+    if delimiter is None:
+        raise ShellSyntaxError("a here-document whose end is not a plain word")
+    redirection = Redirection(operator, None, descriptor)
+    text = next(filter(None, delimiter.groups()))
+    reader.heredocs.append((text, delimiter[1] is None, operator == "<<-", redirection))
+    return redirection
+
+
+def _read_target(reader: Reader) -> Word:
+    if reader.peek() == "#":
+        raise ShellSyntaxError("a redirection without a target")
+    return read_word(reader)
+
+
+def _read_bodies(reader: Reader) -> None:
+    """Read the here-documents that wait for this line end."""
+    pending, reader.heredocs = reader.heredocs, []
+    for delimiter, quoted, tabs, redirection in pending:
+        lines: list[str] = []
+        while True:
+            end = reader.src.find("\n", reader.pos)
+            if end < 0 and reader.pos >= len(reader.src):
+                raise ShellSyntaxError("a here-document that is not closed")
+            line = reader.src[reader.pos : end if end >= 0 else len(reader.src)]
+            shown = line.lstrip("\t") if tabs else line
+            reader.pos = end + 1 if end >= 0 else len(reader.src)
+            if shown == delimiter:
+                break
+            lines.append(shown)
+            if end < 0:
+                raise ShellSyntaxError("a here-document that is not closed")
+        redirection.body = _read_body(reader, lines, delimiter, quoted=quoted)
+
+
+def _read_body(reader: Reader, lines: list[str], delimiter: str, *, quoted: bool) -> str | None:
+    body = "".join([line + "\n" for line in lines])
+    if quoted or set(body).isdisjoint("$`\\"):
+        return body
+    # Bash joins a line that ends in a backslash with the next one before it looks for the delimiter.
+    torn = (line[:-1] for line in lines if line.endswith("\\"))
+    if lines[-1].endswith("\\") or any(delimiter.startswith(text) for text in torn):
+        raise ShellSyntaxError("a here-document whose end may be torn by a backslash at a line end")
+    inner = Reader(body, reader.script, reader.read_commands, 0, reader.depth, reader.scope, reader.chain)
+    pieces: list[Piece] = []
+    while inner.pos < len(body):
+        read_quoted_piece(inner, pieces, escapable="$`\\")
+    return "".join([piece[1] for piece in pieces]) if all(piece[0] == "text" for piece in pieces) else None

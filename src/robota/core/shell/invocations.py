@@ -9,11 +9,13 @@ from typing import TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from robota.core.shell.expansions import find_possible_options, hides_hazard, values_of
+from robota.core.shell.expansions import find_possible_hazards, names_set_by_commands
 from robota.core.shell.grammar import parse_shell
+from robota.core.shell.guess import guess_script
+from robota.core.shell.hazards import find_hazards
 from robota.core.shell.programs import program_name
 from robota.core.shell.runners import Unwrapped, unwrap
-from robota.core.shell.script import Command, Script, ShellSyntaxError, Word
+from robota.core.shell.script import Command, Scope, Script, ShellSyntaxError, Word
 
 MAXIMUM_RUNNERS = 8
 MAXIMUM_DIRECTORIES = 8
@@ -48,7 +50,7 @@ class Invocation(Struct, frozen=True):
     def computed(self) -> bool:
         """Whether the program itself is only known at run time."""
         first = self.command.words[0]
-        return not first.literal or first.expanded
+        return not first.literal
 
 
 def find_invocations(script: Script, directories: Directories, home: str, depth: int = 0) -> list[Invocation]:
@@ -74,9 +76,9 @@ def _open(command: Command, script: Script, directories: Directories, home: str,
         return Invocation(command, script, directories)
     around = [redirection for each in script.redirections for redirection in each.redirections]
     unwrapped = unwrap(command, fed=any(each.reads or each.operator.startswith("<<") for each in around))
-    extended = program_name(command.words[0].text) == "find" and (
-        bool(find_possible_options(command.words, script)) or hides_hazard(command.words)
-    )
+    extended = program_name(command.words[0].text) == "find" and len(
+        find_possible_hazards(command.words, script)
+    ) > len(find_hazards(command.words))
     if extended:  # a value may add an -exec
         unwrapped = unwrapped or Unwrapped()
     if unwrapped is None:
@@ -96,10 +98,7 @@ def _open(command: Command, script: Script, directories: Directories, home: str,
         try:
             parsed = parse_shell(inner.source)
         except ShellSyntaxError:
-            opaque = True
-            continue
-        parsed.parameters = True
-        parsed.outer = script  # whose variables it may use
+            parsed, opaque = guess_script(inner.source), True
         scripts.append(parsed)
         found.extend(find_invocations(parsed, inside, home, depth + 1))
     return Invocation(command, script, directories, unwrapped, tuple(found), tuple(scripts), opaque)
@@ -116,42 +115,46 @@ def visited_directories(script: Script, directories: Directories, home: str) -> 
 
 def _follow(script: Script, directories: Directories, home: str) -> Iterator[tuple[Directories, Directories]]:
     """For each command where it runs and where it leads."""
-    if not any(_moves(command) for command in script.commands):
+    moves = [index for index, command in enumerate(script.commands) if _moves(command)]
+    if not moves:
         yield from [(directories, directories)] * len(script.commands)
         return
-    searched = any(True for _ in values_of("CDPATH", script))
-    lasting: dict[tuple[int, ...], Directories] = {}
-    chained: dict[tuple[tuple[int, ...], int], Directories] = {}
+    searched = "CDPATH" in script.assigned or "CDPATH" in names_set_by_commands(script)
+    lost = {script.commands[index].scope for index in moves if _is_unsteady(script, index)}
+    lasting: dict[Scope, Directories] = {scope: _union(directories, (None,)) for scope in lost}
+    chained: dict[tuple[Scope, int], Directories] = {}
     for command in script.commands:
         scopes = (command.scope[:length] for length in range(len(command.scope), -1, -1))
         current = next((lasting[scope] for scope in scopes if scope in lasting), directories)
         place = command.scope, command.chain
-        here = chained.get(place, current)
-        if command.piped:
-            here = _union(here, current)
-        target = here
+        here = target = chained.get(place, current)
         if _moves(command):
             target = chained[place] = _destinations(command, here, home, unknown=searched)
             lasting[command.scope] = _union(current, target)
         yield here, target
 
 
+def _is_unsteady(script: Script, index: int) -> bool:
+    """Whether a command stands in a branch, a loop or a pipeline of its own shell."""
+    scope = script.commands[index].scope
+    return any(start <= index < end and scope == inside for start, end, inside in script.unsteady)
+
+
 def _moves(command: Command) -> bool:
     first = command.words[0].text
     if first in ("builtin", "command"):
-        return any(word.text == "cd" for word in command.words[1:3])
+        return any(word.text in ("cd", "pushd", "popd") for word in command.words[1:4])
     return program_name(first) in ("cd", "pushd", "popd")
 
 
 def _destinations(command: Command, here: Directories, home: str, *, unknown: bool) -> Directories:
-    words = [word for word in command.words[1:] if word.text == "-" or not word.text.startswith("-")]
-    if unknown or command.words[0].text != "cd" or len(words) > 1 or any(not word.literal for word in words):
+    words = command.words[1:]
+    plain = command.words[0].text == "cd" and len(words) <= 1 and not unknown
+    if not plain or any(not word.literal or word.text[:1] == "-" for word in words):
         return (None,)
     if not words:
         return (home,)
     target = words[0].text
-    if target == "-" or (words[0].tilde and target != "~" and not target.startswith("~/")):
-        return (None,)
     if words[0].tilde:
         target = home + target[1:]
     return tuple(_join(base, target) for base in here)

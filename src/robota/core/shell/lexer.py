@@ -1,314 +1,268 @@
-"""Reading one shell word: quotes, escapes and every kind of expansion, in a single pass over the text.
+"""Words of the small shell grammar that docs/permissions.md writes down.
 
-Commands inside expansions are handed to the grammar (`Reader.read_nested`), so nothing that bash would run
-is skipped. Anything doubtful raises `ShellSyntaxError`: the caller then asks instead of guessing.
+What is not in that grammar raises `ShellSyntaxError`: the caller then asks instead of guessing. Commands
+inside `$(…)` are handed to the grammar, so nothing that bash would run is skipped.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
-from robota.core.shell.reader import JOINT, Reader
-from robota.core.shell.script import Piece, Script, ShellSyntaxError, Word, build_word, build_words
+from msgspec import Struct
 
-_PLAIN = re.compile(r"[A-Za-z0-9_./:=@%+,\]^-]+")
-_WORD_END = frozenset(" \t\n;&|<>()")
+from robota.core.shell.script import Piece, Redirection, Scope, Script, ShellSyntaxError, Word, build_word
+
+MAXIMUM_DEPTH = 30
+
+_TEXT = re.compile(r"[^ \t\n;&|<>()\\'\"$`]+")
 _QUOTED_TEXT = re.compile(r'[^"\\$`]+')
-_UNQUOTED_TEXT = re.compile(r"[^\s;&|<>()\\'\"$`]+")
-_DEFAULT = re.compile(r"(?:\[[^\]]*\])?:?[-+=?]")
-_ARITHMETIC = re.compile(r"(?:\[[@*]\])?+(?:\[|:(?![-+=?]))")
-_ESCAPES = re.compile(r"(?:\\[^\n])+")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_SPECIAL = re.compile(r"[@*#?$!0-9-]")
+_WORD_END = frozenset(" \t\n;&|<>()")
+_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+_TAIL = r"[A-Za-z0-9_./:@=%+*?, -]*"
+_EXPANSION = re.compile(
+    rf"\$(?:(?P<name>{_NAME})|(?P<special>[?#$!@*0-9-])"
+    rf"|\{{(?P<braced>{_NAME}|[?#$!@*0-9])\}}|\{{\#(?P<length>{_NAME})\}}"
+    rf"|\{{(?:{_NAME}|[0-9])(?P<tail>:?[-+?]{_TAIL}|%%?{_TAIL}|\#\#?{_TAIL}|/[/\#%]?{_TAIL}"
+    r"|:[0-9]+(?::[0-9]+)?|\^\^?|,,?)\}"
+    r"|\(\((?P<arithmetic>[-0-9+*/% \t<>=!&|^~?:]*)\)\))"
+)
+_ANSI = re.compile(r"\$'((?:[^'\\]|\\[nt\\'])*)'")
+_ANSI_ESCAPES = {"\\n": "\n", "\\t": "\t", "\\\\": "\\", "\\'": "'"}
+_ESCAPE = re.compile(r"\\[nt\\']")
+_BRACES = re.compile(r"\{.*(?:,|\.\.).*\}", re.DOTALL)
+_TILDE = re.compile(r"~(?:/|\Z)")
+_ASSIGNED_TILDE = re.compile(rf"{_NAME}\+?=(?:[^'\"]*:)?~")
+_NUMBERS = frozenset("?#$!")
+_KEYWORDS = frozenset(
+    [
+        "if",
+        "then",
+        "elif",
+        "else",
+        "fi",
+        "while",
+        "until",
+        "for",
+        "do",
+        "done",
+        "case",
+        "esac",
+        "in",
+        "select",
+        "function",
+        "coproc",
+        "time",
+        "!",
+        "{",
+        "}",
+        "[[",
+        "]]",
+    ]
+)
+_UNKNOWN_DOLLAR = {
+    "{": "an expansion in braces beyond `${name}`, a default, a cut or a replacement by plain text",
+    "(": "arithmetic with anything but numbers",
+    "[": "arithmetic in `$[…]`",
+    "'": "a string in `$'…'` with escapes beyond `\\n`, `\\t`, `\\\\` and `\\'`",
+    '"': 'a translated string in `$"…"`',
+}
 
 
-def read_word(reader: Reader, *, grouping: bool = False) -> list[Word]:
-    """The word here, as the words it expands to; `grouping` keeps the parentheses of a pattern in `[[ ]]`."""
+class Reader(Struct, eq=False):
+    """A position in the text, what has been found so far, and how deep we are."""
+
+    src: str
+    script: Script
+    read_commands: Callable[[Reader, str], None]
+    pos: int = 0
+    depth: int = 0
+    scope: Scope = ()
+    chain: int = 0
+    piped: bool = False
+    heredocs: list[tuple[str, bool, bool, Redirection]] = []
+    """Delimiter, whether it was quoted, whether tabs are cut, and where the text goes."""
+
+    def peek(self, length: int = 1) -> str:
+        return self.src[self.pos : self.pos + length]
+
+    def skip(self, text: str) -> bool:
+        """Move over a text, if it is here."""
+        found = self.src.startswith(text, self.pos)
+        self.pos += len(text) if found else 0
+        return found
+
+    def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """Move over what a pattern matches here, if it does."""
+        found = pattern.match(self.src, self.pos)
+        if found is not None:
+            self.pos = found.end()
+        return found
+
+    def enter(self) -> None:
+        self.depth += 1
+        if self.depth > MAXIMUM_DEPTH:
+            raise ShellSyntaxError("nested too deeply to be judged")
+
+    def read_nested(self, closing: str) -> None:
+        """Read commands in a subshell of their own up to and including `closing`."""
+        scope, chain, piped = self.scope, self.chain, self.piped
+        self.enter()
+        self.scope = (*scope, self.script.next_scope())
+        self.read_commands(self, closing)
+        self.depth -= 1
+        self.scope, self.chain, self.piped = scope, chain, piped
+
+    def read_substituted(self, source: str | None = None) -> None:
+        """Read commands whose output is used: up to `)`, or all of a text between backquotes."""
+        if source is not None:
+            Reader(source, self.script, self.read_commands, 0, self.depth, self.scope).read_nested("")
+            return
+        outer, self.heredocs = self.heredocs, []
+        self.read_nested(")")
+        self.heredocs = outer
+
+
+def read_word(reader: Reader) -> Word:
     src, start = reader.src, reader.pos
-    plain = _PLAIN.match(src, start)
-    if plain is not None and ends_word(src, plain.end(), grouping=grouping):
-        reader.pos = plain.end()
-        text = plain.group()
-        return [Word(text, text, text)]
     pieces: list[Piece] = []
-    _read_pieces(reader, pieces, grouping)
-    if reader.pos == start:
+    while (character := src[reader.pos : reader.pos + 1]) and character not in _WORD_END:
+        _read_piece(reader, pieces, character)
+    raw = src[start : reader.pos].removesuffix("\\\n")
+    if not pieces:
         raise ShellSyntaxError("a word was expected")
-    note_code(reader.script, pieces)
-    return build_words(pieces, src[start : reader.pos])
+    if raw in _KEYWORDS and src[reader.pos - 2 : reader.pos] == "\\\n":
+        raise ShellSyntaxError("a keyword before a backslash at a line end")
+    following = src[reader.pos : reader.pos + 1]
+    if following == "(":
+        raise ShellSyntaxError("a parenthesis inside a word")
+    if following in ("<", ">") and (raw.isdigit() or raw[0] == "{"):
+        raise ShellSyntaxError(f"a redirection of the descriptor `{raw}`")
+    if reader.heredocs and "\n" in raw:
+        raise ShellSyntaxError("a line end inside a word beside a here-document")
+    _check_word(raw, pieces)
+    return build_word(pieces, raw)
 
 
-def ends_word(src: str, position: int, *, grouping: bool = False) -> bool:
-    if position == len(src):
-        return True
-    character = src[position]
-    if character not in _WORD_END or (grouping and character in "(|)"):
-        return False
-    return character not in "<>" or src[position + 1 : position + 2] != "("
+def _check_word(raw: str, pieces: list[Piece]) -> None:
+    """Refuse what bash expands in unquoted text beyond names of files and the user's own home."""
+    unquoted = "".join([text for kind, text, quoted in pieces if kind == "text" and not quoted])
+    if "{" in unquoted and _BRACES.search(raw):
+        raise ShellSyntaxError("braces that expand")
+    if "~" in unquoted and (
+        (raw[0] == "~" and not _TILDE.match(raw)) or (raw[0] != "~" and _ASSIGNED_TILDE.match(raw))
+    ):
+        raise ShellSyntaxError("a tilde beyond `~` and `~/…`")
 
 
-def note_code(script: Script, pieces: list[Piece]) -> None:
-    """Remember that a quoted text holds a substitution: arithmetic on a variable would run it."""
-    quoted = "".join(text for kind, text, is_quoted in pieces if kind == "text" and is_quoted)
-    if "$(" in quoted or "`" in quoted:
-        script.holds_code = True
-
-
-def read_value(reader: Reader) -> Word:
-    """The value of an assignment: a word that is not split and not brace-expanded; empty at a word end."""
-    start = reader.pos
-    pieces: list[Piece] = []
-    _read_pieces(reader, pieces, grouping=False)
-    note_code(reader.script, pieces)
-    return build_word(pieces, reader.src[start : reader.pos])
-
-
-def _read_pieces(reader: Reader, pieces: list[Piece], grouping: bool) -> None:
-    open_groups = 0
-    while not reader.at_end():
-        character = reader.peek()
-        if character in "<>" and reader.peek(2)[1:] == "(":
-            pieces.append(("substitution", _read_substituted(reader), False))
-        elif grouping and (character == "(" or (open_groups and character in "|) \t")):
-            open_groups += (character == "(") - (character == ")")
-            pieces.append(("text", character, False))
-            reader.pos += 1
-        elif character in _WORD_END:
-            break
-        else:
-            _read_piece(reader, pieces)
-    if open_groups:
-        raise ShellSyntaxError("a parenthesis in a pattern is not closed")
-
-
-def _read_substituted(reader: Reader) -> str:
-    """The commands in `$(…)`, `<(…)` or `>(…)`, and the text as it was written."""
-    start = reader.pos
-    reader.pos += 2
-    reader.read_nested(")")
-    return reader.src[start : start + 2] + reader.written(start + 2, reader.pos - 1) + ")"
-
-
-def _read_piece(reader: Reader, pieces: list[Piece]) -> None:
-    character = reader.peek()
-    if character == "\\":
-        _read_escape(reader, pieces)
-    elif character == "'":
+def _read_piece(reader: Reader, pieces: list[Piece], character: str) -> None:
+    if character == "'":
         end = reader.src.find("'", reader.pos + 1)
         if end < 0:
-            raise ShellSyntaxError("a single quote is not closed")
-        pieces.append(("text", reader.written(reader.pos + 1, end), True))
+            raise ShellSyntaxError("a single quote that is not closed")
+        pieces.append(("text", reader.src[reader.pos + 1 : end], True))
         reader.pos = end + 1
     elif character == '"':
-        read_double_quoted(reader, pieces)
+        reader.pos += 1
+        pieces.append(("text", "", True))
+        while not reader.skip('"'):
+            if reader.pos >= len(reader.src):
+                raise ShellSyntaxError("a double quote that is not closed")
+            read_quoted_piece(reader, pieces, escapable='$`"\\')
+    elif character == "\\":
+        _read_escape(reader, pieces)
     elif character == "$":
-        read_dollar(reader, pieces, quoted=False)
+        _read_dollar(reader, pieces, quoted=False)
     elif character == "`":
-        read_backquoted(reader, pieces, quoted=False)
+        _read_backquoted(reader, pieces, quoted=False)
     else:
-        run = _UNQUOTED_TEXT.match(reader.src, reader.pos)
-        text = run.group() if run is not None else character
+        found = _TEXT.match(reader.src, reader.pos)
+        text = found.group() if found is not None else character
         pieces.append(("text", text, False))
         reader.pos += len(text)
 
 
 def _read_escape(reader: Reader, pieces: list[Piece]) -> None:
-    escapes = reader.take(_ESCAPES)
-    if escapes is not None:
-        pieces.append(("text", escapes.group()[1::2], True))
-    elif reader.peek(3) in (JOINT + " ", JOINT + "\t") and pieces and pieces[-1][2]:
-        reader.pos += 2  # after a quote and before a blank nothing can be torn
-    elif reader.peek(2) == JOINT:
-        raise ShellSyntaxError("a backslash at a line end tears a word or an operator apart")
-    else:
-        raise ShellSyntaxError("the text ends in a backslash")
-
-
-def read_double_quoted(reader: Reader, pieces: list[Piece]) -> None:
-    reader.pos += 1
-    pieces.append(("text", "", True))
-    while not reader.at_end():
-        if reader.skip('"'):
-            return
-        read_quoted_piece(reader, pieces, escapable='$`"\\')
-    raise ShellSyntaxError("a double quote is not closed")
+    escaped, following = (
+        reader.src[reader.pos + 1 : reader.pos + 2],
+        reader.src[reader.pos + 2 : reader.pos + 3],
+    )
+    if not escaped:
+        raise ShellSyntaxError("a backslash at the end")
+    if escaped != "\n":
+        pieces.append(("text", escaped, True))
+    elif following not in (" ", "\t"):  # a blank after it ends the word
+        raise ShellSyntaxError("a backslash at a line end that tears a word apart")
+    reader.pos += 2
 
 
 def read_quoted_piece(reader: Reader, pieces: list[Piece], *, escapable: str) -> None:
     """One stretch of a double-quoted string or here-document: `$`, backquote and backslash are special."""
     character = reader.peek()
     if character == "$":
-        read_dollar(reader, pieces, quoted=True)
+        _read_dollar(reader, pieces, quoted=True)
     elif character == "`":
-        read_backquoted(reader, pieces, quoted='"' in escapable)
+        _read_backquoted(reader, pieces, quoted=True)
     elif character == "\\":
         following = reader.peek(2)[1:]
-        if following and following in escapable:
-            pieces.append(("text", following, True))
-        elif following != "\n":
-            pieces.append(("text", "\\" + following, True))
-        elif pieces and (pieces[-1][0] != "text" or pieces[-1][1].endswith("$")):
-            raise ShellSyntaxError("a backslash at a line end tears an expansion apart")
+        if following == "\n":
+            if pieces and (pieces[-1][0] != "text" or reader.src[reader.pos - 1] == "$"):
+                raise ShellSyntaxError("a backslash at a line end that tears an expansion apart")
+            following = ""
+        elif not following or following not in escapable:
+            following = "\\" + following
+        pieces.append(("text", following, True))
         reader.pos += 2
     else:
-        run = _QUOTED_TEXT.match(reader.src, reader.pos)
-        text = run.group() if run is not None else character
+        found = _QUOTED_TEXT.match(reader.src, reader.pos)
+        text = found.group() if found is not None else character
         pieces.append(("text", text, True))
         reader.pos += len(text)
 
 
-def read_dollar(reader: Reader, pieces: list[Piece], *, quoted: bool) -> None:
-    start, following = reader.pos, reader.peek(2)[1:]
-    if following == "[" or reader.peek(3) == "$((":
-        reader.pos += 2 if following == "[" else 3
-        read_arithmetic(reader, "]" if following == "[" else "))")
-        pieces.append(("arithmetic", reader.src[start : reader.pos], quoted))
-    elif following == "(":
-        pieces.append(("substitution", _read_substituted(reader), quoted))
-    elif following == "{":
-        pieces.append(_read_braced(reader, quoted))
-    elif following == "'" and not quoted:
-        text, reader.pos = _read_ansi_string(reader.src, reader.pos + 2)
-        if reader.written(start, reader.pos) != reader.src[start : reader.pos]:
-            raise ShellSyntaxError("a quoted string holds a backslash at a line end")
+def _read_dollar(reader: Reader, pieces: list[Piece], *, quoted: bool) -> None:
+    start = reader.pos
+    found = reader.take(_EXPANSION)
+    if found is not None:
+        _add_expansion(found, pieces, quoted)
+        return
+    following = reader.peek(2)[1:]
+    if following == "(" and reader.peek(3) != "$((":
+        reader.pos += 2
+        reader.read_substituted()
+        pieces.append(("substitution", reader.src[start : reader.pos], quoted))
+        return
+    ansi = None if quoted else reader.take(_ANSI)
+    if ansi is not None:
+        text = _ESCAPE.sub(lambda escape: _ANSI_ESCAPES[escape.group()], ansi.group(1))
         pieces.append(("text", text, True))
-    elif following == '"' and not quoted:
-        reader.pos += 1
-        read_double_quoted(reader, pieces)
+    elif following in _UNKNOWN_DOLLAR and not (quoted and following in "'\""):
+        raise ShellSyntaxError(_UNKNOWN_DOLLAR[following])
+    elif reader.peek(3)[1:] == "\\\n":
+        raise ShellSyntaxError("a backslash at a line end that tears an expansion apart")
     else:
         reader.pos += 1
-        name = reader.take(_NAME) or reader.take(_SPECIAL)
-        pieces.append(("text", "$", quoted) if name is None else ("variable", name.group(), quoted))
+        pieces.append(("text", "$", quoted))
 
 
-def _read_braced(reader: Reader, quoted: bool) -> Piece:
+def _add_expansion(found: re.Match[str], pieces: list[Piece], quoted: bool) -> None:
+    if found["arithmetic"] is not None or found["length"] is not None:
+        pieces.append(("arithmetic", found.group(), quoted))
+    elif found["tail"] is not None:
+        pieces.append(("substitution", found.group(), quoted))
+    else:
+        name = found["name"] or found["special"] or found["braced"]
+        pieces.append(("arithmetic", "$" + name, quoted) if name in _NUMBERS else ("variable", name, quoted))
+
+
+def _read_backquoted(reader: Reader, pieces: list[Piece], *, quoted: bool) -> None:
     start = reader.pos
-    reader.pos += 2
-    prefix = reader.peek()
-    if prefix in ("!", "#") and reader.peek(2)[1:] != "}":
-        reader.pos += 1
-    name = reader.take(_NAME)
-    if name is None and not reader.take(_SPECIAL):
-        raise ShellSyntaxError("an expansion in braces is not understood")
-    if prefix != "!" and reader.skip("}"):
-        if prefix == "#":
-            return ("arithmetic", reader.src[start : reader.pos], quoted)
-        return ("variable", reader.src[start + 2 : reader.pos - 1], quoted)
-    if prefix == "!" or _ARITHMETIC.match(reader.src, reader.pos):
-        reader.script.evaluates_text = True
-    if reader.peek() == "@" and reader.peek(2)[1:] == "P":
-        raise ShellSyntaxError("a prompt expansion can run commands held in a variable")
-    if name is not None and "=" in reader.peek(2):
-        reader.script.assign(name.group(), None)
-    default = _DEFAULT.match(reader.src, reader.pos) is not None
-    _read_brace_tail(reader, quoted, plain_quotes=quoted and default)
-    return ("substitution", reader.src[start : reader.pos], quoted)
-
-
-def _read_brace_tail(reader: Reader, quoted: bool, *, plain_quotes: bool) -> None:
-    """The rest of `${name…}`; in a quoted default (`plain_quotes`) single quotes are plain characters."""
-    reader.enter()
-    pieces: list[Piece] = []
-    while not reader.at_end():
-        if reader.skip("}"):
-            reader.leave()
-            return
-        if plain_quotes and reader.skip("'"):
-            continue
-        character = reader.peek()
-        if quoted and (character == "'" or reader.peek(2) == "$'"):
-            raise ShellSyntaxError("a single quote inside a quoted expansion is ambiguous")
-        if character in "<>" and reader.peek(2)[1:] == "(":
-            _read_substituted(reader)
-        elif character in "\\'\"$`":
-            _read_piece(reader, pieces)
-        else:
-            reader.pos += 1
-    raise ShellSyntaxError("an expansion in braces is not closed")
-
-
-def read_arithmetic(reader: Reader, closing: str) -> None:
-    """Read up to and including `closing`; bash may evaluate the contents of variables here."""
-    reader.enter()
-    reader.script.evaluates_text = True
-    pieces: list[Piece] = []
-    opening, end = ("[", "]") if closing == "]" else ("(", ")")
-    depth = 0
-    while not reader.at_end():
-        character = reader.peek()
-        if character == end and depth == 0:
-            if not reader.src.startswith(closing, reader.pos):
-                raise ShellSyntaxError("arithmetic or a nested subshell: the text can be read both ways")
-            reader.pos += len(closing)
-            reader.leave()
-            return
-        depth += (character == opening) - (character == end)
-        if character == "'":
-            raise ShellSyntaxError("a single quote inside arithmetic is ambiguous")
-        if character in '\\"$`':
-            _read_piece(reader, pieces)
-        else:
-            reader.pos += 1
-    raise ShellSyntaxError("an arithmetic expansion is not closed")
-
-
-def read_backquoted(reader: Reader, pieces: list[Piece], *, quoted: bool) -> None:
-    start = reader.pos
-    position, text = start + 1, list[str]()
-    while position < len(reader.src):
-        character = reader.src[position]
-        if character == "`":
-            reader.pos = position + 1
-            reader.read_inner_source("".join(text))
-            pieces.append(("substitution", reader.src[start : reader.pos], quoted))
-            return
-        following = reader.src[position + 1 : position + 2]
-        if character == "\\" and following == "\n":
-            raise ShellSyntaxError("a backslash at a line end stands inside backquotes")
-        if character == "\\" and following and following in ('$`\\"' if quoted else "$`\\"):
-            text.append(following)
-            position += 2
-        else:
-            text.append(character)
-            position += 1
-    raise ShellSyntaxError("a backquote is not closed")
-
-
-_ANSI_TOKEN = re.compile(
-    r"[^'\\]+|\\(?:x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|([0-7]{1,3})|(.?))", re.DOTALL
-)
-_BYTE, _OCTAL, _LETTER = 1, 4, 5
-_ANSI_LETTERS = {
-    "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
-    "\\": "\\", "'": "'", '"': '"', "?": "?",
-}  # fmt: skip
-
-
-def _read_ansi_string(src: str, position: int) -> tuple[str, int]:
-    """The text of `$'…'` whose first character is at the position, and where it ends."""
-    pieces: list[str] = []
-    while found := _ANSI_TOKEN.match(src, position):
-        pieces.append(_decode_ansi(found))
-        position = found.end()
-    if not src.startswith("'", position):
-        raise ShellSyntaxError("a quoted string is not closed")
-    text = "".join(pieces)
-    if any(character < " " and character not in "\t\n" for character in text):
-        raise ShellSyntaxError("a quoted string holds control characters")
-    return text, position + 1
-
-
-def _decode_ansi(found: re.Match[str]) -> str:
-    kind = found.lastindex
-    if kind is None:
-        return found.group()
-    if kind == _LETTER:
-        if found.group(kind) == "c":
-            raise ShellSyntaxError("a quoted string holds a control character")
-        return _ANSI_LETTERS.get(found.group(kind), found.group())
-    value = int(found.group(kind), 8) & 0xFF if kind == _OCTAL else int(found.group(kind), 16)
-    # Bytes above ASCII combine to characters only in the shell's locale; zero ends the string in bash.
-    by_locale = value > 0x7F and kind in (_BYTE, _OCTAL)
-    if value == 0 or value > 0x10FFFF or 0xD800 <= value <= 0xDFFF or by_locale:
-        raise ShellSyntaxError("a quoted string holds bytes whose meaning depends on the locale")
-    return chr(value)
+    end = reader.src.find("`", start + 1)
+    source = reader.src[start + 1 : end]
+    if end < 0:
+        raise ShellSyntaxError("a backquote that is not closed")
+    if not set(source).isdisjoint('\\\n"#' if quoted else "\\\n#"):
+        raise ShellSyntaxError("backquotes around more than one plain line")
+    reader.read_substituted(source)
+    reader.pos = end + 1
+    pieces.append(("substitution", reader.src[start : reader.pos], quoted))

@@ -155,7 +155,6 @@ class Programs(Struct, frozen=True, forbid_unknown_fields=True):
     steering_prefixes: tuple[str, ...]
     setters: frozenset[str]
     conditions: frozenset[str]
-    fixed_output: frozenset[str]
     interpreters: frozenset[str]
     long_flags: frozenset[str]
     """Options of runners that take no value."""

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from robota.core.permissions.paths import is_inside
+from robota.core.shell.builtins import find_outside
 from robota.core.shell.effects import Touch, find_touches, is_read_only, known_path, substitute
 from robota.core.shell.expansions import find_possible_hazards, names_set_by_commands
 from robota.core.shell.grammar import parse_shell
@@ -41,10 +42,6 @@ _INTO_DIRECTORIES = frozenset({"cp", "ln", "mkdir", "mv", "touch"})
 """Of a directory they name they change the entry they make in it, not what else it holds."""
 
 
-_ARITHMETIC = frozenset({
-    "[", "declare", "export", "let", "local", "printf", "read", "readonly", "test", "unset", "wait",
-})  # fmt: skip
-"""Builtins that may run a substitution which stands in an array's subscript."""
 _RUNNERS = frozenset({
     "bash", "builtin", "command", "env", "eval", "nice", "nohup", "sh", "sudo", "time", "timeout",
 })  # fmt: skip
@@ -174,11 +171,11 @@ class _Reach:
 def _is_doubtful(script: Script) -> bool:
     """Whether there is more in a text than its commands show."""
     programs = {command.words[0].text for command in script.commands}
-    computes = script.holds_code and not programs.isdisjoint(_ARITHMETIC)
+    outside = any(find_outside(command.words, script) for command in script.commands)
     moved = bool(script.redirections) and not programs.isdisjoint(
         ("cd", "pushd", "popd", "builtin", "command")
     )
-    return script.evaluates_text or computes or moved
+    return outside or moved
 
 
 def _is_harmless(invocation: Invocation) -> bool:
