@@ -12,7 +12,7 @@ from tests.support.cancel import AwaitCounter
 from tests.support.processes import mark, read_fifo, running_with
 
 from robota.core.plain_text import clip, shorten, strip_controls
-from robota.core.process import OUTPUT_LIMIT, clean_environment, run_process
+from robota.core.process import OUTPUT_LIMIT, run_process
 
 __all__ = ["mark"]
 
@@ -112,15 +112,6 @@ async def test_credentials_do_not_reach_the_child(monkeypatch: pytest.MonkeyPatc
     names = {line.partition("=")[0] for line in result.stdout.splitlines()}
     assert names & {"SOME_API_KEY", "FORGE_TOKEN", "APIKEY", "db_password", "CLIENT_SECRET"} == set()
     assert {"MONKEY", "KEYBOARD", "PATH"} <= names
-
-
-def test_a_credential_can_be_kept_or_given() -> None:
-    base = {"A_TOKEN": "a", "B_TOKEN": "b", "HOME": "/h"}
-    assert clean_environment(base, keep=["A_TOKEN"], extra={"C_KEY": "c"}) == {
-        "A_TOKEN": "a",
-        "HOME": "/h",
-        "C_KEY": "c",
-    }
 
 
 async def test_a_flood_is_kept_at_both_ends_and_counted() -> None:

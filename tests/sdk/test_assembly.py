@@ -155,3 +155,19 @@ async def test_a_rule_of_the_users_own_goes_before_the_question_about_elsewhere(
     [content] = await results(project, call("Read", file_path=str(elsewhere / "secret.txt")), rules=rules)
 
     assert "the secret" in content
+
+
+async def test_commands_and_hooks_have_the_credentials_that_were_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("PGPASSWORD", "MYSQL_PWD"):
+        monkeypatch.setenv(name, f"value of {name}")
+    show = 'printf "%s|" "$PGPASSWORD" "$MYSQL_PWD"'
+    script = ScriptedProvider([call("Bash", command=show)], "done")
+    rules = PermissionRules(mode="bypassPermissions")
+    session = create_session(script, model="m", cwd=str(tmp_path), rules=rules, keep_variables=["PGPASSWORD"])
+    session.reload(hooks={"Stop": [{"hooks": [{"type": "command", "command": f"{show} > heard"}]}]})
+    async with session:
+        await session.run("go")
+    [answer] = [message.content for message in session.messages if isinstance(message, ToolMessage)]
+    assert answer == (tmp_path / "heard").read_text() == "value of PGPASSWORD||"

@@ -32,6 +32,7 @@ class Options(Struct, frozen=True, kw_only=True):
     mode: PermissionMode
     allow: tuple[str, ...]
     deny: tuple[str, ...]
+    pass_env: tuple[str, ...]
     max_turns: int
     context_window: int | None
     continue_last: bool
@@ -68,6 +69,9 @@ class Options(Struct, frozen=True, kw_only=True):
     "--allow", multiple=True, metavar="RULE", help="Allow rule, e.g. 'Bash(git log *)'; repeatable."
 )
 @click.option("--deny", multiple=True, metavar="RULE", help="Deny rule, e.g. 'Read(.env)'; repeatable.")
+@click.option(
+    "--pass-env", multiple=True, metavar="NAME", help="A credential commands and hooks may have; repeatable."
+)
 @click.option("--max-turns", type=click.IntRange(min=0), default=0, help="Model calls at most; 0: no limit.")
 @click.option(
     "--context-window", type=click.IntRange(min=1000), help="Tokens, for a model robota does not know."

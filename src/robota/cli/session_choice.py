@@ -45,6 +45,7 @@ def open_session(
         resume=resume,
         on_problem=on_problem,
         secrets=chosen.secrets,
+        keep_variables=options.pass_env,
     )
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import signal
 import subprocess
 import time
@@ -40,7 +39,6 @@ DRAIN_SECONDS = 0.5
 OUTPUT_LIMIT = 64 * 1024
 """Bytes kept of the beginning and again of the end of each stream."""
 
-_SECRET_NAME = re.compile(r"(?:^|_)(?:API)?(?:KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
 _LAST_RESORT_SECONDS = 1.0
 _START_SECONDS = 30.0
 
@@ -79,14 +77,10 @@ def clean_environment(
     keep: Collection[str] = (),
     extra: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """The environment for a child: `base` (ours) without credentials, then `extra` as it is.
+    """The environment for a child: `base` (ours) without credentials but those in `keep`, then `extra`."""
+    from robota.core.credentials import without_credentials  # noqa: PLC0415 - when a child is started
 
-    A variable counts as a credential when the last word of its name is KEY, TOKEN, SECRET or PASSWORD
-    (`SOME_API_KEY`, `GITHUB_TOKEN`); `keep` names those to pass on all the same.
-    """
-    source = os.environ if base is None else base
-    kept = {name: value for name, value in source.items() if name in keep or not _SECRET_NAME.search(name)}
-    return kept | dict(extra or {})
+    return dict(without_credentials(os.environ if base is None else base, keep)) | dict(extra or {})
 
 
 async def run_process(

@@ -39,6 +39,8 @@ class ToolResult(Struct, frozen=True, kw_only=True):
     parts: tuple[Part, ...] = ()
     """Images or files for models that can see them."""
     metadata: Mapping[str, Json] = field(default_factory=dict)
+    response: Json = None
+    """What hooks hear in the place of the words, where they know another form; it is kept nowhere."""
 
     @classmethod
     def failure(cls, error: str, code: str | None = None, **metadata: Json) -> ToolResult:

@@ -13,7 +13,13 @@ from robota.core.robota import RunLimits
 from robota.core.tool import Tool
 from robota.sdk.workspace import Workspace
 from robota.sessions.compaction.sections import OPEN_TODOS, CompactionSection
-from robota.sessions.options import CompactionOptions, JournalOptions, PermissionOptions, SessionOptions
+from robota.sessions.options import (
+    CompactionOptions,
+    HookOptions,
+    JournalOptions,
+    PermissionOptions,
+    SessionOptions,
+)
 from robota.sessions.permissions.live_rules import LiveRules, PermissionRules
 from robota.sessions.questions import PermissionHandler
 from robota.sessions.redaction import Redactor
@@ -68,17 +74,20 @@ def create_session(
     resume: str | None = None,
     on_problem: Callable[[str], None] | None = None,
     secrets: tuple[str, ...] = (),
+    keep_variables: Sequence[str] = (),
 ) -> Session:
     """A session with the built-in tools, kept in `store` if there is one.
 
     `approve` asks a person; without it, what would be a question is denied. `resume` is the id of an earlier
     session to go on with; `on_problem` is told, in a sentence each, what was damaged in it and what was kept.
-    `secrets` are values that must never be written anywhere, such as keys.
+    `secrets` are values that must never be written anywhere, such as keys. `keep_variables` names credentials
+    of the environment that commands and hooks may have.
     """
     where = working_directory() if cwd is None else cwd
     live, todos = LiveRules(rules), TodoList()
     options = SessionOptions(
         permissions=PermissionOptions(rules=live, guard=Workspace(where, live)),
+        hooks=HookOptions(keep_variables=keep_variables),
         limits=RunLimits(idle_timeout=idle_timeout),
         max_rounds=max_turns,
         context_window=context_window,
@@ -90,7 +99,7 @@ def create_session(
     return Session(
         provider=provider,
         model=model,
-        tools=create_default_tools(live, todos),
+        tools=create_default_tools(live, todos, keep_variables),
         system_message=SYSTEM_MESSAGE.format(cwd=where),
         cwd=where,
         store=store,
@@ -128,7 +137,9 @@ def working_directory() -> str:
         ) from error
 
 
-def create_default_tools(rules: LiveRules, todos: TodoList | None = None) -> Sequence[Tool]:
+def create_default_tools(
+    rules: LiveRules, todos: TodoList | None = None, keep_variables: Sequence[str] = ()
+) -> Sequence[Tool]:
     """The built-in tools under these rules: files that may not be read do not appear in searches either."""
     return (
         read_tool(),
@@ -136,7 +147,7 @@ def create_default_tools(rules: LiveRules, todos: TodoList | None = None) -> Seq
         edit_tool(),
         glob_tool(path_filter=rules.path_filter),
         grep_tool(path_filter=rules.path_filter),
-        bash_tool(),
+        bash_tool(keep_variables=keep_variables),
         web_fetch_tool(may_follow=rules.allows_url),
         web_search_tool(),
         todo_tool(todos),

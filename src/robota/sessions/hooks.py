@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from robota.core.hooks.outcome import HookOutcome
@@ -42,7 +42,7 @@ class LiveHooks:
     configuration takes no effect here. `tools` are the names that matchers may have.
     """
 
-    __slots__ = ("_common", "_config", "_executors", "_notice", "_report", "_tools")
+    __slots__ = ("_common", "_config", "_executors", "_keep", "_notice", "_report", "_tools")
 
     def __init__(
         self,
@@ -52,10 +52,12 @@ class LiveHooks:
         report: Callable[[HookOutcome, str], None],
         notice: Callable[[str], object] = str,
         executors: Executors = (),
+        keep_variables: Sequence[str] = (),
         tools: Iterable[str] | None = None,
     ) -> None:
         self._common = common
         self._executors = executors
+        self._keep = keep_variables
         self._report = report
         self._notice = notice
         self._tools = None if tools is None else frozenset(tools)
@@ -69,7 +71,8 @@ class LiveHooks:
 
             config = as_config(config)
             check_hooks(config, self._tools)
-            for sentence in describe_unsupported(config, executor_table(self._executors)):
+            self._executors = executors = executor_table(self._executors, self._keep)
+            for sentence in describe_unsupported(config, executors):
                 self._notice(sentence)
         self._config: Any = config or {}
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ForwardRef, TypeAlias, TypedDict
 
 from msgspec import Struct
 
-from robota.core.given import require_kind
+from robota.core.given import require_kind, require_texts
 from robota.core.messages import Json
 from robota.core.ports import REAL_WORLD, Ports
 from robota.core.provider import ModelSettings, NativeWebTools
@@ -73,12 +73,15 @@ class HookOptions(Struct, frozen=True, kw_only=True):
 
     config: HooksConfig | Mapping[str, Json] | None = None
     executors: Executors = ()
+    keep_variables: Sequence[str] = ()
+    """Credentials of the environment that commands may have."""
     port: HookPort | None = None
     """Runs hooks instead of the configured ones: a replay repeats what they said."""
 
     def __post_init__(self) -> None:
         require_kind("HookOptions.config", self.config, Mapping, type(None))
         require_kind("HookOptions.executors", self.executors, Iterable)
+        require_texts("HookOptions.keep_variables", self.keep_variables)
 
 
 class CompactionOptions(Struct, frozen=True, kw_only=True):

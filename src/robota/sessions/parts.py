@@ -115,6 +115,7 @@ def make_hooks(
         report=log.record_hooks,
         notice=log.notice,
         executors=wanted.executors,
+        keep_variables=wanted.keep_variables,
         tools=[tool.name for tool in agent.tools],
     )
 

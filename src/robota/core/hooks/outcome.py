@@ -8,13 +8,13 @@ which hook was faster.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct, field
 
+from robota.core.hooks.frame import frame
 from robota.core.jsontext import decode
 from robota.core.messages import Json, JsonObject
 from robota.core.plain_text import clip, strip_controls
@@ -42,7 +42,6 @@ _BLOCKING = frozenset(
 _FAILS_CLOSED = frozenset({"PreToolUse", "WorktreeCreate"})
 _TEXT_FOR_MODEL = frozenset({"UserPromptSubmit", "SessionStart"})
 """Events whose plain standard output is meant for the model."""
-_MARKER = re.compile(r"<(\s*/?\s*system-reminder)", re.IGNORECASE)
 
 
 class HookResult(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -206,10 +205,8 @@ def as_context(*outcomes: HookOutcome) -> str:
         texts = list(outcome.additional_context)
         if outcome.event in _TEXT_FOR_MODEL and outcome.stdout:
             texts.insert(0, outcome.stdout)
-        # What a hook prints must not be able to end the frame and speak outside it.
-        harmless = [_MARKER.sub(r"&lt;\1", text) for text in texts]
-        parts += [f"[{outcome.event} hook] {text}" for text in harmless]
-    return "<system-reminder>\n{}\n</system-reminder>\n".format("\n".join(parts)) if parts else ""
+        parts += [f"[{outcome.event} hook] {text}" for text in texts]
+    return frame(parts)
 
 
 def _read_answer(event: str, stdout: str) -> Verdict | None:

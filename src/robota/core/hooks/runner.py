@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TypeAlias
 
 import anyio
@@ -93,8 +93,10 @@ def as_config(config: HooksConfig | Mapping[str, Json]) -> HooksConfig:
     return parse_hooks(config, source="the options")
 
 
-def executor_table(extra: Executors) -> dict[str, HookExecutor]:
-    table: dict[str, HookExecutor] = {"command": CommandExecutor(), "http": HttpExecutor()}
+def executor_table(extra: Executors, keep_variables: Collection[str] = ()) -> dict[str, HookExecutor]:
+    """The executors by their types: ours, and over them those that were given."""
+    command = CommandExecutor(keep_variables=keep_variables)
+    table: dict[str, HookExecutor] = {"command": command, "http": HttpExecutor()}
     added = extra.values() if isinstance(extra, Mapping) else extra
     return table | {executor.type: executor for executor in added}
 

@@ -31,6 +31,7 @@ from robota.sessions.permissions.tool_hooks import (
     describe_result,
     frame_context,
     replace_output,
+    without_frames,
 )
 from robota.sessions.permissions.truncation import MAX_TOOL_OUTPUT_CHARACTERS, truncate_result
 
@@ -100,7 +101,7 @@ class PermissionEnforcer:
     async def run_tool(self, call: PreparedCall, context: ToolContext) -> ToolResult:
         """Carry a call out, or say why not."""
         if call.tool is None or call.answer is not None:
-            return truncate_result(await self._run_tool(call, context), self._output_limit)
+            return truncate_result(without_frames(await self._run_tool(call, context)), self._output_limit)
         if not context.cwd:  # what was judged for one directory must not run in another
             context = msgspec.structs.replace(context, cwd=self._cwd)
         case = PermissionCase(call, context.cwd, self._judge, self.rules)
@@ -112,11 +113,15 @@ class PermissionEnforcer:
             return unsafe
         started = self._monotonic()
         result = await self._run_tool(case.call, context)
-        if not case.outcomes and not self._hooks.may_hear_results:
-            return truncate_result(result, self._output_limit)
-        duration = self._monotonic() - started
-        final = await consult("What hooks say about a result", self._hear_hooks, case, result, duration)
-        return final if isinstance(final, ToolResult) else truncate_result(result, self._output_limit)
+        final: object = None
+        if case.outcomes or self._hooks.may_hear_results:
+            duration = self._monotonic() - started
+            final = await consult("What hooks say about a result", self._hear_hooks, case, result, duration)
+        return (
+            final
+            if isinstance(final, ToolResult)
+            else truncate_result(without_frames(result), self._output_limit)
+        )
 
     async def _decide(self, case: PermissionCase) -> ToolResult | None:
         """The refusal, or `None`; on record either way."""
@@ -176,19 +181,17 @@ class PermissionEnforcer:
         call, limit = case.call, self._output_limit
         failure = not result.ok and self._hooks.has("PostToolUseFailure")
         event = "PostToolUseFailure" if failure else "PostToolUse"
-        final = result
+        kept = final = without_frames(result)
         if self._hooks.has(event) and not result.denied and result.error_code != INVALID_ARGUMENTS:
-            told = {
-                **describe_call(call, case.cwd),
-                "tool_use_id": call.request.id,
-                **describe_result(result, duration),
-            }
-            outcome = await self._hooks.fire(event, told, call, case.terms)
+            told = {**describe_call(call, case.cwd), "tool_use_id": call.request.id}
+            outcome = await self._hooks.fire(
+                event, told | describe_result(told, result, duration), call, case.terms
+            )
             case.outcomes.append(outcome)
-            final = replace_output(result, outcome)
+            final = replace_output(kept, outcome)
         context = frame_context(case.outcomes, limit)
-        if self._log is not None and (context or final is not result):
-            attempt("Recording a result", self._log.record_original, call, result)
+        if self._log is not None and (context or final is not kept):
+            attempt("Recording a result", self._log.record_original, call, kept)
         return add_context(final, context, limit)
 
 

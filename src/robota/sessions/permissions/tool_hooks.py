@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
+from robota.core.hooks.frame import CLOSING, OPENING, disarm
 from robota.core.jsontext import encode
-from robota.core.messages import Json, JsonObject
+from robota.core.messages import Json, JsonObject, TextPart
 from robota.core.permissions.subjects import PATHS, declared_touches, kind_of
 from robota.core.tool import ToolResult, tool_class
 from robota.core.tool_call import PreparedCall
@@ -24,7 +25,6 @@ if TYPE_CHECKING:  # most sessions have no hooks
     from robota.sessions.hooks import HookPort
 
 HOOK_BLOCKED = "hook_blocked"
-_OPENING, _CLOSING = "<system-reminder>\n", "\n</system-reminder>\n"
 
 
 class CallHooks(Struct, eq=False):
@@ -130,10 +130,27 @@ def suggest_updates(rules: Sequence[str]) -> list[JsonObject]:
     return [{"type": "addRules", "rules": entries, "behavior": "allow", "destination": "session"}]
 
 
-def describe_result(result: ToolResult, duration: float) -> JsonObject:
+def describe_result(call: JsonObject, result: ToolResult, duration: float) -> JsonObject:
     """What a hook hears of a call that ran."""
-    told: JsonObject = {"tool_response": result.text, "duration_ms": round(duration * 1000)}
+    told: JsonObject = {
+        "tool_response": _describe_response(call, result),
+        "duration_ms": round(duration * 1000),
+    }
     return told if result.ok else {**told, "error": result.error or "", "is_interrupt": False}
+
+
+def _describe_response(call: JsonObject, result: ToolResult) -> Json:
+    """The result in the form that hooks know; of a failure and of tools they do not know, the words."""
+    if result.response is not None or not result.ok:
+        return result.text if result.response is None else result.response
+    path = call["tool_input"].get("file_path")
+    match call["tool_name"]:
+        case "Write" | "Edit":
+            return {"filePath": path, "success": True}
+        case "Read":
+            kind = "image" if result.parts else "text"
+            return {"type": kind, "file": {"filePath": path, "content": result.content}}
+    return result.text
 
 
 def blocked_result(reason: str) -> ToolResult:
@@ -148,10 +165,23 @@ def replace_output(result: ToolResult, outcome: HookOutcome) -> ToolResult:
     output = outcome.updated_output
     if output is None:
         return result
-    text = output if isinstance(output, str) else encode(output).decode()
+    text = disarm(output if isinstance(output, str) else encode(output).decode())
     if result.ok:
         return msgspec.structs.replace(result, content=text, parts=())
     return msgspec.structs.replace(result, content="", error=text, parts=())
+
+
+def without_frames(result: ToolResult) -> ToolResult:
+    """The result as it is kept: whatever a tool gives, a file or a page, it cannot speak in a hook's name."""
+    content, error = disarm(result.content), None if result.error is None else disarm(result.error)
+    parts = tuple(
+        msgspec.structs.replace(part, text=disarm(part.text)) if isinstance(part, TextPart) else part
+        for part in result.parts
+    )
+    changed = (content, error, parts) != (result.content, result.error, result.parts)
+    if not changed and result.response is None:
+        return result
+    return msgspec.structs.replace(result, content=content, error=error, parts=parts, response=None)
 
 
 def frame_context(outcomes: Sequence[HookOutcome], limit: int) -> str:
@@ -169,8 +199,8 @@ def frame_context(outcomes: Sequence[HookOutcome], limit: int) -> str:
     context = as_context(*told)
     if not context:
         return ""
-    inner = context.removeprefix(_OPENING).removesuffix(_CLOSING)
-    return f"\n{_OPENING}{truncate_text(inner, limit // 2 - len(_OPENING) - len(_CLOSING))}{_CLOSING}"
+    inner = context.removeprefix(OPENING).removesuffix(CLOSING)
+    return f"\n{OPENING}{truncate_text(inner, limit // 2 - len(OPENING) - len(CLOSING))}{CLOSING}"
 
 
 def add_context(result: ToolResult, context: str, limit: int) -> ToolResult:

@@ -228,15 +228,23 @@ def _report(result: ProcessResult, milliseconds: float, confinement: Confinement
     room = MAX_OUTPUT_CHARACTERS - _ERROR_ROOM - sum(len(remark) + 1 for remark in remarks)
     content = "\n".join((_output(result, max(room, MAX_OUTPUT_CHARACTERS // 2)), *remarks))
     facts = _sandbox_facts(confinement)
+    interrupted = result.timed_out or result.signal is not None
+    response = {
+        "stdout": result.stdout,
+        "stderr": result.stderr,
+        "interrupted": interrupted,
+        "isImage": False,
+    }
     if result.timed_out:
         return ToolResult(
             ok=False,
+            response=response,
             content=content,
             error=f"Command timed out after {milliseconds:.0f}ms",
             error_code="timeout",
             metadata={"timedOut": True, **facts},
         )
-    return ToolResult(content=content, metadata={"exitCode": code, **facts})
+    return ToolResult(content=content, metadata={"exitCode": code, **facts}, response=response)
 
 
 def _explain(error: str) -> str:

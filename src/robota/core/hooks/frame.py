@@ -1,0 +1,21 @@
+"""The frame in which hooks speak to the model, and what keeps everybody else from speaking in one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+OPENING, CLOSING = "<system-reminder>\n", "\n</system-reminder>\n"
+
+_MARKER = re.compile(r"[<\uff1c\u2039\u3008](\s*[/\u2044\uff0f]?\s*system[\W_]{,3}reminder)", re.IGNORECASE)
+
+
+def disarm(text: str) -> str:
+    """The text without anything that looks like the begin or the end of a frame."""
+    return _MARKER.sub(r"&lt;\1", text)
+
+
+def frame(lines: Iterable[str]) -> str:
+    """Words of hooks, marked as theirs; empty if there are none."""
+    text = "\n".join(map(disarm, lines))
+    return f"{OPENING}{text}{CLOSING}" if text else ""
