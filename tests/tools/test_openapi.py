@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+from email.parser import BytesParser
+from email.policy import HTTP
 from typing import Any
 
 import pytest
@@ -164,6 +166,8 @@ LIST, MAP = {"type": "array"}, {"type": "object"}
         ({}, {"x": 1, "y&": "z"}, "x=1&y%26=z"),
         ({"explode": False}, {"x": 1, "y": "z"}, "p=x,1,y,z"),
         ({"style": "deepObject"}, {"x": 1, "y": ["a", "b"]}, "p%5Bx%5D=1&p%5By%5D=a&p%5By%5D=b"),
+        ({"style": "deepObject"}, ["a", "b"], "p%5B0%5D=a&p%5B1%5D=b"),
+        ({"style": "deepObject"}, {"a": {"b": [{"c": 1}]}}, "p%5Ba%5D%5Bb%5D%5B0%5D%5Bc%5D=1"),
         ({"allowReserved": True}, "/a:b?c&d", "p=/a:b?c%26d"),
         ({}, [{"a": 1}], "p=%7B%22a%22%3A1%7D"),
     ],
@@ -253,6 +257,99 @@ async def test_a_body_is_written_in_its_type(content_type: str, value: Any, body
     _, (request,) = await call(spec, {"body": value})
 
     assert (request.headers["content-type"], request.body) == (content_type, body)
+
+
+async def test_a_form_writes_its_fields_as_the_document_says() -> None:
+    encoding = {
+        "expand": {"style": "deepObject", "explode": True},
+        "ids": {"style": "form", "explode": False},
+        "filter": {"contentType": "application/json"},
+        "back": {"allowReserved": True},
+    }
+    content = {"application/x-www-form-urlencoded": {"schema": {"type": "object"}, "encoding": encoding}}
+    body = {"expand": ["a", "b"], "ids": [1, 2], "filter": {"x": 1}, "back": "/a", "plain": {"y": 2}}
+    _, (request,) = await call(document(method="post", requestBody={"content": content}), {"body": body})
+
+    assert request.body.decode() == (
+        "expand%5B0%5D=a&expand%5B1%5D=b&ids=1,2&filter=%7B%22x%22%3A1%7D&back=/a&plain=%7B%22y%22%3A2%7D"
+    )
+
+
+async def test_a_multipart_body_has_a_part_for_each_field_and_file() -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "note": {"type": "string"},
+            "tags": {"type": "array", "items": {"type": "string"}},
+            "meta": {"type": "object"},
+            "photo": {"type": "string", "format": "binary"},
+            "logs": {"type": "array", "items": {"type": "string", "format": "binary"}},
+            "list": {"type": "array", "items": {"type": "integer"}},
+        },
+    }
+    encoding = {
+        "photo": {"contentType": "image/png, image/jpeg"},
+        "list": {"contentType": "application/json"},
+    }
+    content = {"multipart/form-data": {"schema": schema, "encoding": encoding}}
+    body = {
+        "note": "a\r\nb",
+        "tags": ["x", "y"],
+        "meta": {"k": 1},
+        "photo": "data:image/png;base64,iVBORw==",
+        "logs": ["one", "two"],
+        "list": [1, 2],
+        'odd"\r\nname': "z",
+    }
+    spec = document(method="post", requestBody={"content": content})
+    _, (request,) = await call(spec, {"body": body})
+
+    head = f"content-type: {request.headers['content-type']}\r\n\r\n".encode()
+    message = BytesParser(policy=HTTP).parsebytes(head + request.body)
+    assert [
+        (part.get_param("name", header="content-disposition"), part.get_filename(), part.get_content_type(),
+         part.get_payload(decode=True))
+        for part in message.iter_parts()
+    ] == [
+        ("note", None, "text/plain", b"a\r\nb"),
+        ("tags", None, "text/plain", b"x"),
+        ("tags", None, "text/plain", b"y"),
+        ("meta", None, "application/json", b'{"k":1}'),
+        ("photo", "photo", "image/png", b"\x89PNG"),
+        ("logs", "logs", "application/octet-stream", b"one"),
+        ("logs", "logs", "application/octet-stream", b"two"),
+        ("list", None, "application/json", b"[1,2]"),
+        ("odd%22%0D%0Aname", None, "text/plain", b"z"),
+    ]  # fmt: skip
+    (tool,) = load_openapi(spec, base_url="http://a.test")
+    told = tool.parameters["properties"]["body"]["description"]
+    assert told == "Files are given as text, or as data:<type>;base64,<bytes>."
+
+
+@pytest.mark.parametrize(
+    ("value", "body"), [("plain", b"plain"), ("data:application/pdf;base64,JVBERg==", b"%PDF")]
+)
+async def test_a_body_of_bytes_is_given_as_text_or_base64(value: str, body: bytes) -> None:
+    spec = document(method="post", requestBody={"content": {"application/octet-stream": {}}})
+    _, (request,) = await call(spec, {"body": value})
+    assert (request.headers["content-type"], request.body) == ("application/octet-stream", body)
+
+    result, requests = await call(spec, {"body": "data:application/pdf;base64,?"})
+    assert (str(result.error).startswith("act was not called: 'body' is no base64"), requests) == (True, [])
+
+
+@pytest.mark.parametrize(
+    ("path", "target"),
+    [
+        ("/q?Action=List&x={id}", "/v1/q?Action=List&x=a%20b&more=1"),
+        ("/q/{id}#X-Target=List", "/v1/q/a%20b?more=1"),
+    ],
+)
+async def test_a_query_in_the_path_is_sent_and_a_fragment_is_not(path: str, target: str) -> None:
+    operation = {"operationId": "act", "parameters": [parameter("id", "path"), parameter("more", "query")]}
+    spec = {"openapi": "3.1.0", "paths": {path: {"get": operation}}}
+    _, (request,) = await call(spec, {"id": "a b", "more": "1"})
+    assert request.target == target
 
 
 async def test_json_is_preferred_and_a_body_may_be_left_out() -> None:

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+import yaml
 
 from robota.core.errors import ConfigurationError
 from robota.core.tool import tool_schema
@@ -60,9 +61,35 @@ paths:
     get:
       parameters:
         - {name: c, in: query, schema: {enum: [no, on, 2024-01-01, true, 1, &a x, *a]}}
+        - {name: d, in: query, schema: {enum: [12:30:45, 012, 0x1F, 1_000, =, +1, -1.5e3, 0, ~, true or not]}}
+        - {name: e, in: query, description: true if it should be there}
+        - {name: f, in: query, description: =, schema: {enum: [{true: 1, 200: 2, null: 3}]}}
+        - {name: g, in: query, schema: {<<: {type: string}, minLength: 1}}
 """
     (tool,) = load_openapi(text, base_url="http://a.test")
-    assert tool.parameters["properties"]["c"]["enum"] == ["no", "on", "2024-01-01", True, 1, "x", "x"]
+    assert {name: one.get("enum") or one for name, one in tool.parameters["properties"].items()} == {
+        "c": ["no", "on", "2024-01-01", True, 1, "x", "x"],
+        "d": ["12:30:45", "012", "0x1F", "1_000", "=", "+1", -1500.0, 0, None, "true or not"],
+        "e": {"description": "true if it should be there"},
+        "f": [{"true": 1, "200": 2, "null": 3}],
+        "g": {"type": "string", "minLength": 1},
+    }
+
+
+def test_yaml_that_only_the_patient_reader_takes_is_read_by_it() -> None:
+    text = "openapi: 3.1.0\npaths:\n  /x:\n    get:\n      description: |-\n        \t\n        word\n"
+    with pytest.raises(yaml.YAMLError):
+        yaml.load(text, yaml.CSafeLoader)
+    (tool,) = load_openapi(text, base_url="http://a.test")
+    assert tool.description == "word"
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 200_000, "x: " + "{a: " * 200_000, "- " * 200_000, "- [" + "[], " * 2_000 + "]"]
+)
+def test_depth_that_would_exhaust_the_stack_is_refused(text: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"nested too deeply|no object"):
+        load_openapi(text)
 
 
 BOMB = "\n".join(
@@ -155,11 +182,11 @@ def test_names_are_made_valid_and_unique() -> None:
     tools = load(
         {
             "/a": {"get": {"operationId": "list/all pets!"}, "post": {"operationId": "list_all_pets"}},
-            "/b/{id}/c": {"get": {}, "delete": {"operationId": "x" * 200}},
+            "/b/{id}/c": {"get": {}, "put": {"operationId": "x" * 200}, "delete": {"operationId": "x" * 64}},
             "/ü": {"get": {"operationId": "ü"}},
         }
     )
-    names = ["list_all_pets", "list_all_pets_2", "GET_b_id_c", "x" * 52, "unnamed"]
+    names = ["list_all_pets", "list_all_pets_2", "GET_b_id_c", "x" * 64, "x" * 62 + "_2", "unnamed"]
 
     assert [tool.name for tool in tools] == names
     assert ToolRegistry(tools).names == tuple(names)
@@ -338,16 +365,12 @@ def test_what_only_the_server_writes_is_not_asked_for() -> None:
             "GET /x: the parameter 'p' is left out: its type 'text/csv' is not supported.",
         ),
         (
-            {"parameters": [{"name": "Authorization", "in": "header"}]},
-            "GET /x: the parameter 'Authorization' is left out: this header is set by robota or not at all.",
+            {"parameters": [{"name": "Host", "in": "header"}]},
+            "GET /x: the parameter 'Host' is left out: this header is set by robota or not at all.",
         ),
         (
             {"parameters": [{"name": "p", "in": "body"}]},
             "GET /x: the parameter 'p' is left out: it is in 'body'.",
-        ),
-        (
-            {"requestBody": {"content": {"multipart/form-data": {}}}},
-            "GET /x: its body is left out: a body of type 'multipart/form-data' is not supported.",
         ),
         (
             {"callbacks": {"done": {}}},
@@ -358,8 +381,8 @@ def test_what_only_the_server_writes_is_not_asked_for() -> None:
             "A schema is taken for anything: the reference 'other.yaml#/P' leads out of the document.",
         ),
         (
-            {"parameters": [{"name": "p", "in": "query", "schema": {"if": {}}}]},
-            "The schema keyword 'if' is not checked and not shown to the model.",
+            {"parameters": [{"name": "p", "in": "query", "schema": {"$dynamicRef": "#x"}}]},
+            "The schema keyword '$dynamicRef' is not checked and not shown to the model.",
         ),
     ],
 )
@@ -385,10 +408,6 @@ for _ in range(3000):
             "the reference '#/components/parameters/gone' leads nowhere",
         ),
         ({"parameters": [{"$ref": "#/components/parameters/round"}]}, "a reference leads in a circle"),
-        (
-            {"requestBody": {"required": True, "content": {"image/png": {}}}},
-            "a body of type 'image/png' is not supported",
-        ),
         ({"parameters": ["odd"]}, "an object was expected where 'odd' stands"),
         (
             {"requestBody": {"content": {"application/json": {"schema": DEEP}}}},
@@ -412,9 +431,72 @@ def test_paths_and_operations_of_the_wrong_shape_are_noted() -> None:
 
     assert tools.notes == (
         "/a is left out: an object was expected where '1' stands.",
-        "GET /b is left out: an object was expected where '[]' stands.",
         "/c is left out: the reference 'elsewhere.yaml' leads out of the document.",
+        "GET /b is left out: an object was expected where '[]' stands.",
     )
+
+
+def test_operations_are_chosen_by_label_id_and_tag() -> None:
+    spec = {
+        "openapi": "3.1.0",
+        "paths": {
+            "/pets": {
+                "get": {"operationId": "listPets"},
+                "post": {"operationId": "addPet", "tags": ["write"]},
+            },
+            "/bills": {"get": {"tags": ["billing"]}, "delete": {"tags": ["billing", "write"]}},
+        },
+    }
+
+    def names(**options: Any) -> list[str]:
+        return [tool.operation.label for tool in load_openapi(spec, base_url="http://a.test", **options)]
+
+    assert names(include=["GET *"]) == ["GET /pets", "GET /bills"]
+    assert names(include=["*Pet*"]) == ["GET /pets", "POST /pets"]
+    assert names(include=["billing", "listPets"], exclude=["write"]) == ["GET /pets", "GET /bills"]
+    assert names(exclude=["* /pets"]) == ["GET /bills", "DELETE /bills"]
+    none = load_openapi(spec, base_url="http://a.test", include=["cats"])
+    assert (list(none), len(none.notes)) == ([], 1)
+    with pytest.raises(ConfigurationError, match=r"`include` must be a list of patterns: \['GET \*'\]"):
+        names(include="GET *")
+
+
+def test_of_too_many_operations_the_first_become_tools_and_a_note_says_so() -> None:
+    spec = {"openapi": "3.1.0", "paths": {f"/p{n}": {"get": {}} for n in range(200)}}
+    tools = load_openapi(spec, base_url="http://a.test")
+    assert (len(tools), tools[-1].name) == (128, "GET_p127")
+    assert tools.notes == (
+        "Only the first 128 of 200 operations became tools: choose with `include` and `exclude`, or raise "
+        "`max_tools`.",
+    )
+    assert len(load_openapi(spec, base_url="http://a.test", max_tools=300)) == 200
+
+
+def test_headers_that_follow_from_the_rest_are_no_parameters() -> None:
+    parameters = [
+        {"name": name, "in": "header", "required": True, "schema": {"type": "string"}}
+        for name in ("Accept", "content-type", "Authorization", "X-Own")
+    ]
+    tools = load({"/x": {"get": {"parameters": parameters}}})
+    assert (tools.notes, list(tools[0].parameters["properties"])) == ((), ["X-Own"])
+
+
+def test_conditions_and_nullable_references_are_kept_with_what_they_lead_to() -> None:
+    schema = {
+        "properties": {"pet": {"nullable": True, "allOf": [{"$ref": "#/components/schemas/Pet"}]}},
+        "if": {"required": ["pet"]},
+        "then": {"$ref": "#/components/schemas/Owned"},
+        "dependentRequired": {"a": ["b"]},
+    }
+    components = {"schemas": {"Pet": {"type": "object"}, "Owned": {"required": ["owner"]}}}
+    content = {"application/json": {"schema": schema}}
+    (tool,) = load({"/x": {"post": {"requestBody": {"content": content}}}}, components=components)
+    assert tool.parameters["properties"]["body"] == {
+        "properties": {"pet": {"anyOf": [{"allOf": [{"type": "object"}]}, {"type": "null"}]}},
+        "if": {"required": ["pet"]},
+        "then": {"required": ["owner"]},
+        "dependentRequired": {"a": ["b"]},
+    }
 
 
 def test_webhooks_are_noted() -> None:

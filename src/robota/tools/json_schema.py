@@ -10,9 +10,12 @@ from collections.abc import Mapping
 from robota.core.messages import Json, JsonObject
 
 DEFINITIONS = "#/$defs/"
-_MAPS = frozenset({"properties", "patternProperties", "$defs"})
+_MAPS = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs"})
 _LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
-_SINGLES = frozenset({"items", "additionalProperties", "not", "propertyNames"})
+_SINGLES = frozenset({
+    "items", "additionalProperties", "not", "propertyNames", "contains", "if", "then", "else",
+    "unevaluatedProperties", "unevaluatedItems",
+})  # fmt: skip
 _DROPPED = frozenset({"title", "discriminator"})
 """A discriminator points into `$defs`; the constant tags in the branches say the same."""
 

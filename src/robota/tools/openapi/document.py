@@ -14,24 +14,23 @@ from robota.core.errors import ConfigurationError
 from robota.core.jsontext import decode
 from robota.core.messages import Json, JsonObject
 from robota.tools.json_schema import DEFINITIONS, definition_name, find_used, tidy_schema
+from robota.tools.openapi.yaml_text import read_yaml
 
-MAX_NODES = 2_000_000
-"""Of a YAML document with its aliases written out; a few lines of aliases can stand for billions."""
 _MAX_HOPS = 30
 MAX_INLINED = 5_000
 """Nodes of a tool's schema with all definitions put in place; a larger one keeps its `$defs`."""
 _PLAIN = frozenset({
     "type", "enum", "const", "format", "pattern", "description", "default", "minLength", "maxLength",
     "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minItems", "maxItems",
-    "uniqueItems", "minProperties", "maxProperties",
+    "uniqueItems", "minProperties", "maxProperties", "minContains", "maxContains", "dependentRequired",
 })  # fmt: skip
-_MAPS = frozenset({"properties", "patternProperties"})
+_MAPS = frozenset({"properties", "patternProperties", "dependentSchemas"})
 _LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
-_SINGLES = frozenset({"items", "additionalProperties", "not"})
-_UNSUPPORTED = frozenset({
-    "$dynamicRef", "$dynamicAnchor", "$anchor", "$id", "if", "then", "else", "dependentSchemas",
-    "dependentRequired", "unevaluatedProperties", "unevaluatedItems", "contains", "propertyNames",
+_SINGLES = frozenset({
+    "items", "additionalProperties", "not", "propertyNames", "contains", "if", "then", "else",
+    "unevaluatedProperties", "unevaluatedItems",
 })  # fmt: skip
+_UNSUPPORTED = frozenset({"$dynamicRef", "$dynamicAnchor", "$anchor", "$id"})
 
 
 class UnsupportedError(Exception):
@@ -86,7 +85,7 @@ def read_document(source: str | Mapping[str, Json]) -> JsonObject:
         return dict(source)
     text = source.lstrip("\ufeff \t\r\n")
     try:
-        tree: Json = decode(text) if text.startswith("{") else _read_yaml(text)
+        tree: Json = decode(text) if text.startswith("{") else read_yaml(text)
     except ValueError as error:
         raise ConfigurationError(f"The OpenAPI document cannot be read: {error}") from error
     if not isinstance(tree, dict):
@@ -124,45 +123,6 @@ def is_token(name: str) -> bool:
     return re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name) is not None
 
 
-def _read_yaml(text: str) -> Json:
-    """YAML with the meaning of JSON: `no` and `2024-01-01` are texts."""
-    import yaml  # noqa: PLC0415 - a JSON document does without
-
-    class Loader(yaml.SafeLoader):
-        yaml_implicit_resolvers = {  # noqa: RUF012 - how the library wants it
-            first: [(tag, pattern) for tag, pattern in pairs if not tag.endswith((":bool", ":timestamp"))]
-            for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
-        }
-
-    Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"(?i:true|false)"), list("tTfF"))
-    try:
-        tree: Json = yaml.load(text, Loader)
-        return _Plain().copy(tree)
-    except yaml.YAMLError as error:
-        raise ValueError(" ".join(str(error).split())) from error
-    except RecursionError as error:
-        raise ValueError("it is nested too deeply, or contains itself") from error
-
-
-class _Plain:
-    """Copies what YAML gives into plain JSON: text keys, no shared parts."""
-
-    def __init__(self) -> None:
-        self._nodes = 0
-
-    def copy(self, node: Json) -> Json:
-        self._nodes += 1
-        if self._nodes > MAX_NODES:
-            raise ValueError("it is too large with its aliases written out")
-        if isinstance(node, dict):
-            return {str(key): self.copy(value) for key, value in node.items()}
-        if isinstance(node, list):
-            return [self.copy(value) for value in node]
-        if node is None or isinstance(node, str | int | float):
-            return node
-        raise ValueError(f"it holds a {type(node).__name__}, which JSON does not have")
-
-
 class SchemaReader:
     """Reads schemas of one document; a definition is converted once."""
 
@@ -197,7 +157,8 @@ class SchemaReader:
             converted["$ref"] = f"{DEFINITIONS}{self._define(schema['$ref'])}"
         _require(schema, converted)
         _modernise(schema, converted)
-        return converted
+        is_loose = schema.get("nullable") is True and "type" not in schema and converted
+        return {"anyOf": [converted, {"type": "null"}]} if is_loose else converted
 
     def complete(self, schema: JsonObject) -> JsonObject:
         """The schema of a tool with its definitions."""

@@ -7,7 +7,9 @@ kept; both are noted by name.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import partial
 from typing import Literal, TypeAlias, get_args
 
 from msgspec import Struct
@@ -27,7 +29,7 @@ from robota.tools.openapi.document import (
 )
 
 Location: TypeAlias = Literal["path", "query", "header", "cookie"]
-Encoding: TypeAlias = Literal["json", "form", "text"]
+Encoding: TypeAlias = Literal["json", "form", "text", "multipart", "bytes"]
 
 MAX_NAME = 64
 MAX_DESCRIPTION = 2_000
@@ -40,12 +42,13 @@ _STYLES: Mapping[str, tuple[str, ...]] = {
     "cookie": ("form",),
 }
 """By location, the usual one first."""
+_IGNORED = frozenset({"accept", "authorization", "content-type"})
+"""Headers that follow from the rest of a document; the specification ignores parameters of these names."""
 _OURS = frozenset({
-    "accept", "accept-encoding", "authorization", "connection", "content-length", "content-type", "cookie",
-    "expect", "host", "proxy-authorization", "te", "trailer", "transfer-encoding", "upgrade",
+    "accept-encoding", "connection", "content-length", "cookie", "expect", "host", "proxy-authorization",
+    "te", "trailer", "transfer-encoding", "upgrade",
 })  # fmt: skip
-_ENCODINGS: tuple[Encoding, ...] = ("json", "form", "text")
-"""The best first."""
+FILES_NOTE = "Files are given as text, or as data:<type>;base64,<bytes>."
 _JSON = re.compile(r"application/(?:[\w.-]+\+)?json|\*/\*|application/\*")
 
 
@@ -56,11 +59,11 @@ class Parameter(Struct, frozen=True, kw_only=True):
     location: Location
     style: str
     explode: bool
-    required: bool
+    required: bool = False
     raw: bool = False
     """Reserved characters of the query stay as they are."""
     as_json: bool = False
-    schema: JsonObject
+    schema: JsonObject = {}
 
 
 class Body(Struct, frozen=True, kw_only=True):
@@ -69,6 +72,29 @@ class Body(Struct, frozen=True, kw_only=True):
     content_type: str
     required: bool
     schema: JsonObject
+    fields: Mapping[str, Parameter] = {}
+    """How a form writes fields that the document says more about."""
+    types: Mapping[str, str] = {}
+    """The media types of parts of a multipart body; a file has one."""
+
+
+class Selection(Struct, frozen=True, kw_only=True):
+    """Which operations become tools: patterns such as `GET *`, `pets*` for labels, ids and tags."""
+
+    include: Sequence[str] = ()
+    """Empty for all."""
+    exclude: Sequence[str] = ()
+    limit: int
+
+    def takes(self, label: str, node: Json) -> bool:
+        operation = mapping_of(node)
+        names = [label, text_of(operation.get("operationId")), *map(text_of, list_of(operation.get("tags")))]
+        included = not self.include or any(map(partial(_fits, names), self.include))
+        return included and not any(map(partial(_fits, names), self.exclude))
+
+
+def _fits(names: Sequence[str], pattern: str) -> bool:
+    return any(fnmatchcase(name, pattern) for name in names if name)
 
 
 class Operation(Struct, frozen=True, kw_only=True):
@@ -89,9 +115,16 @@ class OperationReader:
     """Reads the operations of one document in order."""
 
     def __init__(
-        self, document: Document, *, base_url: Url | None, variables: Mapping[str, str], prefix: str
+        self,
+        document: Document,
+        *,
+        base_url: Url | None,
+        variables: Mapping[str, str],
+        prefix: str,
+        selection: Selection,
     ) -> None:
         self._document = document
+        self._selection = selection
         self._schemas = SchemaReader(document)
         self._base = base_url
         self._variables = variables
@@ -111,7 +144,7 @@ class OperationReader:
         root = self._document.root
         if root.get("webhooks"):
             self._document.note("Webhooks are left out: a tool cannot be called by a server.")
-        operations: list[Operation] = []
+        found: list[tuple[str, str, JsonObject]] = []
         for path, node in mapping_of(root.get("paths")).items():
             if path.startswith("x-"):
                 continue
@@ -120,12 +153,20 @@ class OperationReader:
             except UnsupportedError as problem:
                 self._document.note(f"{path} is left out: {problem}.")
                 continue
-            operations += [
-                operation
-                for method in METHODS
-                if method in item and (operation := self._read_one(path, method, item))
-            ]
-        return operations
+            found += [(path, method, item) for method in METHODS if method in item]
+        chosen = [one for one in found if self._selection.takes(_label(*one[:2]), one[2][one[1]])]
+        if found and not chosen:
+            self._document.note(
+                "No operation is left by `include` and `exclude`: compare them with the document."
+            )
+        limit = self._selection.limit
+        if len(chosen) > limit:
+            self._document.note(
+                f"Only the first {limit} of {len(chosen)} operations became tools: choose with `include` and "
+                "`exclude`, or raise `max_tools`."
+            )
+        read = [self._read_one(*one) for one in chosen[:limit]]
+        return [operation for operation in read if operation]
 
     def parameters_of(self, operation: Operation) -> JsonObject:
         """The JSON schema of all arguments of an operation."""
@@ -141,7 +182,7 @@ class OperationReader:
         return self._schemas.complete(schema)
 
     def _read_one(self, path: str, method: str, item: JsonObject) -> Operation | None:
-        label = f"{method.upper()} {path}"
+        label = _label(path, method)
         try:
             node = self._document.follow(item[method])
             parameters = self._read_parameters(label, path, [item.get("parameters"), node.get("parameters")])
@@ -152,7 +193,7 @@ class OperationReader:
                 path=path,
                 description=_describe(node, item, label),
                 parameters=parameters,
-                body=self._read_body(label, node, {one.argument for one in parameters}),
+                body=self._read_body(node, {one.argument for one in parameters}),
                 server=self._find_server(node, item),
                 # The alternatives an operation names, else those of the document.
                 security=list_of(node.get("security", self._document.root.get("security"))),
@@ -174,7 +215,9 @@ class OperationReader:
         nodes: dict[tuple[str, str], JsonObject] = {}
         for node in (node for one in lists for node in list_of(one)):
             found = self._document.follow(node)
-            nodes[text_of(found.get("in")), text_of(found.get("name"))] = found  # an operation's own win
+            location, name = text_of(found.get("in")), text_of(found.get("name"))
+            if location != "header" or name.lower() not in _IGNORED:
+                nodes[location, name] = found  # an operation's own win
         for name in re.findall(r"\{([^{}]+)\}", path):
             nodes.setdefault(("path", name), {"in": "path", "name": name, "schema": {"type": "string"}})
         parameters: list[Parameter] = []
@@ -220,26 +263,43 @@ class OperationReader:
 
     # --- body, server ----------------------------------------------------------------------------------
 
-    def _read_body(self, label: str, node: JsonObject, taken: Collection[str]) -> Body | None:
+    def _read_body(self, node: JsonObject, taken: Collection[str]) -> Body | None:
         if "requestBody" not in node:
             return None
         body = self._document.follow(node["requestBody"])
         content = mapping_of(body.get("content"))
-        usable = [(encoding, media) for media in content if (encoding := _encoding_of(media))]
-        if usable:
-            encoding, media = min(usable, key=lambda one: _ENCODINGS.index(one[0]))
-            return Body(
-                argument=_make_name("body", taken, "request"),
-                encoding=encoding,
-                content_type="application/json" if "*" in media else media,
-                required=body.get("required") is True,
-                schema=self._with_description(mapping_of(content[media]).get("schema"), body),
-            )
-        problem = f"a body of type {', '.join(content)[:100]!r} is not supported"
-        if body.get("required") is True:
-            raise UnsupportedError(problem)
-        self._document.note(f"{label}: its body is left out: {problem}.")
-        return None
+        if not content:
+            return None
+        media = min(content, key=lambda one: _ENCODINGS.index(_encoding_of(one)))
+        encoding, shape = _encoding_of(media), mapping_of(content[media])
+        types = self._file_types(shape) if encoding == "multipart" else {}
+        schema = self._with_description(shape.get("schema"), body)
+        if types or encoding == "bytes":
+            schema = {**schema, "description": f"{schema.get('description', '')} {FILES_NOTE}".strip()}
+        return Body(
+            argument=_make_name("body", taken, "request"),
+            encoding=encoding,
+            content_type="application/json" if "*" in media else media,
+            required=body.get("required") is True,
+            schema={"type": "string", **schema} if encoding == "bytes" else schema,
+            fields=dict(_read_fields(mapping_of(shape.get("encoding")))),
+            types=types,
+        )
+
+    def _file_types(self, shape: JsonObject) -> dict[str, str]:
+        """The media types of the parts that are files, or that the document gives a type of their own."""
+        schema = self._document.follow(shape.get("schema", {}))
+        types: dict[str, str] = {}
+        for name, node in mapping_of(schema.get("properties")).items():
+            field = mapping_of(node)
+            field = mapping_of(field.get("items")) if field.get("type") == "array" else field
+            if field.get("format") == "binary" or "contentMediaType" in field:
+                types[name] = text_of(field.get("contentMediaType")) or "application/octet-stream"
+        for name, node in mapping_of(shape.get("encoding")).items():
+            said = text_of(mapping_of(node).get("contentType")).partition(",")[0].strip()
+            if said and "*" not in said:
+                types[name] = said
+        return types
 
     def _find_server(self, node: JsonObject, item: JsonObject) -> Url:
         if self._base is not None:
@@ -253,6 +313,7 @@ class OperationReader:
 def read_server(server: JsonObject, variables: Mapping[str, str]) -> Url:
     """The address of a server with its variables filled in."""
     address = text_of(server.get("url"))
+    address = f"https:{address}" if address.startswith("//") else address
     for name, node in mapping_of(server.get("variables")).items():
         value = variables.get(name, str(mapping_of(node).get("default", "")))
         choices = [str(one) for one in list_of(mapping_of(node).get("enum"))]
@@ -277,13 +338,43 @@ def read_base_url(address: str) -> Url:
     return url
 
 
-def _encoding_of(media: str) -> Encoding | None:
+def _label(path: str, method: str) -> str:
+    return f"{method.upper()} {path}"
+
+
+def _encoding_of(media: str) -> Encoding:
     media = media.partition(";")[0].strip().lower()
     if _JSON.fullmatch(media):
         return "json"
     if media == "application/x-www-form-urlencoded":
         return "form"
-    return "text" if media.startswith("text/") else None
+    if media.startswith("multipart/"):
+        return "multipart"
+    return "text" if media.startswith("text/") or media.endswith(("xml", "yaml", "graphql")) else "bytes"
+
+
+_ENCODINGS = get_args(Encoding)
+"""The best first."""
+
+
+def _read_fields(encodings: JsonObject) -> Iterator[tuple[str, Parameter]]:
+    for name, node in encodings.items():
+        said = mapping_of(node)
+        style = text_of(said.get("style")) or "form"
+        as_json = _JSON.fullmatch(text_of(said.get("contentType"))) is not None
+        if style in _STYLES["query"] and (as_json or said.keys() & {"style", "explode", "allowReserved"}):
+            yield (
+                name,
+                Parameter(
+                    argument=name,
+                    name=name,
+                    location="query",
+                    style=style,
+                    explode=said["explode"] if isinstance(said.get("explode"), bool) else style == "form",
+                    raw=said.get("allowReserved") is True,
+                    as_json=as_json,
+                ),
+            )
 
 
 def _describe(node: JsonObject, item: JsonObject, label: str) -> str:
@@ -295,11 +386,11 @@ def _describe(node: JsonObject, item: JsonObject, label: str) -> str:
 
 def _make_name(text: str, taken: Collection[str], extra: str = "") -> str:
     """A name models accept, unlike those that are taken; `extra` tells two of the same name apart."""
-    plain = re.sub(r"[^A-Za-z0-9_-]+", "_", text).strip("_")[: MAX_NAME - 12] or "unnamed"
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "_", text).strip("_")[:MAX_NAME] or "unnamed"
     if plain in taken and extra:
-        plain = f"{extra}_{plain}"
+        plain = f"{extra}_{plain}"[:MAX_NAME]
     name, number = plain, 1
     while name in taken:
         number += 1
-        name = f"{plain}_{number}"
+        name = f"{plain[: MAX_NAME - len(str(number)) - 1]}_{number}"
     return name

@@ -7,7 +7,9 @@ gave a value for are used: a document cannot ask for a variable by itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from typing import Literal, TypeAlias
 from urllib.parse import quote
 
@@ -33,6 +35,7 @@ _RESERVED = ":/?[]@!$'()*,;"
 """What may stay as it is in a query on demand; `&`, `=`, `+` and `#` would end the value."""
 
 _PATH = "/:@!$&'()*+,;=%"
+_QUERY = f"{_PATH}?"
 _Escape: TypeAlias = Callable[[str, str], str]
 """From a text, and what may stay as it is, to one that means itself where it is put."""
 _FRAMING = frozenset({"connection", "content-length", "content-type", "host", "te", "transfer-encoding"})
@@ -91,7 +94,10 @@ class _Parts(Struct):
 
 
 def _join(server: Url, path: str, query: Sequence[str]) -> Url:
+    """Some documents tell operations of one path apart by a query or a fragment; a fragment is not sent."""
+    path, _, fixed = path.partition("#")[0].partition("?")
     target = f"{server.target.rstrip('/')}/{quote(path.lstrip('/'), safe=_PATH)}"
+    query = [quote(fixed, safe=_QUERY), *query] if fixed else query
     question = f"?{'&'.join(query)}" if query else ""
     try:
         return parse_url(f"{server.scheme}://{server.authority}{target}{question}")
@@ -123,18 +129,27 @@ def _query_pairs(parameter: Parameter, value: Json) -> list[str]:
     if parameter.as_json:
         return [f"{name}={_escape(encode(value).decode(), keep)}"]
     if parameter.style == "deepObject":
-        if not isinstance(value, dict):
-            raise CallError(f"the parameter {parameter.argument!r} must be an object")
-        return [
-            f"{name}%5B{_escape(key)}%5D={_escape(_plain(item), keep)}"
-            for key, one in value.items()
-            for item in (one if isinstance(one, list) else [one])
-        ]
+        if not isinstance(value, dict | list):
+            raise CallError(f"the parameter {parameter.argument!r} must be an object or a list")
+        return [f"{where}={_escape(_plain(one), keep)}" for where, one in _flatten(name, value)]
     if parameter.explode and isinstance(value, list):
         return [f"{name}={_escape(_plain(one), keep)}" for one in value]
     if parameter.explode and isinstance(value, dict):
         return [f"{_escape(key)}={_escape(_plain(one), keep)}" for key, one in value.items()]
     return [f"{name}={_joined(parameter, value, ',', keep=keep)}"]
+
+
+def _flatten(name: str, value: Json, *, inside: bool = False) -> Iterator[tuple[str, Json]]:
+    """The plain values of a structure with where they are: `a[b][0][c]`; a plain list repeats its name."""
+    if isinstance(value, dict):
+        for key, one in value.items():
+            yield from _flatten(f"{name}%5B{_escape(key)}%5D", one, inside=True)
+    elif isinstance(value, list):
+        is_plain = inside and not any(isinstance(one, dict | list) for one in value)
+        for at, one in enumerate(value):
+            yield from _flatten(name if is_plain else f"{name}%5B{at}%5D", one, inside=True)
+    else:
+        yield name, value
 
 
 def _joined(
@@ -163,10 +178,55 @@ def _body_bytes(body: Body | None, arguments: JsonObject, headers: dict[str, str
         return encode(value)
     if body.encoding == "text":
         return _plain(value).encode("utf-8", "replace")
+    if body.encoding == "bytes":
+        return _file_bytes(body.argument, value)
     if not isinstance(value, dict):
         raise CallError(f"{body.argument!r} must be an object")
-    pairs = [(key, item) for key, one in value.items() for item in (one if isinstance(one, list) else [one])]
-    return "&".join(f"{_escape(key)}={_escape(_plain(one))}" for key, one in pairs).encode()
+    if body.encoding == "multipart":
+        return _multipart(body, value, headers)
+    return "&".join(pair for key, one in value.items() for pair in _form_pairs(body, key, one)).encode()
+
+
+def _form_pairs(body: Body, key: str, value: Json) -> list[str]:
+    if key in body.fields:
+        return _query_pairs(body.fields[key], value)
+    return [
+        f"{_escape(key)}={_escape(_plain(one))}" for one in (value if isinstance(value, list) else [value])
+    ]
+
+
+def _multipart(body: Body, value: JsonObject, headers: dict[str, str]) -> bytes:
+    parts: list[bytes] = []
+    for key, given in value.items():
+        as_json = key in body.types and _is_json(body.types[key])
+        for one in given if isinstance(given, list) and not as_json else [given]:
+            label, data = quote(key, safe=" "), _plain(one).encode("utf-8", "replace")
+            kind, file_name = "application/json" if as_json or isinstance(one, dict) else "", ""
+            if key in body.types and not as_json:
+                kind, file_name, data = body.types[key], f'; filename="{label}"', _file_bytes(key, one)
+            kind_line = f"\r\ncontent-type: {kind}" if kind else ""
+            head = f'content-disposition: form-data; name="{label}"{file_name}{kind_line}\r\n\r\n'
+            parts.append(head.encode() + data + b"\r\n")
+    boundary = f"part-{sha256(b''.join(parts)).hexdigest()}"  # nothing can contain its own hash
+    headers["content-type"] = f"{body.content_type.partition(';')[0]}; boundary={boundary}"
+    line = f"--{boundary}".encode()
+    return b"".join(line + b"\r\n" + part for part in parts) + line + b"--\r\n"
+
+
+def _is_json(media: str) -> bool:
+    return media.endswith("json")
+
+
+def _file_bytes(name: str, value: Json) -> bytes:
+    """The bytes of a file: those of a `data:` URL, else the text."""
+    text = _plain(value)
+    head, comma, data = text.partition(",")
+    if not (head.startswith("data:") and head.endswith(";base64") and comma):
+        return text.encode("utf-8", "replace")
+    try:
+        return b64decode(data, validate=True)
+    except ValueError as error:
+        raise CallError(f"{name!r} is no base64 after `data:…;base64,`: {error}") from error
 
 
 def _plain(value: Json) -> str:
@@ -240,8 +300,6 @@ def obtain(scheme: Scheme, auth: Mapping[str, str], env: Mapping[str, str] | Non
         raise CallError(f"set {what} (security scheme {scheme.name!r})")
     sent = value
     if scheme.form == "basic":
-        from base64 import b64encode  # noqa: PLC0415 - one of many schemes
-
         sent = f"Basic {b64encode(value.encode()).decode()}"
     elif scheme.form == "bearer":
         sent = f"Bearer {value}"

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import Struct
 
+from robota.core.errors import ConfigurationError
 from robota.core.messages import Json, JsonObject
 from robota.core.plain_text import clip
 from robota.core.schema import check
 from robota.core.tool import ToolContext, ToolResult
 from robota.http.url import Url
 from robota.tools.openapi.document import Document, read_document
-from robota.tools.openapi.operations import Operation, OperationReader, read_base_url
+from robota.tools.openapi.operations import Operation, OperationReader, Selection, read_base_url
 from robota.tools.openapi.request import (
     CallError,
     Credential,
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 TIMEOUT_SECONDS = 30.0
 MAX_REPLY_BYTES = 5_000_000
+MAX_TOOLS = 128
+"""More than services take, or than a model can tell apart."""
 MAX_OUTPUT_CHARACTERS = 100_000
 MAX_EXCERPT_CHARACTERS = 2_000
 _REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
@@ -56,6 +59,9 @@ def load_openapi(
     env: Mapping[str, str] | None = None,
     server_variables: Mapping[str, str] | None = None,
     prefix: str = "",
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    max_tools: int = MAX_TOOLS,
     timeout: float = TIMEOUT_SECONDS,
     max_bytes: int = MAX_REPLY_BYTES,
 ) -> OpenAPITools:
@@ -63,7 +69,13 @@ def load_openapi(
 
     `base_url` replaces the document's servers. `auth` gives security schemes their values by name:
     `{"ApiKey": "$ENV:PETS_KEY"}`, `user:password` for basic authentication. `prefix` goes before each name.
+
+    `include` and `exclude` choose operations by patterns such as `GET *`, `*pets*` or `billing`: a pattern
+    may fit the method with the path, the operation's id, or a tag. Of what is left, `max_tools` are taken.
     """
+    for option, patterns in (("include", include), ("exclude", exclude)):
+        if isinstance(patterns, str):
+            raise ConfigurationError(f"`{option}` must be a list of patterns: [{patterns!r}].")
     source = Document(read_document(document))
     if source.version.split(".")[1] not in ("0", "1"):
         source.note(f"OpenAPI {source.version} is read as 3.1.")
@@ -71,7 +83,13 @@ def load_openapi(
     check_auth(auth, source)
     schemes = read_schemes(source)
     base = None if base_url is None else read_base_url(base_url)
-    reader = OperationReader(source, base_url=base, variables=server_variables or {}, prefix=prefix)
+    reader = OperationReader(
+        source,
+        base_url=base,
+        variables=server_variables or {},
+        prefix=prefix,
+        selection=Selection(include=include, exclude=exclude, limit=max_tools),
+    )
     tools = [
         OpenAPITool(
             operation.name,
