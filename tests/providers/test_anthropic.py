@@ -124,7 +124,7 @@ async def test_the_key_of_the_environment_goes_to_the_vendor_alone(monkeypatch: 
 
 
 async def test_a_tool_round_with_thinking_goes_over_the_wire_and_back() -> None:
-    asking = [ReasoningBlock("Hm.", "sig"), "Let me add.", call("add", id="toolu_1", a=1)]
+    asking = [ReasoningBlock("Hm.", "sig"), "Let me add.", call("add", "toolu_1", a=1)]
     messages: list[Message] = [UserMessage("1+?")]
     history = EncodedHistory(messages, starts := [0])
     async with (

@@ -56,7 +56,7 @@ REPLY = [
     "Let me ",
     "see.",
     ServerToolChunk("web_search", {"query": "x"}),
-    call("add", id="toolu_1", a=1),
+    call("add", "toolu_1", a=1),
     StopChunk("tool_use"),
 ]
 

@@ -42,7 +42,7 @@ async def test_an_agent_answers_calls_without_ids_and_returns_thoughts_and_signa
 
 async def test_a_conversation_begun_with_another_vendor_goes_on() -> None:
     async with (
-        ModelServer([call("add", id="c1", a=1, b=2)], "Three.", "Four.") as server,
+        ModelServer([call("add", "c1", a=1, b=2)], "Three.", "Four.") as server,
         OpenAICompatibleProvider("test-key", f"{server.url}/v1", "m") as first,
         GeminiProvider("test-key", server.url, "gemini-3-flash-preview") as second,
     ):

@@ -135,7 +135,7 @@ def test_capabilities_are_those_of_the_protocol_or_given() -> None:
 
 
 async def test_a_tool_round_keeps_reasoning_and_encodes_nothing_twice() -> None:
-    made = call("add", id="call_1", a=1, b=2)
+    made = call("add", "call_1", a=1, b=2)
     thinking = ReasoningBlock("Hm.", data={"id": "rs_1", "encrypted_content": "secret thoughts"})
     async with serve([thinking, made], "Three.") as (provider, server):
         messages: list[Message] = [UserMessage("1+2?")]
@@ -161,9 +161,9 @@ async def test_a_tool_round_keeps_reasoning_and_encodes_nothing_twice() -> None:
 async def test_strict_tools_are_closed_on_the_wire_and_open_for_the_tool() -> None:
     parameters = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}}
     tool = ToolSchema("add", "", {**parameters, "required": ["a"]})
-    async with serve([call("add", id="c1", a=1, b=None)], strict_tools=True) as (provider, server):
+    async with serve([call("add", "c1", a=1, b=None)], strict_tools=True) as (provider, server):
         heard = await listen(provider, ask(tools=(tool,)))
-    assert heard.calls == [call("add", id="c1", a=1)]
+    assert heard.calls == [call("add", "c1", a=1)]
     assert server.requests[0].json["tools"][0]["parameters"]["required"] == ["a", "b"]
 
 

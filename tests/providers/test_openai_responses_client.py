@@ -21,7 +21,7 @@ def connect(server: ModelServer):
 
 
 async def test_the_client_sends_the_same_body_and_yields_the_same_chunks() -> None:
-    reply = ["Let me add, ", "żółw.", call("add", id="c1", a=1, b=2)]
+    reply = ["Let me add, ", "żółw.", call("add", "c1", a=1, b=2)]
     request = ask(UserMessage("1+2?"), ToolMessage("lost", "c0", "add"), tools=(ADD,), want_raw=True)
     async with ModelServer(reply, reply) as server, connect(server) as client:
         through_client = await listen(OpenAIProvider(client=client), request)

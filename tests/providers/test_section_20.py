@@ -26,7 +26,7 @@ NAMES = (
 @on_every_wire
 async def test_section_20_line_69_providers_do_not_alias_tool_names(wire: Wire) -> None:
     tools = tuple(ToolSchema(name, "Does it.", {"type": "object", "properties": {}}) for name in NAMES)
-    made = [call(name, id=f"call-{number}") for number, name in enumerate(NAMES)]
+    made = [call(name, f"call-{number}") for number, name in enumerate(NAMES)]
     history = (
         UserMessage("Do it."),
         AssistantMessage("", tuple(made)),

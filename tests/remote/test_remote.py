@@ -222,7 +222,7 @@ async def test_a_client_that_leaves_ends_the_call_on_the_host() -> None:
 
 
 async def test_a_connection_cut_at_any_byte_loses_no_text_and_makes_no_call() -> None:
-    made = call("add", id="c1", a=1, b=22)
+    made = call("add", "c1", a=1, b=22)
     reply = ["Hi ", "żółw 🐢", made, TokenUsage(7, 2)]
     model = ScriptedProvider(reply, repeat=True)
     rng = random.Random(5)

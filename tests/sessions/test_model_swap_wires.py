@@ -50,7 +50,7 @@ class Services:
 
 def turns_of(name: str) -> list[list[Any] | str]:
     """A prompt's two replies: one that thinks and calls a tool, and one that answers."""
-    return [[*THINKING[name], f"{name} adds.", call("add", id="call_0", a=1, b=2)], f"{name} says 3."]
+    return [[*THINKING[name], f"{name} adds.", call("add", "call_0", a=1, b=2)], f"{name} says 3."]
 
 
 ROUTE = ("anthropic", "openai", "gemini", "openai-compatible", "gemini", "anthropic", "openai")

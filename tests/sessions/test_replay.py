@@ -60,9 +60,7 @@ def run_command(command: str, matcher: str = "") -> dict[str, Any]:
 
 
 async def test_many_rounds_over_the_wire(tmp_path: Path) -> None:
-    rounds = [
-        [f"step {at}. ", call("add", id=f"c{at}", a=at, b=1), TokenUsage(10 + at, 3)] for at in range(12)
-    ]
+    rounds = [[f"step {at}. ", call("add", f"c{at}", a=at, b=1), TokenUsage(10 + at, 3)] for at in range(12)]
     async with served(tmp_path, *rounds, ["all ", "done"], "again") as recorded:
         await recorded.run("go", [TextPart("look"), ImagePart("aGk=")])
         await recorded.session.shutdown()
@@ -76,7 +74,7 @@ REPLIES: dict[str, list[Any]] = {
         [
             ToolInputChunk(0, '{"a":1', "c", "add"),
             ToolInputChunk(0, ',"b":2}'),
-            call("add", id="c", a=1, b=2),
+            call("add", "c", a=1, b=2),
         ],
         "3",
     ],
@@ -99,11 +97,11 @@ REPLIES: dict[str, list[Any]] = {
     "arguments that do not fit": [[call("add", a="x")], "sorry"],
     "a refusal": [[StopChunk("refusal", "not that")]],
     "the same call id in every round": [
-        [call("add", id="0", a=1, b=1)],
-        [call("add", id="0", a=2, b=2)],
+        [call("add", "0", a=1, b=1)],
+        [call("add", "0", a=2, b=2)],
         "4",
     ],
-    "calls without an id": [[call("add", id="", a=1, b=1), call("add", id="", a=2, b=2)], "4"],
+    "calls without an id": [[call("add", "", a=1, b=1), call("add", "", a=2, b=2)], "4"],
     "long texts": [["x" * 50_000, "y" * 50_000]],
 }
 
@@ -156,7 +154,7 @@ class Relay:
 @pytest.mark.parametrize("limit", [None, 3])
 async def test_parallel_calls_that_end_in_another_order(tmp_path: Path, limit: int | None) -> None:
     names = "cabed" if limit else "edcab"
-    calls = [call("relay", id=name, name=name) for name in names]
+    calls = [call("relay", name, name=name) for name in names]
     replies = (calls, "done")
     async with served(tmp_path, *replies, tools=(Relay(names).tool(),), max_parallel_tools=limit) as recorded:
         await recorded.run("go")
@@ -181,7 +179,7 @@ async def test_results_of_every_kind(tmp_path: Path) -> None:
         return results[kind]
 
     kinds = ("parts", "error", "half", "long", "empty", "raise")
-    recorded = scripted(tmp_path, [call("give", id=kind, kind=kind) for kind in kinds], "ok", tools=(give,))
+    recorded = scripted(tmp_path, [call("give", kind, kind=kind) for kind in kinds], "ok", tools=(give,))
     await recorded.run("go")
 
     await assert_replays(recorded)
@@ -248,7 +246,7 @@ async def test_hooks_that_refuse_warn_and_fail(tmp_path: Path) -> None:
         """Do something else."""
         return "x"
 
-    calls = [call("add", a=1, b=2), call("other", id="o1"), call("other", id="o2")]
+    calls = [call("add", a=1, b=2), call("other", "o1"), call("other", "o2")]
     recorded = scripted(tmp_path, calls, "ok", [Fail(ProviderError("no"))], tools=(add, other), hooks=hooks)
     await recorded.run("go", "forbidden", "fail")
 
@@ -284,7 +282,7 @@ async def test_answers_of_every_kind(tmp_path: Path, name: str) -> None:
     async def person(request: PermissionQuestion) -> Any:
         return ANSWERS[name]
 
-    calls = [call("add", id="x", a=1, b=2), call("add", id="y", a=1, b=2)]
+    calls = [call("add", "x", a=1, b=2), call("add", "y", a=1, b=2)]
     recorded = scripted(tmp_path, calls, [call("add", a=1, b=2)], "ok", handler=person, rules=ASKING)
     await recorded.run("go")
 
@@ -331,7 +329,7 @@ async def test_questions_that_wait_for_each_other_with_hooks_that_call_somebody(
         asked.append(request.call_id)
         return len(asked) % 2 == 0
 
-    calls = [call("add", id=f"c{at}", a=at, b=2) for at in range(4)]
+    calls = [call("add", f"c{at}", a=at, b=2) for at in range(4)]
     recorded = scripted(tmp_path, calls, "ok", handler=person, rules=ASKING, hooks=hooks)
     await recorded.run("go")
 
@@ -379,9 +377,9 @@ async def test_an_abort_before_the_first_word(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [1, 2, 3])
 async def test_an_abort_while_tools_run(tmp_path: Path, number: int) -> None:
     calls = [
-        call("sleep", id="a", seconds=60),
-        call("add", id="b", a=1, b=2),
-        call("sleep", id="c", seconds=60),
+        call("sleep", "a", seconds=60),
+        call("add", "b", a=1, b=2),
+        call("sleep", "c", seconds=60),
     ]
     recorded = scripted(tmp_path, calls, "more", tools=(add, sleep))
     abort_on(recorded, ToolStarted, number)
@@ -393,7 +391,7 @@ async def test_an_abort_while_tools_run(tmp_path: Path, number: int) -> None:
 @pytest.mark.parametrize("kind", [RunStarted, ToolEnded, ToolBatchStarted, AssistantMessageCommitted])
 @pytest.mark.parametrize("calls", [1, 2])
 async def test_an_abort_between_two_things(tmp_path: Path, kind: type[Event], calls: int) -> None:
-    reply = [call("add", id=f"c{at}", a=1, b=at) for at in range(calls)]
+    reply = [call("add", f"c{at}", a=1, b=at) for at in range(calls)]
     recorded = scripted(tmp_path, reply, "more", "even more")
     abort_on(recorded, kind)
     await recorded.run("go", "on")
@@ -418,7 +416,7 @@ async def test_an_abort_while_a_question_is_open(tmp_path: Path, calls: int) -> 
         await asyncio.sleep(60)
         return True
 
-    reply = [call("add", id=f"c{at}", a=1, b=at) for at in range(calls)]
+    reply = [call("add", f"c{at}", a=1, b=at) for at in range(calls)]
     recorded = scripted(tmp_path, reply, "more", handler=person, rules=ASKING)
     await recorded.run("go", "on")
 
@@ -439,7 +437,7 @@ HOOK_EVENTS = ["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", 
 async def test_an_abort_while_a_hook_runs(tmp_path: Path, event: str, calls: int) -> None:
     started = tmp_path / "started"
     hooks = {event: [run_command(f"test -e {started} && exit 0; touch {started}; sleep 60")]}
-    reply = [call("add", id=f"c{at}", a=1, b=at) for at in range(calls)]
+    reply = [call("add", f"c{at}", a=1, b=at) for at in range(calls)]
     recorded = scripted(tmp_path, reply, "more", "even more", hooks=hooks)
     running = asyncio.create_task(recorded.run("go"))
     await exists(started)
@@ -517,9 +515,7 @@ async def test_everything_else_that_is_done_to_a_session(tmp_path: Path) -> None
 
 
 async def test_changes_in_the_middle_of_a_run(tmp_path: Path) -> None:
-    recorded = scripted(
-        tmp_path, ["a", "b", call("sleep", id="s", seconds=0)], ["c", "d"], tools=(add, sleep)
-    )
+    recorded = scripted(tmp_path, ["a", "b", call("sleep", "s", seconds=0)], ["c", "d"], tools=(add, sleep))
     session = recorded.session
 
     def change(event: TextDelta) -> None:

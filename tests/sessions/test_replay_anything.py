@@ -70,7 +70,7 @@ class Chance:
         for at in range(self.random.choice([0, 0, 1, 1, 2, 4])):
             name = self.random.choice(["wait", "wait", "wait", "add", "add", "unknown"])
             arguments = {"a": at, "b": 1} if name == "add" else {"turns": self.random.randrange(6)}
-            steps.append(call(name, id=f"c{at}", **arguments))
+            steps.append(call(name, f"c{at}", **arguments))
         if self(0.3):
             steps += [TokenUsage(self.random.randrange(1000), 5), MetadataChunk({"n": 1})]
         if self(0.05):

@@ -32,7 +32,7 @@ HOOKS = {
 
 async def record(home: Path) -> RecordedSession:
     """Messages: 0 system, 1 user, 2 assistant with two calls, 3 and 4 results, 5 assistant, 6 user, 7 …"""
-    calls = [call("add", id="x", a=1, b=2), call("add", id="y", a=3, b=4)]
+    calls = [call("add", "x", a=1, b=2), call("add", "y", a=3, b=4)]
     async with served(home, ["let me ", "add", *calls], ["3 ", "and 7"], "bye", hooks=HOOKS) as recorded:
         await recorded.run("go", "thanks")
         await recorded.session.shutdown()

@@ -79,7 +79,7 @@ async def test_a_session_replays_in_another_process_and_directory_without_networ
     home.mkdir()
     async with served(
         home,
-        [call("add", id="a", a=1, b=2), call("add", id="b", a=3, b=4)],
+        [call("add", "a", a=1, b=2), call("add", "b", a=3, b=4)],
         ["3 ", "and ", "7"],
         "a summary",
         "x" * 50_000,
@@ -174,7 +174,7 @@ async def test_a_recording_that_ends_anywhere_replays_up_to_there(tmp_path: Path
     hooks = {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}
     recorded = scripted(
         tmp_path,
-        ["a", call("add", id="x", a=1, b=2), call("add", id="y", a=2, b=2)],
+        ["a", call("add", "x", a=1, b=2), call("add", "y", a=2, b=2)],
         ["b", "c"],
         "a summary",
         "d",

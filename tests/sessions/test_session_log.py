@@ -153,7 +153,7 @@ REPLIES: dict[str, list[Any]] = {
         [
             ToolInputChunk(0, '{"a":1', "c", "add"),
             ToolInputChunk(0, ',"b":2}'),
-            call("add", id="c", a=1, b=2),
+            call("add", "c", a=1, b=2),
         ],
         "3",
     ],
@@ -217,7 +217,7 @@ async def test_parallel_calls_keep_the_order_in_which_they_ended(tmp_path: Path)
             gates[after[name]].set()
         return name
 
-    calls = [call("wait", id=name, name=name) for name in "abc"]
+    calls = [call("wait", name, name=name) for name in "abc"]
     recorded = scripted(tmp_path, calls, "done", tools=(wait,))
     await recorded.run("go")
 

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.anyio
 
 async def record(home: Path) -> SessionLogEntries:
     """Two rounds over the wire; the model uses one call id twice."""
-    replies = (["adding", call("add", id="c", a=1, b=2)], [call("add", id="c", a=3, b=4)], "7")
+    replies = (["adding", call("add", "c", a=1, b=2)], [call("add", "c", a=3, b=4)], "7")
     async with served(home, *replies) as recorded:
         await recorded.run("go")
     return recorded.log()

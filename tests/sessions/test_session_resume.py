@@ -21,7 +21,7 @@ from robota.testing import ScriptedProvider, call
 pytestmark = pytest.mark.anyio
 
 OPTIONS = SessionOptions(permissions=FREE, context_window=100_000)
-CALLS = [call("add", id="x", a=1, b=2), call("add", id="y", a=3, b=4)]
+CALLS = [call("add", "x", a=1, b=2), call("add", "y", a=3, b=4)]
 
 
 async def record(home: Path) -> SessionStore:

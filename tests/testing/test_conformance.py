@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from robota.core.errors import NetworkError, ProviderError
@@ -10,6 +13,7 @@ from robota.core.provider import ChatRequest, NativePayload, StopChunk, TextChun
 from robota.providers.openai_compatible import OpenAICompatibleProvider
 from robota.testing.conformance import HttpProviderConformance
 
+pytest_plugins = ["pytester"]
 pytestmark = pytest.mark.anyio
 
 
@@ -163,3 +167,37 @@ async def test_a_broken_promise_is_noticed(spoil, test):
 async def test_a_wrong_reason_for_stopping_is_noticed():
     with pytest.raises(AssertionError):
         await suite_for(stop_as_usual).test_the_reason_for_stopping_is_told_once("refusal")
+
+
+def contract(level: str) -> list[str]:
+    tests = [getattr(HttpProviderConformance, name) for name in dir(HttpProviderConformance)]
+    return sorted(
+        test.__name__.removeprefix("test_").replace("_", " ")
+        for test in tests
+        if getattr(test, "__name__", "").startswith("test_") and getattr(test, "level", "must") == level
+    )
+
+
+def test_the_contract_is_written_down() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "testing.md").read_text()
+    must, should = page.partition("**Must**")[2].split("**Should**")
+    for text, level in ((must, "must"), (should, "should")):
+        assert sorted(re.findall(r"^- (.+)$", text, re.MULTILINE)) == contract(level)
+
+
+def test_a_suite_can_ask_for_what_a_provider_must_do_alone(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest('pytest_plugins = ["anyio"]')
+    pytester.makepyfile(
+        """
+        from robota.providers.scripted import ScriptedProvider
+        from robota.testing.conformance import ProviderConformance
+
+        class TestScripted(ProviderConformance):
+            must_only = True
+
+            def make_provider(self, script):
+                return ScriptedProvider(*script)
+        """
+    )
+    outcomes = pytester.runpytest_subprocess("-q").parseoutcomes()
+    assert (outcomes["skipped"], "failed" in outcomes) == (3, False)

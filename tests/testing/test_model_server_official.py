@@ -13,7 +13,7 @@ from robota.testing import Crlf, Drip, KeepAlive, ModelServer, UnknownEvent, cal
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("default")]
 
 MESSAGES = [{"role": "user", "content": "Hello"}]
-CALLS = [call("add", id="c1", a=1, b="a longer text"), call("sub", id="c2")]
+CALLS = [call("add", "c1", a=1, b="a longer text"), call("sub", "c2")]
 REPLY = ["Hel", "lo 🐢", *CALLS, TokenUsage(7, 3, 2, 0, 1)]
 MADE = [("c1", "add", {"a": 1, "b": "a longer text"}), ("c2", "sub", {})]
 TORN = [Crlf(), Drip(1)]

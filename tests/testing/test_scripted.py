@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from robota.core.errors import ProviderError
@@ -74,3 +76,26 @@ async def test_the_native_form_of_a_reply_is_its_place_in_the_script():
     assert await play(provider) == [TextChunk("a"), StopChunk("end_turn")]
     place = NativePayload(kind="response", payload={"reply": 2})
     assert await play(provider, RECORDED) == [TextChunk("b"), place, StopChunk("end_turn")]
+
+
+def test_keywords_of_a_call_are_arguments_whatever_their_names() -> None:
+    assert call("delete", id=7, name="x").arguments == '{"id":7,"name":"x"}'
+    assert (call("delete", "c1", id=7).id, call("delete").id) == ("c1", "call_delete")
+
+
+@pytest.mark.anyio
+async def test_other_tasks_run_between_two_pieces() -> None:
+    heard: list[str] = []
+
+    async def watch() -> None:
+        while len(heard) < 4:
+            heard.append("other")
+            await asyncio.sleep(0)
+
+    async def listen() -> None:
+        async for chunk in ScriptedProvider(["a", "b"]).stream(HELLO):
+            heard.append(type(chunk).__name__)  # noqa: PERF401 - each when it comes
+
+    await asyncio.gather(listen(), watch())
+
+    assert heard.index("other") < heard.index("TextChunk") < len(heard) - 1 - heard[::-1].index("other")

@@ -90,10 +90,10 @@ class RunResult(Struct, Generic[OutputT], frozen=True, kw_only=True):
 
     def raise_for_error(self) -> Self:
         """Raise what ended the run before its answer, `AbortError` for an abort."""
-        if self.error is not None:
-            raise self.error
         if self.interrupted:
             raise AbortError(ABORTED)
+        if self.error is not None:
+            raise self.error
         return self
 
 

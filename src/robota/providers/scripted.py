@@ -56,8 +56,8 @@ Step: TypeAlias = str | Chunk | Stall | Delay | Fail
 Reply: TypeAlias = str | Sequence[Step] | Callable[[ChatRequest], "Reply"]
 
 
-def call(name: str, /, id: str | None = None, **arguments: Json) -> ToolCall:
-    """A tool call for a script; the id defaults to `call_<name>`."""
+def call(name: str, id: str | None = None, /, **arguments: Json) -> ToolCall:
+    """A tool call for a script; the id defaults to `call_<name>`. Keywords are arguments of the tool."""
     return ToolCall(id or f"call_{name}", name, msgspec.json.encode(arguments).decode())
 
 
@@ -82,6 +82,8 @@ class ScriptedProvider:
         self._ports = ports
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk, None]:
+        from asyncio import sleep as pause  # noqa: PLC0415 - a loop is running, so this is a look-up
+
         assert_native_web_tools_available(self, request.native_web_tools)
         reply = self._next_reply(request)
         self.open_streams += 1
@@ -91,6 +93,7 @@ class ScriptedProvider:
             used_tool = False
             native = not request.want_raw
             for step in self._steps(reply, request):
+                await pause(0)  # as between the pieces that a network brings
                 if isinstance(step, Delay):
                     await self._ports.sleep(step.seconds)
                 elif isinstance(step, Stall):

@@ -66,6 +66,7 @@ from robota.testing.reply_conformance import (
     ScriptedReply,
     ask,
     listen,
+    should,
     using,
 )
 
@@ -83,20 +84,20 @@ HISTORIES_WITH_HOLES = (
     pytest.param(
         (
             UserMessage("Add."),
-            AssistantMessage("", (call("add", id="c1", a=1),)),
+            AssistantMessage("", (call("add", "c1", a=1),)),
             ToolMessage("New.", "c1", "add"),
             ToolMessage("Old.", "c0", "add"),
         ),
         id="one of two calls compacted away",
     ),
     pytest.param(
-        (AssistantMessage("", (call("add", id="c1", a=1),)), ToolMessage("Old.", "c1", "add")),
+        (AssistantMessage("", (call("add", "c1", a=1),)), ToolMessage("Old.", "c1", "add")),
         id="begins with a call",
     ),
     pytest.param(
         (
             UserMessage("Old."),
-            AssistantMessage("", (call("add", id="c1", a=1),)),
+            AssistantMessage("", (call("add", "c1", a=1),)),
             UserMessage("Go on."),
         ),
         id="call without result",
@@ -144,7 +145,7 @@ class HttpProviderConformance(ReplyConformance):
     # --- requests ----------------------------------------------------------------------------------
 
     async def test_the_whole_conversation_is_sent(self) -> None:
-        asked = call("add", id="c1", a=1, b=2)
+        asked = call("add", "c1", a=1, b=2)
         history = (
             SystemMessage("Be brief."),
             UserMessage(f"What is 1 + 2, {TURTLE}?"),
@@ -177,6 +178,7 @@ class HttpProviderConformance(ReplyConformance):
         assert -1 not in places
         assert places == sorted(places)
 
+    @should
     @pytest.mark.parametrize("history", HISTORIES_WITH_HOLES)
     async def test_a_history_with_holes_is_sent_without_losing_words(
         self, history: Sequence[Message]
@@ -188,12 +190,13 @@ class HttpProviderConformance(ReplyConformance):
         assert all(message.content in said for message in history)
         assert msgspec.json.encode(list(history)) == kept
 
+    @should
     async def test_an_id_used_again_in_a_later_turn_is_answered_in_its_turn(self) -> None:
         history: list[Message] = []
         for n in (1, 2):
             history += (
                 UserMessage(f"Question {n}"),
-                AssistantMessage("", (call("add", id="call_0", a=n, b=n),)),
+                AssistantMessage("", (call("add", "call_0", a=n, b=n),)),
                 ToolMessage(f"Result {n}", tool_call_id="call_0", name="add"),
             )
         async with self.serving("Fine.") as (provider, server):
@@ -203,6 +206,7 @@ class HttpProviderConformance(ReplyConformance):
         assert [turn.text for _, turn in pairs] == ["Result 1", "Result 2"]
         assert all(before.calls[0].id == turn.answers for before, turn in pairs)
 
+    @should
     async def test_unreadable_arguments_in_the_history_do_not_spoil_the_request(self) -> None:
         history = (
             UserMessage("Add."),
@@ -217,6 +221,7 @@ class HttpProviderConformance(ReplyConformance):
             await self.refuse_web(provider)
             assert server.requests == []
 
+    @should
     async def test_native_payloads_come_when_wanted(self) -> None:
         async with self.serving("Hi") as (provider, _):
             heard = await listen(provider, ask(want_raw=True))
@@ -239,6 +244,7 @@ class HttpProviderConformance(ReplyConformance):
         assert "Scripted failure" in str(caught.value)
         assert len(server.requests) == 1
 
+    @should
     async def test_the_wait_that_the_service_asks_for_is_in_the_error(self) -> None:
         moment = format_datetime(datetime.now(UTC) + timedelta(seconds=60), usegmt=True)
         refusals = [HttpError(429, headers={"retry-after": asked}) for asked in ("7", moment)]
@@ -252,6 +258,7 @@ class HttpProviderConformance(ReplyConformance):
         assert waits[1] is not None
         assert 0 < waits[1] <= 61
 
+    @should
     async def test_a_web_page_instead_of_a_reply_is_an_error_without_markup(self) -> None:
         page = HttpError.html(502)
         async with self.serving(page, HttpError(200, page.body)) as (provider, _):
@@ -280,7 +287,7 @@ class HttpProviderConformance(ReplyConformance):
         assert heard.stops == []
 
     async def test_a_stream_cut_at_any_byte_gives_what_came_and_no_half_call(self) -> None:
-        whole = call("add", id="c1", a=1, b=22)
+        whole = call("add", "c1", a=1, b=22)
         async with self.serving(["Hi ", TURTLE, whole]) as (provider, server):
             await listen(provider)
             size = server.requests[0].reply_size
@@ -316,7 +323,7 @@ class HttpProviderConformance(ReplyConformance):
     async def test_the_reply_is_the_same_however_it_is_delivered(
         self, manners: tuple[ModelStep, ...]
     ) -> None:
-        made = call("add", id="c1", a=1, b=2)
+        made = call("add", "c1", a=1, b=2)
         async with self.serving([*manners, "Hi ", *manners, TURTLE, made]) as (provider, _):
             heard = await listen(provider, ask(tools=(ADD,)))
         assert (heard.text, heard.calls, heard.stops) == (f"Hi {TURTLE}", [made], ["tool_use"])
@@ -335,6 +342,7 @@ class HttpProviderConformance(ReplyConformance):
             await server.requests[0].disconnected.wait(self.patience)
 
     # The first loop dies while its connection is kept alive: that is the situation, not a leak of the test.
+    @should
     @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
     def test_one_provider_serves_one_event_loop_after_another(self) -> None:
         with ModelServer("first", "second").in_thread() as server:

@@ -29,7 +29,7 @@ async def add(a: int, b: int) -> int:
 
 async def test_thinking_is_told_apart_and_sent_back_with_the_call_it_led_to() -> None:
     replies = (
-        [ReasoningChunk("I should "), ReasoningChunk("add."), call("add", id="c1", a=1, b=2)],
+        [ReasoningChunk("I should "), ReasoningChunk("add."), call("add", "c1", a=1, b=2)],
         "Three.",
     )
     async with ModelServer(*replies) as server, DeepSeekProvider("key", server.url) as provider:
@@ -45,7 +45,7 @@ async def test_answers_of_other_models_get_a_placeholder_that_is_not_empty() -> 
     foreign = ReasoningBlock("Elsewhere.", signature="s", data={"type": "thinking"})
     history = (
         UserMessage("What is 1 + 2?"),
-        AssistantMessage("", (call("add", id="c1", a=1, b=2),), reasoning=(foreign,)),
+        AssistantMessage("", (call("add", "c1", a=1, b=2),), reasoning=(foreign,)),
         ToolMessage("3", "c1", "add"),
         AssistantMessage("Three."),
         UserMessage("Thanks."),

@@ -75,7 +75,7 @@ class TestQwenProviderWithHostedTools(FamilyConformance):
         history = (
             SystemMessage("Be brief."),
             UserMessage("What is 1 + 2?"),
-            AssistantMessage("Let me add.", (call("add", id="c1", a=1, b=2),)),
+            AssistantMessage("Let me add.", (call("add", "c1", a=1, b=2),)),
             ToolMessage("3", tool_call_id="c1", name="add"),
             UserMessage("Thanks."),
         )

@@ -85,7 +85,7 @@ async def test_nothing_is_a_call_when_no_tool_may_be_called(request_) -> None:
 
 
 async def test_calls_that_the_server_noticed_are_made_once() -> None:
-    made = call("add", id="c1", a=1, b=2)
+    made = call("add", "c1", a=1, b=2)
     async with ModelServer([WRITTEN, made]) as server, GemmaProvider(base_url=server.url) as provider:
         heard = await listen(provider, ask(tools=(ADD,)))
     assert (heard.text, heard.calls) == (WRITTEN, [made])

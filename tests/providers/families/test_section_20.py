@@ -91,7 +91,7 @@ async def test_section_20_line_106_a_hosted_tool_that_rules_restrict_is_not_aske
 
 @pytest.mark.parametrize("make", PLAIN)
 async def test_section_20_line_107_plain_endpoints_have_function_tools_and_nothing_else(make) -> None:
-    made = call("add", id="c1", a=1, b=2)
+    made = call("add", "c1", a=1, b=2)
     async with ModelServer([made]) as server, make(base_url=f"{server.url}/v1") as provider:
         able = get_provider_capabilities(provider)
         assert able.function_calling
