@@ -294,13 +294,11 @@ def test_references_that_multiply_are_not_written_out() -> None:
 
 
 def test_a_long_chain_of_references_is_followed_to_its_end() -> None:
-    schemas = {f"S{n}": {"items": {"$ref": f"#/components/schemas/S{n + 1}"}} for n in range(3000)}
-    schema, definitions = body_schema(
-        {"$ref": "#/components/schemas/S0"}, **schemas, S3000={"type": "string"}
-    )
+    schemas = {f"S{n}": {"items": {"$ref": f"#/components/schemas/S{n + 1}"}} for n in range(900)}
+    schema, definitions = body_schema({"$ref": "#/components/schemas/S0"}, **schemas, S900={"type": "string"})
 
     assert schema == {"$ref": "#/$defs/S0"}
-    assert definitions["S3000"] == {"type": "string"}
+    assert definitions["S900"] == {"type": "string"}
 
 
 @pytest.mark.parametrize("depth", [100, 200, 300, 400, 600])
@@ -497,6 +495,47 @@ def test_conditions_and_nullable_references_are_kept_with_what_they_lead_to() ->
         "then": {"required": ["owner"]},
         "dependentRequired": {"a": ["b"]},
     }
+
+
+def test_a_schema_that_is_too_large_is_cut_and_noted() -> None:
+    leaves = {f"field{n}": {"type": "string", "description": "words " * 20} for n in range(100)}
+    schemas = {
+        "Leaf": {"type": "object", "description": "A leaf.", "properties": leaves},
+        "Branch": {"properties": {f"leaf{n}": {"$ref": "#/components/schemas/Leaf"} for n in range(9)}},
+        "Round": {"$ref": "#/components/schemas/About"},
+        "About": {"$ref": "#/components/schemas/Round"},
+        "Tree": {
+            "properties": {
+                "branches": {"type": "array", "items": {"$ref": "#/components/schemas/Branch"}},
+                "inner": {"$ref": "#/components/schemas/Tree"},
+                "round": {"$ref": "#/components/schemas/Round"},
+            },
+            "required": ["branches"],
+        },
+    }
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/Tree"}}}
+    tools = load({"/x": {"post": {"requestBody": {"content": content}}}}, components={"schemas": schemas})
+    assert tools.notes == (
+        "POST /x: its schema is too large to be shown whole; what is nested more than 4 deep may be "
+        "anything.",
+    )
+    tree = tools[0].parameters["properties"]["body"]
+    leaf = {"type": "object", "description": "A leaf."}
+    assert tree["properties"]["branches"] == {
+        "type": "array",
+        "items": {"properties": {f"leaf{n}": leaf for n in range(9)}},
+    }
+    assert (tree["required"], tree["properties"]["round"], "$defs" in tools[0].parameters) == (
+        ["branches"],
+        {},
+        False,
+    )
+
+
+def test_characters_that_yaml_refuses_cost_only_themselves() -> None:
+    text = "openapi: 3.1.0\npaths:\n  /x:\n    get: {description: 'a\x80b\x9fc'}\n"
+    (tool,) = load_openapi(text, base_url="http://a.test")
+    assert tool.description == "a\ufffdb\ufffdc"
 
 
 def test_webhooks_are_noted() -> None:

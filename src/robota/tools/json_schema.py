@@ -66,6 +66,27 @@ def _tidy(schema: Json, definitions: Mapping[str, JsonObject], recursive: set[st
     return _with_type(tidied)
 
 
+def cut_schema(schema: Json, definitions: Mapping[str, JsonObject], depth: int) -> Json:
+    """The schema down to a depth, with every definition put in place; what lies deeper may be anything."""
+    if not isinstance(schema, dict):
+        return schema
+    seen: set[str] = set()
+    while (name := definition_name(schema)) in definitions and name not in seen:
+        seen.add(name)  # a definition may be another's name, and lead in a circle
+        schema = {**definitions[name], **{key: value for key, value in schema.items() if key != "$ref"}}
+    if depth == 0 or name in seen:
+        return {key: schema[key] for key in ("type", "description") if key in schema}
+    cut: JsonObject = {}
+    for key, value in schema.items():
+        if key in _MAPS and isinstance(value, dict):
+            cut[key] = {one: cut_schema(inner, definitions, depth - 1) for one, inner in value.items()}
+        elif key in _LISTS and isinstance(value, list):
+            cut[key] = [cut_schema(inner, definitions, depth - 1) for inner in value]
+        else:
+            cut[key] = cut_schema(value, definitions, depth - 1) if key in _SINGLES else value
+    return _with_type(cut)
+
+
 def _with_type(schema: JsonObject) -> JsonObject:
     """Some services refuse an enum that does not say what it consists of."""
     values = schema.get("enum", ())

@@ -11,14 +11,17 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from robota.core.errors import ConfigurationError
-from robota.core.jsontext import decode
+from robota.core.jsontext import decode, encode
 from robota.core.messages import Json, JsonObject
-from robota.tools.json_schema import DEFINITIONS, definition_name, find_used, tidy_schema
+from robota.tools.json_schema import DEFINITIONS, cut_schema, definition_name, find_used, tidy_schema
 from robota.tools.openapi.yaml_text import read_yaml
 
 _MAX_HOPS = 30
 MAX_INLINED = 5_000
 """Nodes of a tool's schema with all definitions put in place; a larger one keeps its `$defs`."""
+MAX_SCHEMA_BYTES = 60_000
+"""Of a tool's schema as it is sent: some ten thousand tokens with every request."""
+MAX_LEVELS = 12
 _PLAIN = frozenset({
     "type", "enum", "const", "format", "pattern", "description", "default", "minLength", "maxLength",
     "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minItems", "maxItems",
@@ -160,15 +163,32 @@ class SchemaReader:
         is_loose = schema.get("nullable") is True and "type" not in schema and converted
         return {"anyOf": [converted, {"type": "null"}]} if is_loose else converted
 
-    def complete(self, schema: JsonObject) -> JsonObject:
-        """The schema of a tool with its definitions."""
+    def complete(self, schema: JsonObject, label: str) -> JsonObject:
+        """The schema of a tool with its definitions; a very large one is cut and noted."""
         while self._waiting:
             self._read_definition(*self._waiting.pop())
         used = find_used(schema, self._definitions)
+        whole = {**schema, "$defs": used}
         with suppress(RecursionError):  # of a chain that is too long to be put in place
             if _measure(schema, used, {}) <= MAX_INLINED:
-                return tidy_schema(schema, used)
-        return {**schema, "$defs": used}
+                whole = tidy_schema(schema, used)
+        if len(encode(whole)) <= MAX_SCHEMA_BYTES:
+            return whole
+        return self._cut(schema, used, label)
+
+    def _cut(self, schema: JsonObject, used: Mapping[str, JsonObject], label: str) -> JsonObject:
+        cut: JsonObject = {}
+        depth = 1
+        for depth in range(1, MAX_LEVELS):
+            deeper: JsonObject = cut_schema(schema, used, depth + 1)
+            if cut and len(encode(deeper)) > MAX_SCHEMA_BYTES:
+                break
+            cut = deeper
+        self._document.note(
+            f"{label}: its schema is too large to be shown whole; what is nested more than {depth} deep may "
+            "be anything."
+        )
+        return cut
 
     def _read_any(self, schema: Json) -> Json:
         return schema if isinstance(schema, bool) else self.read(schema)

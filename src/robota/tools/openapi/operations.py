@@ -179,7 +179,7 @@ class OperationReader:
             "required": [one.argument for one in takes if one.required],
             "additionalProperties": False,
         }
-        return self._schemas.complete(schema)
+        return self._schemas.complete(schema, operation.label)
 
     def _read_one(self, path: str, method: str, item: JsonObject) -> Operation | None:
         label = _label(path, method)

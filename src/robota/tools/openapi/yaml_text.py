@@ -11,6 +11,8 @@ MAX_NODES = 2_000_000
 """With all aliases written out; a few lines of them can stand for billions."""
 MAX_DEPTH = 1_000
 """Of what the loader in C is given: it has no limit of its own, and would exhaust the stack."""
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
+"""What YAML refuses, and documents hold by accident."""
 _TAG = "tag:yaml.org,2002:"
 _WORDS = (
     ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
@@ -26,12 +28,13 @@ def read_yaml(text: str) -> Json:
     """The document; a `ValueError` says why it cannot be read."""
     import yaml  # noqa: PLC0415 - a JSON document does without
 
+    text = _UNPRINTABLE.sub("\ufffd", text)
     quick = getattr(yaml, "CSafeLoader", None)
     try:
         if quick is not None:
-            if _may_be_deep(text):
-                _check_depth(text)
             try:
+                if _may_be_deep(text):
+                    _check_depth(text)
                 return _Plain().copy(yaml.load(text, _make_loader(quick)))
             except yaml.YAMLError:  # it is stricter with tabs, and a document is worth a second look
                 pass
