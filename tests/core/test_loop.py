@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from robota.core.errors import ProviderError
 from robota.core.events import (
     AssistantMessageCommitted,
     Event,
@@ -15,6 +16,7 @@ from robota.core.events import (
     ProviderStreamRawDelta,
     ReasoningDelta,
     RunCompleted,
+    RunFailed,
     ServerToolUsed,
     TextDelta,
     ToolInputDelta,
@@ -180,6 +182,41 @@ async def test_two_empty_answers_end_with_a_request_for_words_without_tools() ->
     assert (await agent.run("go")).text == "Fine, then."
     assert provider.requests[2].tools == ()
     assert len(agent.messages) == 2
+
+
+async def test_three_empty_answers_are_not_called_a_limit_of_rounds() -> None:
+    agent, _ = agent_for([], [], [])
+    result = await agent.run("go")
+    said = "The model answered with nothing, three times in a row; ask again or use another model."
+    assert (result.text, agent.messages[-1].content) == (said, said)
+
+
+@pytest.mark.parametrize(
+    ("stop", "words"),
+    [
+        (StopChunk("max_tokens", "length"), "it reached the limit of its output before it wrote a word"),
+        (StopChunk("error", "MALFORMED_FUNCTION_CALL: no"), "it stopped with 'MALFORMED_FUNCTION_CALL: no';"),
+        (StopChunk("other"), "it stopped with 'other';"),
+    ],
+)
+async def test_a_model_that_was_kept_from_answering_is_asked_again_once_and_the_reason_told(
+    stop: StopChunk, words: str
+) -> None:
+    thought = [ReasoningChunk("Hm."), ReasoningBlock("Hm."), stop]
+    agent, provider = agent_for(thought, thought, "never asked")
+    failed = heard(agent, RunFailed)
+    result = await agent.run("go")
+    assert (len(provider.requests), result.stop_reason, result.success) == (2, stop.reason, False)
+    assert isinstance(result.error, ProviderError)
+    assert words in str(result.error)
+    assert [event.message for event in failed] == [str(result.error)]
+    assert agent.messages[-1].content == f"[{result.error}]"
+
+
+async def test_a_model_that_finds_its_words_the_second_time_has_answered() -> None:
+    agent, _ = agent_for([StopChunk("max_tokens")], "Here I am.")
+    result = await agent.run("go")
+    assert (result.text, result.stop_reason, result.error) == ("Here I am.", "end_turn", None)
 
 
 # --- what else a stream may carry ----------------------------------------------------------------------

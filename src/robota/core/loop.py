@@ -14,7 +14,14 @@ from robota.core.context import (
     TOOL_RESULT_BUDGET_THRESHOLD,
     ContextEstimate,
 )
-from robota.core.errors import PluginError, RobotaError, StructuredOutputError, ValidationError, from_unknown
+from robota.core.errors import (
+    PluginError,
+    ProviderError,
+    RobotaError,
+    StructuredOutputError,
+    ValidationError,
+    from_unknown,
+)
 from robota.core.event_names import owner_path, plugin_events
 from robota.core.events import (
     Noticed,
@@ -54,6 +61,7 @@ if TYPE_CHECKING:
     from robota.core.structured import OutputType
 
 FALLBACK_ANSWER = "Maximum rounds reached. Partial results available in conversation history."
+SILENT_ANSWER = "The model answered with nothing, three times in a row; ask again or use another model."
 NO_TOOLS = Toolset()
 
 
@@ -214,10 +222,13 @@ class Loop:
         """Whether a reply without calls ends the run, if nobody sends it on."""
         if instruction is not None:
             if reply.error is not None or reply.message is None or not reply.message.content.strip():
-                self.recorder.say(FALLBACK_ANSWER, {"fallback": True}, self.state)
+                silent = self.state.empty_replies and not self.state.is_exhausted
+                self.recorder.say(
+                    SILENT_ANSWER if silent else FALLBACK_ANSWER, {"fallback": True}, self.state
+                )
             return True
-        self.error = reply.error
-        return reply.error is not None or (reply.message is not None and reply.stop != "pause")
+        self.error = reply.error or explain_silence(self, reply)
+        return self.error is not None or (reply.message is not None and reply.stop != "pause")
 
     async def goes_on(self) -> bool:
         """Whether there is something the model has to answer: a correction, or what a session wants."""
@@ -308,6 +319,16 @@ class Loop:
             tools_executed=tuple(state.tools_executed),
             parsed=self.output,
         )
+
+
+def explain_silence(run: Loop, reply: Reply) -> ProviderError | None:
+    """Say why there is no answer, if asking once more would not change it."""
+    why = None if reply.message is not None else run.state.explain_silence(reply.stop_detail)
+    if why is None:
+        return None
+    error = ProviderError(why, provider=run.agent.provider.name)
+    run.recorder.say(f"[{why}]", {"providerError": error.code}, run.state)
+    return error
 
 
 def explain_overflow(estimate: ContextEstimate, window: int) -> tuple[str, dict[str, Json]]:

@@ -286,7 +286,8 @@ class ModelCall:
             reply.explain_failure(pending.text, aloud=not summing_up)
         if reply.stop in ("refusal", "content_filter") and not any(pending.text):
             pending.text.append(f"The model declined to answer ({reply.stop_detail or reply.stop}).")
-        if outcome == "complete" and not any(pending.text) and not pending.calls and reply.stop != "pause":
+        said = any(pending.text) or pending.calls or reply.metadata.get("images") or reply.stop == "pause"
+        if outcome == "complete" and not said:
             store.discard_pending()
             nothing = AssistantMessage("", metadata=reply.committed_metadata(), **recorder.identity())
             self.state.note_reply(nothing, kept=False)

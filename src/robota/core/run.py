@@ -46,6 +46,12 @@ EMPTY_REPLY_INSTRUCTION = (
     "Your last two replies were empty. Answer now in words, without tools: say what you found, and what "
     "keeps you from going on."
 )
+SILENCE = {
+    "max_tokens": "it reached the limit of its output before it wrote a word, thinking included; raise "
+    "max_tokens or lower the effort",
+    "context_overflow": "its window is full; compact the conversation",
+}
+"""Why a model says nothing, and what to do about it, by its reason to stop."""
 UNKNOWN_TOOL_INSTRUCTION = (
     "The tools {names} are not registered, so the calls were not executed. Answer now without tools from "
     "what you have, and say what could not be done."
@@ -176,6 +182,7 @@ class RunState(Struct, kw_only=True, rename="camel"):
             self.usage, self.last_usage = self.usage + usage, usage
         if not kept:
             self.empty_replies += 1
+            self.stop = message.metadata.get("stopReason") or self.stop
             if self.empty_replies >= MAX_EMPTY_REPLIES:
                 self.verdict = self.verdict or EMPTY_REPLY_INSTRUCTION
             return
@@ -185,6 +192,16 @@ class RunState(Struct, kw_only=True, rename="camel"):
         self.stop = said or ("tool_use" if message.tool_calls else "end_turn")
         if self.summing_up and self.verdict is None and self.stop not in ("aborted", "error"):
             self.stop = "max_rounds"
+
+    def explain_silence(self, detail: str | None) -> str | None:
+        """Why there is no answer although the model was asked twice; `None` if it is worth asking for one."""
+        if self.empty_replies < MAX_EMPTY_REPLIES or self.stop in ("end_turn", "tool_use"):
+            return None
+        why = (
+            SILENCE.get(self.stop)
+            or f"it stopped with {detail or self.stop!r}; try again or ask another model"
+        )
+        return f"The model gave no answer, also when it was asked again: {why}."
 
     def note_results(self, outcomes: Sequence[CallOutcome]) -> None:
         """Every call of the reply has ended."""

@@ -185,7 +185,7 @@ class BlockContent(ReplyContent):
             chunks.append(ReasoningBlock(block.text, block.signature or None, {"type": "thinking"}))
         elif block.kind == "redacted_thinking":
             chunks.append(ReasoningBlock(data=block.data))
-        elif block.kind == "server_tool_use":
+        elif block.kind in ("server_tool_use", "mcp_tool_use"):
             chunks.append(ServerToolChunk(text_of(block.data, "name"), block.input))
 
     def _calls_of(self, *, trusted: bool) -> list[ToolCall]:

@@ -14,7 +14,7 @@ from robota.core.messages import Json, JsonObject, ReasoningBlock, StopReason, T
 from robota.core.provider import Chunk, ReasoningChunk, TextChunk, ToolInputChunk
 from robota.providers.chat import API_SURFACE, DETAILS, PLAIN
 from robota.providers.encoding import read_arguments
-from robota.providers.wire.reply import ReplyContent, count_of, text_of
+from robota.providers.wire.reply import ReplyContent, count_of, image_of, text_of
 
 _STOP_REASONS: dict[str, StopReason] = {
     "stop": "end_turn",
@@ -26,6 +26,8 @@ _STOP_REASONS: dict[str, StopReason] = {
     "content_filter": "content_filter",
     "refusal": "refusal",
 }
+_PLAIN = frozenset({"id", "object", "created", "model", "choices", "usage", "system_fingerprint"})
+"""All that most events of a stream have."""
 _GROWING = ("text", "summary", "data", "signature")
 """Fields of a detail of thinking that come in pieces."""
 
@@ -40,13 +42,15 @@ class ChatContent(ReplyContent):
         self._calls = _Calls()
         self._thoughts = _Thoughts()
         self._refusal: list[str] = []
+        self._images: list[JsonObject] = []
+        self._sources: dict[str, JsonObject] = {}
+        """What the answer cites, by address."""
 
     def read(self, reply: JsonObject, raw: bytes | None, chunks: list[Chunk]) -> bytes | None:
         if not self.announced:
             self.announce(reply.get("model"), reply.get("id"), chunks)
-        usage = reply.get("usage")
-        if usage:
-            self._read_usage(usage)
+        if reply.get("usage") or not reply.keys() <= _PLAIN:
+            self._read_extras(reply)
         choices = reply.get("choices")
         if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
             return raw
@@ -90,7 +94,26 @@ class ChatContent(ReplyContent):
             reason = "tool_use" if calls else "end_turn"
         if self._refusal:
             reason, word = "refusal", "".join(self._refusal)
-        return self.conclude((*self._thoughts.block(), *calls), {}, reason, word)
+        facts: JsonObject = {"images": self._images, "citations": list(self._sources.values())}
+        facts = {name: value for name, value in facts.items() if value}
+        return self.conclude((*self._thoughts.block(), *calls), facts, reason, word)
+
+    def _read_extras(self, reply: JsonObject) -> None:
+        """What stands beside the choices: usage, also where Groq puts it, and Perplexity's sources."""
+        groq = reply.get("x_groq")
+        self._read_usage(reply.get("usage") or (groq.get("usage") if isinstance(groq, dict) else None))
+        for name in ("search_results", "citations"):
+            sources = reply.get(name)
+            for source in sources if isinstance(sources, list) else ():
+                self._cite(source)
+
+    def _cite(self, source: Json) -> None:
+        """An address that the answer has its facts from; the first word on it stands."""
+        if isinstance(source, str):
+            source = {"url": source}
+        if isinstance(source, dict) and text_of(source, "url"):
+            url = source["url"]
+            self._sources.setdefault(url, {"url": url, "title": text_of(source, "title")})
 
     def _read_rest(self, delta: JsonObject, chunks: list[Chunk]) -> None:
         """All of a delta except plain text."""
@@ -105,9 +128,23 @@ class ChatContent(ReplyContent):
             chunks.append(TextChunk(refusal))
         calls = delta.get("tool_calls")
         if isinstance(calls, list):
-            chunks += [self._calls.add(call) for call in calls if isinstance(call, dict)]
-        if isinstance(delta.get("function_call"), dict):
-            chunks.append(self._calls.add({"index": 0, "function": delta["function_call"]}))
+            chunks += [self._calls.add(call) for call in calls if _is_call(call)]
+        old = delta.get("function_call")
+        if isinstance(old, dict) and any(old.values()):
+            chunks.append(self._calls.add({"index": 0, "function": old}))
+        self._read_attachments(delta)
+
+    def _read_attachments(self, delta: JsonObject) -> None:
+        """Pictures and citations, as OpenRouter hangs them on a message."""
+        images = delta.get("images")
+        for image in images if isinstance(images, list) else ():
+            place = image.get("image_url") if isinstance(image, dict) else None
+            made = image_of(place.get("url") if isinstance(place, dict) else place)
+            if made is not None and made not in self._images:
+                self._images.append(made)
+        notes = delta.get("annotations")
+        for note in notes if isinstance(notes, list) else ():
+            self._cite(note.get("url_citation") if isinstance(note, dict) else None)
 
     def _read_message(self, message: JsonObject, chunks: list[Chunk]) -> None:
         """A message that is whole: the same fields, but text and calls are not pieces."""
@@ -116,7 +153,7 @@ class ChatContent(ReplyContent):
         self._read_rest({**message, "tool_calls": None}, chunks)
         calls = message.get("tool_calls")
         if isinstance(calls, list):
-            whole = [call for call in calls if isinstance(call, dict)]
+            whole = list(filter(_is_call, calls))
             chunks += [self._calls.add(call, position) for position, call in enumerate(whole)]
 
     def _read_parts(self, parts: list[Json], chunks: list[Chunk]) -> None:
@@ -218,6 +255,13 @@ class _Calls(Struct, eq=False):
             if index is not None:
                 self._by_index[index] = call
         return call
+
+
+def _is_call(call: Json) -> bool:
+    """Whether a piece of a call says anything; some servers send all fields, with nothing in them."""
+    function = call.get("function") if isinstance(call, dict) else None
+    said = any(function.values()) if isinstance(function, dict) else False
+    return said or (isinstance(call, dict) and bool(call.get("id")))
 
 
 def _argument_text(arguments: Json) -> str:

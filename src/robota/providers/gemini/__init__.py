@@ -21,6 +21,8 @@ __getattr__, __dir__ = lazy_names(
     globals(),
 )
 BASE_URL = "https://generativelanguage.googleapis.com"
+KEY_VARIABLES = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
+"""Google's own client reads the second as well."""
 API_VERSION = "v1beta"
 """It serves every model; `v1` has no previews and no aliases such as `gemini-flash-latest`."""
 
@@ -64,7 +66,7 @@ SERVICE = Service(
     aliases=("google",),
     docs="https://ai.google.dev/gemini-api/docs",
     key_page="https://aistudio.google.com/apikey",
-    key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),  # Google's own client reads the second as well
+    key_variables=KEY_VARIABLES,
     base_url=BASE_URL,
     model="gemini-3-flash-preview",
     catalog="gemini",

@@ -42,6 +42,12 @@ def encode_assistant(message: AssistantMessage, *, sign_calls: bool) -> list[Jso
             parts.append(kept)
     if message.content:
         parts.append(_signed({"text": message.content}, text_signature))
+    images = message.metadata.get("images")
+    parts += [
+        _signed(_inline(image["mimeType"], image["data"]), image.get("signature"))
+        for image in (images if isinstance(images, list | tuple) else ())
+        if isinstance(image, dict) and image.get("type") == "image_inline"
+    ]
     return parts + _encode_calls(message.tool_calls, sign_calls=sign_calls)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from urllib.parse import quote
 
 from robota.core.messages import Json
 from robota.core.provider import Capabilities, NativeWebTool
-from robota.providers.gemini import API_VERSION, BASE_URL, sign
+from robota.providers.gemini import API_VERSION, BASE_URL, KEY_VARIABLES, sign
 from robota.providers.gemini.errors import describe_google_refusal
 from robota.providers.gemini.reply import GeminiContent
 from robota.providers.gemini.request import GeminiEncoder
@@ -35,6 +36,8 @@ _VERSION = re.compile(r"/v\d+(?:(?:alpha|beta)\d*)?(?:/|$)")
 class GeminiProvider(WireProvider):
     """A Gemini model.
 
+    Without `api_key` the variable GEMINI_API_KEY is read, or GOOGLE_API_KEY, but only for Google's own
+    address.
     `base_url` may end with a version (`…/v1`), which then wins over `api_version`, and may hold a path, for
     gateways that pass the protocol on. The key travels in a header, never in the URL. `headers` win over
     ours. A `client` of google-genai is used in place of all these; it stays the caller's to close.
@@ -59,6 +62,8 @@ class GeminiProvider(WireProvider):
 
             channel = OfficialChannel(client, provider=name)
         else:
+            if not (api_key or "").strip() and (base_url or BASE_URL).strip().rstrip("/") == BASE_URL:
+                api_key = next(filter(None, map(os.environ.get, KEY_VARIABLES)), None)
             root, query = base_path(base_url or BASE_URL)
             root = root if _VERSION.search(root.partition("://")[2]) else f"{root}/{api_version}"
             channel = HttpChannel(

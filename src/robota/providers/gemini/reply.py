@@ -11,18 +11,17 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from robota.core.errors import RobotaError
-from robota.core.jsontext import encode
-from robota.core.messages import Json, JsonObject, ReasoningBlock, StopReason, TokenUsage, ToolCall
+from robota.core.messages import Json, JsonObject, ReasoningBlock, StopReason, TokenUsage
 from robota.core.provider import (
     Chunk,
     ReasoningChunk,
     ServerToolChunk,
     TextChunk,
-    ToolInputChunk,
 )
+from robota.providers.gemini.calls import GeminiCalls
 from robota.providers.gemini.errors import describe_status
 from robota.providers.gemini.parts import MARK
-from robota.providers.wire.reply import Peer, ReplyContent, count_of, text_of
+from robota.providers.wire.reply import Peer, ReplyContent, count_of, image_of, text_of
 
 _FILTERS = (
     "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "ESCALATION",
@@ -61,7 +60,8 @@ class GeminiContent(ReplyContent):
         self._thought_signature: str | None = None
         self._text_signature: str | None = None
         self._server_parts: list[ReasoningBlock] = []
-        self._whole_calls: list[ToolCall] = []
+        self._calls = GeminiCalls()
+        self._images: list[JsonObject] = []
         self._sources = _WebSources()
         self._last_usage: Json = None
         """Every event counts anew what came so far; the last count stands."""
@@ -100,7 +100,8 @@ class GeminiContent(ReplyContent):
     def close(self) -> list[Chunk]:
         word = self.finish_reason
         reason = "refusal" if self._blocked else _STOP_REASONS.get(word, "other")
-        if reason == "end_turn" and self._whole_calls:
+        calls = self._calls.whole
+        if reason == "end_turn" and calls:
             reason = "tool_use"
         chunks: list[Chunk] = []
         if self._thoughts or self._thought_signature:
@@ -109,11 +110,11 @@ class GeminiContent(ReplyContent):
         chunks += self._server_parts
         if self._text_signature:
             chunks.append(ReasoningBlock("", self._text_signature, {MARK: "text"}))
-        chunks += self._whole_calls
-        provenance = self._sources.provenance
+        chunks += calls
         if isinstance(self._last_usage, dict):
             self.usage = _read_usage(self._last_usage)
-        facts = {"provenance": provenance} if provenance else {}
+        facts: JsonObject = {"provenance": self._sources.provenance, "images": self._images}
+        facts = {name: value for name, value in facts.items() if value}
         return self.conclude(chunks, facts, reason, f"{word}: {self._detail}" if self._detail else word)
 
     # --- parts ---------------------------------------------------------------------------------------
@@ -129,7 +130,10 @@ class GeminiContent(ReplyContent):
                 chunks.append(TextChunk(text, raw))
                 return None
         elif isinstance(part.get("functionCall"), dict):
-            self._read_call(part["functionCall"], text_of(part, "thoughtSignature"), chunks)
+            call = self._calls.add(part["functionCall"], text_of(part, "thoughtSignature"))
+            chunks += [call] if call is not None else []
+        elif isinstance(part.get("inlineData"), dict):
+            self._read_image(part["inlineData"], text_of(part, "thoughtSignature"))
         else:
             self._read_server_part(part, chunks)
         return raw
@@ -140,11 +144,10 @@ class GeminiContent(ReplyContent):
             self._thoughts.append(text)
             chunks.append(ReasoningChunk(text))
 
-    def _read_call(self, function: JsonObject, signature: str, chunks: list[Chunk]) -> None:
-        arguments = encode(function.get("args") or {}).decode()
-        call_id, name = str(function.get("id") or ""), str(function.get("name") or "")
-        chunks.append(ToolInputChunk(len(self._whole_calls), arguments, call_id, name))
-        self._whole_calls.append(ToolCall(call_id, name, arguments, signature or None))
+    def _read_image(self, blob: JsonObject, signature: str) -> None:
+        image = image_of(blob.get("data"), blob.get("mimeType"), signature)
+        if image is not None:
+            self._images.append(image)
 
     def _read_server_part(self, part: JsonObject, chunks: list[Chunk]) -> None:
         kind = next((known for known in _SERVER_PARTS if known in part), None)

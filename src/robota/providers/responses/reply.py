@@ -19,14 +19,16 @@ from robota.core.provider import (
 )
 from robota.providers.encoding import read_arguments
 from robota.providers.responses.schema import drop_nulls
-from robota.providers.wire.reply import ReplyContent, count_of, text_of
+from robota.providers.wire.reply import ReplyContent, count_of, image_of, text_of
 
 _INCOMPLETE: dict[str, StopReason] = {"max_output_tokens": "max_tokens", "content_filter": "content_filter"}
 _HOSTED = "_call"
 """How the types of items end that the service works on by itself."""
+_DRAWING = "image_generation_call"
+_LED_TO = ("message", "function_call")
 _MANY = 64
 """Hosted calls that are told one by one as a growing list; of more than that only the whole is worth it."""
-_NOT_ASKED = ("type", "id", "status", "sources", "output", "action")
+_NOT_ASKED = ("type", "id", "status", "sources", "output", "action", "result")
 
 
 class ResponseContent(ReplyContent):
@@ -108,7 +110,7 @@ class ResponseContent(ReplyContent):
             reason = _INCOMPLETE.get(self._incomplete, "other")
         if self._refusal:
             reason, detail = "refusal", "".join(self._refusal)
-        facts: JsonObject = {"phase": self._phase(), "citations": self._sources()}
+        facts: JsonObject = {"phase": self._phase(), "citations": self._sources(), "images": self._images()}
         facts = {name: value for name, value in facts.items() if value}
         if len(self._hosted) > _MANY:
             facts |= self._hosted_facts()
@@ -167,7 +169,7 @@ class ResponseContent(ReplyContent):
                     chunks.append(TextChunk(text_of(part, "text")))
         elif kind == "reasoning" and place not in self._told and _thinking(item):
             chunks.append(ReasoningChunk(_thinking(item)))
-        elif kind.endswith(_HOSTED) and kind != "function_call":
+        elif _is_hosted(kind):
             chunks.append(ServerToolChunk(kind.removesuffix(_HOSTED), _hosted_input(item)))
             self._hosted[place] = _hosted_call(item)
             if len(self._hosted) <= _MANY:
@@ -199,25 +201,36 @@ class ResponseContent(ReplyContent):
         return read_arguments(text_of(item, "arguments")) is not None
 
     def _thoughts(self) -> list[ReasoningBlock]:
-        """The reasoning, with what is needed to send it back in front of the item it led to.
-
-        Reasoning that led to a hosted tool stays behind: its item could not be sent back after it.
+        """The reasoning, with what is needed to send it back in front of the item it led to: a message, a
+        call, or calls of hosted tools, which are kept with it.
         """
         blocks: list[ReasoningBlock] = []
         following: JsonObject = {}
+        hosted: list[JsonObject] = []
         for _, item in sorted(self._done.items(), reverse=True):
-            if item.get("type") != "reasoning":
+            kind = text_of(item, "type")
+            if kind != "reasoning":
+                hosted = [item, *hosted] if _is_hosted(kind) else []
                 following = item
                 continue
             data: JsonObject = {"type": "reasoning"}
-            if item.get("encrypted_content") and following.get("type") in ("message", "function_call"):
+            if item.get("encrypted_content") and (hosted or following.get("type") in _LED_TO):
                 kept = ("type", "id", "summary", "encrypted_content")
                 data = {name: item[name] for name in kept if name in item}
-                if following["type"] == "function_call":
+                if hosted:
+                    data["hosted"] = hosted
+                elif following["type"] == "function_call":
                     data["before"] = text_of(following, "call_id")
             if "encrypted_content" in data or _thinking(item):
                 blocks.append(ReasoningBlock(_thinking(item), data=data))
+            hosted = []
         return blocks[::-1]
+
+    def _images(self) -> list[JsonObject]:
+        """The pictures that the model made."""
+        drawn = (item for _, item in sorted(self._done.items()) if item.get("type") == _DRAWING)
+        made = (image_of(item.get("result"), f"image/{item.get('output_format') or 'png'}") for item in drawn)
+        return [image for image in made if image is not None]
 
     def _hosted_facts(self) -> JsonObject:
         """Which tools the service has used by itself, in the order of the reply."""
@@ -263,6 +276,11 @@ _READERS: dict[str, Callable[[ResponseContent, JsonObject, list[Chunk]], None]] 
     "response.completed": ResponseContent._read_end,
     "response.incomplete": ResponseContent._read_end,
 }
+
+
+def _is_hosted(kind: str) -> bool:
+    """Whether an item of this type was worked on by the service itself."""
+    return kind.endswith(_HOSTED) and kind not in ("function_call", "custom_tool_call")
 
 
 def _place(event: JsonObject, default: int = 0) -> int:

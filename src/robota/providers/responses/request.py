@@ -184,9 +184,7 @@ class _ItemEncoder(CallEncoder):
         if not message.content and not message.tool_calls:
             return  # reasoning that nothing follows is refused
         known = {call.id for call in message.tool_calls}
-        thoughts = [
-            (_following_call(block), item) for block in message.reasoning if (item := _thought(block))
-        ]
+        thoughts = [(_following_call(block), item) for block in message.reasoning for item in _thought(block)]
         yield from (item for before, item in thoughts if before not in known)
         if message.content:
             phase = message.metadata.get("phase")
@@ -236,12 +234,15 @@ def _count_leading(messages: Sequence[Message]) -> int:
     return next(places, len(messages))
 
 
-def _thought(block: ReasoningBlock) -> JsonObject | None:
-    """The reasoning item to send back; `None` for thinking of other providers, which this one cannot read."""
+def _thought(block: ReasoningBlock) -> list[JsonObject]:
+    """The reasoning item to send back, and the calls of hosted tools it led to; nothing for thinking of other
+    providers, which this one cannot read.
+    """
     data = block.data
     if not isinstance(data, dict) or data.get("type") != "reasoning" or not data.get("encrypted_content"):
-        return None
-    return {name: value for name, value in data.items() if name != "before"}
+        return []
+    item = {name: value for name, value in data.items() if name not in ("before", "hosted")}
+    return [item, *(data.get("hosted") or ())]
 
 
 def _following_call(block: ReasoningBlock) -> str | None:

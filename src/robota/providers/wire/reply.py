@@ -90,7 +90,10 @@ class ReplyContent:
 
     def find_error(self, reply: JsonObject, *, named: bool) -> Json:
         """What the event says went wrong, if it is about that; `named` events call themselves errors."""
-        return reply.get("error") or (reply if named else None)  # an error may say nothing at all: `{}`
+        error = reply.get("error")
+        if isinstance(error, dict) and not any(error.values()) and not named:
+            return None  # some servers send every field they know, with nothing in it
+        return error or (reply if named else None)  # an error may say nothing at all: `{}`
 
     def describe_error(self, error: Json, peer: Peer) -> RobotaError:
         return describe_error_event(
@@ -104,6 +107,19 @@ class ReplyContent:
         if values:
             self.announced = True
             chunks.append(MetadataChunk(values))
+
+
+def image_of(data: Json, mime_type: Json = None, signature: str = "") -> JsonObject | None:
+    """A picture that the model made, as it is kept with the message under `images`."""
+    if not data or not isinstance(data, str):
+        return None
+    head, comma, inline = data.partition(";base64,")
+    if data.startswith("data:") and comma:
+        data, mime_type = inline, head.removeprefix("data:")
+    elif "://" in data[:12]:
+        return {"type": "image_uri", "uri": data}
+    image = {"type": "image_inline", "data": data, "mimeType": str(mime_type or "image/png")}
+    return {**image, "signature": signature} if signature else image
 
 
 def count_of(record: Json, name: str) -> int:
