@@ -9,11 +9,12 @@ import pytest
 from tests.support.history import assert_valid_for_a_request
 
 from robota.core.errors import ProviderError, RateLimitError
-from robota.core.events import Event, RunFailed, event_from_wire, event_to_wire
+from robota.core.events import Event, ProviderNativeRawPayload, RunFailed, event_from_wire, event_to_wire
 from robota.core.messages import AssistantMessage, ReasoningBlock, TokenUsage, ToolCall, UserMessage
 from robota.core.provider import (
     ChatRequest,
     MetadataChunk,
+    NativePayload,
     ReasoningChunk,
     ServerToolChunk,
     StopChunk,
@@ -118,6 +119,18 @@ def test_the_idle_timeout_restarts_at_every_delta() -> None:  # §20.57
     agent, _ = agent_for(words, limits=RunLimits(idle_timeout=30))
     result = run_in_jumping_time(agent, "go")
     assert (result.text, result.error) == ("abcdefgh", None)
+
+
+@pytest.mark.parametrize("recorded", [False, True], ids=["without a journal", "with a journal"])
+def test_pings_do_not_restart_the_idle_timeout(recorded: bool) -> None:
+    ping = NativePayload(kind="stream_event", payload={"type": "ping"})
+    pings = [step for _ in range(8) for step in (Delay(20), ping)]
+    agent, _ = agent_for(["Hel", *pings, "lo"], limits=RunLimits(idle_timeout=30))
+    if recorded:
+        agent.events.on(ProviderNativeRawPayload, lambda _: None)
+    result = run_in_jumping_time(agent, "go")
+    assert "idle timeout after 30s" in str(result.error)
+    assert result.text.startswith("Hel\n\n[The model call failed")
 
 
 def test_a_provider_that_talks_for_ever_is_given_up_and_its_words_are_kept() -> None:
@@ -240,7 +253,7 @@ async def test_a_provider_that_says_nothing_at_all_is_asked_again_and_then_repor
     asked: list[ChatRequest] = []
     agent = Robota(Odd(nothing))
     result = await agent.run("go")
-    assert result.text == "Maximum rounds reached. Partial results available in conversation history."
+    assert result.text.startswith("The model answered with nothing, three times in a row")
     assert len(asked) == 3
 
 

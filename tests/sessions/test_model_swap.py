@@ -13,7 +13,7 @@ from tests.support.session_options import fork_session, resume_session
 from robota.core.errors import ConfigurationError
 from robota.core.events import ModelChanged, ProviderRequest, TextDelta, ToolStarted
 from robota.core.messages import FilePart, ImagePart, ReasoningBlock, TextPart, TokenUsage, ToolMessage
-from robota.core.models import find_model_price
+from robota.core.models import describe_unknown_model, find_model_price
 from robota.core.plugin import Plugin
 from robota.core.provider import (
     Capabilities,
@@ -182,9 +182,30 @@ async def test_what_the_new_model_does_not_get_is_told(tmp_path: Path) -> None:
         "other cannot call tools, so those of this session are of no use with it.",
         "The extra settings special will be sent to other as they are.",
         "other has no web search of its own; requests will go without it.",
+        describe_unknown_model("large"),
     )
     assert first.requests[0].native_web_tools == wanted
     assert second.requests[0].native_web_tools is None
+    before = [entry for entry in studio.log() if entry["event"] == "pre_run"]
+    assert [entry["webTools"]["webSearch"]["enabled"] for entry in before] == [True, False]
+    assert [entry["webToolsEnabled"] for entry in before] == [True, False]
+
+
+@pytest.mark.parametrize("exchanged", ["model", "provider"])
+async def test_a_window_that_was_said_of_one_model_is_not_that_of_the_next(
+    tmp_path: Path, exchanged: str
+) -> None:
+    studio = Studio(tmp_path, "one", "two", model="mine", context_window=5_000)
+    await studio.session.run("hi")
+    same = studio.session.set_model("mine")
+    if exchanged == "model":
+        told = studio.session.set_model("gpt-4o")
+    else:
+        told = studio.session.set_provider(other("two"), "gpt-4o")
+    await studio.session.run("again")
+    assert (same.context_window, told.context_window) == (5_000, 128_000)
+    before = [entry["maxTokens"] for entry in studio.log() if entry["event"] == "pre_run"]
+    assert before == [5_000, 128_000]
 
 
 async def test_a_model_that_can_do_the_same_loses_nothing_but_thinking_and_ids(tmp_path: Path) -> None:
@@ -194,6 +215,7 @@ async def test_a_model_that_can_do_the_same_loses_nothing_but_thinking_and_ids(t
     assert told.notes == (
         "One piece of thinking by scripted will not be sent to other.",
         "One tool call will be sent under ids that other accepts.",
+        describe_unknown_model("large"),
     )
 
 
@@ -204,14 +226,16 @@ async def test_whoever_comes_back_gets_its_own_thinking_again(tmp_path: Path) ->
     studio.session.set_provider(other([ReasoningBlock("ho"), ReasoningBlock("hu"), "two"]), "large")
     await studio.session.run("second")
     told = studio.session.set_provider(first, "small")
-    assert told.notes == ("2 pieces of thinking by other will not be sent to scripted.",)
+    thoughts = "2 pieces of thinking by other will not be sent to scripted."
+    assert told.notes == (thoughts, describe_unknown_model("small"))
 
 
 async def test_what_was_compacted_away_is_not_spoken_of(tmp_path: Path) -> None:
     studio = Studio(tmp_path, "one", "what was said")
     await studio.session.run(RICH)
     await studio.session.compact()
-    assert studio.session.set_provider(other(), "large").notes == ()
+    told = studio.session.set_provider(other(), "large")
+    assert told.notes == (describe_unknown_model("large"),)
 
 
 async def test_a_window_that_is_too_small_or_only_assumed_is_told(tmp_path: Path) -> None:
@@ -269,15 +293,15 @@ async def test_who_works_under_the_budget_of_another_session_stays_there(tmp_pat
 
 
 async def test_each_model_is_counted_at_its_own_price(tmp_path: Path) -> None:
-    spent = TokenUsage(1_000_000, 0)
-    studio = Studio(tmp_path, ["one", spent], ["two", spent], model="gpt-4o", context_window=10_000_000)
+    spent = TokenUsage(100_000, 0)
+    studio = Studio(tmp_path, ["one", spent], ["two", spent], model="gpt-4o", context_window=None)
     await studio.session.run("first")
     studio.session.set_model("gpt-4o-mini")
     await studio.session.run("second")
     prices = [find_model_price(name) for name in ("gpt-4o", "gpt-4o-mini")]
     report = studio.session.usage.snapshot()
     assert [used.model for used in report.models] == ["gpt-4o", "gpt-4o-mini"]
-    assert [used.cost_usd for used in report.models] == [price.input for price in prices if price]
+    assert [used.cost_usd for used in report.models] == [price.input / 10 for price in prices if price]
 
 
 # --- the journal --------------------------------------------------------------------------------------------

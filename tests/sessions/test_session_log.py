@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import msgspec
 import pytest
-from tests.sessions.recorded_session import RecordedSession, add, scripted, served
+from tests.sessions.recorded_session import RecordedSession, add, assert_replays, scripted, served
 
 from robota.core.errors import NetworkError
 from robota.core.events import (
@@ -19,6 +19,7 @@ from robota.core.events import (
     CompactionMarked,
     ContextUpdated,
     Event,
+    PayloadKind,
     PreRun,
     ProviderNativeRawPayload,
     ProviderStreamRawDelta,
@@ -41,6 +42,7 @@ from robota.core.provider import (
     RetryNotice,
     ServerToolChunk,
     StopChunk,
+    TextChunk,
     ToolInputChunk,
 )
 from robota.core.tool import ToolResult
@@ -144,6 +146,33 @@ async def test_a_conversation_over_the_wire_comes_back_with_the_bytes_of_the_pro
         entry["payloadKind"] for entry in recorded.log() if entry["event"] == "provider_native_raw_payload"
     }
     assert kinds == {"request", "stream_event"}
+
+
+async def test_native_payloads_keep_their_number_and_what_is_said_about_them(tmp_path: Path) -> None:
+    def native(kind: PayloadKind, sequence: int | None = None, **metadata: str) -> NativePayload:
+        return NativePayload(kind=kind, payload={}, sequence=sequence, metadata=metadata)
+
+    event: PayloadKind = "stream_event"
+    replies = (
+        [native("request", model="m"), native(event), TextChunk("a", b"{}"), native(event, 7),
+         native(event, 8), native("response", status="200"), native("response", 30),
+         native(event, 9, region="eu")],
+        [native("request"), native(event), native(event), "b"],
+    )  # fmt: skip
+    recorded = scripted(tmp_path, *replies)
+    seen: list[ProviderNativeRawPayload] = []
+    recorded.session.events.on(ProviderNativeRawPayload, seen.append)
+    await recorded.run("1", "2")
+
+    logged = [
+        (entry["payloadKind"], entry["sequence"], entry.get("metadata", {}))
+        for entry in recorded.log()
+        if entry["event"] == "provider_native_raw_payload"
+    ]
+    told = [(each.payload_kind, each.sequence, dict(each.metadata)) for each in seen]
+    del logged[2]  # the one that came with its text
+    assert logged == told
+    await assert_replays(recorded)
 
 
 REPLIES: dict[str, list[Any]] = {

@@ -108,7 +108,7 @@ class ModelCall:
                             await self.tell_delta(chunk.text, count)
                     else:
                         self.accept(chunk)
-                    if timer is not None:
+                    if timer is not None and type(chunk) is not NativePayload:  # it may be a ping
                         timer.last = timer.now() + (chunk.delay if type(chunk) is RetryNotice else 0)
                     if control.aborted:
                         control.check()

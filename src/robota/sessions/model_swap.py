@@ -71,8 +71,9 @@ def list_losses(session: Session, before: Provider, after: Provider) -> Iterator
 def list_limits(session: Session) -> Iterator[str]:
     """Where the new model's window or price stands in the way."""
     agent, tracker, model = session.agent, session.tracker, session.agent.model
-    known = not model or session.options.context_window is not None or is_known_model(model)
+    known = not model or agent.using.context_window is not None or is_known_model(model)
     if not known:
+        agent.noticed = model  # so that the next run need not say it again
         yield describe_unknown_model(model)
     state = tracker.update()
     if state.used_tokens >= tracker.limit_tokens:
@@ -132,8 +133,9 @@ def swap_model(session: Session, provider: Provider, model: str | None) -> Model
     chosen = _choose_model(session, provider, model)
     after = admit(provider)
     moved = after is not before
-    window = session.options.context_window
-    agent.using = replace(agent.using, provider=after, model=chosen, context_window=window)
+    if moved or chosen != agent.model:  # a window that was said is that of the model it was said of
+        agent.using = replace(agent.using, context_window=None)
+    agent.using = replace(agent.using, provider=after, model=chosen)
     session.tracker.max_tokens = agent.using.window
     notes: list[str] = []
     if moved:

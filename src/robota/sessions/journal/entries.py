@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from msgspec import UNSET, to_builtins
 
 from robota.core.context import window_state
+from robota.core.events import PayloadKind
 from robota.core.jsontext import decode, encode
 from robota.core.messages import AssistantMessage, Json, JsonObject, Message, ToolCall
 from robota.core.model_call import ROUND_SEPARATOR
@@ -22,7 +23,15 @@ from robota.sessions.journal import records
 from robota.sessions.journal.conversation import ConversationFold
 from robota.sessions.journal.decoding import methods_by_record, parse_arguments, split_record
 from robota.sessions.journal.file.reader import read_journal
-from robota.sessions.journal.pieces import ANSWER, INPUT, NATIVE_KINDS, PROGRESS, TEXT_WITH_BYTES, THOUGHT
+from robota.sessions.journal.pieces import (
+    ANSWER,
+    INPUT,
+    NATIVE_KINDS,
+    PROGRESS,
+    TEXT_WITH_BYTES,
+    THOUGHT,
+    NativeNumbers,
+)
 from robota.sessions.journal.port import JournalProblem
 
 LogEntry: TypeAlias = JsonObject
@@ -76,9 +85,7 @@ class EntryFold:
         self._tools: Json = []
         self._input = ""
         self._web: JsonObject = {}
-        self._stream_events = 0
-        self._natives = 0
-        """The highest number of a native payload; events of the stream have a count of their own."""
+        self._natives = NativeNumbers()
         self._texts = 0
         self._surface: str | None = None
         self._calls: tuple[ToolCall, ...] = ()
@@ -131,6 +138,7 @@ class EntryFold:
 
     def take_pre_run(self, record: records.PreRunRecord) -> Iterator[LogEntry]:
         entry = self._as_written(record)
+        self._web = self._web if record.web_tools is None else record.web_tools
         for name in ("context", "usedTokens", "round", *self._ids):
             entry.pop(name, None)
         yield {
@@ -185,7 +193,7 @@ class EntryFold:
         view: Json = self._view()
         if record.extra is not None:
             view = [*view, as_json(record.extra)]
-        self._natives, self._stream_events, self._texts, self._surface = 0, 0, 0, None
+        self._natives, self._texts, self._surface = NativeNumbers(), 0, None
         if record.provider is not None:
             self._request = {"provider": record.provider, "model": record.model}
         tools = self._tools if record.tools is None else record.tools
@@ -196,6 +204,7 @@ class EntryFold:
 
     def take_stream(self, record: records.Stream) -> Iterator[LogEntry]:
         self._surface = record.pieces.surface or self._surface
+        self._natives.enter(record.pieces)
         for kind, text, beside in record.pieces.each():
             if kind in ANSWER:
                 if kind == TEXT_WITH_BYTES:
@@ -216,12 +225,8 @@ class EntryFold:
             else:
                 yield self._native(record, NATIVE_KINDS[kind], beside)
 
-    def _native(self, record: records.Stream, kind: str, payload: Json) -> LogEntry:
-        if kind == "stream_event":
-            self._stream_events = sequence = self._stream_events + 1
-        else:
-            sequence = self._natives + 1
-        self._natives = max(self._natives, sequence)
+    def _native(self, record: records.Stream, kind: PayloadKind, payload: Json) -> LogEntry:
+        sequence, metadata = self._natives.take(kind)
         fields = {
             "provider": self._request.get("provider"),
             "payloadKind": kind,
@@ -230,6 +235,8 @@ class EntryFold:
         }
         if self._surface is not None:
             fields["apiSurface"] = self._surface
+        if metadata:
+            fields["metadata"] = metadata
         return self._entry(record, "provider_native_raw_payload", fields)
 
     def _take_message(

@@ -39,7 +39,7 @@ class EventLog:
     """The events of one session on their way into its journal. Give it the bus of an agent with `attach`."""
 
     __slots__ = (
-        "_before", "_model", "_prompt", "_synced_batch", "_syncing", "_told", "_tools", "calls",
+        "_before", "_model", "_prompt", "_synced_batch", "_syncing", "_told", "_tools", "_web", "calls",
         "has_effects", "journal", "messages", "stream", "writer",
     )  # fmt: skip
 
@@ -50,6 +50,7 @@ class EventLog:
         self.stream = StreamWriter(self.writer, self.calls.flush)
         self.messages = MessageWriter(self.writer, self.stream, self.calls)
         self._tools: Any = None
+        self._web: Any = None
         self._model: tuple[str, str] | None = None
         self._prompt: str | None = None
         """The words of the prompt that was accepted last."""
@@ -149,16 +150,15 @@ class EventLog:
             prompt=None if event.prompt == prompt else event.prompt,
             max_rounds=event.max_rounds,
         )
-        if record.prompt is None:
-            self._hold(record)
-        else:
-            self.writer.write(record)
+        write = self._hold if record.prompt is None else self.writer.write
+        write(record)
 
     def take_pre_run(self, event: events.PreRun) -> None:
         """What the run begins with waits for the estimate of what will be sent."""
         self.reach(event)
         self._before = before = convert(event.data, records.PreRunRecord)
-        before.run, before.web_tools = self.writer.run, None  # of the session, and said at its beginning
+        before.run, known, self._web = self.writer.run, self._web, before.web_tools
+        before.web_tools = None if self._web == known else self._web
 
     def take_context(self, event: events.ContextUpdated) -> None:
         if self._before is None:
@@ -262,7 +262,7 @@ class EventLog:
         self.writer.write(records.MarkRecord(epoch=event.epoch, message=event.message))
 
     def take_init(self, event: events.SessionInit) -> None:
-        self._tools = event.data.get("toolSchemas")
+        self._tools, self._web = event.data.get("toolSchemas"), event.data.get("webTools")
         self.take_data(event)
 
     def take_data(self, event: events.SessionInit | events.HookExecuted) -> None:

@@ -38,6 +38,8 @@ class Pieces(Struct, kw_only=True, omit_defaults=True):
     """Index of the call for each piece of progress."""
     surface: str | None = None
     native: Raw = _NOTHING
+    marks: Raw = _NOTHING
+    """Place, number and metadata of native payloads that say more than their place does."""
 
     def each(self, *, native: bool = True) -> Iterator[tuple[str, str, Any]]:
         """Kind and text of each piece, and what belongs to it: the call, or the provider's own event, which
@@ -55,6 +57,32 @@ class Pieces(Struct, kw_only=True, omit_defaults=True):
     def answer(self) -> str:
         """The words of the answer among the pieces."""
         return "".join(text for kind, text, _ in self.each(native=False) if kind in ANSWER)
+
+
+class NativeNumbers(Struct, eq=False):
+    """The numbers of the native payloads of a reply. Events of the stream, text with its bytes included, are
+    numbered one after the other, any other payload behind the highest number so far; else a mark says so.
+    """
+
+    _streamed: int = 0
+    _highest: int = 0
+    _marks: dict[int, tuple[int, Any]] = {}
+    _place: int = 0
+
+    def enter(self, pieces: Pieces) -> None:
+        """The payloads of these pieces are next."""
+        self._place = 0
+        self._marks = {place: (number, facts) for place, number, facts in _read_list(pieces.marks)}
+
+    def take(self, kind: PayloadKind) -> tuple[int, dict[str, Any]]:
+        """Number and metadata of the next one."""
+        usual = (self._streamed if kind == "stream_event" else self._highest) + 1
+        number, facts = self._marks.get(self._place, (usual, None))
+        self._place += 1
+        if kind == "stream_event":
+            self._streamed = number
+        self._highest = max(self._highest, number)
+        return number, facts or {}
 
 
 def _read_list(raw: Raw) -> list[Any]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from robota.core.events import (
     ProviderNativeRawPayload,
@@ -73,6 +73,9 @@ class NativeEvents:
             self._last = hash(envelope)
         events.append(raw)
 
+    def __len__(self) -> int:
+        return len(self._events)
+
     def take(self) -> bytes | None:
         """The collected events as one JSON list; `None` if there are none."""
         if not self._events:
@@ -113,17 +116,54 @@ _KINDS = {ReasoningDelta: THOUGHT, ToolInputDelta: INPUT, ToolProgressed: PROGRE
 _NATIVE_KINDS = {"stream_event": NATIVE_EVENT, "response": NATIVE_RESPONSE, "request": NATIVE_REQUEST}
 
 
+class NativeMarks(Struct, eq=False):
+    """What native payloads say about themselves that a reader could not know from their place.
+
+    A reader numbers the events of a stream one after the other, text with its bytes included, and any other
+    payload behind the highest number so far.
+    """
+
+    redactor: Redactor
+    _streamed: int = 0
+    """The number of the last event of the stream before those that are being collected."""
+    _highest: int = 0
+    _others: int = 0
+    """Payloads among those being collected that are no events of the stream."""
+    _said: list[Json] = []
+
+    def add(self, piece: ProviderNativeRawPayload, place: int) -> None:
+        streamed = self._streamed + place - self._others
+        is_event = piece.payload_kind == "stream_event"
+        self._highest = max(self._highest, streamed)
+        usual = (streamed if is_event else self._highest) + 1
+        if piece.sequence != usual or piece.metadata:
+            self._said.append([place, piece.sequence, decode(self.redactor.json(encode(piece.metadata)))])
+        if is_event:
+            self._streamed += piece.sequence - usual
+        else:
+            self._others += 1
+        self._highest = max(self._highest, piece.sequence)
+
+    def take(self, count: int) -> list[Json]:
+        """What there is to say of so many payloads that are written now."""
+        said, self._said = self._said, []
+        self._streamed += count - self._others
+        self._highest, self._others = max(self._highest, self._streamed), 0
+        return said
+
+
 class StreamRun:
     """The pieces of one reply that are not written yet."""
 
     __slots__ = (
-        "_changed", "_channels", "_natives", "_redactor", "_shown", "_surface", "letters_written", "pieces",
-        "reached", "texts_written",
+        "_changed", "_channels", "_marks", "_natives", "_redactor", "_shown", "_surface", "letters_written",
+        "pieces", "reached", "texts_written",
     )  # fmt: skip
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         self._natives = NativeEvents(redactor)
+        self._marks = NativeMarks(self._redactor)
         self._channels: dict[object, StreamRedactor | ArgumentRedactor] = {}
         self._surface: str | None = None
         self._shown: list[str | None] = []
@@ -138,6 +178,7 @@ class StreamRun:
 
     def begin_reply(self) -> None:
         self._channels.clear()
+        self._marks = NativeMarks(self._redactor)
         self._surface = None
         self._changed = False
         self.texts_written = self.letters_written = 0
@@ -219,6 +260,7 @@ class StreamRun:
                 count += 1
             elif type(piece) is ProviderNativeRawPayload:
                 kinds.append(_NATIVE_KINDS[piece.payload_kind])
+                self._marks.add(piece, len(natives))
                 natives.add(_native_bytes(piece), *carried)
                 surface = piece.api_surface or surface
             else:
@@ -238,7 +280,8 @@ class StreamRun:
             surface=surface if surface != self._surface else None,
         )
         self._surface = surface
-        for name, values in (("texts", texts), ("inputs", inputs), ("progress", progress)):
+        marks = self._marks.take(len(natives))
+        for name, values in (("texts", texts), ("inputs", inputs), ("progress", progress), ("marks", marks)):
             if values:
                 setattr(pieces, name, Raw(encode(values)))
         native = natives.take()

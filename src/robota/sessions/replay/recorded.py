@@ -38,6 +38,7 @@ from robota.sessions.journal.pieces import (
     TEXT,
     TEXT_WITH_BYTES,
     THOUGHT,
+    NativeNumbers,
     Pieces,
 )
 from robota.sessions.journal.port import Position
@@ -141,13 +142,16 @@ class RecordedReply(Struct, eq=False):
     """Its end is on record."""
     surface: str | None = None
     """Of the provider's own events."""
+    natives: NativeNumbers = field(default_factory=NativeNumbers)
 
     def add_pieces(self, pieces: Pieces) -> None:
         self.surface = pieces.surface or self.surface
+        self.natives.enter(pieces)
         for kind, text, beside in pieces.each():
             if kind == TEXT:
                 self.pieces.append(TextChunk(text))
             elif kind == TEXT_WITH_BYTES:
+                self.natives.take("stream_event")
                 self.pieces.append(TextChunk(text, encode(beside)))
             elif kind == THOUGHT:
                 self.pieces.append(ReasoningChunk(text))
@@ -155,9 +159,15 @@ class RecordedReply(Struct, eq=False):
                 at, call_id, name = beside
                 self.pieces.append(ToolInputChunk(at, text, call_id, name))
             elif kind != PROGRESS:
-                payload, surface = encode(beside), self.surface
+                number, facts = self.natives.take(NATIVE_KINDS[kind])
                 self.pieces.append(
-                    NativePayload(kind=NATIVE_KINDS[kind], payload=payload, api_surface=surface)
+                    NativePayload(
+                        kind=NATIVE_KINDS[kind],
+                        payload=encode(beside),
+                        api_surface=self.surface,
+                        sequence=number,
+                        metadata=facts,
+                    )
                 )
 
     def close(self, message: AssistantMessage, error: Mapping[str, Json] | None) -> None:
