@@ -20,6 +20,7 @@ from robota.core.permissions.command_patterns import (
 from robota.core.permissions.globs import Item
 from robota.core.permissions.matchers import Call, Cover, Gap, Hit, parameter_hit
 from robota.core.permissions.paths import DeniedPaths, Resolver, in_workspace, is_protected, shorten
+from robota.core.permissions.processes import holds_environment, leave_processes, may_hold_environment
 from robota.core.permissions.rules import Rule
 from robota.core.permissions.subjects import READING_TOOLS, WRITING_TOOLS
 from robota.core.shell.builtins import find_outside
@@ -29,11 +30,14 @@ from robota.core.shell.grammar import parse_shell
 from robota.core.shell.guess import guess_script
 from robota.core.shell.hazards import find_hazards
 from robota.core.shell.invocations import Invocation, find_invocations, walk
+from robota.core.shell.mentions import find_mentions
 from robota.core.shell.programs import load_options, load_programs
 from robota.core.shell.script import Script, ShellSyntaxError
 
 _NAMES = re.compile(r"[=@:,;{}\[\]]")
 _LONGEST_START = 64  # words of a command that an option starts; keeps many such options in one command cheap
+_ENVIRONMENT = re.compile(r"\bproc/\S*(?:environ|/mem\b)")
+_GLOBBED_PATH = re.compile(r"/[^\s/]*[*?\[]")
 
 
 class CommandMatcher:
@@ -64,10 +68,12 @@ class CommandMatcher:
         for each in self._every:
             if each.computed:
                 return f"the program to run is only known when it runs: {each.command.text}"
+            if each.program == "ps" and find_hazards(each.words):
+                return "it would show the environment of other processes"
             outside = find_outside(each.words, each.script)
             if outside is not None:
                 return outside
-        return None
+        return "it would show the environment of a process" if self._shows_environment() else None
 
     # --- deny and ask ---
 
@@ -125,7 +131,7 @@ class CommandMatcher:
             kind = "read" if reading else "write"
             return next((Hit(touch.part) for touch in self._touches if touch.kind == kind), None)
         denied = DeniedPaths(rule.pattern, self._call.place)
-        for touch in self._touches:
+        for touch in (*self._touches, *self._mentions) if reading else self._touches:
             if not reading and touch.kind == "read":
                 continue
             found = self._touch_hit(touch, denied)
@@ -134,24 +140,69 @@ class CommandMatcher:
             doubt = doubt or found
         return doubt or self._unreadable_hit(denied)
 
+    @cached_property
+    def _mentions(self) -> list[Touch]:
+        return list({replace(touch, part=""): touch for touch in find_mentions(self._every)}.values())
+
     def _touch_hit(self, touch: Touch, denied: DeniedPaths) -> Hit | None:
         doubt: Hit | None = None
         for directory in touch.directories:
-            path = known_path(touch.word, directory, self._home, self._assigned)
-            if path is None:
-                items = path_items(touch.word, directory, self._home, self._assigned)
-                if splits(touch.word, self._script) or denied.may_hit(items):
-                    doubt = Hit(touch.part, certain=False, reason="the file is only known when it runs")
-                continue
-            try:
-                forms = self._resolver.resolve(path, directory or "/")
-            except (OSError, ValueError):
-                return Hit(touch.part, certain=False, reason="the path cannot be resolved")
-            if denied.hits(forms, directory=touch.recursive):
-                return Hit(touch.part)
-            if touch.recursive and denied.reaches_below(forms) and (touch.hidden or not denied.hidden):
-                doubt = Hit(touch.part, certain=False, reason="it would also reach files that a rule denies")
+            found = self._touch_hit_in(directory, touch, denied)
+            if found is not None and found.certain:
+                return found
+            doubt = doubt or found
         return doubt
+
+    def _touch_hit_in(self, directory: str | None, touch: Touch, denied: DeniedPaths) -> Hit | None:
+        path, sure = known_path(touch.word, directory, self._home, self._assigned), touch.sure
+        if path is not None and path.startswith("/proc/"):
+            path, sure = leave_processes(posixpath.normpath(path), directory)
+        if path is None:
+            items = path_items(touch.word, directory, self._home, self._assigned)
+            if "/proc/" in touch.word.text or splits(touch.word, self._script) or denied.may_hit(items):
+                return Hit(touch.part, certain=False, reason="the file is only known when it runs")
+            return None
+        try:
+            forms = self._resolver.resolve(path, directory or "/")
+        except (OSError, ValueError):
+            return (
+                Hit(touch.part, certain=False, reason="the path cannot be resolved") if touch.sure else None
+            )
+        if denied.hits(forms, directory=touch.recursive):
+            return Hit(
+                touch.part, certain=sure, reason="" if sure else "it may read a file that a rule denies"
+            )
+        walked = touch.recursive and not touch.mentioned and (touch.hidden or not denied.hidden)
+        if walked and denied.reaches_below(forms):
+            return Hit(touch.part, certain=False, reason="it would also reach files that a rule denies")
+        return None
+
+    def _shows_environment(self) -> bool:
+        """Whether a part reads what another process holds: our own environment is not for commands."""
+        command = self._command or ""
+        if _ENVIRONMENT.search(command):
+            return True
+        wide = (
+            any(word in command for word in ("proc", "environ", "find"))
+            or _GLOBBED_PATH.search(command) is not None
+        )
+        touches = (*self._touches, *self._mentions) if wide else self._touches
+        return any(
+            self._holds_environment(touch, directory)
+            for touch in touches
+            if wide or touch.recursive
+            for directory in touch.directories
+        )
+
+    def _holds_environment(self, touch: Touch, directory: str | None) -> bool:
+        path = known_path(touch.word, directory, self._home, self._assigned)
+        if path is not None:
+            led = leave_processes(posixpath.normpath(path), directory)[0]
+            return led is not None and holds_environment(posixpath.normpath(led), recursive=touch.recursive)
+        text = touch.word.text
+        if not ("proc" in text or "environ" in text or touch.word.globbed):
+            return False
+        return may_hold_environment(path_items(touch.word, directory, self._home, self._assigned))
 
     def _unreadable_hit(self, denied: DeniedPaths) -> Hit | None:
         """A file rule and a command that was not understood: any word may name a file."""

@@ -17,6 +17,7 @@ from robota.core.shell.script import Command, Piece, Script, Word, build_word, p
 _File: TypeAlias = tuple[TouchKind, Word]
 
 _OPERANDS: dict[str, tuple[TouchKind, ...]] = {
+    "any": (),
     "none": (),
     "read": ("read",),
     "write": ("write",),
@@ -38,6 +39,10 @@ class Touch(Struct, frozen=True):
     hidden: bool = True
     """Whether a recursion also enters hidden files."""
     redirected: bool = False
+    mentioned: bool = False
+    """Whether only the word says so; nothing is known about what the program does with it."""
+    sure: bool = True
+    """False: it only may, since a text given to the program names it."""
 
 
 def is_read_only(invocation: Invocation) -> bool:
@@ -84,9 +89,6 @@ def _redirected(command: Command, directories: Directories) -> Iterator[Touch]:
 def _touched(invocation: Invocation) -> Iterator[Touch]:
     """The files that a known program is told to use."""
     name = invocation.program
-    if name == "git":
-        for word in _shown_by_git(invocation.words):
-            yield Touch("read", word, invocation.directories, invocation.command.text)
     use = load_programs().files.get(name)
     if use is None or invocation.computed:
         return
@@ -122,16 +124,6 @@ def _options_of(program: str) -> ProgramOptions:
         optional=use.in_place,
         style="words" if use.words or use.roots_deleted_by else "gnu",
     )
-
-
-def _shown_by_git(words: Sequence[Word]) -> Iterator[Word]:
-    """Files whose content git prints; `HEAD:path` names one too."""
-    plain = [word for word in words[1:] if not word.text.startswith("-")]
-    if not plain or plain[0].text not in load_programs().reading_git:
-        return
-    for word in plain[2 if plain[0].text == "grep" else 1 :]:
-        revision, colon, path = word.text.partition(":")
-        yield _tail(word, path) if colon and "/" not in revision else word
 
 
 def _option_files(option: OptionWord, use: FileUse, names: frozenset[str]) -> Iterator[_File]:

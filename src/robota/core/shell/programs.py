@@ -119,6 +119,7 @@ class FileUse(Struct, frozen=True, forbid_unknown_fields=True):
     """Which words of a command name files, and what happens to them."""
 
     operands: str = "read"
+    """`any`: every word may name a file to read."""
     skip: int = 0
     unless: frozenset[str] = frozenset()
     """With one of these options no operand is skipped."""
@@ -148,6 +149,10 @@ class Programs(Struct, frozen=True, forbid_unknown_fields=True):
     """Shells of another language: what they run is not read."""
     files: dict[str, FileUse]
     read_only: frozenset[str]
+    names_only: frozenset[str]
+    """Programs that do not open the files they are given."""
+    takes_trees: frozenset[str]
+    """Programs that, given a directory, take or show what is in it."""
     reading_git: frozenset[str]
     read_only_git: frozenset[str]
     inert_variables: frozenset[str]

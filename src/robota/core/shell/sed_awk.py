@@ -1,6 +1,7 @@
 """Small readers for the languages that `sed` and `awk` take on their command line.
 
-Each answers one question: can this program text start a process or write a file? In doubt the answer is yes.
+Each answers one question: can this program text start a process or open a file by itself? In doubt, and for
+all that is not on a short list of harmless constructs, the answer is yes.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ _SED_COMMANDS = {
     "{}": re.compile(""),
     ":btT": re.compile(r"[^;\n}]*"),
     "aic": re.compile(r"(?:\\.|[^\\\n])*(?:\n|\\?\Z)", re.DOTALL),
-    "rR#": re.compile(r"[^\n]*"),
+    "#": re.compile(r"[^\n]*"),
 }
-"""What follows harmless commands: a number, nothing, a label, a text, the name of a file to read."""
+"""What follows harmless commands: a number, nothing, a label, a text."""
 _SED_FLAGS = re.compile(r"[gpiImM0-9]*")
 
 
 def sed_escapes(script: str) -> bool:
-    """Whether a sed script can run a command (`e`) or write a file (`w`)."""
+    """Whether a sed script may run a command (`e`), or open a file to write (`w`) or read it (`r`)."""
     if len(script) > MAXIMUM_LENGTH:
         return True
     position: int | None = 0
@@ -73,8 +74,6 @@ def _skip_sed_address(script: str, position: int) -> int | None:
         return number.end()
     if script.startswith("/", position):
         end = _skip_delimited(script, position + 1, "/", brackets=True)
-    elif script.startswith("\\", position) and position + 1 < len(script):
-        end = _skip_delimited(script, position + 2, script[position + 1], brackets=True)
     else:
         return position
     return None if end is None else _match_end(_SED_ADDRESS_FLAGS, script, end)
@@ -111,49 +110,63 @@ def _skip_delimited(script: str, position: int, delimiter: str, *, brackets: boo
     return None
 
 
+_AWK_WORDS = re.compile(r"system|getline|extension|ARGV|ARGC|@|>|\||\\\n")
+"""Without any of these a program only computes and prints, however its slashes and quotes are read."""
 _AWK_TOKENS = re.compile(
-    r'"(?:[^"\\]|\\.)*"|#[^\n]*|[A-Za-z_][A-Za-z0-9_]*|[0-9.]+|\|\||&&|>=|<=|==|!=|>>|\s|.', re.DOTALL
+    r"""(?P<string>"(?:[^"\\\n]|\\.)*")|(?P<comment>\#[^\n]*)|(?P<name>[A-Za-z_][A-Za-z0-9_]*)
+    |(?P<number>[0-9][0-9.]*)|(?P<blank>[ \t\r]+)
+    |(?P<sign>\|\||&&|>=|<=|==|!=|!~|\+\+|--|[-+*/%^]=|[-+*%^!~<>=?:;,(){}\[\]$\n])""",
+    re.VERBOSE,
 )
-_AWK_HARMFUL = frozenset({"system", "@", "|", '"'})  # a lone quote: the string is not closed
+_AWK_REGEX = re.compile(r"/(?:[^/\\\n\[]|\\.|\[\^?\]?(?:\[:[a-z]+:\]|[^\]\n/\\\[])*\])*/")
+_AWK_HARMFUL = frozenset({"system", "getline", "extension", "ARGV", "ARGC"})
+_AWK_KEYWORDS = frozenset(
+    {"print", "printf", "return", "in", "if", "while", "do", "else", "case", "exit", "delete", "next"}
+)
+_AWK_BEFORE_REGEX = frozenset({"", "(", ",", "~", "!~", "!", "&&", "||", "{", "}", ";", "\n"})
+_AWK_ENDS = frozenset({"string", "name", "number", "regex", ")", "]", "}", ";", "$"})
 
 
 def awk_escapes(program: str) -> bool:
-    """Whether an awk program can start a process (`system`, pipes) or write a file (`print > …`).
+    """Whether an awk program may start a process, or open a file to write or read it.
 
-    The awks differ in how they read a slash in brackets, so the program must be harmless in both readings.
+    Slashes, quotes and brackets are read only where all awks read them alike.
     """
     if len(program) > MAXIMUM_LENGTH:
         return True
-    return _awk_escapes(program, brackets=True) or _awk_escapes(program, brackets=False)
+    return _AWK_WORDS.search(program) is not None and _awk_redirects(program)
 
 
-def _awk_escapes(program: str, *, brackets: bool) -> bool:
-    position, depth, previous, printing = 0, 0, "", False
+def _awk_redirects(program: str) -> bool:
+    position, depth, previous, kind, printing = 0, 0, "", "", False
     while position < len(program):
-        if program[position] == "/" and not _is_value(previous):
-            end = _skip_delimited(program, position + 1, "/", brackets=brackets)
-            if end is None:
+        if program[position] == "/":
+            read = _read_awk_slash(program, position, previous, kind)
+            if read is None:
                 return True
-            position, previous = end, ")"
+            position, kind, previous = read
             continue
         found = _AWK_TOKENS.match(program, position)
-        if found is None:
+        if found is None or found.group() in _AWK_HARMFUL:
             return True
         token, position = found.group(), found.end()
-        if token in _AWK_HARMFUL or (token in (">", ">>") and printing and depth == 0):
+        if found.lastgroup in ("blank", "comment"):
+            continue
+        if token == ">" and printing and depth == 0:
             return True
-        depth += (token in "([") - (token in ")]")
+        depth += (token in ("(", "[")) - (token in (")", "]"))
         if token in ("print", "printf"):
             printing, depth = True, 0
-        elif token in (";", "\n", "}", "{"):
+        elif token in (";", "}", "{") or (token == "\n" and (kind in _AWK_ENDS or previous in _AWK_ENDS)):
             printing = False
-        if not token.isspace():
-            previous = token
+        previous, kind = token, found.lastgroup or ""
     return False
 
 
-def _is_value(token: str) -> bool:
-    """Whether a `/` after this token divides; `i++ / x` does, so a sign counts as the end of a value."""
-    if token in ("print", "printf", "return", "in", "if", "while", "do", "else", "case"):
-        return False
-    return bool(token) and (token[-1].isalnum() or token[-1] in ')]$_"+-')
+def _read_awk_slash(program: str, position: int, previous: str, kind: str) -> tuple[int, str, str] | None:
+    """The position after a division or a regular expression, and what it is; None when it may be either."""
+    if previous in _AWK_BEFORE_REGEX:
+        found = _AWK_REGEX.match(program, position)
+        return None if found is None else (found.end(), "regex", ")")
+    divides = kind == "number" or previous == "]" or (kind == "name" and previous not in _AWK_KEYWORDS)
+    return (position + 1, "sign", "/") if divides else None

@@ -1,0 +1,184 @@
+"""Files that words mention, whichever program they are given to.
+
+`effects` knows what well-known programs do with their operands. Any other word of a command may name a file
+too: the value of an option, what follows `@` or a colon, a path below the directory that an option leads to.
+A rule that denies reading looks at all of them.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+
+from robota.core.shell import sed_awk
+from robota.core.shell.effects import Touch
+from robota.core.shell.invocations import Directories, Invocation
+from robota.core.shell.programs import FileUse, load_options, load_programs
+from robota.core.shell.script import Word, plain_word
+
+_PARTS = re.compile(r"[=@:,;<|]+|\([a-z,]*\)")
+_TOKENS = re.compile(r"[^\w./~+@%-]+")
+_MOVES = re.compile(
+    r"(-[CD]|--(?:directory|chdir|cwd|prefix|working-directory|work-tree))(?:=?(.+))?\Z", re.DOTALL
+)
+_KNOWN = re.compile(r"\$(?:\{(HOME|PWD)\}|(HOME|PWD)\b)")
+_GIT_FILES = frozenset({
+    "-F", "-f", "-t", "-O", "-X", "-S", "--file", "--template", "--pathspec-from-file", "--contents",
+    "--exclude-from", "--ignore-revs-file", "--add-file", "--signature-file", "--mailmap-file", "--no-index",
+})  # fmt: skip
+_PATCHES = re.compile(r"-(?:p|u|U.*|L.*|c|m)\Z|--(?:pat|cc|uni|word-|color-w|remerge|full-d|diff-m)")
+_LOCAL = re.compile(r"(?:[\w-]+=)?fileb?://(?:localhost(?=/))?", re.IGNORECASE)
+_LONGEST = 4_000
+
+
+def find_mentions(invocations: Sequence[Invocation]) -> Iterator[Touch]:
+    """What may be read beside the files that `find_touches` tells."""
+    programs = load_programs()
+    for invocation in invocations:
+        name = invocation.program
+        if name == "find" and invocation.inner:
+            yield from _found(invocation)
+        if invocation.computed or name in programs.names_only:
+            continue
+        own = _own_words(invocation)
+        moved = _moved_to(own, invocation.directories)
+        use = programs.files.get(name)
+        if name == "git":
+            found = list(_shown_by_git(own))
+        elif use is not None and use.operands != "any":
+            again = moved or name in programs.takes_trees
+            found = [*_unknown_values(own, use), *(word for word in own if again and _is_operand(word))]
+        else:
+            found = [part for word in own for part in _split(word)]
+        where, part = (*invocation.directories, *moved), invocation.command.text
+        trees = name in programs.takes_trees
+        yield from (Touch("read", word, where, part, recursive=trees, mentioned=True) for word in found)
+        for token in _told_in_texts(invocation, own):
+            yield Touch(
+                "read", plain_word(token), invocation.directories, invocation.command.text, sure=False
+            )
+        if name == "git" and any(word.text in ("--no-index", "--untracked") for word in own):
+            yield Touch(
+                "read", plain_word("."), invocation.directories, invocation.command.text, recursive=True
+            )
+
+
+def _found(invocation: Invocation) -> Iterator[Touch]:
+    """What `find -exec` may hand on: everything below its starting points."""
+    roots = list(takewhile(lambda word: not word.text.startswith(("-", "(", "!")), invocation.words[1:]))
+    for root in roots or [plain_word(".")]:
+        yield Touch("read", root, invocation.directories, invocation.command.text, recursive=True)
+
+
+def _own_words(invocation: Invocation) -> Sequence[Word]:
+    """The words of the program itself, without those of a command that it runs; a script is its own."""
+    words, unwrapped = invocation.words, invocation.unwrapped
+    if unwrapped is None or not unwrapped.inner:
+        return words[1:]
+    start = unwrapped.inner[0].start
+    scripted = invocation.program in load_programs().shells and unwrapped.inner[0].source is None
+    return words[1 : start + scripted]
+
+
+def _is_operand(word: Word) -> bool:
+    return not word.text.startswith("-")
+
+
+def _moved_to(words: Sequence[Word], directories: Directories) -> Directories:
+    """Where options such as `-C` lead, from every directory that the command may run in."""
+    found: list[str | None] = []
+    for index, word in enumerate(words):
+        option = _MOVES.match(word.text)
+        if option is None:
+            continue
+        following = words[index + 1] if index + 1 < len(words) else word
+        target, known = (option.group(2), word) if option.group(2) else (following.text, following)
+        for base in directories:
+            inside = known.literal and (base is not None or target.startswith("/"))
+            found.append(posixpath.normpath(posixpath.join(base or "/", target)) if inside else None)
+    return tuple(dict.fromkeys(found))
+
+
+def _split(word: Word) -> Iterator[Word]:
+    """The word and its parts: `--opt=file`, `-ofile`, `@file`, `key=file`, `host:file`."""
+    if len(word.text) > _LONGEST:
+        return
+    text = _KNOWN.sub(lambda found: "~" if "HOME" in found.group() else ".", word.text)
+    if ("$" in text and word.computed) or word.globbed:
+        if any(kind == "text" and piece for kind, piece, _ in word.pieces):
+            yield word
+        return
+    if "://" in text:
+        if local := _LOCAL.match(text):
+            yield plain_word(text[local.end() :])
+        return
+    if not text.startswith("-"):
+        yield plain_word(text)
+    elif not text.startswith("--"):
+        yield from (plain_word(text[start:]) for start in range(2, min(len(text), 6)))
+    parts = _PARTS.split(text)
+    if len(parts) > 1:
+        yield from (plain_word(part) for part in parts if part)
+        yield plain_word(text.rpartition("=")[2])
+
+
+def _unknown_values(words: Sequence[Word], use: FileUse) -> Iterator[Word]:
+    """Values attached to options that the table does not know."""
+    for word in words:
+        name, equals, _ = word.text.partition("=")
+        if (
+            word.text.startswith("@")
+            or _LOCAL.match(word.text)
+            or (name.startswith("--") and equals and name not in use.values)
+        ):
+            yield from _split(word)
+
+
+def _shown_by_git(words: Sequence[Word]) -> Iterator[Word]:
+    """Files whose content git shows, compares or packs; `HEAD:path` names one too."""
+    start = 0
+    while start < len(words) and words[start].text.startswith("-"):
+        start += 1 + (words[start].text in load_options().git.values | {"-c", "--git-dir"})
+    subcommand = words[start].text if start < len(words) else ""
+    rest = words[start + 1 :]
+    for index, word in enumerate(rest):
+        if word.text.startswith("--") and "=" in word.text and word.text.partition("=")[0] in _GIT_FILES:
+            yield from _split(word)
+        elif (
+            word.text in _GIT_FILES and index + 1 < len(rest) and subcommand not in ("log", "push", "branch")
+        ):
+            yield from _split(rest[index + 1])
+        elif word.text[:2] == "-F" and len(word.text) > 2:
+            yield plain_word(word.text[2:])
+    shows = subcommand in load_programs().reading_git or (
+        subcommand in ("log", "stash", "whatchanged") and any(_PATCHES.match(word.text) for word in rest)
+    )
+    if shows:
+        skipped = subcommand == "grep" and not any(word.text in ("-e", "-f") for word in rest)
+        named = [word for word in rest if not word.text.startswith("-") or word.text.startswith("-L")]
+        for word in named[1:] if skipped else named:
+            yield from _split(word)
+
+
+def _told_in_texts(invocation: Invocation, words: Sequence[Word]) -> Iterator[str]:
+    """Names inside program texts, which may be files that the program opens by itself."""
+    name, table = invocation.program, load_options()
+    options = table.find(name)
+    check = "" if options is None else options.check
+    if check in ("sed", "awk"):
+        reads = sed_awk.sed_escapes if check == "sed" else sed_awk.awk_escapes
+        texts = [word.text for word in words if reads(word.text)]
+    elif name in load_programs().interpreters or (options is not None and options.input):
+        texts = [word.text for word in words]
+        texts += [each.body for each in invocation.command.redirections if each.body]
+        texts += [
+            each.target.text
+            for each in invocation.command.redirections
+            if each.operator == "<<<" and each.target is not None
+        ]
+    else:
+        return
+    for text in texts:
+        yield from dict.fromkeys(token for token in _TOKENS.split(text[:_LONGEST]) if token)
