@@ -20,7 +20,7 @@ from robota.core.tool import ToolContext, ToolResult
 from robota.providers.openai_compatible import OpenAICompatibleProvider
 from robota.sessions.files import Files
 from robota.sessions.permissions.live_rules import PermissionRules
-from robota.sessions.redaction import Redactor
+from robota.sessions.redaction import REDACTED, Redactor
 from robota.testing import Fail, ModelServer, Stall, call, fixed_ports
 from robota.tools.function_tool import tool
 
@@ -36,14 +36,15 @@ WORDS = [f"word-{number} " for number in range(100)]
 class ToldFiles(Files):
     """The real disk; sets an event when a run of deltas was written."""
 
-    __slots__ = ("written",)
+    __slots__ = ("what", "written")
 
-    def __init__(self) -> None:
+    def __init__(self, what: bytes = b'"event":"stream"') -> None:
+        self.what = what
         self.written = anyio.Event()
 
     def write(self, fd: int, data: bytes) -> int:
         size = super().write(fd, data)
-        if b'"event":"stream"' in data:
+        if self.what in data:
             self.written.set()
         return size
 
@@ -70,6 +71,40 @@ async def test_the_words_of_an_answer_are_on_the_disk_while_it_is_being_given(tm
     whole = "".join(WORDS)
     assert whole.startswith(text)
     assert len(whole) - len(text) <= 256
+
+
+@pytest.mark.parametrize(
+    ("pieces", "kept"),
+    [
+        (["Half an answer, 17"], "Half an answer, "),
+        (["Half an ", "answer. "], "Half an answer. "),
+        (["漢字", "仮名"], "漢字仮名"),
+        (["It is late.\n", "Go home.\n", f"The key is {TOKEN[:20]}"], "It is late.\nGo home.\nThe key is "),
+        (
+            [f"It was {TOKEN} once.\n", "Change it now.\n", "Then go "],
+            f"It was {REDACTED} once.\nChange it now.\nThen go ",
+        ),
+    ],
+)
+async def test_words_that_were_seen_are_on_the_disk_after_a_silence(
+    tmp_path: Path, pieces: list[str], kept: str
+) -> None:
+    files = ToldFiles(b'"tail"')
+    studio = Studio(tmp_path, [*pieces, Stall()], files=files)
+
+    async def start() -> None:
+        with pytest.raises(AbortError):
+            await studio.session.run("go")
+
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(start)
+            await files.written.wait()
+            cut = studio.restored().messages[-1]
+            studio.session.abort()
+
+    assert (cut.content, cut.state) == (kept, "interrupted")
+    assert studio.restored().messages[-1].content == Redactor().text("".join(pieces))
 
 
 async def test_a_session_that_is_being_written_can_be_read_by_others(tmp_path: Path) -> None:

@@ -258,7 +258,7 @@ class ConversationFold:
 
     def _keep_partial_reply(self) -> None:
         streams, self._streams = self._streams, []
-        text = "".join(pieces.answer() for pieces in streams)
+        text = "".join(pieces.answer() for pieces in streams) + (streams[-1].tail if streams else "")
         if not text:
             return
         self._answer_calls()

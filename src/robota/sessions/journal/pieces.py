@@ -40,6 +40,9 @@ class Pieces(Struct, kw_only=True, omit_defaults=True):
     native: Raw = _NOTHING
     marks: Raw = _NOTHING
     """Place, number and metadata of native payloads that say more than their place does."""
+    tail: str = ""
+    """Words of the answer that follow, as far as they may be seen before it is clear what they are part of.
+    Whatever comes next has them again."""
 
     def each(self, *, native: bool = True) -> Iterator[tuple[str, str, Any]]:
         """Kind and text of each piece, and what belongs to it: the call, or the provider's own event, which

@@ -203,6 +203,17 @@ class StreamRun:
         self.reached = written[-1].seq
         return self._gather(written, [text or "" for text in texts])
 
+    def tail(self) -> str:
+        """The words of the answer among what is left, as far as they may be seen already."""
+        if self.pieces and type(self.pieces[0]) is ToolInputDelta:
+            self._redact(final=False)  # which `take` leaves for later
+        known = [
+            text for piece, text in zip(self.pieces, self._shown, strict=False) if type(piece) is TextDelta
+        ]
+        redactor = self._channels.get(TextDelta)
+        rest = redactor.tail() if isinstance(redactor, StreamRedactor) else ""
+        return "".join(filter(None, known)) + rest
+
     def _redact(self, final: bool) -> None:
         """Find out what may be written of the new pieces and of those that were held back."""
         shown = self._shown

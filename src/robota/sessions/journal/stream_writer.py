@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, TimerHandle
 
 RUN_SECONDS = 0.05
+TAIL_SECONDS = 0.25
+"""How long words may be seen by a user and wait here for those that tell whether they are secret."""
 RUN_BYTES = 24 * 1024
 """Of text and of the provider's own bytes: less than what a record may have in its line."""
 
 
 class StreamWriter:
-    __slots__ = ("_also", "_loop", "_size", "_stream", "_timer", "_writer")
+    __slots__ = ("_also", "_loop", "_size", "_stream", "_tail", "_tail_timer", "_timer", "_writer")
 
     def __init__(self, writer: RecordWriter, also: Callable[[], None]) -> None:
         """`also` writes what else waits, when the moment is over."""
@@ -32,6 +34,9 @@ class StreamWriter:
         self._loop: AbstractEventLoop | None = None
         """Where the timer runs: a session may be used in one loop after another."""
         self._size = 0
+        self._tail = ""
+        """What was written last of words that wait."""
+        self._tail_timer: TimerHandle | None = None
 
     @property
     def pending(self) -> bool:
@@ -39,8 +44,9 @@ class StreamWriter:
 
     def begin_reply(self) -> None:
         self._stream.begin_reply()
-        if self._timer is not None and self._loop is not _running_loop():
-            self._timer = None
+        if (self._timer or self._tail_timer) is not None and self._loop is not _running_loop():
+            self._timer = self._tail_timer = None
+        self._tail = ""
 
     def has_shown(self, message: AssistantMessage) -> bool:
         """Whether what the model wrote of this message stands in the journal word for word."""
@@ -63,11 +69,13 @@ class StreamWriter:
         The timer stays: it finds nothing, or the beginning of the next reply a little early, and many short
         replies share one.
         """
+        self._forget_tail()
         self._write(final=True)
 
     def take_rest(self) -> Pieces | None:
         """What is left of the reply, for the record of its message; `None` for nothing."""
         self._size = 0
+        self._forget_tail()
         if not self._stream.pieces:
             return None
         rest = self._stream.take(final=True)
@@ -86,9 +94,16 @@ class StreamWriter:
             self._start_timer()
 
     def stop(self) -> None:
+        self._forget_tail()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def _forget_tail(self) -> None:
+        """Nothing waits any more."""
+        if self._tail_timer is not None:
+            self._tail_timer.cancel()
+            self._tail_timer = None
 
     def _start_timer(self) -> None:
         self._loop = loop = _running_loop()
@@ -102,6 +117,19 @@ class StreamWriter:
         self._write(final=final)
         self._also()
         self._writer.journal.release()
+        if self._stream.pieces and self._tail_timer is None and self._loop is not None:
+            self._tail_timer = self._loop.call_later(TAIL_SECONDS - RUN_SECONDS, self._write_tail)
+
+    def _write_tail(self) -> None:
+        """Have what a user sees on record, although it is not clear yet how it will be written in the end."""
+        self._tail_timer = None
+        self._write(final=False)
+        tail = self._stream.tail()
+        if tail and tail != self._tail:
+            number = self._stream.pieces[0].round
+            self._writer.write_clean(Stream(run=self._writer.run, round=number, pieces=Pieces(tail=tail)))
+            self._writer.journal.release()
+        self._tail = tail
 
     def _write(self, *, final: bool) -> None:
         self._size = 0

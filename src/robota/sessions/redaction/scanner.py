@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
@@ -99,6 +99,11 @@ class Scanner(Struct, eq=False):
     _positions: dict[Rule, int] = {}
     _open: dict[Rule, tuple[int, Tail]] = {}
     _memory: dict[tuple[Rule, str, str, bool], Decision | None] = {}
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the end of the text is inside a secret."""
+        return bool(self._open)
 
     def cut(self, length: int) -> None:
         """Tell that the text lost its first `length` characters."""
@@ -250,6 +255,24 @@ def _write(text: str, begin: int, end: int, spans: list[Span]) -> str:
     return "".join((*parts, text[position:end]))
 
 
+def _beginnings(text: str, own: Sequence[Rule]) -> Iterator[int]:
+    """The lengths of what may be the beginning of a secret, at the end of a text: an unbroken word, some
+    words of one that we hold, two lines that a rule has an eye on. Letters beyond ASCII break a word: there
+    are scripts without spaces."""
+    word = len(text)
+    while word and "!" <= text[word - 1] <= "~":
+        word -= 1
+    yield len(text) - word
+    lines = text.rfind("\n", 0, max(text.rfind("\n"), 0)) + 1
+    if _BEFORE_A_SECRET.search(text, lines) or may_match(text[lines:], own):
+        yield len(text) - lines
+    for rule in own:
+        known = rule.holds[:-1]
+        yield from (length for length in range(1, len(known) + 1) if text.endswith(known[:length]))
+
+
+_BEFORE_A_SECRET = Pattern(r"\b(?:echo|printf)\b|-----? ?BEGIN|value *[=:]")
+"""What stands before a secret that only the words behind it betray."""
 _STRIDE = 96
 """How much new text is worth a scan; with `AHEAD` it makes the 256 characters that may be held back."""
 _CONTEXT = 2 * BEHIND + AHEAD
@@ -263,10 +286,11 @@ class StreamRedactor:
     """
 
     __slots__ = (
-        "_begin", "_buffer", "_pieces", "_scanned", "_scanner", "_settled", "_spans", "_waiting",
+        "_begin", "_buffer", "_own", "_pieces", "_scanned", "_scanner", "_settled", "_spans", "_waiting",
     )  # fmt: skip
 
     def __init__(self, redactor: Redactor) -> None:
+        self._own = redactor.own
         self._scanner = Scanner(redactor.own)
         self._pieces: list[str] = []
         self._waiting = 0  # characters that were pushed and not scanned
@@ -298,6 +322,18 @@ class StreamRedactor:
         self._scanned = len(self._pieces)
         self._forget()
         return taken
+
+    def tail(self) -> str:
+        """What may be seen of the pieces held back, if no more should come: all but the last unbroken word,
+        which may yet become a secret, and but a secret that reaches it."""
+        if self._scanner.is_open:
+            return ""
+        text = self._buffer + "".join(self._pieces[self._scanned :])
+        found = Scanner(self._own).scan(text, settled=0, final=True)
+        spans = _merge([], sorted([*self._spans, *found]))
+        word = len(text) - max(_beginnings(text, self._own))
+        end = min((start for start, stop, _ in spans if stop >= word), default=word)
+        return _write(text, self._begin, end, spans) if end > self._begin else ""
 
     def _release(self) -> list[str]:
         taken: list[str] = []
