@@ -4,6 +4,7 @@ import asyncio
 import functools
 import sys
 import threading
+from base64 import b64decode, b64encode
 from dataclasses import dataclass
 from datetime import date, datetime
 from enum import Enum
@@ -15,11 +16,13 @@ import pydantic
 import pytest
 
 from robota.core.errors import ConfigurationError, ToolExecutionError
-from robota.core.messages import JsonObject
+from robota.core.messages import FilePart, ImagePart, ImageUriPart, JsonObject, TextPart
+from robota.core.robota import Robota
 from robota.core.tool import ToolContext, ToolResult
+from robota.testing import ScriptedProvider, call
 from robota.tools.function_tool import FunctionTool, create_function_tool, tool
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore:Tool .* has no docstring")]
 CONTEXT = ToolContext(cwd="/w", session_id="s")
 
 
@@ -199,6 +202,89 @@ async def test_what_a_function_returns_becomes_text(value, text):
     assert await text_of(give) == text
 
 
+PNG = b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
+)
+IMAGE = ImagePart(b64encode(PNG).decode())
+PDF = FilePart(b64encode(b"%PDF-1.4\n%%EOF\n").decode(), "application/pdf")
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "parts"),
+    [
+        (IMAGE, "[Image attached]", (IMAGE,)),
+        (["A chart:", IMAGE, {"points": 3}], 'A chart:\n{"points":3}', (IMAGE,)),
+        ((TextPart("One"), TextPart("Two")), "One\nTwo", ()),
+        (PNG, "[Image attached]", (IMAGE,)),
+        (bytearray(PNG), "[Image attached]", (IMAGE,)),
+        ([PNG, b"%PDF-1.4\n%%EOF\n"], "[Image, File attached]", (IMAGE, PDF)),
+        (b"just text \xc3\xa9", "just text é", ()),
+        (b"\x00\xff\xfe", "[3 bytes that cannot be shown: which are no text, image or PDF]", ()),
+        (ImageUriPart("https://example.org/a.png"), "[Image attached]", (ImageUriPart("https://example.org/a.png"),)),
+        ([1, "a"], '[1,"a"]', ()),
+    ],
+)  # fmt: skip
+async def test_images_and_files_that_a_function_returns_are_parts(value, text, parts):
+    @tool
+    async def give() -> Any:
+        return value
+
+    result = await give.run({}, CONTEXT)
+    assert (result.ok, result.text, result.parts) == (True, text, parts)
+
+
+async def test_an_image_that_a_function_returns_reaches_the_model():
+    @tool
+    async def draw() -> Any:
+        """Draw."""
+        return IMAGE
+
+    provider = ScriptedProvider([call("draw")], "Nice.")
+    await Robota(provider, tools=[draw]).run("hi")
+    assert provider.requests[1].messages[-1].parts == (IMAGE,)
+
+
+class Shop:
+    name = "corner"
+
+    @tool
+    @classmethod
+    async def open(cls, hour: int) -> str:
+        """Open the shop."""
+        return f"{cls.name} at {hour}"
+
+    @tool
+    @staticmethod
+    async def close(hour: int) -> str:
+        """Close a shop."""
+        return f"closed at {hour}"
+
+
+class Bakery(Shop):
+    name = "bakery"
+
+
+@pytest.mark.parametrize(("shop", "name"), [(Shop, "corner"), (Bakery, "bakery"), (Bakery(), "bakery")])
+async def test_class_methods_and_static_methods_are_tools_too(shop, name):
+    assert (shop.open.name, shop.open.description) == ("open", "Open the shop.")
+    assert list(properties(shop.open)) == ["hour"]
+    assert await text_of(shop.open, hour=9) == f"{name} at 9"
+    assert await text_of(shop.close, hour=18) == "closed at 18"
+
+
+def test_a_class_method_the_other_way_round_says_how_to_write_it():
+    class Shop:
+        @classmethod
+        @tool
+        def open(cls, hour: int) -> str:
+            """Open."""
+            return ""
+
+    made = vars(Shop)["open"].__func__
+    with pytest.raises(ConfigurationError, match="put @tool above @classmethod"):
+        _ = made.parameters
+
+
 async def test_a_result_that_cannot_be_shown_is_an_error_result():
     @tool
     async def give() -> object:
@@ -207,7 +293,7 @@ async def test_a_result_that_cannot_be_shown_is_an_error_result():
     result = await give.run({}, CONTEXT)
     assert result.error == (
         "Tool 'give' ran, but its result (lock) is not JSON: lock is no JSON value. "
-        "It should return text or JSON values."
+        "It should return text, JSON values or message parts."
     )
 
 

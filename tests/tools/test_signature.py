@@ -2,21 +2,23 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 from dataclasses import dataclass
 from datetime import date
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, Required, TypedDict, Unpack
 
 import msgspec
 import pydantic
 import pytest
 
+from robota.core.errors import ConfigurationError
 from robota.core.messages import JsonObject
 from robota.core.tool import Tool, ToolContext, tool_schema
 from robota.tools.function_tool import FunctionTool, tool
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore:Tool .* has no docstring")]
 CONTEXT = ToolContext(cwd="/w", session_id="s")
 
 
@@ -125,8 +127,8 @@ def test_types_become_schemas_with_their_definitions_in_place():
         "required": ["x"],
     }
     assert properties(paint) == {
-        "colour": {"type": "string", "enum": ["blue", "red"]},
-        "style": {"type": "string", "enum": ["thick", "thin"]},
+        "colour": {"type": "string", "enum": ["red", "blue"]},
+        "style": {"type": "string", "enum": ["thin", "thick"]},
         "points": {"type": "array", "items": point},
         "pair": {
             "type": "array",
@@ -340,6 +342,7 @@ from robota.tools.function_tool import tool
 
 @tool
 async def f(a: int, b: list[str] | None = None, c: Literal["x", "y"] = "x") -> int:
+    '''F.'''
     return a
 
 light = [name for name in ("pydantic", "anyio", "asyncio", "robota.tools.signature") if name in sys.modules]
@@ -348,3 +351,118 @@ print(light, "pydantic" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("[] False\n", "")
+
+
+class Filters(TypedDict, total=False):
+    size: Required[Literal["small", "large", "huge"]]
+    tags: Annotated[list[str], "Any of these."]
+
+
+async def test_the_fields_of_unpacked_keywords_are_arguments():
+    @tool
+    async def find(query: str, **filters: Unpack[Filters]) -> str:
+        """Find.
+
+        Args:
+            size: How large.
+        """
+        return repr((query, filters))
+
+    assert properties(find) == {
+        "query": {"type": "string"},
+        "size": {"type": "string", "enum": ["small", "large", "huge"], "description": "How large."},
+        "tags": {"type": "array", "items": {"type": "string"}, "description": "Any of these."},
+    }
+    assert (find.parameters["required"], find.parameters["additionalProperties"]) == (
+        ["query", "size"],
+        False,
+    )
+    assert await text_of(find, query="a", size="huge") == repr(("a", {"size": "huge"}))
+    assert "missing required field 'size'" in await text_of(find, query="a")
+
+
+@pytest.mark.parametrize("kind", [int, Annotated[int, pydantic.Field(ge=0)]])
+async def test_typed_keywords_are_checked_and_told(kind: Any):
+    async def count(first: str, **others: kind) -> str:  # type: ignore[valid-type]
+        """Count."""
+        return repr((first, others))
+
+    count.__annotations__["others"] = kind
+    made = tool(count)
+    assert made.parameters["additionalProperties"]["type"] == "integer"
+    assert await text_of(made, first="a", x=1, y=2.0) == repr(("a", {"x": 1, "y": 2}))
+    assert "'x' must be an integer, got the string" in await text_of(made, first="a", x="b")
+
+
+async def test_a_field_with_an_alias_is_called_by_it():
+    @tool
+    async def travel(
+        start: Annotated[str, pydantic.Field(alias="from", description="Where from.")],
+        end: str = pydantic.Field(alias="to"),
+        copy: int = pydantic.Field(default=1, alias="copies", gt=0),
+        schema: str = "plain",
+    ) -> str:
+        """Travel."""
+        return repr((start, end, copy, schema))
+
+    assert list(properties(travel)) == ["from", "to", "copies", "schema"]
+    assert (properties(travel)["from"]["description"], travel.parameters["required"]) == (
+        "Where from.",
+        ["from", "to"],
+    )
+    assert await text_of(travel, **{"from": "a", "to": "b"}) == repr(("a", "b", 1, "plain"))
+    assert await text_of(travel, **{"from": "a", "to": "b", "copies": 2}) == repr(("a", "b", 2, "plain"))
+    assert "unknown field 'start'; allowed: 'from', 'to', 'copies', 'schema'" in await text_of(
+        travel, start="a", to="b"
+    )
+
+
+class Level(Enum):
+    LOW = "low"
+    HIGH = "high"
+    ALERT = "alert"
+
+
+def test_values_keep_the_order_they_were_written_in():
+    @dataclass
+    class Rule:
+        level: Level
+        days: list[Literal["mon", "fri", "all"]]
+
+    @tool
+    def watch(rule: Rule, least: Level | None = None, mode: Literal["z", 1, "a"] = "z") -> None:
+        """Watch."""
+
+    rule = properties(watch)["rule"]["properties"]
+    assert rule["level"]["enum"] == ["low", "high", "alert"]
+    assert rule["days"]["items"]["enum"] == ["mon", "fri", "all"]
+    assert properties(watch)["least"]["anyOf"][0]["enum"] == ["low", "high", "alert"]
+    assert properties(watch)["mode"]["enum"] == ["z", 1, "a"]
+
+
+def test_a_context_without_its_annotation_is_refused_where_it_stands():
+    with pytest.raises(ConfigurationError, match=r"`ctx` has no annotation.*write `ctx: ToolContext`"):
+
+        @tool
+        async def look(ctx, path: str) -> None:
+            """Look."""
+
+
+def test_a_tool_without_a_docstring_is_told_where_it_stands():
+    with pytest.warns(UserWarning, match=r"Tool 'quiet' has no docstring.*pass `description=`") as caught:
+
+        @tool
+        async def quiet() -> None: ...
+
+    assert caught[0].filename == __file__
+    with pytest.warns(UserWarning, match="Tool 'called' has no docstring") as caught:
+
+        @tool(name="called")
+        async def silent() -> None: ...
+
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+
+        @tool(description="Says it elsewhere.")
+        async def described() -> None: ...

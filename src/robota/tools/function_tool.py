@@ -8,11 +8,10 @@ are awaited where they are, others run in a worker thread. Whatever the function
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar, overload
-
-import msgspec
 
 from robota.core.errors import ConfigurationError, RobotaError, describe_exception
 from robota.core.messages import Json, JsonObject
@@ -35,6 +34,7 @@ Description: TypeAlias = str | Callable[[], str] | None
 """The text, a function that fetches it when it is first wanted, or `None` for the docstring."""
 
 MAX_NAME = 128
+_RECEIVERS = (("self",), ("cls",))
 _VARARGS, _GENERATOR = 0x04, 0x20 | 0x200  # flags of code objects, as `inspect` has them
 
 
@@ -80,11 +80,12 @@ class FunctionTool(Generic[P, R]):
         `touches`: which arguments name files, commands or addresses, so that rules about those bind the tool.
         `timeout`: seconds after which a call is given up; a function in a thread runs on unheard.
         """
-        if not callable(function):
+        given: Any = function.__func__ if isinstance(function, staticmethod) else function
+        if not callable(given) and not isinstance(given, classmethod):
             raise ConfigurationError(f"Tool {name!r} needs a function, not {type(function).__name__}.")
         _check_name(name)
         self.name = name
-        self.function: Function = function
+        self.function: Function = given
         self.tool_class = tool_class
         self.touches = touches
         self.timeout = timeout
@@ -93,8 +94,8 @@ class FunctionTool(Generic[P, R]):
         self._aliases = aliases
         self._scope = scope or {}
         self._binding: Binding | None = None
-        _refuse_generator(name, function)
-        if parameters is None and _looks_odd(function):
+        _refuse_generator(name, given)
+        if parameters is None and _looks_odd(given):
             self._bind()
 
     @property
@@ -120,7 +121,11 @@ class FunctionTool(Generic[P, R]):
             value = await self.function(**values) if binding.is_async else await self._run_in_thread(values)
         except Exception as error:  # noqa: BLE001 - a tool is foreign code; the model is told what went wrong
             return ToolResult.failure(f"Tool {self.name!r} failed: {_explain(error)}")
-        return ToolResult(content=value) if type(value) is str else self._wrap(value)
+        if type(value) is str:
+            return ToolResult(content=value)
+        from robota.tools.returned import wrap  # noqa: PLC0415 - most functions return text
+
+        return wrap(self.name, value)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """The function itself, for code that is no model."""
@@ -138,7 +143,8 @@ class FunctionTool(Generic[P, R]):
     def __get__(self, instance: object, owner: type | None = None) -> FunctionTool[..., R]:
         """The tool of a decorated method, bound to its object like the method would be."""
         code = getattr(self.function, "__code__", None)
-        if instance is None or code is None or code.co_varnames[:1] != ("self",):
+        is_method = instance is not None and code is not None and code.co_varnames[:1] in _RECEIVERS
+        if not is_method and not isinstance(self.function, classmethod):
             return self
         return FunctionTool(
             self.name,
@@ -202,21 +208,6 @@ class FunctionTool(Generic[P, R]):
         value = await to_thread.run_sync(call, abandon_on_cancel=True)
         return await value if hasattr(value, "__await__") else value
 
-    def _wrap(self, value: Json) -> ToolResult:
-        if value is None:
-            return ToolResult()
-        if isinstance(value, ToolResult):
-            return value
-        if isinstance(value, str):
-            return ToolResult(content=str.__str__(value))
-        try:
-            return ToolResult(content=msgspec.json.encode(value, enc_hook=_to_json).decode())
-        except (TypeError, ValueError, RecursionError) as error:
-            return ToolResult.failure(
-                f"Tool {self.name!r} ran, but its result ({type(value).__name__}) is not JSON: {error}. "
-                "It should return text or JSON values."
-            )
-
 
 @overload
 def tool(function: Callable[P, R], /) -> FunctionTool[P, R]: ...
@@ -246,6 +237,12 @@ def tool(
 
     def decorate(function: Function, frame: FrameType | None = None) -> FunctionTool:
         label = _name_of(function) if name is None else name
+        if description is None and not function.__doc__:
+            warnings.warn(
+                f"Tool {label!r} has no docstring, and a model is not told what it does: write one, or pass "
+                "`description=`.",
+                stacklevel=2 if frame is None else 3,
+            )
         scope = _local_names(function, frame or sys._getframe(1))
         return FunctionTool(
             label,
@@ -315,7 +312,8 @@ def _looks_odd(function: Function) -> bool:
     code = getattr(function, "__code__", None)
     if code is None or hasattr(function, "__wrapped__"):
         return False
-    return bool(code.co_posonlyargcount or code.co_flags & _VARARGS)
+    bare_context = "ctx" in code.co_varnames[: code.co_argcount] and "ctx" not in function.__annotations__
+    return bool(code.co_posonlyargcount or code.co_flags & _VARARGS or bare_context)
 
 
 def _local_names(function: Function, frame: FrameType) -> dict[str, object]:
@@ -329,11 +327,3 @@ def _local_names(function: Function, frame: FrameType) -> dict[str, object]:
 def _explain(error: Exception) -> str:
     """Our own errors are whole sentences; of others the type says as much as the text."""
     return str(error).rstrip(".") if isinstance(error, RobotaError) else describe_exception(error)
-
-
-def _to_json(value: Any) -> Json:
-    if hasattr(value, "model_dump"):
-        return value.model_dump(mode="json")
-    if hasattr(value, "__fspath__"):
-        return value.__fspath__()
-    raise TypeError(f"{type(value).__name__} is no JSON value")
