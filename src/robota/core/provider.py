@@ -195,6 +195,12 @@ def get_provider_capabilities(provider: Provider) -> Capabilities:
     return said if isinstance(said, Capabilities) else Capabilities()
 
 
+def get_provider_secrets(provider: Provider) -> tuple[str, ...]:
+    """The keys that the provider says it holds (`secrets`), so that nobody writes them down."""
+    held = getattr(provider, "secrets", ())
+    return tuple(key for key in held if isinstance(key, str)) if isinstance(held, tuple | list) else ()
+
+
 def assert_native_web_tools_available(provider: Provider, wanted: NativeWebTools | None) -> None:
     """Refuse a request for hosted web tools the provider does not offer, before anything is sent."""
     if wanted is None:

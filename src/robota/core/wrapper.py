@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Self
 
-from robota.core.provider import Capabilities, Provider, get_provider_capabilities
+from robota.core.provider import Capabilities, Provider, get_provider_capabilities, get_provider_secrets
 
 
 class ProviderWrapper:
@@ -20,6 +20,10 @@ class ProviderWrapper:
     @property
     def capabilities(self) -> Capabilities:
         return get_provider_capabilities(self.inner)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        return get_provider_secrets(self.inner)
 
     async def aclose(self) -> None:
         """Close the wrapped provider, if it can be closed."""

@@ -91,7 +91,7 @@ def describe_snapshot(session: Session) -> SessionRecord | JsonObject:
     )
     from robota.sessions.store.session_record import SessionRecord  # noqa: PLC0415 - likewise
 
-    agent, journal, redactor = session.agent, session.log.journal, session.options.journal.redactor
+    agent, journal = session.agent, session.log.journal
     record = SessionRecord(
         id=session.session_id,
         cwd=session.cwd,
@@ -103,7 +103,8 @@ def describe_snapshot(session: Session) -> SessionRecord | JsonObject:
         messages=[message_to_record(message) for message in agent.messages],
         history=[history_entry_to_record(entry) for entry in agent.history],
     )
-    if redactor is None:
+    redactor = session.log.secrets.redactor
+    if not redactor.own:
         return record
     fields: JsonObject = redactor.value(record.to_mapping())
     return fields

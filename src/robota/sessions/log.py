@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from robota.core.tool_call import PreparedCall
     from robota.sessions.journal.event_log import EventLog
     from robota.sessions.journal.port import SessionJournal
+    from robota.sessions.secrets import SessionSecrets
 
 SPARE_NUMBERS = 1_000_000
 """After an end that was not orderly, events go on at the next multiple of this: so a number that somebody saw
@@ -52,6 +53,7 @@ class SessionLog(Struct, eq=False):
     """Gives the fields of `session_init`."""
     _known: int
     """Entries of the conversation that a journal to go on with has already."""
+    secrets: SessionSecrets
     _event_log: EventLog | None = None
     _made: bool = False
     _detach: Unsubscribe | None = None

@@ -132,6 +132,7 @@ def swap_model(session: Session, provider: Provider, model: str | None) -> Model
     check_provider(provider)
     chosen = _choose_model(session, provider, model)
     after = admit(provider)
+    session.log.secrets.learn(after)
     moved = after is not before
     if moved or chosen != agent.model:  # a window that was said is that of the model it was said of
         agent.using = replace(agent.using, context_window=None)

@@ -23,6 +23,7 @@ from robota.sessions.journal.event_log import EventLog
 from robota.sessions.log import SessionLog
 from robota.sessions.options import SessionOptions
 from robota.sessions.questions import PermissionHandler, QuestionHandler, Questions
+from robota.sessions.secrets import SessionSecrets, guard_log_records
 
 if TYPE_CHECKING:
     from robota.core.run import RunResult
@@ -68,6 +69,10 @@ def make_log(
 
         check_session_id(session_id)
 
+    secrets = SessionSecrets(options.journal.redactor)
+    secrets.learn(agent.provider)
+    guard_log_records(secrets)
+
     def make_event_log() -> EventLog | None:
         wanted = options.journal
         journal = wanted.journal
@@ -75,11 +80,11 @@ def make_log(
             journal = store.open_journal(
                 session_id, agent_id=options.agent_id, durable=wanted.durable, now=options.ports.now
             )
-        return None if journal is None else EventLog(journal, wanted.redactor)
+        return None if journal is None else EventLog(journal, secrets.redactor)
 
     conversation = agent.conversation
     return SessionLog(
-        session_id, make_event_log, agent.events, conversation, describe, conversation.entry_count
+        session_id, make_event_log, agent.events, conversation, describe, conversation.entry_count, secrets
     )
 
 

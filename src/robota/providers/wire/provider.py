@@ -85,6 +85,11 @@ class WireProvider:
         self.encoder = encoder
         self.content = content
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The keys that go with requests."""
+        return tuple(getattr(self.channel, "secrets", ()))
+
     async def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk, None]:
         """One reply. Native payloads are bytes of JSON, for a journal to embed without encoding them anew."""
         model = self._choose_model(request)
