@@ -54,7 +54,7 @@ _MODULES = {
     ),
     "robota.core.hooks": (
         "CommandExecutor HOOK_EVENTS HookDefinition HookGroup HookOutcome HookResult HooksConfig "
-        "HttpExecutor as_context parse_hooks run_hooks"
+        "HttpExecutor as_context hook parse_hooks run_hooks"
     ),
     "robota.core.models": (
         "CLAUDE_MODELS DEFAULT_CONTEXT_WINDOW DEFAULT_MAX_OUTPUT ModelDefinition format_token_count "

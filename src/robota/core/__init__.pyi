@@ -101,6 +101,7 @@ from robota.core.hooks import HookResult as HookResult
 from robota.core.hooks import HooksConfig as HooksConfig
 from robota.core.hooks import HttpExecutor as HttpExecutor
 from robota.core.hooks import as_context as as_context
+from robota.core.hooks import hook as hook
 from robota.core.hooks import parse_hooks as parse_hooks
 from robota.core.hooks import run_hooks as run_hooks
 from robota.core.messages import AssistantMessage as AssistantMessage

@@ -218,6 +218,8 @@ class _Reader(Struct):
         return tuple(group for group in groups if group is not None)
 
     def _read_group(self, event: str, place: str, raw: Json) -> HookGroup | None:
+        if isinstance(raw, HookGroup):  # of the program itself, among those of its settings
+            return raw
         if not isinstance(raw, dict):
             self.problems.append(f"{place}: expected an object with `hooks`, got {kind_of_value(raw)}")
             return None

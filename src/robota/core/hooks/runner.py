@@ -11,6 +11,7 @@ import msgspec
 from robota.core.errors import ConfigurationError, describe_exception
 from robota.core.hooks.definition import HOOK_EVENTS, HookDefinition, HookGroup, HooksConfig, parse_hooks
 from robota.core.hooks.executors import CommandExecutor, HookExecutor, HttpExecutor, timed_out
+from robota.core.hooks.functions import FunctionExecutor
 from robota.core.hooks.matching import MatchesRule, select_hooks
 from robota.core.hooks.outcome import HookOutcome, HookResult, fold, read_result, record_run
 from robota.core.messages import Json, JsonObject
@@ -96,7 +97,8 @@ def as_config(config: HooksConfig | Mapping[str, Json]) -> HooksConfig:
 def executor_table(extra: Executors, keep_variables: Collection[str] = ()) -> dict[str, HookExecutor]:
     """The executors by their types: ours, and over them those that were given."""
     command = CommandExecutor(keep_variables=keep_variables)
-    table: dict[str, HookExecutor] = {"command": command, "http": HttpExecutor()}
+    ours: tuple[HookExecutor, ...] = (command, HttpExecutor(), FunctionExecutor())
+    table = {executor.type: executor for executor in ours}
     added = extra.values() if isinstance(extra, Mapping) else extra
     return table | {executor.type: executor for executor in added}
 
