@@ -9,8 +9,8 @@ from robota._lazy import lazy_names
 
 _MODULES = {
     "robota.core.messages": (
-        "AssistantMessage FilePart ImagePart ImageUriPart Message Part Prompt ReasoningBlock StopReason "
-        "SystemMessage TextPart TokenUsage ToolCall ToolMessage UserMessage"
+        "AssistantMessage FilePart ImagePart ImageUriPart Json JsonObject Message Part Prompt "
+        "ReasoningBlock StopReason SystemMessage TextPart TokenUsage ToolCall ToolMessage UserMessage"
     ),
     "robota.core.history": (
         "HistoryEntry chat_entry_to_message get_messages_for_api is_chat_entry message_to_history_entry"

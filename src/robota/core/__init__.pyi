@@ -108,6 +108,8 @@ from robota.core.messages import AssistantMessage as AssistantMessage
 from robota.core.messages import FilePart as FilePart
 from robota.core.messages import ImagePart as ImagePart
 from robota.core.messages import ImageUriPart as ImageUriPart
+from robota.core.messages import Json as Json
+from robota.core.messages import JsonObject as JsonObject
 from robota.core.messages import Message as Message
 from robota.core.messages import Part as Part
 from robota.core.messages import Prompt as Prompt
