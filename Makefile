@@ -15,7 +15,7 @@ FAST ?= tests/core tests/permissions tests/sdk tests/test_public_api.py \
 	$(patsubst %,tests/sessions/test_%.py,compaction permission_enforcer questions session_abort session_run) \
 	$(patsubst %,tests/providers/test_%.py,anthropic_wire gemini_wire openai_responses_wire)
 
-.PHONY: help run test test-fast test-system check format static fuzz fuzz-http kills signals printed soak bench bench-search bench-sessions stubs pins clean
+.PHONY: help run test test-fast test-system check format static fuzz fuzz-http kills signals printed flips soak bench bench-search bench-sessions stubs pins clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -72,6 +72,9 @@ signals: $(VENV)/.dev ## Send the command a signal at every 5 ms of its life
 
 printed: $(VENV)/.dev ## Compare what a user saw with the session, after RUNS ends at random moments
 	$(BIN)/python fuzz/printed.py --runs $(RUNS) --seed $(SEED)
+
+flips: $(VENV)/.dev ## Damage RUNS stored sessions, resume them and look for what is missing or mixed up
+	$(BIN)/python fuzz/flips.py --cases $(RUNS) --seed $(SEED)
 
 bench: $(VENV)/.dev ## Measure the engine and sessions beside a hand-written httpx2 loop
 	$(BIN)/python bench/run.py

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.sessions.stored_sessions import (
     ANSWER,
     QUESTION,
@@ -82,15 +83,21 @@ def test_a_journal_that_went_on_completes_the_snapshot(store: SessionStore, dire
     assert (record.journal_seq, record.updated_at[:4], record.problems) == (5, "2030", ())
 
 
-def test_a_snapshot_that_knows_everything_is_taken_as_it_is(store: SessionStore, directory: Path) -> None:
+def test_a_snapshot_that_contradicts_the_journal_never_wins_silently(
+    store: SessionStore, directory: Path
+) -> None:
     write_journal(directory, "s1", SESSION_INIT, FIRST, SECOND)
-    save_snapshot(store, journal_seq=3)
-    before = load(store)
-    endings = ("context", "run_end", "hook_executed", "notice", "session_shutdown")
-    journal = write_journal(directory, "s1", *({"event": event} for event in endings))
-    damaged = journal.read_bytes().replace(b'"model"', b'"modle"')  # would be told, if anybody read that far
-    journal.write_bytes(damaged)
-    assert load(store) == before
+    changed = records_of(QUESTION, replace(ANSWER, content="In evil.py."))
+    store.save(SessionRecord(id="s1", cwd="/srv/project", messages=changed, journal_seq=3))
+    record = load(store)
+    assert record.parse_messages() == [QUESTION, ANSWER]
+    assert record.problems == ("Message 2 of the snapshot differs from the journal, which counts.",)
+
+    foreign = records_of(QUESTION, replace(ANSWER, id="other", content="In evil.py."))
+    store.save(SessionRecord(id="s1", cwd="/srv/project", messages=foreign, journal_seq=3))
+    record = load(store)
+    assert record.parse_messages() == [QUESTION, ANSWER]
+    assert record.problems == ("The snapshot has another message 2 than the journal: it was not used.",)
 
 
 def test_an_answer_cut_by_a_crash_is_part_of_the_session(store: SessionStore, directory: Path) -> None:

@@ -74,6 +74,7 @@ async def test_what_was_cut_is_told_and_answered(tmp_path: Path) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     started = next(at for at, line in enumerate(lines) if b'"tool_start"' in line)
     path.write_bytes(b"".join(lines[: started + 1]))
+    Path(store.path_of("s-1")).unlink()  # a crash at this point would have left an older one
 
     told = restore(store, "s-1").problems
     session = resume_session(store, "s-1", provider=ScriptedProvider("on"), options=OPTIONS)

@@ -57,7 +57,8 @@ class SessionLog(Struct, eq=False):
     _event_log: EventLog | None = None
     _made: bool = False
     _detach: Unsubscribe | None = None
-    _cleared: bool = False
+    begins_again: bool = False
+    """The journal is given the conversation anew, because it has another one or has lost some of it."""
     _early: list[str] = []
     """Notices that came before the session was used."""
     opened: bool = False
@@ -87,7 +88,7 @@ class SessionLog(Struct, eq=False):
         if log is not None:
             log.journal.on_trouble = self.notice
             last = await log.journal.open()
-            if last.record and not self._known and not self._cleared:
+            if last.record and not self._known and not self.begins_again:
                 await self._refuse_to_forget(log.journal)
             self._begin(log, last)
         self.opened = True
@@ -101,6 +102,7 @@ class SessionLog(Struct, eq=False):
         spare = 0 if last.closed else SPARE_NUMBERS - last.event % SPARE_NUMBERS
         events.seq = max(events.seq, last.event + spare)
         log.writer.event = events.seq
+        log.writer.run = last.record  # runs have fewer numbers than records: none comes twice in a journal
         self._detach = log.attach(events)
         self.opened = True
         described = self._describe()
@@ -110,9 +112,9 @@ class SessionLog(Struct, eq=False):
             return
         del described["systemPrompt"], described["toolSchemas"]  # said in its first record
         log.write(convert(described, records.SessionResumed))
-        if self._cleared:
+        if self.begins_again:
             log.write(records.HistoryCleared())
-        self._copy_history(0 if self._cleared else self._known)
+        self._copy_history(0 if self.begins_again else self._known)
 
     async def _refuse_to_forget(self, journal: SessionJournal) -> None:
         """Go on without what was said before? The model would not know it, and the journal would mix both."""
@@ -201,7 +203,7 @@ class SessionLog(Struct, eq=False):
     def record_clearing(self) -> None:
         """The conversation begins anew."""
         self.used = True
-        self._cleared = self._cleared or not self.opened
+        self.begins_again = self.begins_again or not self.opened
         self.write(records.HistoryCleared())
 
     def announce(self, message: Message, index: int) -> None:

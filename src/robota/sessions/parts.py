@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from robota.sessions.compaction.compaction_orchestrator import CompactionOrchestrator
     from robota.sessions.context_window_tracker import ContextWindowTracker
     from robota.sessions.session import Session
+    from robota.sessions.start import SessionStart
     from robota.sessions.store.session_store import SessionStorePort
     from robota.sessions.usage.budget import Admission
 
@@ -63,7 +64,9 @@ def make_log(
     store: SessionStorePort | None,
     options: SessionOptions,
     describe: Callable[[], JsonObject],
+    known: SessionStart | None,
 ) -> SessionLog:
+    """`known` is what the journal has of the session already."""
     if store is not None:
         from robota.sessions.store.session_record import check_session_id  # noqa: PLC0415 - loaded by the store
 
@@ -84,7 +87,14 @@ def make_log(
 
     conversation = agent.conversation
     return SessionLog(
-        session_id, make_event_log, agent.events, conversation, describe, conversation.entry_count, secrets
+        session_id,
+        make_event_log,
+        agent.events,
+        conversation,
+        describe,
+        conversation.entry_count,
+        secrets,
+        begins_again=known is not None and known.mended,
     )
 
 

@@ -129,11 +129,11 @@ class Session(Closing):
         self.tracker = ContextWindowTracker(
             agent.conversation, agent.using.window, options.compaction.threshold
         )
-        self.log = make_log(self.session_id, agent, store, options, partial(describe_session, self))
-        sub_agent = bool(options.agent_id)
-        self._snapshots = Snapshots(store, self.log, partial(describe_snapshot, self), sub_agent=sub_agent)
-        self.resources = Resources(self.log.notice)
         known = start if start is not None and start.session_id == self.session_id else None
+        self.log = make_log(self.session_id, agent, store, options, partial(describe_session, self), known)
+        kept = None if options.agent_id else store  # the one snapshot of a session is its own agent's
+        self._snapshots = Snapshots(kept, self.log, partial(describe_snapshot, self))
+        self.resources = Resources(self.log.notice)
         self.inbox = Inbox(self.log, options.ports, {} if known is None else known.inbox)
         self._results: dict[str, RunResult] = {} if known is None else dict(known.results)
         """How prompts ended that had an id, by that."""

@@ -36,11 +36,8 @@ class Snapshots:
         store: SessionStorePort | None,
         log: SessionLog,
         make_record: Callable[[], SessionRecord | JsonObject],
-        *,
-        sub_agent: bool = False,
     ) -> None:
-        """A store has one snapshot per session: that of a `sub_agent` would take its parent's place."""
-        self._store = None if sub_agent else store
+        self._store = store
         self._log = log
         self._make_record = make_record
         self._saved_at = 0

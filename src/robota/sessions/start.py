@@ -14,7 +14,7 @@ from robota.core.errors import StorageError, ValidationError
 from robota.core.messages import AssistantMessage, Json, ToolMessage
 from robota.core.ports import REAL_WORLD, Ports
 from robota.core.run import RunResult, RunState
-from robota.sessions.files import REAL_FILES, Files
+from robota.sessions.files import REAL_FILES, Files, opened
 from robota.sessions.journal.conversation import (
     CONVERSATION_RECORDS,
     UNKNOWN_EFFECTS,
@@ -22,7 +22,8 @@ from robota.sessions.journal.conversation import (
     CutConversation,
 )
 from robota.sessions.journal.file.reader import read_journal
-from robota.sessions.journal.port import JournalProblem
+from robota.sessions.journal.losses import LOST, salvage
+from robota.sessions.journal.port import JournalError, JournalProblem, Position
 from robota.sessions.journal.records import (
     ClosedRecord,
     InboxRecord,
@@ -47,13 +48,17 @@ _WANTED = CONVERSATION_RECORDS | {
     kind.name for kind in (SessionBegan, SessionChange, SessionEnded, InboxRecord, ClosedRecord)
 }
 
+_HARMLESS = ("torn", "joined", "repeated", "reordered", "version", "unchecked")
+"""Problems of a journal that has lost nothing but what was being written at its end."""
+
 
 class SessionStart:
     """A session as it was left."""
 
     __slots__ = (
-        "_changes", "answers", "closed", "conversation", "created_at", "cut", "facts", "first_prompt",
-        "inbox", "last_seq", "problems", "prompts", "results", "session_id", "steps", "updated_at",
+        "_changes", "answers", "closed", "conversation", "created_at", "cut", "damaged", "facts",
+        "first_prompt", "inbox", "last_seq", "mended", "position", "problems", "prompts", "results",
+        "session_id", "steps", "updated_at",
     )  # fmt: skip
 
     def __init__(self, session_id: str = "") -> None:
@@ -77,6 +82,12 @@ class SessionStart:
         self.steps = 0
         """Messages that were ever recorded, also before the conversation was cleared."""
         self.last_seq = 0
+        self.position: Position | None = None
+        """Where the journal ended; `None` without one."""
+        self.damaged = False
+        """Something of the journal cannot be read."""
+        self.mended = False
+        """Some of the conversation is in the snapshot alone, so that a journal has to be given it anew."""
         self.closed = False
         """The session was shut down in good order."""
         self.problems: tuple[str, ...] = ()
@@ -124,6 +135,8 @@ class SessionStart:
         self.updated_at = record.timestamp or self.updated_at
         self.created_at = self.created_at or record.timestamp
         self.closed = isinstance(record, SessionEnded)
+        if isinstance(record, Unknown):
+            record = salvage(record) or record
         if isinstance(record, SessionBegan):
             self.facts = record
         elif isinstance(record, SessionResumed):
@@ -174,8 +187,12 @@ def restore(
     unanswered = UNKNOWN_EFFECTS if step is None else LEFT_OUT
     wanted = None if step is None else max(step, 0)
     if os.path.lexists(path):
+        position = _find_end(path, session_id)
         items = read_journal(path, session_id=session_id, events=_WANTED)
         start = fold_journal(items, session_id, step=wanted, unanswered=unanswered, ports=ports)
+        start.position = position
+        if wanted is None:
+            _look_into_snapshot(store, start, ports)
         if not start.last_seq and not start.messages and wanted != 0:
             reasons = " ".join(start.problems) or "It is empty."
             raise StorageError(f"The journal {path} holds nothing readable. {reasons} It was left as it is.")
@@ -192,6 +209,32 @@ def restore(
     if fork or step is not None:
         start.session_id, start.cut, start.results = "", None, {}
     return start
+
+
+def _find_end(path: str, session_id: str) -> Position | None:
+    from robota.sessions.journal.file.tail import find_end  # noqa: PLC0415 - not for those who only list
+
+    try:
+        with opened(REAL_FILES, path) as fd:
+            return find_end(REAL_FILES, fd, path, session_id).last
+    except (OSError, JournalError):  # it can be read, if at all, and not be written: whoever tries is told
+        return None
+
+
+def _look_into_snapshot(store: SessionStore, start: SessionStart, ports: Ports) -> None:
+    """Take from the snapshot what the journal has lost: from within, or its end."""
+    last = 0 if start.position is None else start.position.record
+    if not start.damaged and store.snapshot_seq(start.session_id) <= last:
+        return
+    from robota.sessions.mending import mend  # noqa: PLC0415 - rare
+
+    try:
+        snapshot = store.load_snapshot(start.session_id)
+    except StorageError as error:
+        start.problems += (str(error),)
+        return
+    if snapshot is not None:
+        mend(start, snapshot, ports)
 
 
 def restore_journal(
@@ -222,6 +265,9 @@ def fold_journal(
     for item in items:
         if isinstance(item, JournalProblem):
             problems.append(item.message)
+            start.damaged = start.damaged or item.kind not in _HARMLESS
+            if item.kind not in (*_HARMLESS, "gap"):  # which is told at the end
+                fold.note_damage()
             continue
         if (until is not None and item.seq > until) or (step is not None and fold.steps >= step):
             break
@@ -231,6 +277,7 @@ def fold_journal(
     if step is None:
         start.cut, start.results = fold.cut, fold.results
     start.conversation, start.steps = fold.store, fold.steps
+    start.damaged = start.damaged or any(LOST in message.metadata for message in fold.store.timeline)
     start.problems = (*problems, *fold.repairs)
     return start
 

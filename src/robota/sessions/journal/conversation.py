@@ -2,25 +2,31 @@
 
 What a crash cut is repaired the same way every time, so that the journal itself never needs to be changed:
 words that had arrived become an interrupted answer, a call without a result gets one, the recorded result if
-the tool had finished, else a note that its effects are unknown. Results without a call are left out.
+the tool had finished, else a note that its effects are unknown. Records that are lost or damaged cost
+themselves: a message says in their place what is missing (`losses`), and a result is never taken for that of
+another call, because each names its run, round and place.
 """
 
 from __future__ import annotations
-
-from datetime import UTC, datetime
-from typing import Any
 
 from msgspec import Struct, field
 
 from robota.core.conversation import ConversationStore
 from robota.core.errors import RobotaError, ValidationError
-from robota.core.messages import AssistantMessage, JsonObject, Message, ToolCall, ToolMessage, UserMessage
+from robota.core.messages import (
+    AssistantMessage,
+    Message,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
 from robota.core.ports import REAL_WORLD, Ports
 from robota.core.run import CallOutcome, CutRun, RunResult, RunState
-from robota.core.tool_call import INTERRUPTED_CALL, result_metadata
+from robota.core.tool_call import INTERRUPTED_CALL
 from robota.sessions.journal import records
 from robota.sessions.journal.decoding import methods_by_record
-from robota.sessions.journal.pieces import Pieces
+from robota.sessions.journal.losses import salvage
+from robota.sessions.journal.reconstruction import Reconstruction
 from robota.sessions.journal.records import CallEnded, Record, Unknown
 
 UNKNOWN_EFFECTS = "Error: interrupted; effects unknown. The session ended before the tool reported a result."
@@ -48,9 +54,7 @@ class ConversationFold:
     """Takes records in order; keeps the conversation that they add up to, and the run that is under way."""
 
     __slots__ = (
-        "_begun", "_calls", "_continued", "_conversation_id", "_failure_limit", "_last", "_prompt",
-        "_results", "_round", "_streams", "_submit_id", "_unanswered", "cut", "repairs", "results", "run",
-        "steps", "store",
+        "_continued", "_conversation_id", "_failure_limit", "_made", "_submit_id", "cut", "results", "run",
     )  # fmt: skip
 
     def __init__(
@@ -58,50 +62,51 @@ class ConversationFold:
     ) -> None:
         """`unanswered` is what the model is told about a call without a result, `identical_failures` a limit
         that the guard of the run had."""
-        self.store = ConversationStore(ports)
-        self.steps = 0
-        """Messages so far, those of conversations that were cleared included."""
+        self._made = Reconstruction(unanswered, ports)
         self.run: RunState | None = None
         """Of the run that has not ended."""
         self.cut: CutConversation | None = None
         """The run that the end of a process cut, while nothing else has followed."""
         self.results: dict[str, RunResult] = {}
         """How runs ended, by the ids of their prompts."""
-        self.repairs: list[str] = []
-        """What had to be put right, for people."""
-        self._unanswered = unanswered
         self._failure_limit = identical_failures
-        self._streams: list[Pieces] = []
-        """The pieces of a reply that has no message yet."""
-        self._calls: tuple[ToolCall, ...] = ()
-        """All calls of the last answer, in order."""
-        self._results: dict[int, CallEnded] = {}
-        self._begun: set[int] = set()  # of these calls
-        self._prompt: records.UserRecord | None = None
-        """The prompt that was accepted and is no message yet."""
         self._submit_id = self._conversation_id = ""
         self._continued = False  # so that results may be those of an earlier process
-        self._round = 0
-        self._last: Message | None = None
+
+    @property
+    def store(self) -> ConversationStore:
+        return self._made.store
+
+    @property
+    def steps(self) -> int:
+        """Messages so far, those of conversations that were cleared included."""
+        return self._made.steps
+
+    @property
+    def repairs(self) -> list[str]:
+        """What had to be put right, for people."""
+        return self._made.repairs
+
+    def note_damage(self) -> None:
+        """Something cannot be read here."""
+        self._made.damaged = True
 
     def take(self, record: Record) -> Message | None:
         """Take a record in; the message that it added, if it did."""
         if isinstance(record, Unknown):
-            message = read_foreign(record, self.steps, self.repairs)
-            return None if message is None else self._add(message)
+            found = salvage(record)
+            if found is None:
+                return self._take_unknown(record)
+            self.note_damage()
+            record = found
         take = _TAKE.get(type(record))
         added: Message | None = None if take is None else take(self, record)
         return added
 
-    def settle(self) -> None:
-        """Repair what was cut before this point."""
-        self._keep_partial_reply()
-        self._answer_calls()
-
     # --- the run ------------------------------------------------------------------------------------------
 
     def take_user(self, record: records.UserRecord) -> None:
-        self._prompt, self._submit_id = record, record.submit_id
+        self._made.prompt, self._submit_id = record, record.submit_id
 
     def take_run_start(self, record: records.RunBegan) -> None:
         self.cut, self._conversation_id = None, record.conversation_id
@@ -117,31 +122,35 @@ class ConversationFold:
             return
         self.run, self._submit_id, self._continued = cut.run.state, cut.submit_id, True
         cut.reopen(self.store)
-        self.steps -= cut.repaired
-        self._calls, self._results, self._begun = cut.calls, dict(cut.ended), set(cut.run.begun)
+        made = self._made
+        made.steps -= cut.repaired
+        made.answer = record.run, cut.run.state.rounds
+        made.calls, made.results, made.begun = cut.calls, dict(cut.ended), set(cut.run.begun)
 
     def take_provider_request(self, record: records.RequestRecord) -> None:
-        self.settle()
-        self._round, self._continued = record.round, False
+        self._made.settle()
+        self._made.round, self._continued = record.round, False
         if self.run is not None:
             self.run.note_request(summing_up=record.extra is not None)
 
     def take_stream(self, record: records.Stream) -> None:
-        self._streams.append(record.pieces)
+        self._made.add_pieces((record.run, record.round), record.pieces)
 
     def take_empty_reply(self, record: records.EmptyReply) -> None:
-        self._streams.clear()
+        self._made.forget_pieces()
         if self.run is not None:
             self.run.note_reply(record.message, kept=False)
 
     def take_tool_result(self, record: CallEnded) -> None:
-        self._results[record.index] = record
+        self._made.find_answer(record)
+        self._made.results[record.index] = record
 
     def take_tool_start(self, record: records.CallBegan) -> None:
-        self._begun.add(record.index)
+        self._made.find_answer(record)
+        self._made.begun.add(record.index)
 
     def take_run_end(self, record: records.RunEnded) -> None:
-        self.settle()
+        self._made.settle()
         run, self.run = self.run, None
         if run is not None and self._submit_id:
             self.results[self._submit_id] = read_result(record, run)
@@ -151,16 +160,16 @@ class ConversationFold:
 
     def cut_off(self) -> None:
         """The process ended here. Whatever was under way is repaired; whoever is next may go on with it."""
-        run, self.run = self.run, None
+        run, self.run, made = self.run, None, self._made
         if run is None:
-            self.settle()
+            made.settle(lost=made.damaged)
             if self.cut is not None and self.cut.steps != self.steps:
                 self.cut = None
             return
-        self._keep_partial_reply()
-        calls, ended, begun, before = self._calls, self._results, self._begun, self.steps
-        self._answer_calls()
-        prompt = self._prompt
+        made.keep_partial_reply()
+        calls, ended, begun, before = made.calls, made.results, made.begun, made.steps
+        made.answer_calls(lost=made.damaged)
+        prompt = made.prompt
         self.cut = CutConversation(
             run=CutRun(
                 state=run,
@@ -179,121 +188,56 @@ class ConversationFold:
     # --- messages -----------------------------------------------------------------------------------------
 
     def take_message(self, record: records.MessageRecord) -> Message | None:
-        message = record.message
+        message, made = record.message, self._made
         if isinstance(message, ToolMessage):
-            if message.tool_call_id not in {call.id for call in self.store.open_calls}:
+            if not made.begin_result(record, message):
                 self.repairs.append(f"A result of {message.name} without a call was left out.")
                 return None
             if self.run is not None and self._continued and len(self.store.open_calls) == 1:
-                self.run.note_results(self._outcomes())
-            return self._add(message)
-        if record.reply:
-            self._streams.clear()
-        else:
-            self._keep_partial_reply()
-        self._answer_calls()
+                self.run.note_results(_outcomes(made))
+            return made.add(message)
+        if not made.begin_message(record):
+            return None
         if self.run is not None and isinstance(message, AssistantMessage) and record.reply:
             self.run.note_reply(message)
         elif self.run is not None and isinstance(message, AssistantMessage | UserMessage):
             self.run.note_message(message)
             if isinstance(message, UserMessage) and "origin" not in message.metadata:
-                self._prompt = None
-        return self._add(message)
+                made.prompt = None
+        return made.add(message)
 
     def take_tool_message(self, record: records.ToolMessageRecord) -> Message | None:
-        if record.result >= len(self._calls):
-            self.repairs.append("A tool result without a call was left out.")
-            return None
-        message = self._tool_message(record)
-        if message.tool_call_id not in {call.id for call in self.store.open_calls}:
-            self.repairs.append(f"A second result of {message.name} for one call was left out.")
+        message = self._made.make_result(record)
+        if message is None:
             return None
         if self.run is not None and len(self.store.open_calls) == 1:
-            self.run.note_results(self._outcomes())
-        return self._add(message)
-
-    def _tool_message(self, record: records.ToolMessageRecord) -> ToolMessage:
-        call, ended = self._calls[record.result], self._results.get(record.result)
-        result = None if ended is None else ended.to_result()
-        name, known = record.tool_name or call.name, record.metadata
-        if known is None:
-            known = {} if result is None else result_metadata(result, call.name, self._round)
-        content = record.content
-        if content is None:
-            content = self._unanswered if result is None else result.text
-        return ToolMessage(
-            content, call.id, name, record.parts, id=record.id, timestamp=record.sent_at, metadata=known
-        )
+            self.run.note_results(_outcomes(self._made))
+        return self._made.add(message)
 
     def take_compaction_marked(self, record: records.MarkRecord) -> Message:
-        self.settle()
-        self.store.restore_mark(record.message)
-        self.steps += 1
-        self._calls, self._results, self._last = (), {}, record.message
+        self._made.add_mark(record.message)
         return record.message
 
     def take_history_cleared(self, record: records.HistoryCleared) -> None:
-        self._streams.clear()
-        self._calls, self._results, self._last = (), {}, None
-        self.store.clear()
+        self._made.clear()
 
     def take_history_entry(self, record: records.EntryRecord) -> None:
         self.store.add_entry(record.entry)
 
-    def _add(self, message: Message) -> Message:
-        if isinstance(message, AssistantMessage):
-            self._calls, self._results, self._begun = message.tool_calls, {}, set()
-        self.store.append(message)
-        self.steps += 1
-        self._last = message
-        return message
+    def _take_unknown(self, record: Unknown) -> Message | None:
+        """A record of somebody else, or one of ours of which nothing is left."""
+        if record.seq and record.kind in records.RECORD_TYPES:
+            self._made.lose(record)
+            return None
+        message = read_foreign(record, self.steps, self.repairs)
+        return None if message is None else self._made.add(message)
 
-    def _outcomes(self) -> list[CallOutcome]:
-        nothing = CallEnded(outcome="error", error_code=INTERRUPTED_CALL)
-        found = [self._results.get(at, nothing) for at in range(len(self._calls))]
-        pairs = zip(self._calls, found, strict=True)
-        return [CallOutcome(call, ended.outcome, ended.error_code) for call, ended in pairs]
 
-    # --- repairs ------------------------------------------------------------------------------------------
-
-    def _keep_partial_reply(self) -> None:
-        streams, self._streams = self._streams, []
-        text = "".join(pieces.answer() for pieces in streams) + (streams[-1].tail if streams else "")
-        if not text:
-            return
-        self._answer_calls()
-        identity = self._identity("partial")
-        message = AssistantMessage(text, state="interrupted", metadata={"recovered": True}, **identity)
-        self.repairs.append(f"An answer was cut after {len(text):,} characters; they are kept.")
-        self._add(message)
-
-    def _answer_calls(self) -> None:
-        opened = {call.id for call in self.store.open_calls}
-        for at, call in enumerate(self._calls):
-            if call.id not in opened:
-                continue
-            ended, identity = self._results.get(at), self._identity(f"result-{at}")
-            if ended is None:
-                content = self._unanswered
-                metadata: JsonObject = {
-                    "success": False, "toolName": call.name, "error": "interrupted", "recovered": True,
-                }  # fmt: skip
-                self.repairs.append(
-                    f"{call.name} was cut before it reported a result; its effects are unknown."
-                )
-            else:
-                result = ended.to_result()
-                content, metadata = result.text, result_metadata(result, call.name, self._round)
-            self.store.append(ToolMessage(content, call.id, call.name, metadata=metadata, **identity))
-            self.steps += 1
-        self._calls, self._results = (), {}
-
-    def _identity(self, what: str) -> dict[str, Any]:
-        """The same id and time stamp at every repair of the same place."""
-        last = self._last
-        if last is None:
-            return {"id": f"recovered-{what}", "timestamp": datetime.fromtimestamp(0, UTC)}
-        return {"id": f"{last.id}-{what}", "timestamp": last.timestamp}
+def _outcomes(made: Reconstruction) -> list[CallOutcome]:
+    nothing = CallEnded(outcome="error", error_code=INTERRUPTED_CALL)
+    found = [made.results.get(at, nothing) for at in range(len(made.calls))]
+    pairs = zip(made.calls, found, strict=True)
+    return [CallOutcome(call, ended.outcome, ended.error_code) for call, ended in pairs]
 
 
 def read_foreign(record: Unknown, steps: int, problems: list[str]) -> Message | None:

@@ -87,6 +87,7 @@ class EventReader(Struct, eq=False):
         yield _context(record.used_tokens, record.max_tokens)
 
     def take_provider_request(self, record: records.RequestRecord) -> Iterator[TurnEvent]:
+        self._calls = ()  # if the record of the next answer is lost, these are not its calls
         if record.round > 1:
             yield events.TextDelta(ROUND_SEPARATOR, record.round, execution_id=self._execution)
 

@@ -7,6 +7,7 @@ SDK stores here about memory, background work and sandboxes is opaque: it is kep
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from zlib import crc32
 
 import msgspec
 from msgspec import Raw, Struct
@@ -24,6 +25,10 @@ from robota.sessions.store.message_codec import (
 
 RECORD_VERSION = 1
 """The major version of the file; a file with a higher one is read but not written."""
+
+CHECKSUM = "checksum"
+_BEFORE_CHECKSUM = b',"checksum":'
+CHANGED = "The snapshot is not as it was written: it was damaged, or changed by hand."
 
 _SAFE = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 _OWN_SUFFIXES = (".json", ".jsonl", ".lock", ".payloads")
@@ -167,6 +172,9 @@ def decode_record(data: bytes, id: str) -> SessionRecord:
     except ValueError:
         mapping = _decode_as_javascript(data)
         problems.append("Half characters, which JavaScript allows, were replaced.")
+    checksum = mapping.pop(CHECKSUM, None)
+    if checksum is not None and checksum != _checksum_of(data):
+        problems.append(CHANGED)
     record = _from_mapping(mapping, id, problems)
     if is_newer(record.version):
         problems.append(
@@ -234,5 +242,14 @@ def _encode_field(key: str, value: Json) -> Raw:
         raise ValidationError(f"The field {key} of a session record is {why}.", field=key) from error
 
 
-def indent(encoded: bytes) -> bytes:
-    return msgspec.json.format(encoded, indent=2) + b"\n"
+def seal(encoded: bytes) -> bytes:
+    """A record as it stands in its file: with a checksum of itself at the end, and indented."""
+    encoded = msgspec.json.format(encoded, indent=-1)  # what was taken over from a file is not
+    sealed = b'%b,"%b":"%08x"}' % (encoded[:-1], CHECKSUM.encode(), crc32(encoded))
+    return msgspec.json.format(sealed, indent=2) + b"\n"
+
+
+def _checksum_of(data: bytes) -> str:
+    """What the checksum of a file would have to be."""
+    compact = msgspec.json.format(data, indent=-1)
+    return f"{crc32(compact[: compact.rindex(_BEFORE_CHECKSUM)] + b'}'):08x}"

@@ -22,10 +22,10 @@ from robota.sessions.store.session_record import (
     SessionRecord,
     check_session_id,
     encode_record,
-    indent,
+    seal,
     split_record,
 )
-from robota.sessions.store.snapshot_file import SnapshotFile, load_with_journal, merge_fields, reason_of
+from robota.sessions.store.snapshot_file import SnapshotFile, merge_fields, reason_of, rebuild_record
 
 if TYPE_CHECKING:
     from robota.sessions.journal.port import SessionJournal
@@ -109,21 +109,33 @@ class SessionStore:
         self._save(fields, SnapshotFile(self._files, self.path_of(fields.get("id", ""))))
 
     def load(self, id: str) -> SessionRecord | None:
-        """The session from its snapshot, or from its journal where that knows more; `None` without both."""
-        file, journal = SnapshotFile(self._files, self.path_of(id)), self.journal_path(id)
+        """The session as its journal tells it, with what only the snapshot has; `None` without both."""
+        journal = self.journal_path(id)
+        has_journal = os.path.lexists(journal)
         snapshot, damage = None, ""
         try:
-            snapshot = file.load(id)
-        except (OSError, ValueError) as error:
-            damage = f"{file.path} cannot be read: {reason_of(error)}. "
-        if not os.path.lexists(journal):
-            if damage:
+            snapshot = self.load_snapshot(id)
+        except StorageError as error:
+            if not has_journal:
                 raise StorageError(
-                    f"{damage}There is no journal to rebuild the session from. The file is left as it is: "
-                    "put a backup in its place, or delete the session."
-                )
-            return snapshot
-        return load_with_journal(self._files, journal, id, snapshot, damage)
+                    f"{error} There is no journal to rebuild the session from: put a backup in its place, or "
+                    "delete the session."
+                ) from error
+            damage = f"{error} "
+        return rebuild_record(self._files, journal, id, snapshot, damage) if has_journal else snapshot
+
+    def load_snapshot(self, id: str) -> SessionRecord | None:
+        """What was saved last, whatever the journal says."""
+        file = SnapshotFile(self._files, self.path_of(id))
+        try:
+            return file.load(id)
+        except (OSError, ValueError) as error:
+            reason = reason_of(error)
+            raise StorageError(f"{file.path} cannot be read: {reason}. It is left as it is.") from error
+
+    def snapshot_seq(self, id: str) -> int:
+        """The last record of the journal that the snapshot knows of; 0 for none."""
+        return SnapshotFile(self._files, self.path_of(id)).read_seq()
 
     def delete(self, id: str) -> None:
         """Move everything of a session into the trash; silent when there is nothing."""
@@ -176,7 +188,7 @@ class SessionStore:
 
     def _save(self, fields: Mapping[str, Json], file: SnapshotFile) -> None:
         merged = merge_fields(file.path, fields, file.fields())
-        file.replace(indent(self._trusted_redactor().json(encode_record(merged))))
+        file.replace(seal(self._trusted_redactor().json(encode_record(merged))))
 
     def _migrate(self, id: str) -> bool:
         file = SnapshotFile(self._files, self.path_of(id))

@@ -7,6 +7,7 @@ it holds what the SDK keeps beside the conversation; where the journal is ahead,
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from robota.core.ports import utc_now
 from robota.sessions.files import Files, opened, write_durably
 from robota.sessions.journal.file.line import parse_line
 from robota.sessions.store.session_record import (
+    CHECKSUM,
     FIELD_ORDER,
     RECORD_VERSION,
     SessionRecord,
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 LARGEST = 512 * 1024 * 1024
 """Bytes beyond which a file is not taken for a snapshot; its journal is read instead."""
 _COPIES = 1000
+_JOURNAL_SEQ = re.compile(rb'^  "journalSeq": ([0-9]{1,18}),?$', re.MULTILINE)
 _BLOCK = 1 << 20
 
 
@@ -45,6 +48,15 @@ class SnapshotFile(Struct, eq=False):
     def read(self) -> bytes:
         """All of it; a file beyond reason raises `ValueError`."""
         return read_file(self._files, self.path)
+
+    def read_seq(self) -> int:
+        """The `journalSeq`, which stands before everything that is long; 0 without one."""
+        try:
+            with opened(self._files, self.path) as fd:
+                found = _JOURNAL_SEQ.search(self._files.read_at(fd, _BLOCK, 0))
+        except OSError:
+            return 0
+        return int(found[1]) if found else 0
 
     def load(self, id: str) -> SessionRecord | None:
         """The record, `None` without a file. `OSError` and `ValueError` say why it cannot be read."""
@@ -140,6 +152,7 @@ def merge_fields(path: str, new: Mapping[str, Json], old: Mapping[str, Raw]) -> 
                 "Update robota, or fork the session."
             )
     removed = {key for key, value in new.items() if value is None and key in FIELD_ORDER}
+    removed.add(CHECKSUM)
     merged: JsonObject = {key: value for key, value in {**old, **new}.items() if key not in removed}
     if not isinstance(merged.get("messages", merged.get("history")), list | tuple | Raw):
         raise ValidationError(f"The session record for {path} has no list of messages.", field="messages")
@@ -201,19 +214,6 @@ def is_journal_ahead(files: Files, path: str, seq: int) -> bool:
     return not whole
 
 
-def load_with_journal(
-    files: Files, journal: str, id: str, snapshot: SessionRecord | None, damage: str
-) -> SessionRecord:
-    """The snapshot, or what the journal says if that is more. `damage` is why there is no snapshot."""
-    if snapshot is not None and snapshot.journal_seq is not None:
-        try:
-            if not is_journal_ahead(files, journal, snapshot.journal_seq):
-                return snapshot
-        except OSError as error:
-            return _do_without(snapshot, damage, f"The journal {journal} cannot be read: {error}.")
-    return rebuild_record(files, journal, id, snapshot, damage)
-
-
 def rebuild_record(
     files: Files, journal: str, id: str, snapshot: SessionRecord | None, damage: str
 ) -> SessionRecord:
@@ -221,7 +221,8 @@ def rebuild_record(
 
     `damage` says what is wrong with the snapshot, if anything. A journal that holds nothing readable raises.
     """
-    from robota.sessions.start import restore_journal  # noqa: PLC0415 - rare
+    from robota.sessions.mending import mend  # noqa: PLC0415 - rare
+    from robota.sessions.start import restore_journal  # noqa: PLC0415 - likewise
 
     try:
         restored = restore_journal(journal, files=files, session_id=id)
@@ -236,6 +237,7 @@ def rebuild_record(
     elif snapshot.journal_seq is None and len(restored.messages) <= len(snapshot.messages):
         return snapshot
     else:
+        mend(restored, snapshot)
         record = snapshot
     _take_over(record, restored)
     return record
@@ -257,17 +259,7 @@ def _take_over(record: SessionRecord, restored: SessionStart) -> None:
     record.system_prompt = restored.system_prompt or record.system_prompt
     if restored.facts.tool_schemas is not None:
         record.tool_schemas = list(restored.facts.tool_schemas)
-    record.messages = _join(record.messages, restored.messages, restored.problems)
-    record.history = _join(record.history, restored.history, restored.problems)
+    record.messages = decode(encode(restored.messages))
+    record.history = decode(encode(restored.history))
     record.journal_seq = restored.last_seq or None
     record.problems += restored.problems
-
-
-def _join(known: list[Json], restored: list[Json], problems: tuple[str, ...]) -> list[Json]:
-    """The restored values; if the journal lost some that the snapshot has, only its news are added."""
-    found: list[Json] = decode(encode(restored))
-    ids = {item.get("id") for item in known if isinstance(item, dict)}
-    if not problems or ids <= {item["id"] for item in found}:
-        return found
-    common = [at for at, item in enumerate(found) if item["id"] in ids]
-    return known + found[common[-1] + 1 if common else 0 :]

@@ -326,7 +326,7 @@ def _decode(line: Line, payloads: _Payloads) -> Iterator[Record | JournalProblem
         message = f"{what} refers to a payload that cannot be used: {reason}"
         yield JournalProblem(line.offset, "payload", message)
     if record is None or not payloads.lost.keys() <= _DISPENSABLE:
-        yield unknown_record(line.fields())  # something of it is missing, and it must not pass for the whole
+        yield unknown_record(payloads.found)  # something of it is missing, and it must not pass for the whole
     else:
         yield record
 
@@ -339,19 +339,21 @@ class _Payloads(Struct, eq=False):
     _store: PayloadStore | None = None
     lost: dict[str, StorageError] = {}
     """Fields of the last record whose payloads cannot be used, and why."""
+    found: JsonObject = {}
+    """All its fields; in the place of a lost one stands its reference."""
 
     def resolve(self, fields: JsonObject) -> JsonObject:
         """The fields with their payloads, without those that are lost."""
         if self._store is None:
             directory, _, name = self._path.rpartition("/")
             self._store = PayloadStore(directory or ".", name.removesuffix(".jsonl"), files=self._files)
-        whole: JsonObject = {}
+        self.found = dict(fields)
         for name, value in fields.items():
             try:
-                whole[name] = self._store.resolve(value)
+                self.found[name] = self._store.resolve(value)
             except StorageError as error:
                 self.lost[name] = error
-        return whole
+        return {name: value for name, value in self.found.items() if name not in self.lost}
 
 
 def _find_start(path: str, session_id: str | None, files: Files, after_event: int) -> Line | None:

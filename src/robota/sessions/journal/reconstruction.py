@@ -1,0 +1,314 @@
+"""The messages that records add up to, with something in the place of those that are missing.
+
+Whoever reads a journal tells it what the records say, in order. It knows the last answer, its calls and their
+results, and the pieces of a reply that has no message yet.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from robota.core.conversation import ConversationStore
+from robota.core.messages import (
+    AssistantMessage,
+    JsonObject,
+    Message,
+    SystemMessage,
+    ToolCall,
+    ToolMessage,
+    user_message,
+)
+from robota.core.ports import Ports
+from robota.core.tool_call import result_metadata
+from robota.sessions.journal import records
+from robota.sessions.journal.losses import (
+    LOST,
+    LOST_ANSWER,
+    LOST_MESSAGE,
+    LOST_RESULT,
+    MOST_LOST,
+    read_pieces,
+    read_reply,
+)
+from robota.sessions.journal.pieces import Pieces
+from robota.sessions.journal.records import CallEnded, Unknown
+
+MADE_UP: JsonObject = {"recovered": True, LOST: True}
+
+
+class Reconstruction:
+    __slots__ = (
+        "_last", "_streamed", "_streams", "_unanswered", "_without_answer", "answer", "begun", "calls",
+        "damaged", "prompt", "repairs", "results", "round", "steps", "store",
+    )  # fmt: skip
+
+    def __init__(self, unanswered: str, ports: Ports) -> None:
+        """`unanswered` is what the model is told about a call without a result."""
+        self.store = ConversationStore(ports)
+        self.steps = 0
+        """Messages so far, those of conversations that were cleared included."""
+        self.repairs: list[str] = []
+        """What had to be put right, for people."""
+        self._unanswered = unanswered
+        self._streams: list[Pieces] = []
+        """The pieces of a reply that has no message yet."""
+        self._streamed = (0, 0)
+        """The run and the round of that reply."""
+        self.calls: tuple[ToolCall, ...] = ()
+        """All calls of the last answer, in order."""
+        self.answer = (0, 0)
+        """The run and the round of that answer."""
+        self._without_answer = False
+        """Its record is lost: what is known of its calls comes from their own."""
+        self.damaged = False
+        """Something after that answer cannot be read."""
+        self.results: dict[int, CallEnded] = {}
+        self.begun: set[int] = set()  # of these calls
+        self.prompt: records.UserRecord | None = None
+        """The prompt that was accepted and is no message yet."""
+        self.round = 0
+        self._last: Message | None = None
+
+    def settle(self, *, lost: bool = True) -> None:
+        """Repair what was cut before this point; `lost` if the session went on behind it."""
+        self.keep_partial_reply()
+        self.answer_calls(lost=lost)
+
+    # --- what is there ------------------------------------------------------------------------------------
+
+    def add_pieces(self, place: tuple[int, int], pieces: Pieces) -> None:
+        if self._streams and place != self._streamed:
+            self.keep_partial_reply()
+        self._streamed = place
+        self._streams.append(pieces)
+
+    def forget_pieces(self, place: tuple[int, int] | None = None) -> None:
+        """They are in a message; those of another reply are not."""
+        if place in (None, self._streamed):
+            self._streams.clear()
+
+    def begin_result(self, record: records.MessageRecord, message: ToolMessage) -> bool:
+        """Whether the message has a call to answer, after what stood before it."""
+        if record.round and record.index > len(self.store):
+            self.find_answer(record)
+        if self._without_answer:
+            self._restore_answer(record.index - 1, ToolCall(message.tool_call_id, message.name, "{}"))
+        self._answer_before(record.index, message.tool_call_id)
+        return self.is_open(message)
+
+    def make_result(self, record: records.ToolMessageRecord) -> ToolMessage | None:
+        """The message of a recorded result, if it has a call to answer."""
+        self.find_answer(record)
+        if self._without_answer:
+            self.begun.add(record.result)
+            self._restore_answer(record.index - record.result - 1)
+        if record.result >= len(self.calls):
+            self.repairs.append("A tool result without a call was left out.")
+            return None
+        at = record.result
+        message = _make_result(record, self.calls[at], self.results.get(at), self.round)
+        if message.content == LOST_RESULT:
+            self.repairs.append(f"The result of {message.name} was lost; the model is told so.")
+        self._answer_before(record.index, message.tool_call_id)
+        if not self.is_open(message):
+            self.repairs.append(f"A second result of {message.name} for one call was left out.")
+            return None
+        return message
+
+    def is_open(self, message: ToolMessage) -> bool:
+        return message.tool_call_id in {call.id for call in self.store.open_calls}
+
+    def begin_message(self, record: records.MessageRecord) -> bool:
+        """Have everything there that stood before a message; false if it is there itself."""
+        if record.reply:
+            self.forget_pieces((record.run, record.round))
+        self.settle()
+        if record.index < len(self.store) and self._has_begun_again(record):
+            return False
+        self._fill(record.index)
+        self.answer = record.run, record.round
+        return True
+
+    def add_mark(self, message: AssistantMessage) -> None:
+        self.settle()
+        self.store.restore_mark(message)
+        self.steps += 1
+        self.calls, self.results, self._last = (), {}, message
+
+    def clear(self) -> None:
+        self._streams.clear()
+        self.calls, self.results, self._last, self._without_answer = (), {}, None, False
+        self.store.clear()
+
+    def add(self, message: Message) -> Message:
+        if isinstance(message, AssistantMessage):
+            self.calls, self.results, self.begun = message.tool_calls, {}, set()
+            self.damaged = False
+        self.store.append(message)
+        self.steps += 1
+        self._last = message
+        return message
+
+    # --- what a crash cut ---------------------------------------------------------------------------------
+
+    def keep_partial_reply(self) -> None:
+        if self._without_answer:
+            self._restore_answer(len(self.store))
+        streams, self._streams = self._streams, []
+        text = "".join(pieces.answer() for pieces in streams) + (streams[-1].tail if streams else "")
+        if not text:
+            return
+        self.answer_calls(lost=True)
+        identity = _identify(self._last, "partial")
+        message = AssistantMessage(text, state="interrupted", metadata={"recovered": True}, **identity)
+        self.repairs.append(f"An answer was cut after {len(text):,} characters; they are kept.")
+        self.add(message)
+
+    def answer_calls(self, *, lost: bool = False) -> None:
+        """Give every call a result; `lost` if the session went on, so that there was one."""
+        opened = {call.id for call in self.store.open_calls}
+        for at, call in enumerate(self.calls):
+            if call.id in opened:
+                self._answer_call(at, call, lost=lost)
+        self.calls, self.results = (), {}
+
+    def _answer_call(self, at: int, call: ToolCall, *, lost: bool) -> None:
+        ended, identity = self.results.get(at), _identify(self._last, f"result-{at}")
+        if ended is not None:
+            result = ended.to_result()
+            content, metadata = result.text, result_metadata(result, call.name, self.round)
+        else:
+            metadata = {"success": False, "toolName": call.name, "recovered": True}
+            content, metadata["error"] = (LOST_RESULT, LOST) if lost else (self._unanswered, "interrupted")
+            what = "was cut before it reported a result; its effects are unknown"
+            message = f"The result of {call.name} was lost; the model is told so." if lost else ""
+            self.repairs.append(message or f"{call.name} {what}.")
+        self.store.append(ToolMessage(content, call.id, call.name, metadata=metadata, **identity))
+        self.steps += 1
+
+    # --- what is lost -------------------------------------------------------------------------------------
+
+    def lose(self, record: Unknown) -> None:
+        """A record of which nothing is left but its place."""
+        self.damaged = True
+        if record.kind == records.MessageRecord.name and record.fields.get("reply"):
+            self._settle_before(record)
+            self.answer = int(record.fields.get("run", 0)), int(record.fields.get("round", 0))
+            self._without_answer = True
+            if isinstance(rest := record.fields.get("rest"), dict):
+                self.add_pieces(self.answer, read_pieces(rest))
+        elif record.kind in (records.MessageRecord.name, records.MarkRecord.name):
+            self._settle_before(record)
+            self._fill(len(self.store) + 1)
+
+    def _settle_before(self, record: Unknown) -> None:
+        index = record.fields.get("index")
+        if isinstance(index, int) and not record.fields.get("reply") and self.store.open_calls:
+            self._answer_before(index)
+            return
+        self.keep_partial_reply()
+        self.answer_calls(lost=True)
+        if isinstance(index, int):
+            self._fill(index)
+
+    def find_answer(self, record: records.RunRecord) -> None:
+        """See that a result is not taken for that of a call of another answer, whose own is lost."""
+        place = record.run, record.round
+        if place == self.answer:
+            return
+        if self._without_answer:
+            self._restore_answer(len(self.store))
+        self.answer_calls(lost=True)
+        self.answer, self._without_answer, self.begun = place, True, set()
+
+    def _restore_answer(self, index: int, *calls: ToolCall) -> None:
+        """Put an answer in the place of one that is lost, with the calls of which something is known."""
+        self._without_answer = False
+        self._fill(index)
+        own = self._streamed == self.answer
+        text, streamed = read_reply(self._streams if own else ())
+        if own:
+            self._streams = []
+        results, begun = self.results, self.begun
+        found = [*(streamed or calls)]
+        names = {at: ended.tool_name for at, ended in results.items()}
+        for at in range(len(found), max((*results, *begun), default=-1) + 1):
+            place = "-".join(map(str, (*self.answer, at)))
+            found.append(ToolCall(f"{LOST}-{place}", names.get(at) or "unknown", "{}"))
+        self.repairs.append(
+            f"The record of answer {len(self.store) + 1} was lost; what else tells of it is kept."
+        )
+        metadata = MADE_UP
+        identity = _identify(self._last, f"{LOST}-{len(self.store)}")
+        self.add(AssistantMessage(text or LOST_ANSWER, tuple(found), metadata=metadata, **identity))
+        self.results, self.begun, self.damaged = results, begun, True
+
+    def _answer_before(self, index: int, own: str = "") -> None:
+        """Answer the calls whose messages stood before this place; `own` is the call of the one there."""
+        opened = {call.id for call in self.store.open_calls}
+        for at, call in enumerate(self.calls):
+            if call.id in opened and call.id != own and len(self.store) < index:
+                self._answer_call(at, call, lost=True)
+        if not own and self.store.open_calls:
+            at = next(at for at, call in enumerate(self.calls) if call.id == self.store.open_calls[0].id)
+            self._answer_call(at, self.calls[at], lost=True)
+
+    def _fill(self, index: int) -> None:
+        """Have something in the places of messages that are lost, so that the next has this index."""
+        if index - len(self.store) > MOST_LOST:
+            return
+        while len(self.store) < index:
+            identity = _identify(self._last, f"{LOST}-{len(self.store)}")
+            said = self.prompt if len(self.store) == index - 1 else None
+            self.prompt = None if said is not None else self.prompt
+            prompt = LOST_MESSAGE if said is None else said.read_prompt()
+            metadata = MADE_UP | ({"origin": "engine"} if said is None else {})
+            what = "the model is told so" if said is None else "the prompt was taken from the user's record"
+            self.repairs.append(f"Message {len(self.store) + 1} was lost; {what}.")
+            self.store.append(user_message(prompt, metadata=metadata, **identity))
+            self.steps += 1
+
+    def _has_begun_again(self, record: records.MessageRecord) -> bool:
+        """A message stands where there is one already: the conversation was cleared, and perhaps the record
+        of that is lost. True if it is the system message, which such a beginning repeats."""
+        system = self.store.system
+        if (
+            isinstance(record.message, SystemMessage)
+            and system is not None
+            and system.id == record.message.id
+        ):
+            return True
+        if record.index <= (system is not None):
+            self.repairs.append("The conversation begins again here; the record of that was lost.")
+            self.store.clear()
+        return False
+
+
+def _identify(last: Message | None, what: str) -> dict[str, Any]:
+    """The same id and time stamp at every repair of the same place."""
+    if last is None:
+        return {"id": f"recovered-{what}", "timestamp": datetime.fromtimestamp(0, UTC)}
+    return {"id": f"{last.id}-{what}", "timestamp": last.timestamp}
+
+
+def _make_result(
+    record: records.ToolMessageRecord, call: ToolCall, ended: CallEnded | None, round_number: int
+) -> ToolMessage:
+    """The message, with what the record of its result says."""
+    result = None if ended is None else ended.to_result()
+    known = record.metadata
+    if known is None:
+        known = {} if result is None else result_metadata(result, call.name, round_number)
+    content = record.content
+    if content is None:
+        content = LOST_RESULT if result is None else result.text
+    return ToolMessage(
+        content,
+        call.id,
+        record.tool_name or call.name,
+        record.parts,
+        id=record.id,
+        timestamp=record.sent_at,
+        metadata={**known, **MADE_UP} if content == LOST_RESULT else known,
+    )
