@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.sessions.enforced_agent import EnforcedAgent, Person, Strict
+from tests.sessions.enforced_agent import ConfiguredHooks, EnforcedAgent, Person, Strict, hook
 from tests.support.session_options import enforcer_ports
 
 from robota.core.errors import ConfigurationError
@@ -511,6 +511,51 @@ async def test_a_confined_command_needs_no_approval_if_the_user_wishes_so(
     [content] = await agent.run(call("Bash", command="true", **arguments))
     assert [record["by"] for record in agent.records] == [by]
     assert (content == "ran") == (by == "sandbox")
+
+
+LEAVING = {"dangerouslyDisableSandbox": True}
+
+
+@pytest.mark.parametrize(
+    ("mode", "rules", "arguments", "asked", "by"),
+    [
+        ("auto", PermissionRules(allow=("Bash(true)",)), LEAVING, True, "user"),
+        ("auto", PermissionRules(mode="bypassPermissions"), LEAVING, True, "user"),
+        ("auto", PermissionRules(mode="acceptEdits"), LEAVING, True, "user"),
+        ("auto", PermissionRules(ask=("Bash",)), LEAVING, True, "user"),
+        ("auto", PermissionRules(deny=("Bash(true)",)), LEAVING, False, "rule"),
+        ("auto", PermissionRules(mode="plan", allow=("Bash(true)",)), LEAVING, False, "sandbox"),
+        ("auto", PermissionRules(allow=("Bash(true)",)), {"dangerouslyDisableSandbox": False}, False, "rule"),
+        ("required", PermissionRules(allow=("Bash(true)",)), {}, False, "rule"),
+    ],
+)
+async def test_leaving_the_sandbox_is_a_question_whatever_else_allows(
+    project: Path, mode: Any, rules: PermissionRules, arguments: JsonObject, asked: bool, by: str
+) -> None:
+    bash = bash_tool(sandbox=WorkingSandbox(mode), auto_allow_bash_if_sandboxed=True)
+
+    async def run_nothing(prepared: PreparedCall, context: ToolContext) -> ToolResult:
+        return ToolResult(content="ran")
+
+    person = Person(True)
+    agent = EnforcedAgent(project, rules=rules, run_tool=run_nothing, handler=person)
+    agent.tools = (bash,)
+    [content] = await agent.run(call("Bash", command="true", **arguments))
+    assert [record["by"] for record in agent.records] == [by]
+    assert len(person.asked) == int(asked)
+    assert all("outside the sandbox" in question.reason and not question.rule for question in person.asked)
+    assert (content == "ran") == (by == "user" or (by == "rule" and not rules.deny))
+
+
+async def test_no_hook_answers_for_the_way_out_of_the_sandbox(project: Path) -> None:
+    said = '{"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow"}}'
+    hooks = ConfiguredHooks({"PreToolUse": [hook(f"echo '{said}'")]}, project)
+    person = Person(False)
+    agent = EnforcedAgent(project, hooks=hooks, handler=person)
+    agent.tools = (bash_tool(sandbox=WorkingSandbox("auto")),)
+    [content] = await agent.run(call("Bash", command="touch ran", **LEAVING))
+    assert (content, len(person.asked)) == (REFUSED, 1)
+    assert not (project / "ran").exists()
 
 
 # --- what surrounds the tool -----------------------------------------------------------------------

@@ -15,7 +15,10 @@ import msgspec
 import pytest
 from tests.support.processes import mark, read_fifo, running_with
 
+from robota.core.messages import ToolMessage
 from robota.core.tool import ToolContext, ToolResult
+from robota.sdk.assembly import PermissionQuestion, PermissionRules, create_session
+from robota.testing import ScriptedProvider, call
 from robota.tools.builtins.background import kill_bash_tool
 from robota.tools.builtins.bash import bash_tool
 from robota.tools.processes import ProcessTable
@@ -138,10 +141,60 @@ async def test_under_landlock_entries_beside_protected_ones_stay_as_they_are(wor
     assert sorted(os.listdir(workspace)) == LISTED
 
 
+ORDINARY_WORK = r"""
+git config user.name > /dev/null; git status -s && git log -1 --format=%s || true
+echo new > new && mv new newer && rm newer && mkdir -p build/deep && rmdir build/deep build
+echo 'all: out' > Makefile; printf 'out: top\n\tcp top out\n' >> Makefile; make -s all && test -f out
+sed -i s/old/changed/ top && grep -q changed top
+python3 -m venv --without-pip .venv && .venv/bin/python -c 'open("made", "w").close()'
+ln -s top soft && ln top hard && chmod +x top && touch -d yesterday top
+git add -A . && git -c user.name=a -c user.email=b commit -qm one && git tag v1 && git checkout -qb topic
+git stash list && git mv hard harder && git reset -q --hard && git merge -q v1 && git clean -qn
+tar cf all.tar src top && tar xf all.tar && cp -r src copy && rm -r copy
+mktemp > /dev/null && echo x > /tmp/x && cat /tmp/x > /dev/null && sort -o sorted top
+"""
+
+
+async def test_ordinary_work_is_done(workspace: Path, backend: Backend) -> None:
+    tool = bash_tool(sandbox=Sandbox("auto", backends=[backend]))
+    for line in ORDINARY_WORK.strip().splitlines():
+        result = await tool.run({"command": f"set -e; {line}"}, ToolContext(cwd=str(workspace)))
+        assert result.metadata == {"exitCode": 0, "sandbox": backend}, (line, result.text)
+
+
+async def test_auto_under_landlock_says_that_protected_files_are_not_held(workspace: Path) -> None:
+    assert not await Sandbox("auto", backends=["landlock"]).holds_protected()
+    assert await Sandbox("required", backends=["landlock"]).holds_protected()
+    assert await Sandbox("auto", backends=["bubblewrap"]).holds_protected()
+    tool = bash_tool(sandbox=Sandbox("auto", backends=["landlock"]))
+    result = await tool.run({"command": "echo x > .mcp.json"}, ToolContext(cwd=str(workspace)))
+    assert "was renamed to" in result.text
+    assert not (workspace / ".mcp.json").exists()
+
+
+async def test_caches_can_be_written(place: Path, workspace: Path, backend: Backend) -> None:
+    home = place / "home"
+    (home / ".cache" / "pip").mkdir(parents=True)
+    (home / ".cargo").mkdir()
+    tool = bash_tool(sandbox=Sandbox("auto", backends=[backend], home=str(home)))
+    command = (
+        f"cd {home}; for file in .cache/pip/x .cargo/registry/x .cargo/config.toml .bashrc "
+        "$npm_config_cache/x $GOPATH/x; do echo x > $file; done; cat $GOPATH/x"
+    )
+    result = await tool.run({"command": command}, ToolContext(cwd=str(workspace)))
+    assert result.text.splitlines()[0] == "x"
+    files = sorted(str(path.relative_to(home)) for path in home.rglob("*") if path.is_file())
+    assert files == [".cache/pip/x", ".cargo/registry/x"]
+
+
 async def test_a_failed_command_is_told_where_it_ran(workspace: Path, backend: Backend) -> None:
     result = await run("echo x > /etc/robota-test", workspace, backend)
-    assert f"[sandbox: {backend}; writable: {workspace}, " in result.text
-    assert result.text.endswith("; network: off]")
+    assert "refused: bash: line 1: /etc/robota-test: " in result.text
+    facts = result.text.splitlines()[-1]
+    assert facts.startswith(f"[sandbox: {backend}; writable: {workspace}, ")
+    assert "network: off" in facts
+    if backend == "landlock":
+        assert f"nothing can be made, renamed or removed directly in {workspace}, {workspace}/.git" in facts
 
 
 # --- what does not -------------------------------------------------------------------------------------
@@ -200,31 +253,83 @@ async def test_protected_files_stay_as_they_are(workspace: Path, backend: Backen
     assert (workspace / ".mcp.json").read_text() == "{}"
 
 
-async def test_missing_protected_files_cannot_be_created(workspace: Path, backend: Backend) -> None:
+async def test_missing_protected_files_are_missing_when_a_command_has_ended(
+    workspace: Path, backend: Backend
+) -> None:
     shutil.rmtree(workspace / ".git" / "hooks")
-    names = (".claude/settings.json", ".robota/settings.json", ".vscode/tasks.json", ".git/hooks/pre-commit")
+    names = (".claude/settings.json", ".robota/settings.json", ".vscode/tasks.json")
+    files = (".mcp.json", ".gitmodules", ".envrc")
     result = await run(
         attempts(
             *(f"mkdir -p $(dirname {name}) && echo x > {name}" for name in names),
-            *(f"rm -rf $(dirname {name}) && mkdir $(dirname {name}) && echo x > {name}" for name in names),
-            *(f"echo x > {name}" for name in (".mcp.json", ".gitmodules", ".envrc", ".git/commondir")),
-            "rmdir .mcp.json && echo x > .mcp.json",
-            "mv .mcp.json src/ && echo x > .mcp.json",
-            "mv src .claude",
+            *(f"echo x > {name}" for name in files),
+            "mkdir -p .git/hooks && echo x > .git/hooks/pre-commit",
+            "rm -rf .git/hooks && mkdir .git/hooks && echo x > .git/hooks/pre-commit",
+            "echo / > .git/commondir",
+            "ln -s ../top .git/hooks",
+            "mv src .zed",
         ),
         workspace,
         backend,
     )
-    assert result.text == "tried"
-    assert sorted(os.listdir(workspace)) == LISTED
+    left = sorted(os.listdir(workspace))
     assert not {"hooks", "commondir", "config.worktree"} & set(os.listdir(workspace / ".git"))
+    if backend == "landlock":
+        assert (result.text, left) == ("tried", LISTED)
+        return
+    made = [*(name.partition("/")[0] for name in names), *files, ".zed"]
+    assert left == sorted([".git", "link", "top", *(f"{name}.refused" for name in made)])
+    for name in made:
+        place = workspace / name
+        assert (
+            f"[sandbox: {place} decides what runs later: it was renamed to {place}.refused.]" in result.text
+        )
 
 
-async def test_in_a_directory_without_a_repository_none_can_be_made(place: Path, backend: Backend) -> None:
+async def test_a_refused_name_that_is_taken_gets_a_number(workspace: Path) -> None:
+    (workspace / ".mcp.json.refused").write_text("mine")
+    await run("echo x > .mcp.json", workspace, "bubblewrap")
+    assert (workspace / ".mcp.json.refused").read_text() == "mine"
+    assert (workspace / ".mcp.json.refused-2").read_text() == "x\n"
+
+
+async def test_placeholders_are_not_seen(workspace: Path, backend: Backend) -> None:
+    await run("git add -A", workspace, "bubblewrap")
+    result = await run("ls -A; git status --short --ignored; git clean -ndx", workspace, backend)
+    assert result.text == "\n".join([*LISTED, "A  link", "A  top", "Would remove src/"])
+
+
+async def test_a_repository_can_be_made_where_none_is(place: Path) -> None:
     empty = place / "empty"
     empty.mkdir()
-    assert "[exit code" in (await run("git init .", empty, backend)).text
-    assert os.listdir(empty) == []
+    assert (await run("git init -q", empty, "bubblewrap")).text == "(no output)"
+    commit = "touch a && git add a && git -c user.name=a -c user.email=b commit -qm one"
+    assert (await run(f"{commit} && git log --format=%s", empty, "bubblewrap")).text == "one"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "git config core.fsmonitor ./evil",
+        "echo x > .git/hooks/post-checkout",
+        "printf '[include]\\npath = ../c\\n' >> .git/config",
+        "printf '[core]\\n\\tbare = false \\\\\\n\\n' >> .git/config",
+        "echo .. > .git/commondir",
+        "rm -r .git/hooks; ln -s .. .git/hooks",
+        "mv .git/config c; ln -s ../c .git/config",
+        "mv .git other; ln -s other .git",
+        "mv .git other; echo 'gitdir: other' > .git",
+    ],
+)
+async def test_a_repository_that_could_run_something_is_no_repository_afterwards(
+    place: Path, more: str
+) -> None:
+    empty = place / "empty"
+    empty.mkdir()
+    result = await run(f"git init -q; {more}", empty, "bubblewrap")
+    assert f"{empty}/.git decides what runs later" in result.text
+    assert not (empty / ".git").exists()
+    assert os.path.lexists(empty / ".git.refused")
 
 
 async def test_a_home_in_the_workspace_keeps_its_start_up_files(place: Path, backend: Backend) -> None:
@@ -345,10 +450,10 @@ async def test_what_a_command_leaves_behind_is_ended_and_named(
     workspace: Path, backend: Backend, mark: str
 ) -> None:
     result = await run("sleep 1000 & echo started", workspace, backend)
-    first, *others = result.text.splitlines()
+    first, *_, last = result.text.splitlines()
     assert first == "started"
-    assert [line.split(": ")[0] for line in others] == ["[ended with the command"]
-    assert others[0].endswith(" sleep 1000]")
+    assert last.startswith("[ended with the command: ")
+    assert last.endswith(" sleep 1000]")
     assert running_with(mark) == []
 
 
@@ -428,6 +533,45 @@ async def test_modules_in_the_workspace_cannot_get_in_before_the_sandbox(
     assert not (place / "escaped").exists()
 
 
+# --- in a session --------------------------------------------------------------------------------------
+
+
+async def test_a_session_is_told_what_was_refused_and_leaves_only_when_the_user_says_so(
+    workspace: Path, place: Path
+) -> None:
+    asked: list[PermissionQuestion] = []
+
+    async def person(question: PermissionQuestion) -> bool:
+        asked.append(question)
+        return len(asked) > 1
+
+    command = f"touch {place}/made"
+    leaving = call("Bash", command=command, dangerouslyDisableSandbox=True)
+    provider = ScriptedProvider([call("Bash", command=command)], [leaving], [leaving], "done")
+    rules = PermissionRules(allow=("Bash(touch *)",))
+    session = create_session(provider, model="m", cwd=str(workspace), rules=rules, approve=person)
+    await session.run("go")
+    refused, denied, made = [each.content for each in session.messages if isinstance(each, ToolMessage)]
+    assert f"[sandbox: refused: touch: cannot touch '{place}/made': Read-only file system]" in refused
+    assert "`dangerouslyDisableSandbox` asks the user" in refused
+    assert denied.startswith("Error: Permission denied.")
+    assert made == "(no output)"
+    assert (place / "made").exists()
+    assert [question.rule for question in asked] == [None, None]
+    assert all("outside the sandbox" in question.reason for question in asked)
+
+
+async def test_a_working_directory_elsewhere_is_no_workspace(
+    workspace: Path, place: Path, backend: Backend
+) -> None:
+    tool = bash_tool(sandbox=Sandbox("auto", backends=[backend]))
+    arguments = {"command": "pwd; touch made; touch workspace/src/made", "working_directory": ".."}
+    result = await tool.run(arguments, ToolContext(cwd=str(workspace)))
+    assert result.text.startswith(f"{place}\n")
+    assert not (place / "made").exists()
+    assert (workspace / "src" / "made").exists()
+
+
 # --- as anybody ----------------------------------------------------------------------------------------
 
 AS_NOBODY = """
@@ -460,9 +604,8 @@ def test_bubblewrap_needs_no_root(workspace: Path, place: Path) -> None:
     command = attempts(
         f"echo x > {place}/new",
         f"echo x > {place}/outside",
-        "mkdir .claude",
-        "echo x > .mcp.json/x",
         "echo x > .git/config",
+        "echo x > .git/hooks/pre-commit",
     )
     done = subprocess.run(
         [sys.executable, "-c", AS_NOBODY, f"id -u; echo x > src/f && {command}", str(workspace)],

@@ -16,6 +16,7 @@ from robota.core.tool import ToolContext
 from robota.tools.builtins.bash import bash_tool
 from robota.tools.processes import ProcessTable
 from robota.tools.sandbox.bubblewrap import find_bubblewrap
+from robota.tools.sandbox.caches import find_caches
 from robota.tools.sandbox.landlock import _allowed
 from robota.tools.sandbox.policy import (
     GIT_NAMES,
@@ -25,6 +26,7 @@ from robota.tools.sandbox.policy import (
     find_protected,
     workspace_policy,
 )
+from robota.tools.sandbox.refusal import is_tame_repository
 from robota.tools.sandbox.sandbox import Sandbox
 
 __all__ = ["mark"]
@@ -113,6 +115,81 @@ def test_every_name_that_permissions_protect_is_known_here() -> None:
     for name in names:
         inside = f"/w/{name}/settings.json" if name in directories else f"/w/{name}"
         assert find_protection([inside]) is not None, name
+
+
+def test_what_is_missing_is_held_or_refused_afterwards(workspace: Path, tmp_path: Path) -> None:
+    (workspace / ".git" / "hooks").mkdir(parents=True)
+    (workspace / ".vscode").mkdir()
+
+    def names(paths: tuple[str, ...]) -> set[str]:
+        return {path.removeprefix(f"{workspace}/") for path in paths if not path.endswith(".git")}
+
+    policy = workspace_policy(str(workspace), str(tmp_path), home="/home/x", protection="existing")
+    assert names(policy.refused) == {
+        ".robota", ".claude", ".claude-plugin", ".idea", ".zed", ".mcp.json", ".gitmodules", ".envrc"
+    }  # fmt: skip
+    assert names(policy.read_only_even_if_missing) == {".vscode", *(f".git/{name}" for name in GIT_NAMES)}
+    loose = workspace_policy(
+        str(workspace), str(tmp_path), home="/home/x", protection="none", read_only=["a"]
+    )
+    assert {".git/commondir", ".git/config", ".mcp.json"} <= names(loose.refused)
+    assert names(loose.read_only_even_if_missing) == {"a"}
+    assert "/tmp" in loose.writable
+
+
+def test_caches_are_found_or_moved(tmp_path: Path) -> None:
+    home, tmp = tmp_path / "home", tmp_path / "tmp"
+    for name in (".cache", ".cargo", ".gradle/caches", "pip"):
+        (home / name).mkdir(parents=True)
+    environment = {"PIP_CACHE_DIR": str(home / "pip"), "UV_CACHE_DIR": "/", "GOPATH": str(home / "nowhere")}
+    found = find_caches(str(home), environment, str(tmp))
+    expected = (".gradle/caches", "pip", ".cache", ".cargo/registry", ".cargo/git")
+    assert found.writable == tuple(str(home / name) for name in expected)
+    assert found.variables == {"npm_config_cache": str(tmp / "caches" / "npm")}
+    assert os.path.isdir(found.variables["npm_config_cache"])
+
+
+def test_a_cache_that_holds_the_home_directory_is_none(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    environment = {"XDG_CACHE_HOME": str(tmp_path), "PIP_CACHE_DIR": str(home), "CCACHE_DIR": "relative"}
+    assert find_caches(str(home), environment, str(tmp_path / "tmp")).writable == ()
+
+
+# --- what was made where nothing may be ----------------------------------------------------------------
+
+FRESH = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "tame"),
+    [
+        ("", True),
+        ('[remote "origin"]\n\turl = https://example.com/a.git\n\tfetch = +refs/heads/*:refs/x/*\n', True),
+        ('[branch "main"]\n\tremote = origin\n\tmerge = refs/heads/main\n[user]\n\tname = Ann Lee\n', True),
+        ("\tfsmonitor = ./evil\n", False),
+        ("\tsshCommand = ./evil\n", False),
+        ("[include]\n\tpath = ../c\n", False),
+        ('[alias]\n\tst = "!evil"\n', False),
+        ("\tbare = false \\\n\n", False),
+        ("[core] fsmonitor = ./evil\n", False),
+        ("[core]\tbare = false\r\tfsmonitor = ./evil\n", False),
+    ],
+)
+def test_a_repository_is_tame_when_its_configuration_runs_nothing(
+    workspace: Path, more: str, tame: bool
+) -> None:
+    (workspace / ".git" / "hooks").mkdir(parents=True)
+    (workspace / ".git" / "hooks" / "pre-commit.sample").touch()
+    (workspace / ".git" / "config").write_bytes((FRESH + more).encode())
+    assert is_tame_repository(str(workspace / ".git")) == tame
+
+
+def test_git_init_makes_a_tame_repository(workspace: Path) -> None:
+    subprocess.run(["git", "init", "-q", workspace], check=True)
+    assert is_tame_repository(str(workspace / ".git"))
+    (workspace / ".git" / "hooks" / "post-checkout").touch()
+    assert not is_tame_repository(str(workspace / ".git"))
 
 
 # --- what Landlock is told -----------------------------------------------------------------------------

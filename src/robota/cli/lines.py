@@ -50,6 +50,8 @@ class LinePrinter:
             case ToolStarted(tool_name=name, arguments=arguments):
                 first = next(iter(arguments.values()), "")
                 self.remark(f"● {name}({_one_line(str(first))})")
+            case ToolEnded(metadata={"sandboxNote": str(note)}):
+                self.remark(note)
             case ToolEnded(outcome="denied" | "error", tool_name=name, error=error):
                 self.remark(f"✗ {name}: {_one_line(error or 'failed')}")
             case ProviderRetried(message=message, delay=delay, attempt=attempt):

@@ -38,6 +38,8 @@ class Options(Struct, frozen=True, kw_only=True):
     continue_last: bool
     resume: str | None
     no_save: bool
+    sandbox: Literal["auto", "required", "off"]
+    auto_allow: bool
 
 
 @click.command(
@@ -71,6 +73,20 @@ class Options(Struct, frozen=True, kw_only=True):
 @click.option("--deny", multiple=True, metavar="RULE", help="Deny rule, e.g. 'Read(.env)'; repeatable.")
 @click.option(
     "--pass-env", multiple=True, metavar="NAME", help="A credential commands and hooks may have; repeatable."
+)
+@click.option(
+    "--sandbox",
+    type=click.Choice(["auto", "required", "off"]),
+    envvar="ROBOTA_SANDBOX",
+    default="auto",
+    show_default=True,
+    help="Confine commands: where one works, always or never.  [env: ROBOTA_SANDBOX]",
+)
+@click.option(
+    "--auto-allow-sandboxed",
+    "auto_allow",
+    is_flag=True,
+    help="Run commands that the sandbox confines without a question.",
 )
 @click.option("--max-turns", type=click.IntRange(min=0), default=0, help="Model calls at most; 0: no limit.")
 @click.option(

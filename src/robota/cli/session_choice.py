@@ -46,6 +46,8 @@ def open_session(
         on_problem=on_problem,
         secrets=chosen.secrets,
         keep_variables=options.pass_env,
+        sandbox=options.sandbox,
+        auto_allow_bash_if_sandboxed=options.auto_allow,
     )
 
 

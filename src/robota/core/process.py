@@ -306,7 +306,7 @@ async def _end_family(child: _Child, *, forced: bool) -> None:
 
 async def _wait_until(condition: Callable[[], bool], seconds: float) -> bool:
     """Nothing tells us when a process that is not our own child is gone, so look, ever less often."""
-    pause, deadline = 0.005, time.monotonic() + seconds
+    pause, deadline = 0.001, time.monotonic() + seconds
     while not condition():
         if time.monotonic() >= deadline:
             return False

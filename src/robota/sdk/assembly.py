@@ -11,6 +11,7 @@ from robota.core.provider import Provider
 from robota.core.questions import PermissionAnswer, PermissionQuestion
 from robota.core.robota import RunLimits
 from robota.core.tool import Tool
+from robota.sdk.sandbox import make_sandbox
 from robota.sdk.workspace import Workspace
 from robota.sessions.compaction.sections import OPEN_TODOS, CompactionSection
 from robota.sessions.options import (
@@ -37,6 +38,7 @@ from robota.tools.builtins.write import write_tool
 
 if TYPE_CHECKING:
     from robota.sessions.start import SessionStart
+    from robota.tools.sandbox.sandbox import SandboxMode
 
 __all__ = [
     "LiveRules",
@@ -75,13 +77,16 @@ def create_session(
     on_problem: Callable[[str], None] | None = None,
     secrets: tuple[str, ...] = (),
     keep_variables: Sequence[str] = (),
+    sandbox: SandboxMode = "auto",
+    auto_allow_bash_if_sandboxed: bool = False,
 ) -> Session:
     """A session with the built-in tools, kept in `store` if there is one.
 
     `approve` asks a person; without it, what would be a question is denied. `resume` is the id of an earlier
     session to go on with; `on_problem` is told, in a sentence each, what was damaged in it and what was kept.
     `secrets` are values that must never be written anywhere, such as keys. `keep_variables` names credentials
-    of the environment that commands and hooks may have.
+    of the environment that commands and hooks may have. Commands run in a `sandbox` where one works;
+    `auto_allow_bash_if_sandboxed` lets those that it confines run without a question.
     """
     where = working_directory() if cwd is None else cwd
     live, todos = LiveRules(rules), TodoList()
@@ -99,7 +104,15 @@ def create_session(
     return Session(
         provider=provider,
         model=model,
-        tools=create_default_tools(live, todos, keep_variables),
+        tools=create_default_tools(
+            live,
+            todos,
+            bash=bash_tool(
+                keep_variables=keep_variables,
+                sandbox=make_sandbox(sandbox, live, unasked=auto_allow_bash_if_sandboxed),
+                auto_allow_bash_if_sandboxed=auto_allow_bash_if_sandboxed,
+            ),
+        ),
         system_message=SYSTEM_MESSAGE.format(cwd=where),
         cwd=where,
         store=store,
@@ -138,16 +151,19 @@ def working_directory() -> str:
 
 
 def create_default_tools(
-    rules: LiveRules, todos: TodoList | None = None, keep_variables: Sequence[str] = ()
+    rules: LiveRules, todos: TodoList | None = None, *, bash: Tool | None = None
 ) -> Sequence[Tool]:
-    """The built-in tools under these rules: files that may not be read do not appear in searches either."""
+    """The built-in tools under these rules: files that may not be read do not appear in searches either.
+
+    `bash` runs commands; if it is not given, in a sandbox where one works.
+    """
     return (
         read_tool(),
         write_tool(),
         edit_tool(),
         glob_tool(path_filter=rules.path_filter),
         grep_tool(path_filter=rules.path_filter),
-        bash_tool(keep_variables=keep_variables),
+        bash_tool(sandbox=make_sandbox("auto", rules)) if bash is None else bash,
         web_fetch_tool(may_follow=rules.allows_url),
         web_search_tool(),
         todo_tool(todos),

@@ -23,6 +23,8 @@ DecidedBy: TypeAlias = Literal["rule", "mode", "guard", "sandbox", "hook", "user
 """Who had the last word. `nobody`: a question that nobody could answer; `fault`: something broke."""
 
 
+LEAVE_SANDBOX = "dangerouslyDisableSandbox"
+"""The argument of a command that asks to run outside the sandbox."""
 _STRICTNESS: dict[PermissionDecision, int] = {"auto": 0, "approve": 1, "deny": 2}
 
 
@@ -99,6 +101,8 @@ class RuleJudge(Struct, eq=False):
         )
         if verdict.rule is None:  # else a rule of the user's own goes before
             judgement = await _weigh(judgement, call, terms)
+        if judgement.decision != "deny" and await _leaves_sandbox(call):
+            judgement = _ask_to_leave(judgement, terms)
         if terms.above is None or judgement.decision == "deny":
             return judgement
         above = await self.judge(call, terms.above)
@@ -107,6 +111,8 @@ class RuleJudge(Struct, eq=False):
     def offer(self, call: PreparedCall, terms: Terms) -> Sequence[str]:
         from robota.core.permissions import explain_permission, narrowest_rules  # noqa: PLC0415 - see above
 
+        if call.arguments.get(LEAVE_SANDBOX):
+            return ()
         name, offered, level = call.request.name, list[str](), terms
         while True:  # a rule for one level does not help where another one asks
             arguments = _as_arguments(call, level)
@@ -136,6 +142,24 @@ async def _weigh(judgement: Judgement, call: PreparedCall, terms: Terms) -> Judg
     return judgement
 
 
+async def _leaves_sandbox(call: PreparedCall) -> bool:
+    """Whether the call asks to run outside a sandbox that there is."""
+    sandbox = getattr(call.tool, "sandbox", None)
+    if sandbox is None or sandbox.mode == "off" or not call.arguments.get(LEAVE_SANDBOX):
+        return False
+    backend, _ = await sandbox.find_backend()
+    return backend is not None
+
+
+def _ask_to_leave(judgement: Judgement, terms: Terms) -> Judgement:
+    """No rule and no mode answers for the user here: they speak of commands, and the sandbox is the wall."""
+    reason = f"{judgement.reason} It asks to run outside the sandbox.".strip()
+    decision: PermissionDecision = "deny" if terms.mode == "plan" else "approve"
+    if judgement.decision == "approve" and judgement.rule is not None:
+        return msgspec.structs.replace(judgement, reason=reason)
+    return msgspec.structs.replace(judgement, decision=decision, by="sandbox", rule=None, reason=reason)
+
+
 def _as_arguments(call: PreparedCall, terms: Terms) -> dict[str, Any]:
     arguments = terms.as_arguments()
     arguments["tool_class"] = None if call.tool is None else tool_class(call.tool)
@@ -151,8 +175,8 @@ async def _runs_confined(call: PreparedCall, terms: Terms) -> bool:
     sandbox = getattr(call.tool, "sandbox", None)
     if sandbox is None or sandbox.mode == "off" or not _starts_inside(call.arguments, terms):
         return False
-    backend, _ = await sandbox.find_backend()
-    return backend is not None
+    holds: bool = await sandbox.holds_protected()
+    return holds
 
 
 def _starts_inside(arguments: JsonObject, terms: Terms) -> bool:

@@ -165,7 +165,8 @@ class PermissionEnforcer:
         if judgement.decision == "auto":
             case.by = judgement.by
             return None
-        if wish == "allow" and judgement.rule is None:  # a hook answers for the mode, no rule that asks
+        # A hook answers for the mode, not for a rule that asks, nor for the way out of the sandbox.
+        if wish == "allow" and judgement.rule is None and judgement.by != "sandbox":
             case.by = "hook"
             return None
         return await self._desk.settle(case)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
@@ -54,6 +54,12 @@ BACKGROUND = boolean(
     "has no time limit unless `timeout` is given, and ends with the session. BashOutput reads what it "
     "prints, KillBash ends it."
 )
+LEAVE = "dangerouslyDisableSandbox"
+"""The argument by which a call asks to run outside the sandbox. Whoever judges calls asks a person then."""
+LEAVING = boolean(
+    "Run this command outside the sandbox. The user is asked first. Only for a command that needs what the "
+    "sandbox refuses, such as writing elsewhere or talking to a daemon; `[sandbox: refused: …]` tells."
+)
 _GRAMMAR_SWITCHES = ("SHELLOPTS", "BASHOPTS", "POSIXLY_CORRECT")
 """Variables by which bash would read a command differently from how it was judged."""
 
@@ -65,7 +71,7 @@ class BashTool(FunctionTool):
 
     sandbox: Sandbox | None
     auto_allow_bash_if_sandboxed: bool
-    """The user's wish that commands need no approval where `sandbox.find_backend()` finds one."""
+    """The user's wish that commands need no approval where `sandbox.holds_protected()`."""
 
 
 def bash_tool(
@@ -87,16 +93,19 @@ def bash_tool(
     async def run_command(
         ctx: ToolContext,
         command: str,
+        *,
         timeout: float | None = None,
         working_directory: str | None = None,
         description: str = "",
         run_in_background: bool = False,
+        dangerouslyDisableSandbox: bool = False,  # noqa: N803 - the name that models know
     ) -> ToolResult:
         here = ctx.cwd or os.getcwd()
         cwd = os.path.join(here, working_directory) if working_directory else here
         if (refusal := _check_directory(cwd)) is not None:
             return refusal
-        shell = _Shell(processes, box, _environment(keep_variables))
+        confined = None if dangerouslyDisableSandbox else box
+        shell = _Shell(processes, confined, here, _environment(keep_variables))
         milliseconds = min(timeout or DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS)
         try:
             if run_in_background:
@@ -106,6 +115,8 @@ def bash_tool(
             return ToolResult.failure(str(error), "not_started")
 
     properties = PARAMETERS["properties"] | ({} if table is None else {"run_in_background": BACKGROUND})
+    if box is not None and box.mode == "auto":
+        properties |= {LEAVE: LEAVING}
     tool = BashTool(
         "Bash",
         text_beside(__file__),
@@ -148,6 +159,7 @@ class _Shell(NamedTuple):
 
     table: ProcessTable
     sandbox: Sandbox | None
+    workspace: str
     env: dict[str, str]
 
     async def run(
@@ -155,6 +167,7 @@ class _Shell(NamedTuple):
     ) -> ToolResult:
         argv, env, confinement = await self.prepare(command, cwd)
         lines = {1: _LineProgress(progress), 2: _LineProgress(progress)}
+        put_right: Sequence[str] = ()
         try:
             result = await self.table.run(
                 Command(argv=argv, cwd=cwd, env=env, timeout=milliseconds / 1000),
@@ -162,11 +175,11 @@ class _Shell(NamedTuple):
             )
         finally:
             if confinement is not None:
-                confinement.release()
-        return _report(result, milliseconds, confinement)
+                put_right = confinement.release()
+        return _report(result, milliseconds, confinement, put_right)
 
     async def start(self, command: str, cwd: str, milliseconds: float | None) -> ToolResult:
-        argv, env, confinement = await self.prepare(command, cwd)
+        argv, env, confinement = await self.prepare(command, cwd, lasting=True)
         timeout = None if milliseconds is None else milliseconds / 1000
         process = await self.table.start(
             Command(argv=argv, cwd=cwd, env=env, timeout=timeout),
@@ -182,11 +195,15 @@ class _Shell(NamedTuple):
             metadata={"shellId": process.id, **_sandbox_facts(confinement)},
         )
 
-    async def prepare(self, command: str, cwd: str) -> tuple[list[str], dict[str, str], Confinement | None]:
+    async def prepare(
+        self, command: str, cwd: str, *, lasting: bool = False
+    ) -> tuple[list[str], dict[str, str], Confinement | None]:
         argv = ["bash", "-c", "--", command]
         if self.sandbox is None:
             return argv, self.env, None
-        confinement = await self.sandbox.confine(argv, cwd, self.env)
+        confinement = await self.sandbox.confine(
+            argv, cwd, self.env, workspace=self.workspace, lasting=lasting
+        )
         return confinement.argv, confinement.env, confinement
 
 
@@ -220,11 +237,14 @@ class _LineProgress(Struct, eq=False):
             self._show(text[:PROGRESS_CHARACTERS])
 
 
-def _report(result: ProcessResult, milliseconds: float, confinement: Confinement | None) -> ToolResult:
+def _report(
+    result: ProcessResult, milliseconds: float, confinement: Confinement | None, put_right: Sequence[str]
+) -> ToolResult:
     if result.error is not None:
         return ToolResult.failure(_explain(result.error), "not_started")
     code = exit_code(result)
-    remarks = [*_remarks(result, confinement), *_describe_sandbox(code, confinement)]
+    remarks = [*_remarks(result, confinement), *(f"[sandbox: {sentence}]" for sentence in put_right)]
+    remarks += _describe_sandbox(result, code, confinement)
     room = MAX_OUTPUT_CHARACTERS - _ERROR_ROOM - sum(len(remark) + 1 for remark in remarks)
     content = "\n".join((_output(result, max(room, MAX_OUTPUT_CHARACTERS // 2)), *remarks))
     facts = _sandbox_facts(confinement)
@@ -294,13 +314,19 @@ def describe_end(result: ProcessResult) -> list[str]:
     return [*remarks, f"[exit code {code}]"] if code else remarks
 
 
-def _describe_sandbox(code: int, confinement: Confinement | None) -> list[str]:
-    """After a failure the model should know what may have been refused."""
-    if code == 0 or confinement is None or confinement.policy is None:
+def _describe_sandbox(result: ProcessResult, code: int, confinement: Confinement | None) -> list[str]:
+    """The model should know what was refused, and after a failure what may have been."""
+    if confinement is None or confinement.policy is None or confinement.backend is None:
         return []
-    policy = confinement.policy
-    places = ", ".join(policy.writable)
-    return [f"[sandbox: {confinement.backend}; writable: {places}; network: {policy.network}]"]
+    from robota.tools.sandbox.report import describe, find_refusals  # noqa: PLC0415 - where one is used
+
+    refusals = find_refusals(result, confinement.backend, confinement.policy)
+    remarks = [f"[sandbox: refused: {line}]" for line in refusals]
+    if refusals or code:
+        facts = describe(confinement.backend, confinement.policy)
+        hint = f"; a call with `{LEAVE}` asks the user to run it outside" if confinement.may_leave else ""
+        remarks.append(f"[sandbox: {facts}{hint if refusals else ''}]")
+    return remarks
 
 
 def _sandbox_facts(confinement: Confinement | None) -> dict[str, Json]:

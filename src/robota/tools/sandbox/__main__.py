@@ -1,9 +1,9 @@
 """The Landlock launcher: `python -m robota.tools.sandbox --policy JSON -- command …`.
 
 It starts the command in a child that confines itself first: no code of ours runs between fork and exec of a
-threaded program. The launcher itself stays, as the parent of whatever the command leaves behind, and ends
-with it those that went into sessions of their own, however they hid. The policy has the fields of
-`SandboxPolicy`. If it cannot be applied, the command does not run.
+threaded program. The launcher itself stays, as the parent of whatever the command leaves behind however it
+hides, ends that too and names it on stderr. The policy has the fields of `SandboxPolicy`. If it cannot be
+applied, the command does not run.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import os
 import signal
 import sys
 import time
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from robota.tools.sandbox.landlock import (
@@ -77,7 +78,7 @@ class _Asked:
     def __init__(self) -> None:
         self.yes = False
         signal.signal(signal.SIGTERM, self._note)
-        signal.signal(signal.SIGALRM, lambda *_: _end_children(everything=True))
+        signal.signal(signal.SIGALRM, lambda *_: _end(signal.SIGKILL))
 
     def _note(self, *_: object) -> None:
         if not self.yes:
@@ -86,57 +87,66 @@ class _Asked:
 
 
 def _wait(child: int, asked: _Asked) -> int:
-    """The status of the command; nothing that it started in another session is left then."""
+    """The status of the command; nothing that it started is left then."""
     pid, status = 0, 0
     while pid != child:
         pid, status = os.waitpid(-1, 0)  # a signal is handled, and waiting goes on
-    _end_children(everything=asked.yes)
+    if not asked.yes:
+        for left in _descendants():
+            sys.stderr.write(f"[ended with the command: {_describe(left)}]\n")
+        sys.stderr.flush()
+        _end(signal.SIGTERM, PATIENCE_SECONDS)
+    _end(signal.SIGKILL)
     return status
 
 
-def _end_children(*, everything: bool) -> None:
-    """End what hangs below us, again and again as it may be starting processes.
-
-    What is in our own process group is left to whoever started us, unless everything has to go: there it can
-    be named.
-    """
-    group = os.getpgrp()
-    while victims := [pid for pid, other in _descendants() if everything or other != group]:
+def _end(number: signal.Signals, seconds: float = float("inf")) -> None:
+    """Signal what hangs below us until nothing is left, as it may be starting processes; or time is up."""
+    deadline = time.monotonic() + seconds
+    told: set[int] = set()
+    while (victims := _descendants()) and time.monotonic() < deadline:
         for pid in victims:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+            if number == signal.SIGKILL or pid not in told:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, number)
+        told.update(victims)
         _reap()
         time.sleep(_PAUSE_SECONDS)
 
 
 def _reap() -> None:
-    try:
+    with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             continue
-    except ChildProcessError:
-        return
 
 
-def _descendants() -> list[tuple[int, int]]:
-    """Process and group of everything below us that runs."""
-    family: dict[int, list[tuple[int, int]]] = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                with open(f"/proc/{name}/stat", "rb") as file:
-                    state, parent, group = file.read().rpartition(b")")[2].split()[:3]
-            except (OSError, ValueError):  # gone meanwhile
-                continue
-            if state not in (b"Z", b"X"):
-                family.setdefault(int(parent), []).append((int(name), int(group)))
-    found, open_ = [], [os.getpid()]
-    while open_:
-        children = family.get(open_.pop(), [])
+def _descendants() -> list[int]:
+    """Everything below us that runs."""
+    family: dict[int, list[int]] = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        state, parent, *_ = _read(name, "stat").rpartition(b")")[2].split() or [b"X", b"0"]
+        if state not in (b"Z", b"X"):
+            family.setdefault(int(parent), []).append(int(name))
+    found: list[int] = []
+    unseen = [os.getpid()]
+    while unseen:
+        children = family.get(unseen.pop(), [])
         found += children
-        open_ += [pid for pid, _ in children]
+        unseen += children
     return found
+
+
+def _describe(pid: int) -> str:
+    words = _read(str(pid), "cmdline").replace(b"\0", b" ").decode("utf-8", "replace").strip()
+    return f"{pid} {words[:80]}"
+
+
+def _read(pid: str, name: str) -> bytes:
+    try:
+        with open(f"/proc/{pid}/{name}", "rb") as file:
+            return file.read()
+    except OSError:  # gone meanwhile
+        return b""
 
 
 def _leave(status: int) -> NoReturn:

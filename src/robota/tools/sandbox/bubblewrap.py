@@ -1,9 +1,10 @@
 """A policy as the arguments of bubblewrap: the file system read-only, the workspace mounted over it.
 
 A name can only be covered by a mount if something is there: empty placeholders take the place of missing
-protected files while commands run. Most are empty directories, because git does not see those. Every holder
+protected files that have to be held. Most are empty directories, because git does not see those. Every holder
 has a shared lock on each, also across programs; the last one removes them, and one left behind by a program
-that was killed is recognised by its time stamp and removed later.
+that was killed is recognised by its time stamp and removed later. Those inside a git directory, where nobody
+looks, stay as long as the sandbox: making and removing them takes longer than many a command.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from robota.tools.sandbox.policy import SandboxPolicy
 _ISOLATION = ("--unshare-all", "--cap-drop", "ALL")
 """Without capabilities also root can neither unmount nor remount anything."""
 _SYSTEM = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run")
-_KERNEL = tuple(f"/proc/{name}" for name in ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi"))
-"""Where root may change the kernel's settings by its name alone, without any capability."""
+_KERNEL = tuple(f"/proc/{name}" for name in ("sys", "sysrq-trigger", "fs", "acpi", "scsi"))
+"""Where root may change the kernel's settings by its name alone, without any capability; bubblewrap covers
+others by itself."""
 _KEPT_OF_RUN = ("/run/current-system", "/run/wrappers")
 """Where some distributions keep their programs."""
 _WRITABLE, _FIXED, _READ_ONLY, _HIDDEN = range(4)
@@ -56,7 +58,7 @@ def wrap_in_bubblewrap(
     if policy.network == "on":
         wrapped.append("--share-net")
         kept.append(os.path.realpath("/etc/resolv.conf"))
-    for path in _KERNEL:
+    for path in _KERNEL if os.geteuid() == 0 else ():
         wrapped += ["--ro-bind-try", path, path]
     for path in kept:
         if is_inside(path, "/run") and os.path.exists(path):
@@ -117,6 +119,8 @@ if sys.platform != "win32":  # where no sandbox needs them, the module can be im
 class Placeholders(Struct, eq=False):
     """Placeholders for paths that are missing; a context manager that lets go of them."""
 
+    _lasting: Placeholders | None = None
+    """Who holds those that are in nobody's way."""
     _held: dict[str, int] = {}
 
     def __enter__(self) -> Self:
@@ -131,8 +135,12 @@ class Placeholders(Struct, eq=False):
         There is not where we may not write either: then a command could not create it. Raises OSError when it
         cannot be held.
         """
+        if self._lasting is not None and _is_out_of_sight(path):
+            return self._lasting.cover(path)
         if path in self._held:
-            return True
+            if _is_same(path, self._held[path]):
+                return True
+            os.close(self._held.pop(path))
         for _ in range(_ATTEMPTS):
             created = _create(path)
             if created is None:
@@ -155,6 +163,12 @@ class Placeholders(Struct, eq=False):
                 continue
             finally:
                 os.close(descriptor)
+
+
+def _is_out_of_sight(path: str) -> bool:
+    """In a git directory, and nothing by which git would call it another name."""
+    parent, name = os.path.split(path)
+    return ".git" in parent.split("/") and name != "commondir"
 
 
 def _content(path: str) -> str | None:

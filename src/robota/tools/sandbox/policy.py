@@ -11,6 +11,9 @@ from msgspec import Struct
 from robota.core.permissions.paths import is_inside
 
 Network: TypeAlias = Literal["off", "on"]
+Protection: TypeAlias = Literal["all", "existing", "none"]
+"""Which protected files are held in place while a command runs. Missing ones that are not must be missing
+again when it has ended."""
 
 CONFIGURATION_NAMES = (".robota", ".claude", ".claude-plugin", ".vscode", ".idea", ".zed")
 """Directories that programs take settings from, in a project; read-only as a whole."""
@@ -32,11 +35,15 @@ class SandboxPolicy(Struct, frozen=True, kw_only=True):
     """Absolute real paths. Everything may be read but `deny_read`, nothing be written but `writable`."""
 
     writable: tuple[str, ...]
-    """The workspace and `tmp`."""
+    """The workspace, caches and `tmp`."""
     tmp: str
     """A private directory for temporary files."""
+    caches: tuple[str, ...] = ()
+    """Those of the `writable` that are caches."""
     read_only_even_if_missing: tuple[str, ...] = ()
     """What stays as it is below `writable`: existing things read-only, missing ones missing."""
+    refused: tuple[str, ...] = ()
+    """What is missing and must be so again when the command has ended."""
     deny_read: tuple[str, ...] = ()
     network: Network = "off"
 
@@ -46,10 +53,12 @@ def workspace_policy(
     tmp: str,
     *,
     additional_dirs: Sequence[str] = (),
+    caches: Sequence[str] = (),
     home: str | None = None,
     read_only: Sequence[str] = (),
     deny_read: Sequence[str] = (),
     network: Network = "off",
+    protection: Protection = "all",
 ) -> SandboxPolicy:
     """The policy for commands that work in `cwd`; directories that do not exist are left out.
 
@@ -63,13 +72,29 @@ def workspace_policy(
     guarded = [path for root in workspace for path in find_protected(root, is_home=root == home_directory)]
     if any(is_inside(home_directory, root) and home_directory != root for root in workspace):
         guarded += find_protected(home_directory, is_home=True)
+    held, refused = guarded, list[str]()
+    if protection != "all":
+        refused = [path for path in guarded if not os.path.lexists(path)]
+        if protection == "existing":  # what lies deeper is seen by nobody, or is a home that must not change
+            refused = [path for path in refused if _is_project_name(path, workspace)]
+        held = [path for path in guarded if path not in refused] if protection == "existing" else []
+    writable = [*workspace, *caches, os.path.realpath(tmp)]
+    if protection == "none" and not is_inside(home_directory, "/tmp"):
+        writable.append("/tmp")  # where it can be mounted, `tmp` is there
     return SandboxPolicy(
-        writable=tuple(dict.fromkeys([*workspace, os.path.realpath(tmp)])),
+        writable=tuple(dict.fromkeys(writable)),
         tmp=os.path.realpath(tmp),
-        read_only_even_if_missing=tuple(dict.fromkeys([*guarded, *_real(cwd, read_only)])),
+        caches=tuple(caches),
+        read_only_even_if_missing=tuple(dict.fromkeys([*held, *_real(cwd, read_only)])),
+        refused=tuple(dict.fromkeys(refused)),
         deny_read=tuple(dict.fromkeys(_real(cwd, deny_read))),
         network=network,
     )
+
+
+def _is_project_name(path: str, workspace: Sequence[str]) -> bool:
+    directory, name = os.path.split(path)
+    return name in PROJECT_NAMES and directory in workspace
 
 
 def _real(cwd: str, paths: Sequence[str]) -> list[str]:

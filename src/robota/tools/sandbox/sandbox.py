@@ -9,7 +9,7 @@ import sys
 import tempfile
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from tempfile import TemporaryDirectory
 from typing import Literal, TypeAlias
@@ -24,8 +24,10 @@ from robota.core.given import require_texts
 from robota.core.ports import new_uuid
 from robota.core.process import ProcessResult, run_process
 from robota.tools.sandbox.bubblewrap import Placeholders, find_bubblewrap, wrap_in_bubblewrap
+from robota.tools.sandbox.caches import Caches, find_caches
 from robota.tools.sandbox.landlock import MINIMUM_ABI, landlock_abi
-from robota.tools.sandbox.policy import Network, SandboxPolicy, workspace_policy
+from robota.tools.sandbox.policy import Network, Protection, SandboxPolicy, workspace_policy
+from robota.tools.sandbox.refusal import take_back
 
 SandboxMode: TypeAlias = Literal["off", "auto", "required"]
 """`auto` uses a sandbox that works and says if there is none; `required` then runs nothing."""
@@ -55,44 +57,56 @@ class Confinement(Struct, frozen=True, kw_only=True):
     backend: Backend | None = None
     """`None` when it runs as it is."""
     policy: SandboxPolicy | None = None
+    may_leave: bool = False
+    """Whether a call may ask to run outside."""
     note: str | None = None
     """What the user should know, said once."""
-    release: Callable[[], None] = lambda: None
-    """To be called when the command has ended; one that runs as it is holds nothing."""
+    release: Callable[[], Sequence[str]] = tuple
+    """To be called when the command has ended; what had to be put right then, in a sentence each."""
 
 
 class Sandbox:
     """Confines commands to the workspace they work in; the options are those of `workspace_policy`.
 
-    The kinds in `backends` are tried once, in this order, by running a command under each.
+    The kinds in `backends` are tried once, in this order, by running a command under each. What may change
+    while a session lasts (`additional_dirs`, `network`) can be a function. `auto` prefers work that succeeds:
+    under Landlock, which knows no exceptions, it lets commands change protected files of the workspace
+    (`holds_protected` says so), where `required` lets them make nothing beside one.
     """
 
     def __init__(
         self,
         mode: SandboxMode,
         *,
-        additional_dirs: Sequence[str] = (),
+        additional_dirs: Sequence[str] | Callable[[], Sequence[str]] = (),
         read_only: Sequence[str] = (),
         deny_read: Sequence[str] = (),
-        network: Network = "off",
+        network: Network | Callable[[], Network] = "off",
         home: str | None = None,
         backends: Sequence[Backend] = BACKENDS,
     ) -> None:
         if mode not in ("off", "auto", "required"):
             raise ConfigurationError(f"sandbox must be 'off', 'auto' or 'required', not {mode!r}.")
-        if network not in ("off", "on"):
+        if not callable(network) and network not in ("off", "on"):
             raise ConfigurationError(f"The network of a sandbox is 'off' or 'on', not {network!r}.")
         self.mode = mode
-        self.network = network
         self.backends = tuple(backends)
+        self._network = network
+        self._additional_dirs = (
+            additional_dirs
+            if callable(additional_dirs)
+            else require_texts("additional_dirs", additional_dirs)
+        )
+        self._home = os.path.realpath(os.path.expanduser("~") if home is None else home)
         self._make_policy = partial(
             workspace_policy,
-            additional_dirs=require_texts("additional_dirs", additional_dirs),
             read_only=require_texts("read_only", read_only),
             deny_read=require_texts("deny_read", deny_read),
-            network=network,
-            home=home,
+            home=self._home,
         )
+        self._lasting = Placeholders()
+        weakref.finalize(self, self._lasting.release)
+        self._caches: Caches | None = None
         self._found: tuple[Backend | None, str] | None = None
         self._lock = anyio.Lock()
         self._noted: set[str] = set()
@@ -105,10 +119,28 @@ class Sandbox:
                 self._found = await self._probe()
             return self._found
 
-    async def confine(self, argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> Confinement:
+    @property
+    def network(self) -> Network:
+        return self._network() if callable(self._network) else self._network
+
+    async def holds_protected(self) -> bool:
+        """Whether a sandbox works here that keeps commands from changing protected files."""
+        backend, _ = await self.find_backend()
+        return backend is not None and self._protection(backend, lasting=False) != "none"
+
+    async def confine(
+        self,
+        argv: Sequence[str],
+        cwd: str,
+        env: Mapping[str, str],
+        *,
+        workspace: str | None = None,
+        lasting: bool = False,
+    ) -> Confinement:
         """The command line under the sandbox, or as it is where the mode allows that.
 
-        Raises `ToolExecutionError` when it must not run.
+        It starts in `cwd` and may write in `workspace`, which is the same if it is not given. `lasting` says
+        that nobody waits for its end. Raises `ToolExecutionError` when it must not run.
         """
         if self.mode == "off":
             return Confinement(argv=list(argv), env=dict(env))
@@ -116,20 +148,43 @@ class Sandbox:
         if backend is None:
             return self._do_without(argv, env, reason)
         with ExitStack() as undo:
-            placeholders = undo.enter_context(Placeholders())
+            placeholders = undo.enter_context(Placeholders(self._lasting))
             try:
-                policy = await to_thread.run_sync(self._make_policy, cwd, self._private_tmp())
+                protection = self._protection(backend, lasting=lasting)
+                policy = await to_thread.run_sync(self._policy, workspace or cwd, protection)
                 wrapped = await to_thread.run_sync(_wrap, backend, argv, cwd, policy, placeholders)
             except (OSError, ValueError) as error:
                 raise ToolExecutionError(f"The command was not run: no sandbox for it, {error}.") from error
             undo.pop_all()
         return Confinement(
             argv=wrapped,
-            env={**env, "TMPDIR": policy.tmp},
+            env={**env, **self._find_caches().variables, "TMPDIR": policy.tmp},
             backend=backend,
             policy=policy,
-            release=placeholders.release,
+            may_leave=self.mode == "auto",
+            release=partial(_let_go, policy, placeholders),
         )
+
+    def _protection(self, backend: Backend, *, lasting: bool) -> Protection:
+        if backend == "landlock":
+            return "all" if self.mode == "required" else "none"
+        return "all" if lasting else "existing"
+
+    def _policy(self, workspace: str, protection: Protection) -> SandboxPolicy:
+        added = self._additional_dirs
+        return self._make_policy(
+            workspace,
+            self._private_tmp(),
+            additional_dirs=tuple(added() if callable(added) else added),
+            caches=self._find_caches().writable,
+            network=self.network,
+            protection=protection,
+        )
+
+    def _find_caches(self) -> Caches:
+        if self._caches is None:
+            self._caches = find_caches(self._home, os.environ, self._private_tmp())
+        return self._caches
 
     def _do_without(self, argv: Sequence[str], env: Mapping[str, str], reason: str) -> Confinement:
         if self.mode == "required":
@@ -154,8 +209,25 @@ class Sandbox:
         """Made with the first command, removed with this object or at the end of the program."""
         if self._tmp is None:
             self._tmp = tempfile.mkdtemp(prefix="robota-")
-            weakref.finalize(self, shutil.rmtree, self._tmp, ignore_errors=True)
+            weakref.finalize(self, shutil.rmtree, self._tmp, onerror=_remove_anyway)
         return self._tmp
+
+
+def _let_go(policy: SandboxPolicy, placeholders: Placeholders) -> list[str]:
+    placeholders.release()
+    try:
+        moved = take_back(policy.refused)
+    except OSError as error:
+        return [f"{error.filename} decides what runs later and could not be moved away: {error.strerror}."]
+    return [f"{path} decides what runs later: it was renamed to {place}." for path, place in moved]
+
+
+def _remove_anyway(remove: Callable[[str], object], path: str, _: object) -> None:
+    """Some caches are read-only directories, which hold their entries until that is changed."""
+    with suppress(OSError):
+        os.chmod(os.path.dirname(path), 0o700)
+        os.chmod(path, 0o700)
+        remove(path)
 
 
 def _wrap(

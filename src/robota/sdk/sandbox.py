@@ -1,0 +1,38 @@
+"""The sandbox of a session: its directories and its network follow the rules in force."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from robota.core.provider import NativeWebTools
+from robota.sessions.permissions.hosted_tools import permit_web_tools
+from robota.sessions.permissions.live_rules import LiveRules
+
+if TYPE_CHECKING:
+    from robota.tools.sandbox.sandbox import Sandbox, SandboxMode
+
+_WHOLE_WEB = {"WebFetch", "WebFetch(*)", "WebFetch(domain:*)"}
+
+
+def make_sandbox(mode: SandboxMode, rules: LiveRules, *, unasked: bool = False) -> Sandbox | Literal["off"]:
+    """The sandbox; with `unasked` it is all that stands between commands and what they may reach."""
+    if mode == "off":
+        return "off"
+    from robota.tools.sandbox.sandbox import Sandbox  # noqa: PLC0415 - loaded where one is wanted
+
+    def network() -> Literal["off", "on"]:
+        return "on" if allows_network(rules, unasked=unasked) else "off"
+
+    return Sandbox(mode, additional_dirs=lambda: rules.additional_dirs, network=network)
+
+
+def allows_network(rules: LiveRules, *, unasked: bool) -> bool:
+    """Whether commands may use the network, which no sandbox tells apart by host.
+
+    It is off when any deny or ask rule speaks of `WebFetch`. For commands that nobody allowed or was asked
+    about it is on only if a rule allows all of the web.
+    """
+    if permit_web_tools(NativeWebTools(web_search=False, web_fetch=True), rules.rules) is None:
+        return False
+    allowed = {*rules.rules.allow, *rules.granted}
+    return not unasked or bool(allowed & _WHOLE_WEB)
