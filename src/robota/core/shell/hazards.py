@@ -39,7 +39,11 @@ class OptionWord(Struct, frozen=True):
 
 def find_hazards(words: Sequence[Word], possible: frozenset[int] = frozenset()) -> list[Hazard]:
     """The hazards of a command; `possible` are the positions of words that may turn out to be options."""
-    options = load_options().find(program_name(words[0].text))
+    program = program_name(words[0].text)
+    if program.startswith("python") and len(words) > 2 and words[1].text == "-m":
+        inner = find_hazards(words[2:], frozenset(index - 2 for index in possible))
+        return [replace(hazard, index=hazard.index + 2) for hazard in inner]
+    options = load_options().find(program)
     if options is None:
         return []
     if options.check == "git":

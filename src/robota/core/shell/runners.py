@@ -71,7 +71,12 @@ def unwrap(command: Command, *, fed: bool = False) -> Unwrapped | None:
     runner = programs.runners.get(name)
     if runner is None:
         options = load_options().find(name)
-        taken = options is not None and options.input and _takes_commands(command, options.check, fed=fed)
+        taken = (
+            options is not None
+            and options.input
+            and not (options.verbs and len(words) > 1)  # then its input is data
+            and _takes_commands(command, options.check, fed=fed)
+        )
         return Unwrapped(opaque=True, reads_input=True) if taken else None
     start, certain = _find_start(words, runner)
     if start is None:
@@ -88,6 +93,8 @@ def _describe(words: tuple[Word, ...], start: int, runner: Runner) -> Unwrapped 
     if script_at is not None:
         at, text = script_at
         return _as_source([text] if text is not None else words[at : at + 1], at, runner)
+    if not rest and runner.script and runner.appends:  # `parallel` runs the lines that it reads
+        return Unwrapped(opaque=True, reads_input=True)
     if not rest or runner.whole_is_file:
         return None
     if runner.script:
@@ -98,7 +105,7 @@ def _describe(words: tuple[Word, ...], start: int, runner: Runner) -> Unwrapped 
     if runner.appends:
         rest = (*_fill_in(options, rest), UNKNOWN_WORD)
     inner = Inner(start, rest, steered=runner.assignments and any(_assigns(word) for word in options))
-    wrote = any(_split_option(word.text)[0] in runner.writes for word in options)
+    wrote = any(_split_option(word.text, runner)[0] in runner.writes for word in options)
     return Unwrapped((inner,), inert=runner.inert and not wrote, restricts=not runner.deny_only)
 
 
@@ -128,12 +135,13 @@ def _as_source(words: Sequence[Word], start: int, runner: Runner) -> Unwrapped:
     return Unwrapped((Inner(start, source=source),), restricts=restricts)
 
 
-def _split_option(text: str) -> tuple[str, str | None]:
-    """The name of an option and the value attached to it."""
+def _split_option(text: str, runner: Runner) -> tuple[str, str | None]:
+    """The name of an option, written out when it was shortened, and the value attached to it."""
     if not text.startswith("--"):
         return text[:2], text[2:] or None
     name, equals, value = text.partition("=")
-    return name, value if equals else None
+    longer = sorted(each for each in runner.script_option | runner.writes if each.startswith(name))
+    return longer[0] if longer and len(name) > 2 else name, value if equals else None
 
 
 def _find_start(words: tuple[Word, ...], runner: Runner) -> tuple[int | None, bool]:
@@ -189,10 +197,10 @@ def _after_subcommand(words: tuple[Word, ...], runner: Runner) -> int:
 
 def _option_length(text: str, runner: Runner) -> int | None:
     """How many words an option takes; None when it is not known."""
-    name, attached = _split_option(text)
+    name, attached = _split_option(text, runner)
     if name in runner.script_option:
         return 1 if attached is not None else 2
-    if text in runner.values or text in runner.writes:
+    if text in runner.values or (name in runner.writes and attached is None):
         return 2
     if text.startswith("--"):
         return 1 if "=" in text or not runner.values or text in load_programs().long_flags else None
@@ -211,7 +219,7 @@ def _option_length(text: str, runner: Runner) -> int | None:
 def _script_option(words: tuple[Word, ...], start: int, runner: Runner) -> tuple[int, Word | None] | None:
     """The word that holds the shell text of an option such as `flock -c`, wherever it stands."""
     for index, word in enumerate(words[1:], 1):
-        name, attached = _split_option(word.text)
+        name, attached = _split_option(word.text, runner)
         if name in runner.script_option:
             if attached is not None:
                 return index, plain_word(attached) if word.literal else UNKNOWN_WORD
@@ -264,7 +272,7 @@ def _unwrap_shell(command: Command) -> Unwrapped | None:
 
 def _normal(path: str) -> str:
     """The path without `//`, `.` and `..`, which lead to a descriptor as well."""
-    return posixpath.normpath(path) if path.startswith("/") else path
+    return posixpath.normpath("/" + path.lstrip("/")) if path.startswith("/") else path
 
 
 def _as_program(words: tuple[Word, ...], index: int) -> Unwrapped:

@@ -44,7 +44,8 @@ _SQL_HARMFUL = {
     ),
     "sqlite3": re.compile(
         r"\b(?:load_extension|writefile|readfile|edit|fts3_tokenizer|fsdir|zipfile)\s*\(|\battach\b"
-        r"|\bvacuum\s+(?:\w+\s+)?into\b|temp_store_directory",
+        r"|\bvacuum\s+(?:\w+\s+)?into\b|temp_store_directory|\bexport\s+database\b|\binstall\b|\bload\s+'"
+        r"|\bcopy\b.*\bto\b",
         re.IGNORECASE,
     ),
 }
