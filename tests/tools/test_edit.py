@@ -75,6 +75,72 @@ async def test_a_text_that_differs_only_in_whitespace_is_pointed_at(make, old):
     )
 
 
+PROGRAM = """import os
+
+
+def total_price(items: list[Item], discount: float = 0.0) -> float:
+    \"\"\"What the items cost together.\"\"\"
+    total = sum(item.price for item in items)
+
+    if discount > 0:
+        total -= total * discount
+    return round(total, 2)
+
+
+def show(items):
+    print(f"Total: {total_price(items)}", 'done')
+    if a < b and c > d:
+        return None
+    return None
+"""
+PRICE = "def total_price(items: list[Item], discount: float = 0.0) -> float:"
+AGAIN = ": read it again and copy it exactly"
+
+
+@pytest.mark.parametrize(
+    ("old", "hint"),
+    [
+        ("     6\t    total = sum(item.price for item in items)\n     7\t\n     8\t    if discount > 0:",
+         "Line 6 has such a text without the line numbers: leave them out"),
+        ("  8→    if discount > 0:\n  9→        total -= total * discount",
+         "Line 8 has such a text without the line numbers: leave them out"),
+        ("8: if discount > 0:", "Line 8 has such a text without the line numbers: leave them out"),
+        ("    total = sum(item.price for item in items)\n    if discount > 0:",
+         f"Line 6 has such a text with other blank lines{AGAIN}"),
+        ("import os\n\n\n\n\ndef total_price(", f"Line 1 has such a text with other blank lines{AGAIN}"),
+        ("```python\n    if discount > 0:\n        total -= total * discount\n```",
+         "Line 8 has such a text without the code fence: leave it out"),
+        ("    if discount > 0:\\n        total -= total * discount",
+         "Line 8 has such a text with real line ends, tabs and quotes: do not escape them"),
+        ('print(f\\"Total: {total_price(items)}\\", \'done\')',
+         "Line 14 has such a text with real line ends, tabs and quotes: do not escape them"),
+        ("-    if discount > 0:\n-        total -= total * discount",
+         "Line 8 has such a text without the marks of a diff: leave them out"),
+        ("if a &lt; b and c &gt; d:", "Line 15 has such a text without HTML entities: write the characters"),
+        ("print(f“Total: {total_price(items)}”, ‘done’)",
+         f"Line 14 has such a text with other quotes or dashes{AGAIN}"),
+        ("print(f'Total: {total_price(items)}', \"done\")",
+         f"Line 14 has such a text with other quotes or dashes{AGAIN}"),
+        ("DEF show(ITEMS):", f"Line 13 has such a text in other upper and lower case{AGAIN}"),
+        ("    total = sum(item.cost for item in items)",
+         "Perhaps line 6 is meant; line 6 is `total = sum(item.price for item in items)`, "
+         "not `total = sum(item.cost for item in items)`"),
+        (f"{PRICE}\n    \"\"\"What all items cost.\"\"\"\n    total = sum(item.price for item in items)\n",
+         "Perhaps lines 4-6 are meant; line 5 is `\"\"\"What the items cost together.\"\"\"`, "
+         "not `\"\"\"What all items cost.\"\"\"`"),
+        ("    if discount > 0.0:\n        total = total * discount\n    return round(total, 2)",
+         "Perhaps lines 8-10 are meant; line 8 is `if discount > 0:`, not `if discount > 0.0:`"),
+        ("something else entirely, which nobody wrote", None),
+        (");", None),
+    ],
+)  # fmt: skip
+async def test_a_near_miss_says_where_it_was_probably_meant(make, old, hint):
+    path = make(PROGRAM)
+    expected = f"old_string not found in file: {path}" + (f". {hint}." if hint else "")
+    result = await edit(path, old, "z")
+    assert (result.error, path.read_text()) == (expected, PROGRAM)
+
+
 async def test_several_matches_are_counted_and_refused(make):
     path = make("x\ny x\n\nx\n")
     result = await edit(path, "x", "z")

@@ -62,7 +62,9 @@ def _with_lf(text: str) -> str:
 def _choose(path: str, text: str, old: str, edit: Edit) -> list[int]:
     count = text.count(old)
     if not count:
-        raise FileProblem(f"old_string not found in file: {path}{_near_miss(text, old)}", "not_found")
+        from robota.tools.files.near_miss import suggest  # noqa: PLC0415 - only a mistake needs it
+
+        raise FileProblem(f"old_string not found in file: {path}{suggest(text, old)}", "not_found")
     if count > MAX_REPLACEMENTS:
         raise FileProblem(
             f"old_string occurs {count:,} times in {path}: give a longer text, or use a shell command.",
@@ -109,19 +111,6 @@ def _name_matches(text: str, old: str, count: int) -> str:
         lines.append(str(line))
         at = start
     return f"{count} occurrences, at lines {', '.join(lines)}{' and more' if count > _LISTED else ''}"
-
-
-def _near_miss(text: str, old: str) -> str:
-    wanted = _squeeze(old).strip("\n")
-    at = _squeeze(text).find(wanted) if wanted else -1
-    if at < 0:
-        return ""
-    line = _squeeze(text).count("\n", 0, at) + 1
-    return f". Line {line} has such a text with other whitespace: read it again and copy it exactly."
-
-
-def _squeeze(text: str) -> str:
-    return "\n".join(" ".join(line.split()) for line in text.split("\n"))
 
 
 def _splice(text: str, spans: list[tuple[int, int]], new: str) -> str:
