@@ -16,7 +16,7 @@ from tests.support.unprivileged import public_directory, run_unprivileged
 
 from robota.core.messages import FilePart, ImagePart
 from robota.core.tool import ToolContext, ToolResult, tool_class
-from robota.tools import read_tool
+from robota.tools import edit_tool, read_tool
 from robota.tools.files.change import MAX_FILE_BYTES
 from robota.tools.files.reading import DEFAULT_LIMIT, MAX_IMAGE_BYTES, MAX_LINE_CHARACTERS, MAX_OUTPUT_BYTES
 
@@ -68,6 +68,52 @@ async def test_an_offset_behind_the_end_is_explained(write):
     )
 
 
+JAPANESE = "これは日本語のテキストファイルです。設定を変更するには、手順に従ってください。\nint main() {}\n"
+CHINESE = "这是一个中文文本文件。如果您需要更改设置，请按照以下步骤操作。\nint main() {}\n"
+TAIWANESE = "這是一個中文文字檔案。如果您需要更改設定，請按照以下步驟操作。\n"
+KOREAN = "이것은 한국어 텍스트 파일입니다. 설정을 변경하려면 다음 단계를 따르십시오.\n"
+RUSSIAN = "Это русский текстовый файл. Чтобы изменить настройки, выполните действия.\nint main() {}\n"
+GERMAN = "Schöne Grüße aus München – „bis bald“.\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "name"),
+    [
+        (JAPANESE, "cp932", "Shift-JIS"),
+        (JAPANESE, "euc_jp", "EUC-JP"),
+        (CHINESE, "gbk", "GBK"),
+        (TAIWANESE, "big5", "Big5"),
+        (KOREAN, "euc_kr", "EUC-KR"),
+        (RUSSIAN, "koi8-r", "KOI8-R"),
+        (RUSSIAN, "cp1251", "Windows-1251"),
+        (GERMAN, "cp1252", "Windows-1252"),
+        (
+            '<?xml version="1.0" encoding="iso-8859-2"?>\n<a>Příliš žluťoučký kůň</a>\n',
+            "iso8859-2",
+            "iso8859-2",
+        ),
+        ('<html><meta charset="windows-1250"><p>Zażółć gęślą jaźń</p>\n', "cp1250", "cp1250"),
+        ("#!/usr/bin/python\n# -*- coding: koi8-r -*-\nx = 'Я'\n", "koi8-r", "KOI8-R"),
+    ],
+)
+async def test_common_encodings_are_recognised_and_kept_by_an_edit(write, text, encoding, name):
+    path, context = write(text.encode(encoding)), ToolContext()
+    note = f"[The file is not valid UTF-8 and is shown as {name}; Edit and Write keep that.]"
+    lines = [f"{number}\t{line}" for number, line in enumerate(text.splitlines(), 1)]
+    assert (await read(path, context)).text.splitlines()[1:] == [*lines, note]
+
+    first = text.splitlines()[0]
+    arguments = {"file_path": str(path), "old_string": first, "new_string": f"{first} ok"}
+    assert (await edit_tool().run(arguments, context)).ok
+    assert path.read_bytes() == text.replace(first, f"{first} ok", 1).encode(encoding)
+
+
+@pytest.mark.parametrize("declared", ["no-such-code", "utf-8", "ascii"])
+async def test_a_declaration_that_does_not_fit_is_not_believed(write, declared):
+    path = write(f'<?xml version="1.0" encoding="{declared}"?>\n<a>'.encode() + "é\n".encode("latin-1"))
+    assert "its encoding was not recognised: it is shown as Latin-1" in (await read(path)).text
+
+
 @pytest.mark.parametrize(("content", "count"), [("", 0), ("\n", 1), ("a", 1), ("a\n\n", 2)])
 async def test_the_empty_piece_after_the_last_newline_is_no_line(write, content, count):
     assert (await read(write(content))).text.splitlines()[0].endswith(f"({count} lines)]")
@@ -81,7 +127,15 @@ async def test_the_empty_piece_after_the_last_newline_is_no_line(write, content,
         ("a\u2028b\x0cc".encode(), "1\ta\u2028b\x0cc"),
         ("grüß\r\nb".encode("utf-16"), "1\tgrüß\n2\tb\n[The file is encoded in UTF-16.]"),
         ("\ufeffgrüß".encode("utf-16-be"), "1\tgrüß\n[The file is encoded in UTF-16.]"),
-        ("grüß".encode("latin-1"), "1\tgrüß\n[The file is not valid UTF-8 and is shown as Latin-1.]"),
+        (
+            "plain words, no mark".encode("utf-16-le"),
+            "1\tplain words, no mark\n[The file is encoded in UTF-16.]",
+        ),
+        (
+            "grüß".encode("latin-1"),
+            "1\tgrüß\n"
+            "[The file is not valid UTF-8 and its encoding was not recognised: it is shown as Latin-1.]",
+        ),
         (
             "grüß übt".encode() + b"\xff",
             "1\tgrüß übt\ufffd\n[The file is not valid UTF-8, first at byte 11; "
@@ -140,12 +194,32 @@ async def test_the_result_has_at_most_so_many_bytes(write):
     assert text.splitlines()[-1] == "[870 more lines were left out. Use offset 131 to read on.]"
 
 
-async def test_only_the_beginning_of_a_huge_file_is_looked_at(write):
-    path, context = write("aa" + "üü\n" * (MAX_FILE_BYTES // 5 + 10)), ToolContext()
-    text = (await read(path, context, limit=1)).text
-    assert f"[The file has {path.stat().st_size:,} bytes; only the first 10,485,760 were looked at." in text
-    assert "Latin-1" not in text
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "cp932"])
+async def test_every_line_of_a_huge_file_is_reached(write, encoding):
+    lines = [f"{number} {JAPANESE[:30]}" for number in range(1, MAX_FILE_BYTES // 40)]
+    path, context = write("\n".join(lines).encode(encoding)), ToolContext()
+    size, last = path.stat().st_size, len(lines)
+    assert size > MAX_FILE_BYTES
+    shown = (await read(path, context, offset=last - 1)).text.splitlines()
+    assert shown[:3] == [
+        f"[File: {path} (lines {last - 1}-{last} of {size:,} bytes)]",
+        f"{last - 1}\t{lines[-2]}",
+        f"{last}\t{lines[-1]}",
+    ]
+    assert not any("There is more" in line for line in shown)
+    middle = (await read(path, context, offset=last // 2, limit=2)).text.splitlines()
+    assert middle[1:3] == [f"{last // 2 + at}\t{lines[last // 2 + at - 1]}" for at in (0, 1)]
+    assert middle[-1] == f"[There is more. Use offset {last // 2 + 2} to read on.]"
+    beyond = (await read(path, context, offset=last + 5)).text
+    assert beyond.endswith(f"[There is nothing at line {last + 5}: the file ends at line {last}.]")
     assert context.files.get(str(path)) is None
+
+
+async def test_a_line_longer_than_the_room_for_it_is_cut_and_counted(write):
+    path = write("x" * (MAX_FILE_BYTES + 5) + "\r\nshort\n")
+    text = (await read(path)).text
+    rest = MAX_FILE_BYTES + 6 - MAX_LINE_CHARACTERS
+    assert text.endswith(f"x… [{rest} more characters left out]\n2\tshort")
 
 
 async def test_wrong_arguments_are_explained(tmp_path):

@@ -134,6 +134,14 @@ class Directory(Struct, eq=False):
             data = self._read_up_to(descriptor, limit + 1)
         return Content(data[:limit], facts, len(data) <= limit)
 
+    def stream(self, name: str) -> Iterator[bytes]:
+        """A regular file of any length, piece by piece."""
+        flags = _SAFE | os.O_RDONLY
+        with open_descriptor(self.system, self._where(name), flags, dir_fd=self._here) as descriptor:
+            refuse_special(self.system.fstat(descriptor).st_mode)
+            while chunk := self.system.read(descriptor, CHUNK_BYTES):
+                yield chunk
+
     def replace(self, name: str, data: bytes, before: os.stat_result | None) -> bool:
         """Put a file with this content in the place of the one that was seen `before`.
 

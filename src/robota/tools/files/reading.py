@@ -18,7 +18,8 @@ from robota.core.plain_text import clip, shorten, strip_controls
 from robota.core.tool import ToolContext, ToolResult
 from robota.tools.files.change import MAX_FILE_BYTES, load_file, remember
 from robota.tools.files.directory import Content
-from robota.tools.files.path import FileProblem, locate
+from robota.tools.files.long_file import Window, read_window
+from robota.tools.files.path import FileProblem, explain, locate
 from robota.tools.files.text import DecodedText, decode
 
 DEFAULT_LIMIT = 2_000
@@ -31,14 +32,14 @@ def read(ctx: ToolContext, file_path: str, first: int, limit: int | None) -> Too
     path = locate(file_path, ctx.cwd)
     try:
         real, content = load_file(path)
-        result = _show(path, content, first, limit)
+        result = _show(path, real, content, first, limit)
     except FileProblem as problem:
         return ToolResult.failure(str(problem), problem.code)
     remember(ctx.files, real, content)
     return result
 
 
-def _show(path: str, content: Content, first: int, limit: int | None) -> ToolResult:
+def _show(path: str, real: str, content: Content, first: int, limit: int | None) -> ToolResult:
     size = max(content.facts.st_size, len(content.data))
     medium = recognise(content.data, size)
     if medium is not None:
@@ -52,12 +53,13 @@ def _show(path: str, content: Content, first: int, limit: int | None) -> ToolRes
         amount = f"{size:,} bytes" if content.whole else f"more than {MAX_FILE_BYTES:,} bytes"
         raise FileProblem(f"Binary file not supported: {path} ({amount})", "unreadable")
     notes = _describe_encoding(decoded)
-    if not content.whole:
-        notes.append(
-            f"[The file has {size:,} bytes; only the first {MAX_FILE_BYTES:,} were looked at. "
-            "Use Grep or a shell command for the rest.]"
-        )
-    return ToolResult(content=_show_lines(path, decoded.text, notes, first, limit))
+    if content.whole:
+        return ToolResult(content=_show_lines(path, decoded.text, notes, first, limit))
+    try:
+        window = read_window(real, decoded.format, first, DEFAULT_LIMIT if limit is None else limit)
+    except OSError as error:
+        raise explain(path, error, "read") from error
+    return ToolResult(content=_show_window(path, window, notes, first, size))
 
 
 def _attach(path: str, data: bytes, medium: Medium) -> ToolResult:
@@ -83,10 +85,26 @@ def _describe_encoding(decoded: DecodedText) -> list[str]:
             "what does not fit is shown as \ufffd, and Edit refuses it.]"
         ]
     if decoded.format.encoding == "latin-1":
-        return ["[The file is not valid UTF-8 and is shown as Latin-1.]"]
-    if decoded.format.encoding != "utf-8":
-        return [f"[The file is encoded in {decoded.format.name}.]"]
-    return []
+        return ["[The file is not valid UTF-8 and its encoding was not recognised: it is shown as Latin-1.]"]
+    if decoded.format.encoding.startswith("utf-"):
+        return (
+            [] if decoded.format.encoding == "utf-8" else [f"[The file is encoded in {decoded.format.name}.]"]
+        )
+    return [f"[The file is not valid UTF-8 and is shown as {decoded.format.name}; Edit and Write keep that.]"]
+
+
+def _show_window(path: str, window: Window, notes: list[str], first: int, size: int) -> str:
+    last = first - 1 + len(window.lines)
+    shown = _fit(
+        f"{number:>{len(str(last))}}\t{_shorten(*line)}" for number, line in enumerate(window.lines, first)
+    )
+    more = [f"[There is more. Use offset {first + len(shown)} to read on.]"]
+    if not window.lines:
+        more = [f"[There is nothing at line {first}: the file ends at line {window.passed}.]"]
+    elif window.ended and len(shown) == len(window.lines):
+        more = []
+    span = f"lines {first}-{first - 1 + len(shown)} of {size:,} bytes" if shown else f"{size:,} bytes"
+    return "\n".join([f"[File: {path} ({span})]", *shown, *notes, *more])
 
 
 def _show_lines(path: str, text: str, notes: list[str], first: int, limit: int | None) -> str:
@@ -133,11 +151,13 @@ def _describe_span(unit: str, first: int, shown: int, total: int, *, cut: bool) 
     return span, []
 
 
-def _shorten(line: str) -> str:
+def _shorten(line: str, hidden: int = 0) -> str:
+    """`hidden`: how many characters the line has behind these."""
     line = line.removesuffix("\r")
-    if len(line) <= MAX_LINE_CHARACTERS:
+    if len(line) + hidden <= MAX_LINE_CHARACTERS:
         return line
-    return f"{line[:MAX_LINE_CHARACTERS]}… [{len(line) - MAX_LINE_CHARACTERS} more characters left out]"
+    rest = len(line) + hidden - MAX_LINE_CHARACTERS
+    return f"{line[:MAX_LINE_CHARACTERS]}… [{rest} more characters left out]"
 
 
 # --- images and PDFs -----------------------------------------------------------------------------------
