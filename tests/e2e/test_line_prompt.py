@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.support.command import model_requests
 from tests.support.terminal import Terminal
 
 from robota.testing import call
@@ -24,7 +25,7 @@ def test_several_prompts_share_one_conversation(tmp_path: Path) -> None:
         terminal.wait_for("robota> ")
         terminal.type("/exit\n")
         code = terminal.leave()
-        roles = [message["role"] for message in server.requests[1].body["messages"]]
+        roles = [message["role"] for message in model_requests(server)[1].body["messages"]]
 
     assert code == 0
     assert roles == ["system", "user", "assistant", "user"]

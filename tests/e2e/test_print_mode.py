@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.support.command import environment, robota
+from tests.support.command import environment, model_requests, robota
 
 from robota.testing import call
 from robota.testing.model_server import ModelServer
@@ -18,7 +18,7 @@ def test_one_prompt_runs_a_tool_over_http_and_prints_the_answer(tmp_path: Path) 
 
         assert (done.returncode, done.stdout) == (0, "You need milk.\n")
         assert "Read(notes.txt)" in done.stderr
-        sent = server.requests[1].body["messages"]
+        sent = model_requests(server)[1].body["messages"]
     assert [message["role"] for message in sent] == ["system", "user", "assistant", "tool"]
     assert "milk" in sent[-1]["content"]
 
@@ -27,7 +27,7 @@ def test_a_command_that_nobody_can_approve_is_refused_and_the_model_is_told(tmp_
     script = [call("Bash", command="touch made-by-the-model")], "I was not allowed to."
     with ModelServer(*script).in_thread() as server:
         done = robota("-p", "touch it", cwd=tmp_path, server=server)
-        told = server.requests[1].body["messages"][-1]["content"]
+        told = model_requests(server)[1].body["messages"][-1]["content"]
 
     assert done.returncode == 0
     assert not (tmp_path / "made-by-the-model").exists()
@@ -46,7 +46,7 @@ def test_an_allow_rule_lets_the_command_run(tmp_path: Path) -> None:
 def test_piped_input_comes_before_the_words(tmp_path: Path) -> None:
     with ModelServer("ok").in_thread() as server:
         robota("-p", "summarise", cwd=tmp_path, server=server, stdin="a long text")
-        asked = server.requests[0].body["messages"][-1]["content"]
+        asked = model_requests(server)[0].body["messages"][-1]["content"]
 
     assert asked == "a long text\n\nsummarise"
 
@@ -220,7 +220,7 @@ def test_a_session_goes_on_after_a_crash_and_says_what_was_cut(tmp_path: Path) -
         journal.with_suffix(".json").unlink()
         journal.write_bytes(journal.read_bytes()[:-20])
         second = run("-c", "-p", "two")
-        sent = server.requests[-1].body["messages"]
+        sent = model_requests(server)[-1].body["messages"]
 
     assert (first.returncode, second.returncode) == (0, 0)
     assert second.stdout == "Second answer.\n"

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.command import model_requests
 
 from robota.testing import HttpError
 from robota.testing.model_server import ModelServer
@@ -50,7 +51,7 @@ def test_a_named_provider_is_asked_in_its_own_words_with_its_own_key(
     with ModelServer("Hello from there.").in_thread() as server:
         variables = {key: KEY, address: f"{server.url}/v1"}
         done = robota("--provider", provider, "--model", "some-model", cwd=tmp_path, **variables)
-        asked = server.requests[0]
+        asked = model_requests(server)[0]
 
     assert (done.returncode, done.stdout) == (0, "Hello from there.\n"), done.stderr
     assert asked.path.partition("?")[0] == path
@@ -82,7 +83,7 @@ def test_the_name_of_a_model_picks_its_provider_among_all_keys(
     with ModelServer("Yes.").in_thread() as server:
         here = {name: value.format(url=server.url) for name, value in variables.items()}
         done = robota("--model", model, cwd=tmp_path, **{**others, **here})
-        asked = server.requests[0]
+        asked = model_requests(server)[0]
 
     assert (done.returncode, done.stdout) == (0, "Yes.\n"), done.stderr
     assert (asked.path, asked.body["model"]) == (path, model)
@@ -163,7 +164,7 @@ def test_a_key_is_not_sent_to_an_address_that_stands_alone(tmp_path: Path) -> No
         where = ("--base-url", f"{server.url}/v1", "--model", "m")
         alone = robota(*where, cwd=tmp_path, OPENAI_API_KEY=KEY)
         named = robota(*where, "--provider", "openai", cwd=tmp_path, OPENAI_API_KEY=KEY)
-        first, second = (KEY in str(request.headers) for request in server.requests)
+        first, second = (KEY in str(request.headers) for request in model_requests(server))
 
     assert (first, second) == (False, True)
     assert "OPENAI_API_KEY is not sent to 127.0.0.1: add --provider openai" in alone.stderr
@@ -184,7 +185,7 @@ def test_a_moment_of_weakness_is_waited_out_and_shown(tmp_path: Path) -> None:
 def test_the_only_model_of_a_service_is_taken_and_named(tmp_path: Path) -> None:
     with ModelServer("Yes.", models=("only-one",)).in_thread() as server:
         done = robota("--base-url", f"{server.url}/v1", cwd=tmp_path)
-        asked = server.requests[-1].body["model"]
+        asked = model_requests(server)[-1].body["model"]
 
     assert (done.returncode, asked) == (0, "only-one")
     assert "only-one answers, the only model of" in done.stderr

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.support.command import place, started
+from tests.support.command import model_requests, place, started
 from tests.support.processes import mark
 from tests.support.terminal import Terminal
 
@@ -89,7 +89,7 @@ def test_a_signal_at_a_question_is_a_no_and_leaves(tmp_path: Path, number: int) 
 
     assert code == ENDINGS[number]
     assert not (tmp_path / "one").exists()
-    assert len(server.requests) == 1
+    assert len(model_requests(server)) == 1
 
 
 def test_a_terminal_that_is_closed_in_mid_answer_keeps_what_it_showed(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -13,7 +13,7 @@ import pytest
 from tests.support.llama_server import llama_server
 from tests.support.scripted_gguf import write_scripted_gguf
 
-from robota.providers.local.detect import LocalServer, detect_local_servers
+from robota.providers.local.detect import LocalServer, ServedModel, ask_local_server, detect_local_servers
 from robota.providers.openai_compatible import OpenAICompatibleProvider
 from robota.testing.reply_conformance import listen
 
@@ -29,6 +29,7 @@ class Site:
         self.answers = answers
         self.server = server
         self.asked: list[tuple[str, str]] = []
+        self.on_request: Callable[[str], None] = lambda _: None
         self.url = ""
 
 
@@ -41,6 +42,7 @@ def site(answers: Mapping[str, Any], *, server: str = "uvicorn") -> Iterator[Sit
 
         def do_GET(self) -> None:
             made.asked.append((self.command, self.path))
+            made.on_request(self.path)
             body = made.answers.get(self.path, made.answers.get("*"))
             self.send_response_only(404 if body is None else 200)
             data = body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -78,16 +80,16 @@ OLLAMA = {
 LM_STUDIO = {
     "/v1/models": listing({"id": "gemma-3", "object": "model", "owned_by": "organization_owner"}),
     "/api/v0/models": listing(
-        {"id": "gemma-3", "object": "model", "type": "vlm", "state": "loaded"},
+        {"id": "gemma-3", "type": "vlm", "state": "loaded", "loaded_context_length": 8192},
         {"id": "nomic", "object": "model", "type": "embeddings", "state": "not-loaded"},
     ),
 }
 LLAMA_CPP = {
-    "/v1/models": listing({"id": "a.gguf", "object": "model", "owned_by": "llamacpp"}),
+    "/v1/models": listing({"id": "a.gguf", "owned_by": "llamacpp", "meta": {"n_params": 494_000_000}}),
     "/props": {"default_generation_settings": {"n_ctx": 4096}, "total_slots": 1},
 }
 VLLM = {
-    "/v1/models": listing({"id": "Qwen/Qwen3", "object": "model", "owned_by": "vllm"}),
+    "/v1/models": listing({"id": "Qwen/Qwen3-1.7B", "owned_by": "vllm", "max_model_len": 32768}),
     "/version": {"version": "0.11.0"},
 }
 
@@ -95,16 +97,18 @@ VLLM = {
 @pytest.mark.parametrize(
     ("answers", "header", "kind", "models"),
     [
-        (OLLAMA, "", "ollama", ("llama3:8b",)),
+        (OLLAMA, "", "ollama", (ServedModel("llama3:8b", None, 8_000_000_000),)),
+        ({**OLLAMA, "/api/ps": {"models": [{"name": "llama3:8b", "context_length": 4096}]}}, "", "ollama",
+         (ServedModel("llama3:8b", 4096, 8_000_000_000),)),
         ({**OLLAMA, "/v1/models": {"object": "list", "data": None}, "/api/tags": {"models": []}}, "",
          "ollama", ()),
-        (LM_STUDIO, "", "lmstudio", ("gemma-3",)),
-        (LLAMA_CPP, "llama.cpp", "llama.cpp", ("a.gguf",)),
-        (VLLM, "uvicorn", "vllm", ("Qwen/Qwen3",)),
+        (LM_STUDIO, "", "lmstudio", (ServedModel("gemma-3", 8192),)),
+        (LLAMA_CPP, "llama.cpp", "llama.cpp", (ServedModel("a.gguf", 4096, 494_000_000),)),
+        (VLLM, "uvicorn", "vllm", (ServedModel("Qwen/Qwen3-1.7B", 32768, 1_700_000_000),)),
     ],
 )  # fmt: skip
 async def test_a_server_is_known_by_its_answers(
-    answers: Mapping[str, Any], header: str, kind: str, models: tuple[str, ...]
+    answers: Mapping[str, Any], header: str, kind: str, models: tuple[ServedModel, ...]
 ) -> None:
     with site(answers, server=header) as there:
         found = await detect_local_servers([there.url], deadline=PATIENCE)
@@ -190,3 +194,42 @@ async def test_a_real_llama_server_is_found_and_answers(tmp_path: Path) -> None:
         assert len(found.models) == 1
         async with OpenAICompatibleProvider(base_url=found.base_url, model=found.models[0]) as provider:
             assert (await listen(provider)).text == "Here I am."
+
+
+async def test_a_model_that_ollama_has_not_loaded_is_loaded_to_learn_its_window() -> None:
+    answers = dict(OLLAMA)
+
+    def load(path: str) -> None:
+        if path == "/api/generate":
+            answers["/api/ps"] = {"models": [{"name": "llama3:8b", "context_length": 4096}]}
+
+    answers["/api/generate"] = {"done": True, "done_reason": "load"}
+    with site(answers) as there:
+        there.on_request = load
+        server = await ask_local_server(f"{there.url}/v1", load="llama3:8b")
+        again = await ask_local_server(f"{there.url}/v1", load="llama3:8b")
+    assert server == again
+    assert server is not None
+    assert server.served == (ServedModel("llama3:8b", 4096, 8_000_000_000),)
+    assert [path for method, path in there.asked if method == "POST"] == ["/api/generate"]
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("qwen2.5-coder-1.5b-instruct-q4_k_m.gguf", 1_500_000_000),
+        ("Qwen/Qwen3-0.6B", 600_000_000),
+        ("494.03M", 494_030_000),
+        ("gemma3:270m", 270_000_000),
+        ("gpt-oss:20b", 20_000_000_000),
+        ("llama3", None),
+        ("bge-m3", None),
+        ("phi-4", None),
+    ],
+)
+async def test_the_size_of_a_model_is_read_from_its_name(name: str, parameters: int | None) -> None:
+    answers = {**VLLM, "/v1/models": listing({"id": name, "owned_by": "vllm"})}
+    with site(answers) as there:
+        server = await ask_local_server(there.url)
+    assert server is not None
+    assert server.find(name) == ServedModel(name, None, parameters)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from robota.testing.http_server import ReceivedRequest
 from robota.testing.model_server import ModelServer
 
 KEPT = ("PATH", "HOME", "LANG", "ROBOTA_HOME", "ROBOTA_TEST_MARK")
@@ -60,3 +61,8 @@ def started(
 def place(server: ModelServer | None) -> dict[str, str]:
     """The variables that name a scripted model."""
     return {} if server is None else {"ROBOTA_BASE_URL": f"{server.url}/v1", "ROBOTA_MODEL": "scripted"}
+
+
+def model_requests(server: ModelServer) -> list[ReceivedRequest]:
+    """What the model was asked, without the questions about its server."""
+    return [request for request in server.requests if request.method == "POST"]

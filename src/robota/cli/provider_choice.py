@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from robota.cli.key_advice import KeyAdvice, advise
+from robota.cli.own_server import fit_to_server, is_own_server
 from robota.core.env_ref import ENV_REFERENCE_PREFIX, format_env_reference
 from robota.core.errors import ConfigurationError, RobotaError
 from robota.core.provider import Provider
@@ -57,7 +58,7 @@ OFFLINE_NOTE = (
     "--base-url, or try a tiny model on this machine: robota model pull smollm2-135m"
 )
 LOCAL_NOTE = "{why} is {name}, a tiny offline model; it is often wrong, so look twice before you approve."
-SERVER_TYPES = {"llama.cpp": "openai-compatible"}
+SERVER_TYPES = {"llama.cpp": "local-server"}
 """Where the kind of a detected server is no type of its own."""
 LOCAL_PREFIX = "local:"
 LOCAL_TEMPERATURE = 0.2
@@ -124,8 +125,10 @@ async def chosen_provider(given: ProviderArguments) -> AsyncIterator[ChosenProvi
     config, note = choice.config, choice.note
     if not config.model:
         config, note = await _find_model(choice)
+    fitted = await fit_to_server(choice.definition, config)
+    config, note = fitted.config, "\n".join(filter(None, (note, fitted.note))) or None
     provider = choice.definition.create(config)
-    window: int | None = getattr(provider, "context_size", None)
+    window: int | None = fitted.window or getattr(provider, "context_size", None)
     provider = KeyAdvice(provider, advise(choice.definition, config))
     async with RetryingProvider(provider, policy=PATIENCE) as patient:
         yield ChosenProvider(patient, config.model or "", note, window, given.secrets(choice.definition))
@@ -227,7 +230,7 @@ def _take_address(given: ProviderArguments, address: str) -> Choice:
     note = None
     if given.value("OPENAI_API_KEY"):
         note = f"OPENAI_API_KEY is not sent to {_host(address)}: add --provider openai if it belongs there."
-    return _take(given, _ours("openai-compatible"), note)
+    return _take(given, _ours("local-server" if is_own_server(address) else "openai-compatible"), note)
 
 
 def _host(address: str) -> str:

@@ -66,6 +66,7 @@ OURS = {
     "lmstudio": "LmStudioProvider",
     "ollama": "OllamaProvider",
     "vllm": "VllmProvider",
+    "local-server": "LocalServerProvider",
     "local": "LocalProvider",
     "remote": "RemoteProvider",
     "scripted": "ScriptedProvider",

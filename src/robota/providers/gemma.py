@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from robota.core.provider import Capabilities, ChatRequest
-from robota.providers.local_server import LocalServerProvider, Projector
+from robota.core.provider import Capabilities
+from robota.providers.local_server import LOCAL_OPTIONS, LocalServerProvider
 from robota.providers.openai_compatible import Vendor
 
 SERVICE = Vendor(
@@ -14,6 +14,7 @@ SERVICE = Vendor(
     spare_key="lm-studio",
     docs="https://ai.google.dev/gemma/docs",
     capabilities=Capabilities(output_schema=True),
+    options=LOCAL_OPTIONS,
 )
 
 
@@ -21,11 +22,3 @@ class GemmaProvider(LocalServerProvider):
     """A Gemma model in LM Studio, or at any other `base_url`."""
 
     vendor = SERVICE
-
-    def _projectors(self, request: ChatRequest) -> list[Projector]:
-        projectors = super()._projectors(request)
-        if request.tools and request.settings.tool_choice != "none":
-            from robota.providers.pseudo_call import PseudoCallProjector  # noqa: PLC0415 - definitions are light
-
-            projectors.append(PseudoCallProjector(request.tools))
-        return projectors

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from robota.core.provider import Capabilities
-from robota.providers.local_server import LocalServerProvider
+from robota.providers.local_server import LOCAL_OPTIONS, LocalServerProvider
 from robota.providers.openai_compatible import Vendor
 
 SERVICE = Vendor(
@@ -15,6 +15,7 @@ SERVICE = Vendor(
     spare_key="lm-studio",
     docs="https://lmstudio.ai/docs",
     capabilities=Capabilities(output_schema=True),
+    options=LOCAL_OPTIONS,
 )
 
 

@@ -1,36 +1,128 @@
 """Servers that people run themselves, with whatever model they like: their replies are read once more.
 
-What a model wrote into its text and its server did not notice is taken out by projectors. A projector holds
-text back only while it cannot know what it is. Nothing is lost: what turns out to be plain is given out as it
-was written, also when the reply breaks off.
+What a model wrote into its text and its server did not notice, thinking and calls, is taken out by
+projectors. A projector holds text back only while it cannot know what it is. Nothing is lost: what turns out
+to be plain is given out as it was written, also when the reply breaks off.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
-from typing import Protocol
+from typing import Protocol, Unpack
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from robota.core.errors import RobotaError
-from robota.core.messages import ReasoningBlock, ToolCall
-from robota.core.provider import ChatRequest, Chunk, NativePayload, ReasoningChunk, StopChunk, TextChunk
+from robota.core.errors import ProviderError, RobotaError
+from robota.core.messages import Json, ReasoningBlock, ToolCall
+from robota.core.provider import (
+    Capabilities,
+    ChatRequest,
+    Chunk,
+    NativePayload,
+    ReasoningChunk,
+    StopChunk,
+    TextChunk,
+    ToolSchema,
+)
 from robota.providers.chat import API_SURFACE
-from robota.providers.openai_compatible import VendorProvider
+from robota.providers.openai_compatible import Vendor, VendorOptions, VendorProvider
 
+LOCAL_OPTIONS: dict[str, type] = {"constrain": bool, "examples": bool, "context_size": int}
+"""What profiles of all such servers may say."""
+SMALL_WINDOW = 8192
+"""Tokens; up to here long descriptions of tools would leave too little for the conversation."""
+MOST_BYTES = 6
+"""Of a token, on average: what has more of them than this is sure not to fit."""
 MARKS = {"<think>": "</think>", "<|channel>thought": "<channel|>"}
 """How thoughts begin and end: in the words of most open models, and of Gemma."""
 
 
+SERVICE = Vendor(
+    name="local-server",
+    title="The local server",
+    display_name="Local server",
+    description="A server of yours, such as llama.cpp's; thinking and calls in its text are recognised.",
+    base_url="http://localhost:8080/v1",
+    capabilities=Capabilities(output_schema=True),
+    options=LOCAL_OPTIONS,
+)
+
+
 class LocalServerProvider(VendorProvider):
-    """Such a server knows only some models' way of thinking; what it leaves in the text is taken out here."""
+    """A model behind a server of one's own. Such a server knows only some models' way of thinking and
+    calling; what it leaves in the text is taken out here.
+
+    With `constrain` the model writes under a schema, one of the tools with its arguments or an answer, where
+    the server takes one (llama.cpp, vLLM, Ollama): for models too small to call tools by themselves;
+    `examples` show tiny ones how. `context_size` is the window that the server has: what is sure not to fit
+    is not sent, and with a small one tools are described in short. A model that makes one call again and
+    again gets no more tools and is told to answer.
+    """
+
+    vendor = SERVICE
+
+    def __init__(
+        self,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        model: str | None = None,
+        *,
+        constrain: bool = False,
+        examples: bool = False,
+        context_size: int | None = None,
+        **options: Unpack[VendorOptions],
+    ) -> None:
+        super().__init__(api_key, base_url, model, **options)
+        self.context_size = context_size
+        self._constrained = constrain
+        self._brief: dict[int, tuple[ToolSchema, ToolSchema]] = {}
+        """Tools in short, by the identity of those they are made of."""
+        if constrain:
+            from robota.providers.local.choice import ChoiceEncoder  # noqa: PLC0415 - definitions are light
+
+            self.encoder = encoder = ChoiceEncoder(tiny=examples)
+            self.content = encoder.open_reply
 
     def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk, None]:
         return project(super().stream(request), *self._projectors(request))
 
     def _projectors(self, request: ChatRequest) -> list[Projector]:
-        return [ReasoningProjector()]
+        projectors: list[Projector] = [ReasoningProjector()]
+        if request.tools and request.settings.tool_choice != "none" and not self._constrained:
+            from robota.providers.pseudo_call import PseudoCallProjector  # noqa: PLC0415 - as above
+
+            projectors.append(PseudoCallProjector(request.tools))
+        return projectors
+
+    def _fit(self, request: ChatRequest) -> ChatRequest:
+        from robota.providers.local.circles import stop_circle  # noqa: PLC0415 - as above
+
+        request = super()._fit(stop_circle(request))
+        if self._constrained or not 0 < (self.context_size or 0) <= SMALL_WINDOW:
+            return request
+        return replace(request, tools=tuple(map(self._shorten, request.tools)))
+
+    def _shorten(self, tool: ToolSchema) -> ToolSchema:
+        from robota.providers.local.request import brief_tool  # noqa: PLC0415 - as above
+
+        known = self._brief.get(id(tool))
+        if known is None or known[0] is not tool:
+            known = self._brief[id(tool)] = tool, brief_tool(tool)
+        return known[1]
+
+    def _check(self, body: Json) -> None:
+        size, window = len(body), self.context_size
+        if window is None or size <= window * MOST_BYTES or b'"image_url"' in body:
+            return
+        raise ProviderError(
+            f"{self.name} was not asked: the request has at least {size // MOST_BYTES:,} tokens, more than "
+            f"the context window of the server ({window:,}); compact the conversation, use fewer tools, or "
+            "start the server with a larger window.",
+            provider=self.name,
+            status=400,
+        )
 
 
 class Projector(Protocol):

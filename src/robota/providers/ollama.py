@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from robota.core.messages import JsonObject
 from robota.core.provider import Capabilities
-from robota.providers.local_server import LocalServerProvider
+from robota.providers.local_server import LOCAL_OPTIONS, LocalServerProvider
 from robota.providers.openai_compatible import Vendor
 from robota.providers.service import base_path
 
@@ -25,6 +25,7 @@ SERVICE = Vendor(
     key="name",
     read=_read_model,
     capabilities=Capabilities(output_schema=True),
+    options=LOCAL_OPTIONS,
 )
 
 

@@ -1,8 +1,9 @@
 """Tool calls that a model wrote into its text, taken out of it and made.
 
-They are written as JSON in several spellings, as Python, or in Gemma's notation. Only tools that were offered
-count, and only calls that are whole. A server that makes calls by itself needs no second reading: as soon as
-one of its calls comes, what was written stays text.
+They are written as JSON in several spellings, in tags, fences or by themselves on a line, as Python, with
+tags for each parameter, or in Gemma's notation. Only tools that were offered count, and only calls that are
+whole. A server that makes calls by itself needs no second reading: as soon as one of its calls comes, what
+was written stays text.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from msgspec import Struct
 from robota.core.jsontext import decode, encode
 from robota.core.messages import Json, JsonObject, ToolCall
 from robota.core.provider import Chunk, StopChunk, TextChunk, ToolInputChunk, ToolSchema
+from robota.providers.local.reply import ValueScanner
 from robota.providers.local_server import count_overlap, keep_raw
 
 Offered: TypeAlias = Mapping[str, ToolSchema]
@@ -73,6 +75,49 @@ def _read_object(item: Json, offered: Offered) -> ToolCall | None:
         except ValueError:
             return None
     return ToolCall("", name, encode(arguments).decode()) if isinstance(arguments, dict) else None
+
+
+# --- tags: `<function=name>{…}</function>`, or with `<parameter=key>value</parameter>` in between -------
+
+_FUNCTION = re.compile(r"\s*(?:<function=)?([\w.-]+)>(.*?)(?:</function>)?\s*", re.DOTALL)
+_PARAMETERS = re.compile(r"\s*<parameter=([\w.-]+)>\n?(.*?)\n?</parameter>", re.DOTALL)
+
+
+def read_function_calls(text: str, offered: Offered) -> list[ToolCall]:
+    """One call as tags, from the name on."""
+    found = _FUNCTION.fullmatch(text)
+    if found is None or found[1] not in offered:
+        return []
+    name, inside = found.groups()
+    if inside.strip().startswith("{"):
+        return read_json_calls(f'{{"name":"{name}","arguments":{inside}}}', offered)
+    if _PARAMETERS.sub("", inside).strip():
+        return []
+    fields = offered[name].parameters.get("properties") or {}
+    arguments = {key: _read_value(value, fields.get(key)) for key, value in _PARAMETERS.findall(inside)}
+    return [ToolCall("", name, encode(arguments).decode())]
+
+
+def _read_value(text: str, schema: Json) -> Json:
+    """A value between tags: text is as it stands there, anything else is JSON."""
+    if isinstance(schema, dict) and schema.get("type") == "string":
+        return text
+    try:
+        return decode(text)
+    except ValueError:
+        return text
+
+
+def read_tagged_calls(text: str, offered: Offered) -> list[ToolCall]:
+    return read_json_calls(text, offered) or read_function_calls(text, offered)
+
+
+def may_be_tagged_call(text: str) -> bool:
+    beginning = text.lstrip()[: len(_FUNCTION_TAG)]
+    return may_be_json_call(text) or _FUNCTION_TAG.startswith(beginning)
+
+
+_FUNCTION_TAG = "<function="
 
 
 # --- Python ------------------------------------------------------------------------------------------
@@ -237,22 +282,38 @@ class Frame(Struct, frozen=True):
 
     begin: str
     end: str
-    read: ReadCalls
-    is_json: bool = True
+    """Empty where the call ends with its JSON."""
+    read: ReadCalls = read_json_calls
+    may_be: Callable[[str], bool] = may_be_json_call
+    """Whether this beginning of the inside can still become calls."""
 
 
+def _anything(_: str) -> bool:
+    return True
+
+
+MISTRAL = Frame("[TOOL_CALLS]", "")
 FRAMES = (
-    Frame("<tool_call>", "</tool_call>", read_json_calls),
-    Frame(f"{FENCE}json", FENCE, read_json_calls),
-    Frame(f"{FENCE}tool_call", FENCE, read_json_calls),
-    Frame(f"{FENCE}tool_code", FENCE, read_python_calls, is_json=False),
-    Frame("<|tool_call>", "<tool_call|>", read_gemma_calls, is_json=False),
+    Frame("<tool_call>", "</tool_call>", read_tagged_calls, may_be_tagged_call),
+    Frame("<tools>", "</tools>"),
+    Frame("<function_call>", "</function_call>"),
+    Frame(_FUNCTION_TAG, "</function>", read_function_calls, _anything),
+    Frame(f"{FENCE}json", FENCE),
+    Frame(f"{FENCE}tool_call", FENCE),
+    Frame(f"{FENCE}tool_code", FENCE, read_python_calls, _anything),
+    Frame(f"{FENCE}\n", FENCE),
+    MISTRAL,
+    Frame("<|python_tag|>", ""),
+    Frame("<|tool_call>", "<tool_call|>", read_gemma_calls, _anything),
 )
+BARE = Frame("", "", may_be=lambda text: may_be_json_call(text) or MISTRAL.begin.startswith(text))
+"""JSON at the beginning of a line, or what begins like it."""
 _BEGINNINGS = tuple(frame.begin for frame in FRAMES)
+_LINE_OF_JSON = re.compile(r"(?:^|(?<=\n))[ \t]*(?=[\[{])")
 
 
 class PseudoCallProjector:
-    __slots__ = ("_frame", "_held", "_made", "_offered", "_searched", "_trusting")
+    __slots__ = ("_at_line", "_frame", "_held", "_made", "_offered", "_scanner", "_searched", "_trusting")
 
     def __init__(self, tools: Iterable[ToolSchema]) -> None:
         self._offered = {tool.name: tool for tool in tools}
@@ -263,6 +324,10 @@ class PseudoCallProjector:
         self._held = ""
         self._searched = 0
         """How far the held text was searched for the frame's end."""
+        self._scanner = ValueScanner()
+        """Finds the end of JSON that has no other."""
+        self._at_line = True
+        """What was given out ends with a line, or nothing was."""
         self._made: list[tuple[str, list[ToolCall]]] = []
         """Calls that were written, with their text."""
 
@@ -283,6 +348,11 @@ class PseudoCallProjector:
         return [TextChunk(written)] if written else []
 
     def _finish(self, stop: StopChunk) -> list[Chunk]:
+        if self._frame is not None and stop.reason == "end_turn":  # many forget the end of the frame
+            unclosed = self._frame.read(self._held[len(self._frame.begin) :], self._offered)
+            if unclosed:
+                self._made.append((self._held, unclosed))
+                self._held = ""
         calls: list[Chunk] = [call for _, calls in self._made for call in calls]
         self._made.clear()
         if calls and stop.reason == "end_turn":
@@ -302,29 +372,42 @@ class PseudoCallProjector:
     def _look(self, text: str, said: list[str]) -> str:
         """Look for the beginning of a call; it and what is behind it is returned."""
         found = [(at, frame) for frame in FRAMES if (at := text.find(frame.begin)) >= 0]
+        found += [
+            (line.end(), BARE) for line in _LINE_OF_JSON.finditer(text) if line.start() or self._at_line
+        ]
         if found:
             at, self._frame = min(found, key=lambda each: each[0])
             self._searched = len(self._frame.begin)
-            said.append(text[:at])
+            self._scanner = ValueScanner()
+            self._say(text[:at], said)
             return text[at:]
         sure = len(text) - count_overlap(text, _BEGINNINGS)
-        said.append(text[:sure])
+        self._say(text[:sure], said)
         self._held = text[sure:]
         return ""
 
+    def _say(self, text: str, said: list[str]) -> None:
+        said.append(text)
+        last = text.rpartition("\n")
+        if text.strip(" \t"):
+            self._at_line = bool(last[1]) and not last[2].strip(" \t")
+
     def _collect(self, text: str, frame: Frame, said: list[str]) -> str:
         """Go on with what began like a call; what is behind it is returned."""
+        if frame is BARE and text.startswith(MISTRAL.begin):
+            frame = self._frame = MISTRAL
+            self._searched, self._scanner = len(frame.begin), ValueScanner()
         start = len(frame.begin)
-        if frame.is_json and not may_be_json_call(text[start:]):
-            return self._let_go(text, start, said)
+        if not frame.may_be(text[start:]):
+            return self._let_go(text, start or 1, said)
+        if not frame.end:
+            return self._collect_json(text, frame, said)
         end = text.find(frame.end, self._searched)
         while end >= 0:
             behind = end + len(frame.end)
             calls = frame.read(text[start:end], self._offered)
             if calls:
-                self._made.append((text[:behind], calls))
-                self._frame = None
-                return text[behind:]
+                return self._make(text, behind, calls)
             if frame.end != FENCE or text[end - 1] == "\n":  # else it may stand in an argument
                 return self._let_go(text, behind, said)
             self._searched = behind
@@ -333,8 +416,24 @@ class PseudoCallProjector:
         self._held = text
         return ""
 
+    def _collect_json(self, text: str, frame: Frame, said: list[str]) -> str:
+        self._searched += len(self._scanner.feed(text[self._searched :]))
+        if not self._scanner.over:
+            self._held = text
+            return ""
+        calls = frame.read(text[len(frame.begin) : self._searched], self._offered)
+        if calls:
+            return self._make(text, self._searched, calls)
+        return self._let_go(text, self._searched, said)
+
+    def _make(self, text: str, length: int, calls: list[ToolCall]) -> str:
+        """So much of the text is these calls."""
+        self._made.append((text[:length], calls))
+        self._frame, self._at_line = None, True
+        return text[length:]
+
     def _let_go(self, text: str, length: int, said: list[str]) -> str:
         """So much of the text is no call."""
         self._frame = None
-        said.append(text[:length])
+        self._say(text[:length], said)
         return text[length:]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from robota.core.provider import Capabilities
-from robota.providers.local_server import LocalServerProvider
+from robota.providers.local_server import LOCAL_OPTIONS, LocalServerProvider
 from robota.providers.openai_compatible import Vendor
 
 SERVICE = Vendor(
@@ -13,6 +13,7 @@ SERVICE = Vendor(
     base_url="http://localhost:8000/v1",
     docs="https://docs.vllm.ai",
     capabilities=Capabilities(output_schema=True),
+    options=LOCAL_OPTIONS,
 )
 
 

@@ -9,6 +9,7 @@ from robota.core.provider import ModelSettings, NativePayload, TextChunk
 from robota.core.robota import Robota
 from robota.providers.gemma import GemmaProvider
 from robota.providers.lmstudio import LmStudioProvider
+from robota.providers.local_server import LocalServerProvider
 from robota.providers.ollama import OllamaProvider
 from robota.providers.scripted import call
 from robota.providers.vllm import VllmProvider
@@ -124,10 +125,10 @@ async def test_a_journal_gets_every_event_of_the_stream() -> None:
     assert sum(b'"delta":{"content":' in event for event in events) == len(steps)
 
 
-@pytest.mark.parametrize("make", [LmStudioProvider, OllamaProvider, VllmProvider])
-async def test_other_local_servers_have_their_thinking_taken_out_and_nothing_else(make) -> None:
+@pytest.mark.parametrize("make", [LmStudioProvider, OllamaProvider, VllmProvider, LocalServerProvider])
+async def test_other_local_servers_have_their_thinking_and_their_calls_taken_out_too(make) -> None:
     text = f"<think>Hm.</think>{WRITTEN}"
     async with ModelServer(letters(text)) as server, make(base_url=server.url) as provider:
         heard = await listen(provider, ask(tools=(ADD,)))
-    assert (heard.text, heard.calls) == (WRITTEN, [])
+    assert (heard.text, [made.name for made in heard.calls]) == ("", ["add"])
     assert ReasoningBlock("Hm.") in heard.chunks

@@ -23,6 +23,22 @@ WRITTEN = [
     '```tool_call\n{"name": "add", "arguments": {"a": 1}}\n```',
     "```tool_code\nadd(a=1)\n```",
     "<|tool_call>call:add{a:1}<tool_call|>",
+    '```\n{"name": "add", "arguments": {"a": 1}}\n```',
+    '<tools>{"name": "add", "arguments": {"a": 1}}</tools>',
+    '<function_call>{"name": "add", "parameters": {"a": 1}}</function_call>',
+    '<function=add>{"a": 1}</function>',
+    "<function=add>\n<parameter=a>\n1\n</parameter>\n</function>",
+    "<tool_call>\n<function=add>\n<parameter=a>\n1\n</parameter>\n</function>\n</tool_call>",
+    '[TOOL_CALLS][{"name": "add", "arguments": {"a": 1}}]',
+    '<|python_tag|>{"name": "add", "parameters": {"a": 1}}',
+    '{"name": "add", "arguments": {"a": 1}}',
+    '[{"name": "add", "arguments": {"a": 1}}]',
+    '{"type": "function", "function": {"name": "add", "arguments": "{\\"a\\": 1}"}}',
+]
+UNCLOSED = [
+    '<tool_call>{"name": "add", "arguments": {"a": 1}}',
+    '```json\n{"name": "add", "arguments": {"a": 1}}\n',
+    '<function=add>{"a": 1}',
 ]
 
 
@@ -37,6 +53,26 @@ def test_a_written_call_is_made_wherever_it_is_cut(written) -> None:
     assert_same_in_all_cuts(projector, written, [CALL, MADE])
 
 
+@pytest.mark.parametrize("written", UNCLOSED)
+def test_a_call_whose_end_was_forgotten_is_made(written) -> None:
+    assert_same_in_all_cuts(projector, f"I add.\n{written}", [TextChunk("I add.\n"), CALL, MADE])
+
+
+def test_calls_line_by_line_are_all_made() -> None:
+    line = '{"name": "add", "arguments": {"a": 1}}'
+    expected = [TextChunk("First.\n\n"), CALL, CALL, MADE]
+    assert_same_in_all_cuts(projector, f"First.\n{line}\n{line}", expected)
+
+
+def test_a_value_between_tags_has_the_type_of_its_parameter() -> None:
+    fields = {"path": {"type": "string"}, "lines": {"type": "array"}}
+    write = ToolSchema("write", "", {"type": "object", "properties": fields})
+    written = "<parameter=path>\n12\n</parameter>\n<parameter=lines>\n[1]\n</parameter>"
+    text = f"<function=write>\n{written}\n</function>"
+    made = ToolCall("", "write", '{"path":"12","lines":[1]}')
+    assert_same_in_all_cuts(lambda: PseudoCallProjector([write]), text, [made, MADE])
+
+
 def test_several_calls_are_made_in_their_order() -> None:
     text = '```json\n[{"name": "add", "arguments": {"a": 2}}, {"name": "add"}]\n```\n' + WRITTEN[0]
     expected = [TextChunk("\n"), ToolCall("", "add", '{"a":2}'), ToolCall("", "add", "{}"), CALL, MADE]
@@ -48,14 +84,17 @@ def test_several_calls_are_made_in_their_order() -> None:
     [
         '<tool_call>{"name": "delete", "arguments": {}}</tool_call> was not offered.',
         '<tool_call>{"name": "add", "arguments": {"a": 1}</tool_call> is broken.',
-        '<tool_call>{"name": "add", "arguments": {"a": 1}}',
         '```json\n{"name": "add", "arguments": {"a"',
         '```json\n{"colour": "red"}\n```\nis a colour.',
         '```json\n{"name": "Ann", "age": 3}\n```\nis a person.',
         "```python\nadd(a=1)\n```",
         "```tool_code\nadd(a=x)\n```",
-        '```\n{"name": "add", "arguments": {"a": 1}}\n```',
-        '{"name": "add", "arguments": {"a": 1}}',
+        'As {"name": "add", "arguments": {"a": 1}} shows, it is in a sentence.',
+        '{"name": "demo", "version": "1.0"}\nis a package.',
+        '[{"a": 1}, 2]',
+        "{ not JSON }",
+        "<function=delete>{}</function>",
+        "<function=add>plain words</function>",
         "```jso",
         "``",
         "<",

@@ -1,22 +1,27 @@
 """Model servers that run on this machine already, recognised by their answers and never by their ports.
 
-Nothing is sent but GET requests to the loopback interface, past any proxy. A server that is none of them gets
-a single one, for the list of models that all of them have.
+Nothing is sent but GET requests, past any proxy. A server that is none of them gets a single one, for the
+list of models that all of them have. What a server says about its models, above all how large their windows
+are, is never assumed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+import re
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
 
-from robota.core.jsontext import decode
+from robota.core.errors import RobotaError
+from robota.core.jsontext import decode, encode
 from robota.core.messages import Json
 from robota.http.errors import HttpError
 from robota.http.request import build_request
 from robota.http.url import parse_url
+from robota.providers.catalog import is_listed
+from robota.providers.service import base_path
 
 if TYPE_CHECKING:
     from robota.http.client import HttpClient
@@ -30,16 +35,65 @@ USUAL_ADDRESSES = (
     "http://127.0.0.1:8000",
 )
 DEADLINE_SECONDS = 0.5
+ASK_SECONDS = 2.0
+LOAD_SECONDS = 120.0
 MAX_ANSWER_BYTES = 1 << 20
 _HEADERS = {"accept": "application/json", "accept-encoding": "gzip"}
 _CHAT_TYPES = ("llm", "vlm")
+_SIZE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)([bBmM])(?![a-zA-Z])")
+_UNITS = {"m": 1_000_000, "b": 1_000_000_000}
+
+
+class ServedModel(Struct, frozen=True):
+    name: str
+    context_window: int | None = None
+    """Tokens that this server has for a conversation, which may be fewer than the model could take."""
+    parameters: int | None = None
 
 
 class LocalServer(Struct, frozen=True):
     kind: ServerKind
     base_url: str
     """Where it speaks Chat Completions."""
-    models: tuple[str, ...]
+    served: tuple[ServedModel, ...]
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        return tuple(model.name for model in self.served)
+
+    def find(self, name: str) -> ServedModel | None:
+        """The model of that name; a server with a single one answers with that to any name."""
+        known = next((model for model in self.served if is_listed(name, (model.name,))), None)
+        return self.served[0] if known is None and len(self.served) == 1 else known
+
+
+async def ask_local_server(base_url: str, *, load: str = "") -> LocalServer | None:
+    """What the server at this base URL says about itself; `None` if it is none that is known.
+
+    Ollama tells the window of a model only while that is loaded: with `load` it is asked to load this one.
+    """
+    place, _ = base_path(base_url, "/chat/completions", "/v1")
+    found = await detect_local_servers((place,), deadline=ASK_SECONDS)
+    if not found or found[0].kind != "ollama" or not load:
+        return found[0] if found else None
+    known = found[0].find(load)
+    if known is not None and known.context_window is None and await _load_ollama(place, known.name):
+        found = await detect_local_servers((place,), deadline=ASK_SECONDS) or found
+    return found[0]
+
+
+async def _load_ollama(place: str, model: str) -> bool:
+    """Have Ollama load a model, which the first request would do anyway."""
+    from robota.providers.wire.channel import HttpChannel  # noqa: PLC0415 - as anyio below
+
+    channel = HttpChannel(f"{place}/api/generate", provider="ollama")
+    try:
+        await channel.ask("POST", body=encode({"model": model, "stream": False}), timeout=LOAD_SECONDS)
+    except RobotaError:
+        return False  # the first request will say why
+    finally:
+        await channel.aclose()
+    return True
 
 
 async def detect_local_servers(
@@ -89,16 +143,19 @@ class _Answer(Struct, frozen=True):
 
 _Get: TypeAlias = Callable[[str], Awaitable[_Answer | None]]
 """The answer to a GET of that path."""
-_Found: TypeAlias = tuple[ServerKind, list[str]]
+_Found: TypeAlias = tuple[ServerKind, list[ServedModel]]
 
 
 async def _llama_cpp(get: _Get, listing: _Answer) -> _Found | None:
     if listing.server != "llama.cpp":
         return None
-    props = await get("/props")
-    if props is None or not isinstance(_field(props, "default_generation_settings"), dict):
+    settings = _field(await get("/props"), "default_generation_settings")
+    if not isinstance(settings, dict):
         return None
-    return "llama.cpp", _names(_entries(listing, "data"), "id")
+    return "llama.cpp", [
+        ServedModel(name, _count(settings.get("n_ctx")), _count((entry.get("meta") or {}).get("n_params")))
+        for entry, name in _named(_entries(listing, "data"), "id")
+    ]
 
 
 async def _vllm(get: _Get, listing: _Answer) -> _Found | None:
@@ -106,7 +163,12 @@ async def _vllm(get: _Get, listing: _Answer) -> _Found | None:
     if not entries or any(entry.get("owned_by") != "vllm" for entry in entries):
         return None
     version = await get("/version")
-    return ("vllm", _names(entries, "id")) if isinstance(_field(version, "version"), str) else None
+    if not isinstance(_field(version, "version"), str):
+        return None
+    return "vllm", [
+        ServedModel(name, _count(entry.get("max_model_len")), _size_in(name))
+        for entry, name in _named(entries, "id")
+    ]
 
 
 async def _ollama(get: _Get, listing: _Answer) -> _Found | None:
@@ -116,7 +178,16 @@ async def _ollama(get: _Get, listing: _Answer) -> _Found | None:
     tags = await get("/api/tags")
     if not isinstance(_field(tags, "models"), list):
         return None
-    return "ollama", _names(_entries(tags, "models"), "name")
+    running = _named(_entries(await get("/api/ps"), "models"), "name")
+    loaded = {name: entry.get("context_length") for entry, name in running}
+    return "ollama", [
+        ServedModel(
+            name,
+            _count(loaded.get(name)),
+            _size_in(str((entry.get("details") or {}).get("parameter_size") or name)),
+        )
+        for entry, name in _named(_entries(tags, "models"), "name")
+    ]
 
 
 async def _lm_studio(get: _Get, listing: _Answer) -> _Found | None:
@@ -124,7 +195,11 @@ async def _lm_studio(get: _Get, listing: _Answer) -> _Found | None:
     entries = _entries(models, "data")
     if not entries or any("state" not in entry or "type" not in entry for entry in entries):
         return None
-    return "lmstudio", _names([entry for entry in entries if entry["type"] in _CHAT_TYPES], "id")
+    return "lmstudio", [
+        ServedModel(name, _count(entry.get("loaded_context_length")), _size_in(name))
+        for entry, name in _named(entries, "id")
+        if entry["type"] in _CHAT_TYPES
+    ]
 
 
 # --- what it says ----------------------------------------------------------------------------------------
@@ -155,5 +230,16 @@ def _entries(answer: _Answer | None, name: str) -> list[dict[str, Json]]:
     return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
 
 
-def _names(entries: Sequence[dict[str, Json]], field: str) -> list[str]:
-    return [entry[field] for entry in entries if isinstance(entry.get(field), str)]
+def _named(entries: Sequence[dict[str, Json]], field: str) -> Iterator[tuple[dict[str, Json], str]]:
+    """The entries that have a name, with it."""
+    return ((entry, entry[field]) for entry in entries if isinstance(entry.get(field), str))
+
+
+def _count(value: Json) -> int | None:
+    return value if isinstance(value, int) and value > 0 else None
+
+
+def _size_in(text: str) -> int | None:
+    """The parameters that a name such as `qwen2.5-1.5b-instruct` or a size such as `494.03M` speaks of."""
+    found = _SIZE.search(text)
+    return None if found is None else int(float(found[1]) * _UNITS[found[2].lower()])

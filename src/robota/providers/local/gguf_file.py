@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import struct
+from math import prod
 from mmap import ACCESS_READ, mmap
 from typing import TypeAlias
 
@@ -31,6 +32,8 @@ class GgufFacts(Struct, frozen=True, kw_only=True):
     cache_bytes: int
     """Memory for each token of context."""
     file_bytes: int
+    parameters: int
+    """Weights that it was trained with, however few bytes each of them has here."""
 
 
 def read_gguf_facts(path: str) -> GgufFacts:
@@ -94,11 +97,12 @@ class _Head:
             self._skip(struct.calcsize(f"<{_NUMBERS[inner]}") * count)
         return None
 
-    def tensor_offset(self) -> int:
+    def tensor(self) -> tuple[int, int]:
+        """Where the next tensor begins behind the head, and how many weights it has."""
         self.text()
-        dimensions = self.number("I")
-        self._skip(8 * dimensions + 4)
-        return self.number("Q")
+        weights = prod(self.number("Q") for _ in range(self.number("I")))
+        self._skip(4)
+        return self.number("Q"), weights
 
     def _skip(self, length: int) -> None:
         if length > len(self._data) - self.at:
@@ -114,8 +118,8 @@ def _read(head: _Head, size: int) -> GgufFacts:
     for _ in range(count):
         name = head.text()
         facts[name] = head.fact(head.number("I"))
-    begins = max((head.tensor_offset() for _ in range(tensors)), default=0)
-    if head.at + begins >= size:
+    found = [head.tensor() for _ in range(tensors)]
+    if head.at + max((begin for begin, _ in found), default=0) >= size:
         raise ValueError("weights are missing")
     kind = facts["general.architecture"]
     return GgufFacts(
@@ -123,6 +127,7 @@ def _read(head: _Head, size: int) -> GgufFacts:
         trained_context=_count(facts, f"{kind}.context_length"),
         cache_bytes=_cache_bytes(facts, str(kind)),
         file_bytes=size,
+        parameters=sum(weights for _, weights in found),
     )
 
 

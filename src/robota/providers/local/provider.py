@@ -18,6 +18,7 @@ from robota.core.provider import (
     ToolSchema,
     assert_native_web_tools_available,
 )
+from robota.providers.local.circles import stop_circle
 from robota.providers.local.engine import (
     DEFAULT_CONTEXT,
     Engine,
@@ -29,20 +30,21 @@ from robota.providers.local.engine import (
 )
 from robota.providers.local.gguf_file import GgufFacts, read_gguf_facts
 from robota.providers.local.reply import LocalReply
-from robota.providers.local.request import choice_schema, wire_messages, without_optional_parameters
+from robota.providers.local.request import (
+    MAX_TOKENS,
+    TINY_PARAMETERS,
+    choice_fields,
+    choice_schema,
+    offered_tools,
+)
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Queue
     from typing import Self
 
 API_SURFACE = "llama.cpp-chat-completions"
-MAX_TOKENS = 1024
-"""Of one reply, unless the request says otherwise: small models that lose the thread never find an end."""
-
-
 SEED = 1
 """The same words to the same model get the same answer; -1 lets chance decide."""
-TINY_BYTES = 1_000_000_000
 _AGAINST_LOOPS = {"dry_multiplier": 0.8, "dry_allowed_length": 6, "dry_penalty_last_n": 128}
 """Very small models say a sentence once and then forever; this makes saying it again ever less likely."""
 
@@ -53,8 +55,9 @@ class LocalProvider:
     With tools in the request the model decodes under a schema: one of the tools with its arguments, or an
     answer. So a call always fits its tool, `tool_choice` is always kept, and a reply has at most one call.
 
-    Very small models (by default: files below a gigabyte) are shown `examples` of how the usual tools are
-    used, and get tools without their optional parameters.
+    Very small models (by default: below a billion parameters) are shown `examples` of how the usual tools
+    are used, and get tools without their optional parameters. A model that makes one call again and again
+    gets no more tools and is told to answer.
 
     The file is loaded with the first request, once for all providers that use it the same way, and unloaded
     when the last of them is closed. Requests take turns. Leaving a stream stops the generation.
@@ -173,44 +176,32 @@ class LocalProvider:
 
     def _bodies(self, request: ChatRequest) -> Iterator[tuple[bytes, bool]]:
         """The request body, and a second one with looser schemas in case llama.cpp cannot take the first."""
-        choice, tools = request.settings.tool_choice, request.tools
-        if not tools or choice == "none":
+        request = stop_circle(request)
+        tools = offered_tools(request, tiny=self._is_tiny())
+        if not tools:
             yield self._body(request, (), request.output_schema), False
             if request.output_schema is not None:
                 yield self._body(request, (), {"type": "object"}), False
             return
-        if self._is_tiny():
-            tools = tuple(map(without_optional_parameters, tools))
         for loose in (False, True):
-            schema = choice_schema(tools, choice, request.output_schema, loose=loose)
+            schema = choice_schema(tools, request.settings.tool_choice, request.output_schema, loose=loose)
             yield self._body(request, tools, schema), True
 
     def _is_tiny(self) -> bool:
         facts = self._read_facts()
-        return facts.file_bytes < TINY_BYTES if self._examples is None else self._examples
+        return facts.parameters < TINY_PARAMETERS if self._examples is None else self._examples
 
     def _body(self, request: ChatRequest, tools: tuple[ToolSchema, ...], schema: JsonObject | None) -> bytes:
         settings = request.settings
-        fields: JsonObject = {
-            "messages": wire_messages(
-                request,
-                tools,
-                may_answer=settings.tool_choice in (None, "auto"),
-                examples=self._is_tiny(),
-            ),
-            "stream": True,
-            "stream_options": {"include_usage": True},
+        fields = choice_fields(request, tools, schema, tiny=self._is_tiny())
+        fields |= {
             "return_progress": True,  # an event per batch of the prompt, and with it a chance to stop
             "max_tokens": settings.max_tokens or self._max_tokens,
             "temperature": self._temperature if settings.temperature is None else settings.temperature,
-            "top_p": settings.top_p,
             "seed": self._seed,
-            "stop": settings.stop or None,
         }
         if self._is_tiny():
             fields.update(_AGAINST_LOOPS)
-        if schema is not None:
-            fields["response_format"] = {"type": "json_schema", "json_schema": {"schema": schema}}
         fields.update(settings.extra)
         return encode({name: value for name, value in fields.items() if value is not None})
 

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from robota.core.errors import ProviderError
 from robota.core.jsontext import decode
-from robota.core.messages import Json, ToolCall
+from robota.core.messages import Json, JsonObject, ToolCall
 from robota.core.ports import REAL_WORLD
 from robota.core.provider import Chunk, StopChunk, TextChunk, ToolInputChunk
 from robota.providers.chat.reply import ChatContent
@@ -28,17 +28,34 @@ _LOW_HALF = re.compile(r"\\(u([dD]([c-fC-F]([0-9a-fA-F]([0-9a-fA-F])?)?)?)?)?|$"
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 
 
-class LocalReply:
-    """Reads the events of one reply, which are those of Chat Completions.
+class ChoiceContent(ChatContent):
+    """A reply whose text is JSON that becomes an answer or a call."""
 
-    In choice form its text is JSON that becomes an answer or a call.
-    """
+    def __init__(self) -> None:
+        super().__init__()
+        self._choice = ChoiceReader()
+
+    def read(self, reply: JsonObject, raw: bytes | None, chunks: list[Chunk]) -> bytes | None:
+        said: list[Chunk] = []
+        super().read(reply, None, said)
+        for chunk in said:
+            chunks += self._choice.feed(chunk.text) if isinstance(chunk, TextChunk) else [chunk]
+        return raw  # what the model wrote is not what is told
+
+    def close(self) -> list[Chunk]:
+        chunks, call = super().close(), self._choice.call()
+        if call is not None:
+            return [*chunks[:-1], call, StopChunk("tool_use", self.finish_reason)]
+        return [*self._choice.unread(), *chunks]
+
+
+class LocalReply:
+    """Reads the events of one reply, which are those of Chat Completions."""
 
     def __init__(self, provider: str, context_size: int, *, in_choice_form: bool) -> None:
         self._provider = provider
         self._context_size = context_size
-        self._content = ChatContent()
-        self._choice = ChoiceReader() if in_choice_form else None
+        self._content = ChoiceContent() if in_choice_form else ChatContent()
 
     def read(self, event: bytes) -> list[Chunk]:
         reply = decode(event)
@@ -46,22 +63,15 @@ class LocalReply:
             raise self._error(reply["error"])
         chunks: list[Chunk] = []
         self._content.read(reply, None, chunks)
-        choice = self._choice
-        if choice is None:
-            return chunks
-        told = (choice.feed(one.text) if isinstance(one, TextChunk) else [one] for one in chunks)
-        return [chunk for some in told for chunk in some]
+        return chunks
 
     def close(self) -> list[Chunk]:
         """The chunks that are certain only at the end."""
-        word = self._content.finish_reason
-        if not word:
+        if not self._content.finish_reason:
             raise ProviderError(
                 f"{self._provider} ended its reply without a reason; try again.", provider=self._provider
             )
-        chunks = self._content.close()
-        call = None if self._choice is None else self._choice.call()
-        return chunks if call is None else [*chunks[:-1], call, StopChunk("tool_use", word)]
+        return self._content.close()
 
     def _error(self, error: Json) -> ProviderError:
         status = error.get("code")
@@ -170,6 +180,11 @@ class ChoiceReader(Struct, eq=False):
         if self._kind != "call" or not self._scanner.over:
             return None
         return ToolCall(self._id, self._name, "".join(self._arguments))
+
+    def unread(self) -> list[Chunk]:
+        """What was written in neither form, by a model that its server does not hold to them."""
+        head = self._head if not self._kind else ""
+        return [TextChunk(head)] if head.strip() and not head.lstrip().startswith("{") else []
 
     def _begin(self) -> str:
         """Find out what this will be; returns what already belongs to it."""

@@ -29,6 +29,9 @@ from robota.core.messages import (
 )
 from robota.core.provider import ChatRequest, ToolChoice, ToolSchema
 
+TINY_PARAMETERS = 1_000_000_000
+MAX_TOKENS = 1024
+"""Of one reply, unless the request says otherwise: small models that lose the thread never find an end."""
 _CALL_FORM = 'To use a tool: {"name": "TOOL", "arguments": {...}}'
 _ANSWER_FORM = 'To talk to the user: {"answer": "TEXT"}'
 _MANNERS = "Use one tool at a time, and look at its result before you answer."
@@ -42,6 +45,35 @@ _MAPS = frozenset({"properties", "$defs", "definitions"})
 """The keywords of a schema that are kept: those that take a value, a schema, a list and a mapping of schemas.
 Those that only narrow values are left out: the tool checks its arguments itself, and some of them make the
 grammar slow or llama.cpp print warnings."""
+
+
+def offered_tools(request: ChatRequest, *, tiny: bool) -> tuple[ToolSchema, ...]:
+    """The tools the model may choose from; a tiny one gets them without their optional parameters."""
+    if request.settings.tool_choice == "none":
+        return ()
+    return tuple(map(without_optional_parameters, request.tools)) if tiny else request.tools
+
+
+def choice_fields(
+    request: ChatRequest, tools: tuple[ToolSchema, ...], schema: JsonObject | None, *, tiny: bool
+) -> JsonObject:
+    """The fields of a body that keeps the model to this schema, but for the caller's own ones."""
+    settings = request.settings
+    fields: JsonObject = {
+        "messages": wire_messages(
+            request, tools, may_answer=settings.tool_choice in (None, "auto"), examples=tiny
+        ),
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "temperature": settings.temperature,
+        "top_p": settings.top_p,
+        "max_tokens": settings.max_tokens or MAX_TOKENS,
+        "stop": settings.stop or None,
+    }
+    if schema is not None:
+        form = {"name": "reply", "schema": schema}
+        fields["response_format"] = {"type": "json_schema", "json_schema": form}
+    return fields
 
 
 def wire_messages(
@@ -285,6 +317,19 @@ def without_optional_parameters(tool: ToolSchema) -> ToolSchema:
         return tool
     kept = {name: schema for name, schema in fields.items() if name in required}
     return ToolSchema(tool.name, tool.description, {**tool.parameters, "properties": kept})
+
+
+def brief_tool(tool: ToolSchema) -> ToolSchema:
+    """The tool with a line for its purpose and half a line for each parameter, for a small window."""
+    fields = tool.parameters.get("properties") or {}
+    kept = {name: _brief_field(schema) for name, schema in fields.items()}
+    parameters = {**tool.parameters, "properties": kept}
+    return ToolSchema(tool.name, _shorten(tool.description, _LONGEST_PURPOSE), parameters)
+
+
+def _brief_field(schema: Json) -> Json:
+    note = schema.get("description") if isinstance(schema, dict) else None
+    return {**schema, "description": _shorten(note, _LONGEST_NOTE)} if isinstance(note, str) else schema
 
 
 # --- the form in which things are said ----------------------------------------------------------------

@@ -97,6 +97,7 @@ class WireProvider:
         content = self.content(request)
         while True:
             body = self.encoder.encode(request, model)
+            self._check(body)
             if request.want_raw and content.surface:
                 facts = self._request_facts(model)
                 yield NativePayload(kind="request", payload=body, api_surface=content.surface, metadata=facts)
@@ -136,6 +137,9 @@ class WireProvider:
             f"{error.problem or error}: it is asked again without {field!r}, which is left out from now on."
         )
         return RetryNotice(attempt=2, max_attempts=2, delay=0, message=said)
+
+    def _check(self, body: Json) -> None:
+        """Refuse what is known to come back with an error, before it is sent."""
 
     def _request_facts(self, model: str) -> Mapping[str, Json]:
         """What a journal needs besides the body to know what was asked."""
