@@ -15,7 +15,7 @@ FAST ?= tests/core tests/permissions tests/sdk tests/test_public_api.py \
 	$(patsubst %,tests/sessions/test_%.py,compaction permission_enforcer questions session_abort session_run) \
 	$(patsubst %,tests/providers/test_%.py,anthropic_wire gemini_wire openai_responses_wire)
 
-.PHONY: help run test test-fast test-system check format static fuzz fuzz-http kills signals printed flips soak bench bench-search bench-sessions stubs pins clean
+.PHONY: help run test test-fast test-system check format static fuzz fuzz-http oracle kills signals printed flips soak bench bench-search bench-sessions stubs pins clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -59,6 +59,9 @@ check: static test ## Everything a change must pass
 
 fuzz: $(VENV)/.dev ## CASES generated inputs to the permission evaluator
 	$(BIN)/python fuzz/permissions.py --cases $(CASES) --seed $(SEED)
+
+oracle: $(VENV)/.dev ## CASES shell texts (20,000) run by bash, which starts and writes nothing that was not named
+	$(BIN)/python fuzz/oracle.py --cases $(if $(filter file,$(origin CASES)),20000,$(CASES)) --seed $(SEED)
 
 fuzz-http: $(VENV)/.dev ## CASES generated replies to the HTTP client, which h11 has to read alike
 	$(BIN)/python fuzz/http_replies.py --cases $(CASES) --seed $(SEED)

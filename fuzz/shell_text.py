@@ -58,7 +58,7 @@ bash -c 'ls -la'
 ./ls -la
 @PATH=. ls -la
 find . -delete
-find . -exec ls -la {} +
+find . -exec make {} +
 sed -i s/a/b/ f
 sort -o f f
 """)

@@ -142,7 +142,7 @@ def test_other_tools_get_the_narrowest_rule_they_have() -> None:
     assert offered("Write", {"file_path": "/w/src/a.py"}) == ("Write(src/a.py)",)
     assert offered("Write", {"file_path": "/etc/x"}) == ("Write(/etc/x)",)
     assert offered("Write", {}) == ()
-    assert offered("mcp__s__t", {"a": 1}) == ("mcp__s__t",)
+    assert offered("mcp__s__t", {"a": 1}) == ('mcp__s__t({"a":1})',)
     assert offered("Agent", {"subagent_type": "Explore"}) == ("Agent(Explore)",)
 
 

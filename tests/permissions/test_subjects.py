@@ -129,7 +129,7 @@ def test_what_a_tool_declares_never_makes_an_allow_rule_match(rule: str) -> None
 
 def test_the_rule_to_save_names_the_tool_not_the_path() -> None:
     rules = narrowest_rules("mcp__files__save", {"target": "src/a"}, cwd="/w", home="/h", touches=SAVE)
-    assert rules == ("mcp__files__save",)
+    assert rules == ('mcp__files__save({"target":"src/a"})',)
 
 
 @pytest.mark.parametrize(

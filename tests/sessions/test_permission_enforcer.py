@@ -206,12 +206,22 @@ async def test_for_this_session_means_the_narrowest_rule_and_not_the_tool(projec
     assert await agent.run(call("Bash", command="echo one")) == [REFUSED]
 
 
+async def test_for_this_session_means_these_arguments_of_a_tool_of_the_user(project: Path) -> None:
+    person = Person("allow-session", False)
+    agent = EnforcedAgent(project, handler=person, tools=[mcp__notes__add])
+    asked = [call("mcp__notes__add", text, text=text) for text in ("a", "a", "b")]
+    results = await agent.run(*(msgspec.structs.replace(each, id=str(n)) for n, each in enumerate(asked)))
+    assert [result == REFUSED for result in results] == [False, False, True]
+    assert agent.enforcer.rules.granted == ('mcp__notes__add({"text":"a"})',)
+
+
 @pytest.mark.parametrize(
     ("asking", "rules"),
     [
         (call("Bash", command="$X"), PermissionRules()),
         (call("Bash", command="ls"), PermissionRules(ask=("Bash(ls)",))),
-        (call("mcp__notes__add", text="a"), PermissionRules()),
+        (call("Bash", command="ls *"), PermissionRules()),
+        (call("mcp__notes__add", text="a*"), PermissionRules()),
     ],
 )
 async def test_where_no_narrow_rule_can_be_offered_a_yes_counts_once(

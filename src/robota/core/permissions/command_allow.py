@@ -21,9 +21,9 @@ from robota.core.permissions.paths import covers, in_workspace, is_protected, re
 from robota.core.permissions.rules import Rule
 from robota.core.shell.effects import Touch
 from robota.core.shell.expansions import find_possible_hazards
-from robota.core.shell.invocations import Invocation, walk
+from robota.core.shell.invocations import Invocation, find_steering, walk
 from robota.core.shell.programs import load_programs
-from robota.core.shell.script import Assignment, Command, Script
+from robota.core.shell.script import Assignment, Command, Script, Word
 
 _NETWORK_FILES = ("/dev/tcp/", "/dev/udp/")
 
@@ -49,7 +49,10 @@ def cover_script(
         if found is None:
             return Gap(invocation.command.text, coverage.why_not(invocation))
         first = first or Cover(found)
-    gap = _steering_gap(script, invocations) or _redirection_gap(call, touches)
+    steering = find_steering(script, walk(invocations))
+    if steering is not None:
+        return Gap(steering, "setting this variable can change what other parts run")
+    gap = _redirection_gap(call, touches)
     return gap or first or Gap(None, "no rule allows it")
 
 
@@ -107,9 +110,14 @@ class _Coverage:
         """Whether all that could do more than the rule says is among the words that the rule spells out."""
         words = invocation.words
         hazards = find_possible_hazards(words, invocation.script)
-        if any(hazard.index >= spelled for hazard in hazards):
-            return False
         unwrapped = invocation.unwrapped
+        if any(hazard.index >= spelled for hazard in hazards):
+            rest = _without_actions(words) if invocation.program == "find" and unwrapped is not None else None
+            return (
+                rest is not None
+                and not find_possible_hazards(rest, invocation.script)
+                and self._covers_inner(invocation)
+            )
         if unwrapped is None or not unwrapped.restricts:
             return True
         if invocation.opaque:
@@ -134,43 +142,31 @@ class _Coverage:
         )
 
 
+def _without_actions(words: tuple[Word, ...]) -> tuple[Word, ...] | None:
+    """The words of `find` without what its `-exec` runs; None when that cannot be told."""
+    kept: list[Word] = []
+    inside = False
+    for index, word in enumerate(words):
+        if not inside:
+            inside = word.text == "-exec"
+            kept += [] if inside else [word]
+        elif word.text == ";" or (word.text == "+" and words[index - 1].text == "{}"):
+            inside = False
+        elif word.text == "+" or not word.literal:
+            return None
+    return None if inside else tuple(kept)
+
+
 def is_inert(assignment: Assignment, command: Command) -> bool:
     """Whether a variable set for one command cannot change what it runs."""
     value = assignment.value
-    if not value.literal:
+    if value.computed:
         return False
     if assignment.name == "IFS" and command.words[0].text == "read":
         return True
     if assignment.name not in load_programs().inert_variables:
         return False
     return ".." not in value.text and not value.text.startswith(("/", ":"))
-
-
-def _steering_gap(script: Script, invocations: Sequence[Invocation]) -> Gap | None:
-    """Variables that decide what later parts run, set on the way."""
-    every = walk(invocations)
-    names = sorted(script.lasting.union(*(inner.lasting for each in every for inner in each.scripts)))
-    steering = [name for name in names if load_programs().is_steering(name)]
-    steering += [name for each in every for name in _set_by(each)]
-    return Gap(steering[0], "setting this variable can change what other parts run") if steering else None
-
-
-def _set_by(invocation: Invocation) -> list[str]:
-    """Variables that a builtin sets and that steer, or whose names are not known."""
-    programs, words = load_programs(), invocation.words
-    builtin = words[0].text
-    if builtin not in programs.setters:
-        return []
-    if builtin == "printf":
-        words = words if any(word.text.startswith("-v") for word in words[1:]) else words[:1]
-    found: list[str] = []
-    for word in words[1:]:
-        text = word.text[2:] if word.text.startswith("-v") and len(word.text) > 2 else word.text
-        name = text.partition("=")[0].partition("[")[0].rstrip("+")
-        refers = builtin in ("declare", "typeset", "local") and text.startswith("-") and "n" in text
-        if refers or programs.is_steering(name) or (word.computed and not name.isidentifier()):
-            found.append(word.raw or word.text)
-    return found
 
 
 def _redirection_gap(call: Call, touches: Sequence[Touch]) -> Gap | None:

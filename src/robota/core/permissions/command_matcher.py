@@ -3,66 +3,60 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Iterator
 from functools import cached_property
 
 from msgspec.structs import replace
 
 from robota.core.permissions.command_allow import cover_script
+from robota.core.permissions.command_files import CommandFiles
 from robota.core.permissions.command_patterns import (
     ShellPattern,
     command_items,
     command_texts,
     compile_shell_pattern,
-    path_items,
 )
 from robota.core.permissions.globs import Item
 from robota.core.permissions.matchers import Call, Cover, Gap, Hit, parameter_hit
-from robota.core.permissions.paths import DeniedPaths, Resolver, in_workspace, is_protected, shorten
-from robota.core.permissions.processes import holds_environment, leave_processes, may_hold_environment
+from robota.core.permissions.repositories import find_doubtful_git
 from robota.core.permissions.rules import Rule
 from robota.core.permissions.subjects import READING_TOOLS, WRITING_TOOLS
 from robota.core.shell.builtins import find_outside
-from robota.core.shell.effects import Touch, find_touches, known_path, substitute
-from robota.core.shell.expansions import splits
+from robota.core.shell.effects import substitute
+from robota.core.shell.expansions import find_possible_options
 from robota.core.shell.grammar import parse_shell
 from robota.core.shell.guess import guess_script
 from robota.core.shell.hazards import find_hazards
-from robota.core.shell.invocations import Invocation, find_invocations, walk
-from robota.core.shell.mentions import find_mentions
+from robota.core.shell.invocations import Invocation, find_invocations, find_steering, walk
 from robota.core.shell.programs import load_options, load_programs
-from robota.core.shell.script import Script, ShellSyntaxError
+from robota.core.shell.script import Command, Script, ShellSyntaxError, plain_word
 
-_NAMES = re.compile(r"[=@:,;{}\[\]]")
 _LONGEST_START = 64  # words of a command that an option starts; keeps many such options in one command cheap
-_ENVIRONMENT = re.compile(r"\bproc/\S*(?:environ|/mem\b)")
-_GLOBBED_PATH = re.compile(r"/[^\s/]*[*?\[]")
 
 
 class CommandMatcher:
     def __init__(self, call: Call) -> None:
         self._call = call
         self._home = call.place.home
-        self._resolver = Resolver(self._home)
         command = call.arguments.get("command")
         self._command = command if isinstance(command, str) else None
         self._script, unread = _read_script(self._command or "")
-        directory, unknown = _find_directory(call)
-        self._invocations = find_invocations(self._script, (directory,), self._home)
+        self._directory, self._problem = _find_directory(call)
+        self._invocations = find_invocations(self._script, (self._directory,), self._home)
+        if self._directory != call.place.cwd and self._problem is None:
+            self._invocations.insert(0, _as_move(call, self._directory, self._script))
         self._every = walk(self._invocations)
-        self._assigned = frozenset(self._script.assigned)
-        touches = find_touches(self._script, self._every, (directory,), self._home)
-        # Touches that differ in nothing but the part they belong to are judged alike.
-        self._touches = list({replace(touch, part=""): touch for touch in touches}.values())
-        self._texts: dict[str, Invocation] = {}
-        for each in reversed(self._every):  # of equal texts the first one counts
-            self._texts.update((text, each) for text in command_texts(each.command))
-        self._problem: str | None
+        self._files = CommandFiles(call, self._script, self._every, self._directory)
         if self._command is None:
             self._problem = "the command is missing or is not a text"
-        else:
-            self._problem = unread or unknown or self._find_problem()
+        self._problem = unread or self._problem or self._find_problem()
+
+    @cached_property
+    def _texts(self) -> dict[str, Invocation]:
+        texts: dict[str, Invocation] = {}
+        for each in reversed(self._every):  # of equal texts the first one counts
+            texts.update((text, each) for text in command_texts(each.command))
+        return texts
 
     def _find_problem(self) -> str | None:
         for each in self._every:
@@ -73,7 +67,11 @@ class CommandMatcher:
             outside = find_outside(each.words, each.script)
             if outside is not None:
                 return outside
-        return "it would show the environment of a process" if self._shows_environment() else None
+        return (
+            "it would show the environment of a process"
+            if self._files.shows_environment(self._command or "")
+            else None
+        )
 
     # --- deny and ask ---
 
@@ -81,7 +79,8 @@ class CommandMatcher:
         if rule.names("Bash"):
             return Hit(None) if rule.pattern is None else self._command_hit(rule.pattern)
         if rule.tool in READING_TOOLS or rule.tool in WRITING_TOOLS:
-            return self._file_hit(rule)
+            found = self._files.hit(rule, self._foreign)
+            return found if found is None or found.part is not None else replace(found, part=self._command)
         return None
 
     def _command_hit(self, written: str) -> Hit | None:
@@ -97,9 +96,15 @@ class CommandMatcher:
         for text, part in self._started.items():
             if pattern.denies(text):
                 return Hit(part)
-        if self._problem is not None:
-            return Hit(command, certain=False, reason=self._problem)
+        if self._foreign is not None:
+            return Hit(command, certain=False, reason=self._foreign)
         return self._possible_hit(pattern)
+
+    @cached_property
+    def _foreign(self) -> str | None:
+        """Why no deny rule can be evaluated."""
+        steering = find_steering(self._script, self._every) if self._problem is None else None
+        return self._problem if steering is None else f"setting {steering} can change what other parts run"
 
     @cached_property
     def _started(self) -> dict[str, str]:
@@ -121,133 +126,53 @@ class CommandMatcher:
         if all(word.literal for word in invocation.words):
             return []
         where = invocation.directories[0]
-        words = (substitute(word, where, self._home, self._assigned) for word in invocation.words)
+        words = (
+            substitute(word, where, self._home, frozenset(self._script.assigned)) for word in invocation.words
+        )
         return command_items(tuple(words))
-
-    def _file_hit(self, rule: Rule) -> Hit | None:
-        reading = rule.tool in READING_TOOLS
-        doubt: Hit | None = None
-        if rule.pattern is None:
-            kind = "read" if reading else "write"
-            return next((Hit(touch.part) for touch in self._touches if touch.kind == kind), None)
-        denied = DeniedPaths(rule.pattern, self._call.place)
-        for touch in (*self._touches, *self._mentions) if reading else self._touches:
-            if not reading and touch.kind == "read":
-                continue
-            found = self._touch_hit(touch, denied)
-            if found is not None and found.certain:
-                return found
-            doubt = doubt or found
-        return doubt or self._unreadable_hit(denied)
-
-    @cached_property
-    def _mentions(self) -> list[Touch]:
-        return list({replace(touch, part=""): touch for touch in find_mentions(self._every)}.values())
-
-    def _touch_hit(self, touch: Touch, denied: DeniedPaths) -> Hit | None:
-        doubt: Hit | None = None
-        for directory in touch.directories:
-            found = self._touch_hit_in(directory, touch, denied)
-            if found is not None and found.certain:
-                return found
-            doubt = doubt or found
-        return doubt
-
-    def _touch_hit_in(self, directory: str | None, touch: Touch, denied: DeniedPaths) -> Hit | None:
-        path, sure = known_path(touch.word, directory, self._home, self._assigned), touch.sure
-        if path is not None and path.startswith("/proc/"):
-            path, sure = leave_processes(posixpath.normpath(path), directory)
-        if path is None:
-            items = path_items(touch.word, directory, self._home, self._assigned)
-            if "/proc/" in touch.word.text or splits(touch.word, self._script) or denied.may_hit(items):
-                return Hit(touch.part, certain=False, reason="the file is only known when it runs")
-            return None
-        try:
-            forms = self._resolver.resolve(path, directory or "/")
-        except (OSError, ValueError):
-            return (
-                Hit(touch.part, certain=False, reason="the path cannot be resolved") if touch.sure else None
-            )
-        if denied.hits(forms, directory=touch.recursive):
-            return Hit(
-                touch.part, certain=sure, reason="" if sure else "it may read a file that a rule denies"
-            )
-        walked = touch.recursive and not touch.mentioned and (touch.hidden or not denied.hidden)
-        if walked and denied.reaches_below(forms):
-            return Hit(touch.part, certain=False, reason="it would also reach files that a rule denies")
-        return None
-
-    def _shows_environment(self) -> bool:
-        """Whether a part reads what another process holds: our own environment is not for commands."""
-        command = self._command or ""
-        if _ENVIRONMENT.search(command):
-            return True
-        wide = (
-            any(word in command for word in ("proc", "environ", "find"))
-            or _GLOBBED_PATH.search(command) is not None
-        )
-        touches = (*self._touches, *self._mentions) if wide else self._touches
-        return any(
-            self._holds_environment(touch, directory)
-            for touch in touches
-            if wide or touch.recursive
-            for directory in touch.directories
-        )
-
-    def _holds_environment(self, touch: Touch, directory: str | None) -> bool:
-        path = known_path(touch.word, directory, self._home, self._assigned)
-        if path is not None:
-            led = leave_processes(posixpath.normpath(path), directory)[0]
-            return led is not None and holds_environment(posixpath.normpath(led), recursive=touch.recursive)
-        text = touch.word.text
-        if not ("proc" in text or "environ" in text or touch.word.globbed):
-            return False
-        return may_hold_environment(path_items(touch.word, directory, self._home, self._assigned))
-
-    def _unreadable_hit(self, denied: DeniedPaths) -> Hit | None:
-        """A file rule and a command that was not understood: any word may name a file."""
-        if self._problem is None:
-            return None
-        texts = {
-            part for each in self._every for word in each.words for part in _NAMES.split(word.text) if part
-        }
-        if any(self._names_denied(text, denied) for text in texts):
-            return Hit(self._command)
-        return Hit(self._command, certain=False, reason=self._problem)
-
-    def _names_denied(self, text: str, denied: DeniedPaths) -> bool:
-        path = self._home + text[1:] if text == "~" or text.startswith("~/") else text
-        try:
-            return denied.hits(self._resolver.resolve(path, self._call.place.cwd), directory=False)
-        except (OSError, ValueError):
-            return False
 
     # --- allow ---
 
     def cover(self) -> Cover | Gap:
         if self._problem is not None:
             return Gap(self._command, self._problem)
-        return cover_script(self._call, self._script, self._invocations, self._touches)
+        if not self._call.allow.rules:
+            return Gap(None, "no rule allows it")
+        touches = self._files.touches if self._files.redirects else ()
+        covered = cover_script(self._call, self._script, self._invocations, touches)
+        if isinstance(covered, Cover):
+            doubt = self._doubt()
+            return covered if doubt is None else Gap(self._command, doubt)
+        return covered
+
+    def _doubt(self) -> str | None:
+        """Why a command that rules cover is asked about all the same."""
+        files = self._files
+        if files.linking is not None and any(
+            each.redirected and each.kind == "write" for each in files.touches
+        ):
+            return "a link that the command makes may lead what it writes elsewhere"
+        if any(each.program == "git" for each in self._every):
+            return find_doubtful_git(self._every, files.touches)
+        return None
 
     def narrowest(self) -> list[str]:
-        """One rule for each part that no rule covers yet, and for each file a redirection would write."""
-        if self._problem is not None or any(_is_too_wide(each) for each in self._invocations):
+        """One rule for each part that no rule covers yet, and for each file a redirection would write.
+
+        A rule has no way to write a star that stands for itself, and an unknown word may be another one or
+        several the next time, so a command that holds either gets no rule.
+        """
+        unknown = any(find_possible_options(each.words, each.script) for each in self._invocations)
+        if self._problem is not None or unknown:
             return []
         rules: dict[str, None] = {}
         for each in self._invocations:
             if isinstance(cover_script(self._call, self._script, [each], ()), Gap):
                 assigned = [assignment.raw for assignment in each.command.assignments]
                 rules[f"Bash({' '.join([*assigned, each.command.raw])})"] = None
-        for touch in self._touches:
-            for directory in touch.directories if touch.redirected and touch.kind == "write" else ():
-                path = known_path(touch.word, directory, self._home, self._assigned)
-                if path is None:
-                    continue
-                forms = self._resolver.resolve(path, "/")
-                if is_protected(forms) or not in_workspace(forms, self._call.place) or "*" in path:
-                    return []
-                rules[f"Write({shorten(forms.lexical[0], self._call.place)})"] = None
-        return list(rules)
+        written = self._files.rules_for_writing()
+        offered = [*rules, *(written or ())]
+        return [] if written is None or any("*" in rule for rule in offered) else list(dict.fromkeys(offered))
 
 
 def _find_directory(call: Call) -> tuple[str | None, str | None]:
@@ -261,11 +186,11 @@ def _find_directory(call: Call) -> tuple[str | None, str | None]:
     return call.place.cwd, None
 
 
-def _is_too_wide(invocation: Invocation) -> bool:
-    """Whether a wildcard in the source would make the rule cover a program that runs anything it is given."""
-    programs, name = load_programs(), invocation.program
-    runs_anything = name in programs.runners or name in programs.shells or name in programs.interpreters
-    return runs_anything and "*" in invocation.command.raw
+def _as_move(call: Call, directory: str | None, script: Script) -> Invocation:
+    """The working directory of a call is judged like `cd`."""
+    target = posixpath.relpath(directory or "/", call.place.cwd)
+    written = target if not target.startswith("..") else directory or "/"
+    return Invocation(Command((plain_word("cd"), plain_word(written))), script, (call.place.cwd,))
 
 
 def _find_started(invocations: list[Invocation]) -> Iterator[tuple[str, str]]:

@@ -6,6 +6,7 @@ address (`url_matcher`), files, or any other argument.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
@@ -127,13 +128,26 @@ def has_controls(text: str) -> bool:
     return surrogates or not _CONTROLS.isdisjoint(text)
 
 
+def _as_json(arguments: Mapping[str, object]) -> str | None:
+    """All arguments as one text, the same for the same arguments."""
+    try:
+        return json.dumps(arguments, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    except (TypeError, ValueError):
+        return None
+
+
 class TextMatcher:
-    """Agents, skills, searches, MCP tools and tools nobody knows: rules are compared with one argument."""
+    """Agents, skills, searches, MCP tools and tools nobody knows.
+
+    Rules are compared with the argument that the tool is about, or with all of them as JSON.
+    """
 
     def __init__(self, call: Call) -> None:
         self._call = call
         self._fields = compared_fields(call.tool)
         self._value = text_argument(call.arguments, *self._fields)
+        if self._value is None and not self._fields and call.arguments:
+            self._value = _as_json(call.arguments)
 
     def hit(self, rule: Rule) -> Hit | None:
         pattern = rule.pattern
@@ -144,7 +158,7 @@ class TextMatcher:
         parameter = parameter_hit(self._call, pattern)
         if parameter is not None:
             return parameter
-        if self._value is not None:
+        if self._value is not None and (self._fields or self._matches(pattern)):
             return Hit(self._value) if self._matches(pattern) else None
         if self._fields or split_parameter(pattern) is None:
             return Hit(None, certain=False, reason="the rule cannot be compared with this call's arguments")

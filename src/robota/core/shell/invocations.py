@@ -13,7 +13,7 @@ from robota.core.shell.expansions import find_possible_hazards, names_set_by_com
 from robota.core.shell.grammar import parse_shell
 from robota.core.shell.guess import guess_script
 from robota.core.shell.hazards import find_hazards
-from robota.core.shell.programs import program_name
+from robota.core.shell.programs import load_programs, program_name
 from robota.core.shell.runners import Unwrapped, unwrap
 from robota.core.shell.script import Command, Scope, Script, ShellSyntaxError, Word
 
@@ -70,6 +70,22 @@ def walk(invocations: Sequence[Invocation]) -> list[Invocation]:
     return found
 
 
+def find_steering(script: Script, every: Sequence[Invocation]) -> str | None:
+    """A variable that decides what other parts run, set for more than one command."""
+    names = script.lasting.union(*(inner.lasting for each in every for inner in each.scripts))
+    is_steering = load_programs().is_steering
+    for name in sorted(names):
+        if is_steering(name):
+            return name
+    for each in every:
+        if each.words[0].text in load_programs().setters:
+            for word in each.words[1:]:
+                name = word.text.partition("=")[0].partition("[")[0]
+                if is_steering(name) or (word.computed and not name.isidentifier()):
+                    return word.raw or word.text
+    return None
+
+
 def _open(command: Command, script: Script, directories: Directories, home: str, depth: int) -> Invocation:
     """A command with what it runs, when it is a runner."""
     if not command.words[0].literal:
@@ -120,16 +136,20 @@ def _follow(script: Script, directories: Directories, home: str) -> Iterator[tup
         yield from [(directories, directories)] * len(script.commands)
         return
     searched = "CDPATH" in script.assigned or "CDPATH" in names_set_by_commands(script)
-    lost = {script.commands[index].scope for index in moves if _is_unsteady(script, index)}
+    unsteady = {index for index in moves if _is_unsteady(script, index)}
+    lost = {script.commands[index].scope for index in unsteady}
     lasting: dict[Scope, Directories] = {scope: _union(directories, (None,)) for scope in lost}
     chained: dict[tuple[Scope, int], Directories] = {}
-    for command in script.commands:
+    for index, command in enumerate(script.commands):
         scopes = (command.scope[:length] for length in range(len(command.scope), -1, -1))
         current = next((lasting[scope] for scope in scopes if scope in lasting), directories)
         place = command.scope, command.chain
         here = target = chained.get(place, current)
         if _moves(command):
-            target = chained[place] = _destinations(command, here, home, unknown=searched)
+            target = _destinations(command, here, home, unknown=searched)
+            if index in unsteady:  # it may also not have happened, or to another process
+                target = _union(here, target, (None,))
+            chained[place] = target
             lasting[command.scope] = _union(current, target)
         yield here, target
 

@@ -1,0 +1,188 @@
+"""The files that a shell command reads and writes, against deny and ask rules for files."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Sequence
+from functools import cached_property
+
+from msgspec.structs import replace
+
+from robota.core.permissions.command_patterns import path_items
+from robota.core.permissions.matchers import Call, Hit
+from robota.core.permissions.paths import DeniedPaths, Resolver, in_workspace, is_protected, shorten
+from robota.core.permissions.processes import holds_environment, leave_processes, may_hold_environment
+from robota.core.permissions.rules import Rule
+from robota.core.permissions.subjects import READING_TOOLS
+from robota.core.shell.effects import Touch, find_touches, known_path
+from robota.core.shell.expansions import splits
+from robota.core.shell.invocations import Invocation
+from robota.core.shell.mentions import find_mentions
+from robota.core.shell.script import Script, plain_word
+
+_NAMES = re.compile(r"[=@:,;{}\[\]]")
+_LINKERS = frozenset({"ln", "link", "mount", "bindfs", "cpio", "rsync"})
+_COPIES_LINKS = re.compile(
+    r"-[a-zA-Z]*[adPRrsl]|--(?:archive|no-dereference|symbolic-link|link|recursive|preserve)"
+)
+_ENVIRONMENT = re.compile(r"\bproc/\S*(?:environ|/mem\b)")
+_UPWARD = re.compile(r"\.\.|~|\$|/(?![^\s'\"/])|\bcd\b|\bpushd\b")
+_GLOBBED_PATH = re.compile(r"/[^\s/]*[*?\[]")
+
+
+class CommandFiles:
+    def __init__(
+        self, call: Call, script: Script, every: Sequence[Invocation], directory: str | None
+    ) -> None:
+        self._call, self._script, self._every, self._directory = call, script, every, directory
+        self._home = call.place.home
+        self._resolver = Resolver(self._home)
+        self._assigned = frozenset(script.assigned)
+
+    @cached_property
+    def touches(self) -> list[Touch]:
+        touches = find_touches(self._script, self._every, (self._directory,), self._home)
+        # Touches that differ in nothing but the part they belong to are judged alike.
+        return list({replace(touch, part=""): touch for touch in touches}.values())
+
+    @cached_property
+    def _mentions(self) -> list[Touch]:
+        return list({replace(touch, part=""): touch for touch in find_mentions(self._every)}.values())
+
+    @cached_property
+    def linking(self) -> str | None:
+        """The first part that makes links, so that where later paths lead cannot be told before."""
+        for each in self._every:
+            copies = each.program == "cp" and any(_COPIES_LINKS.match(word.text) for word in each.words[1:])
+            if copies or each.program in _LINKERS:
+                return each.command.text
+        return None
+
+    @property
+    def redirects(self) -> bool:
+        """Whether any text in the command opens a file by itself."""
+        return (
+            bool(self._script.redirections)
+            or any(each.command.redirections for each in self._every)
+            or any(script.redirections for each in self._every for script in each.scripts)
+        )
+
+    def hit(self, rule: Rule, unread: str | None) -> Hit | None:
+        """How a rule for files applies; `unread` says why the command was not understood."""
+        reading = rule.tool in READING_TOOLS
+        doubt: Hit | None = None
+        if rule.pattern is None:
+            kind = "read" if reading else "write"
+            return next((Hit(touch.part) for touch in self.touches if touch.kind == kind), None)
+        denied = DeniedPaths(rule.pattern, self._call.place)
+        for touch in (*self.touches, *self._mentions) if reading else self.touches:
+            if not reading and touch.kind == "read":
+                continue
+            found = self._touch_hit(touch, denied)
+            if found is not None and found.certain:
+                return found
+            doubt = doubt or found
+            if doubt is None and self.linking is not None and touch.part != self.linking:
+                reason = "a link that the command makes may lead elsewhere"
+                doubt = Hit(touch.part, certain=False, reason=reason)
+        return doubt if unread is None else self._unread_hit(denied, unread)
+
+    def _touch_hit(self, touch: Touch, denied: DeniedPaths) -> Hit | None:
+        doubt: Hit | None = None
+        for directory in touch.directories:
+            found = self._touch_hit_in(directory, touch, denied)
+            if found is not None and found.certain:
+                return found
+            doubt = doubt or found
+        return doubt
+
+    def _touch_hit_in(self, directory: str | None, touch: Touch, denied: DeniedPaths) -> Hit | None:
+        path, sure = known_path(touch.word, directory, self._home, self._assigned), touch.sure
+        if path is not None and path.startswith("/proc/"):
+            path, sure = leave_processes(posixpath.normpath(path), directory)
+        if path is None:
+            return self._unknown_hit(directory, touch, denied)
+        try:
+            forms = self._resolver.resolve(path, directory or "/")
+        except (OSError, ValueError):
+            return (
+                Hit(touch.part, certain=False, reason="the path cannot be resolved") if touch.sure else None
+            )
+        if denied.hits(forms, directory=touch.recursive):
+            return Hit(
+                touch.part, certain=sure, reason="" if sure else "it may read a file that a rule denies"
+            )
+        walked = touch.recursive and not touch.mentioned and (touch.hidden or not denied.hidden)
+        if walked and denied.reaches_below(forms):
+            return Hit(touch.part, certain=False, reason="it would also reach files that a rule denies")
+        return None
+
+    def _unknown_hit(self, directory: str | None, touch: Touch, denied: DeniedPaths) -> Hit | None:
+        word = touch.word
+        climbs = directory is None and ".." in word.text
+        # A glob that no file matches stands for itself.
+        if (
+            climbs
+            or "/proc/" in word.text
+            or splits(word, self._script)
+            or denied.may_hit(path_items(word, directory, self._home, self._assigned))
+            or denied.may_hit(path_items(plain_word(word.text), directory, self._home, self._assigned))
+        ):
+            return Hit(touch.part, certain=False, reason="the file is only known when it runs")
+        return None
+
+    def shows_environment(self, command: str) -> bool:
+        """Whether a part reads what another process holds: our own environment is not for commands."""
+        if _ENVIRONMENT.search(command):
+            return True
+        wide = (
+            any(word in command for word in ("proc", "environ", "find"))
+            or _GLOBBED_PATH.search(command) is not None
+        )
+        if not wide and self._call.place.cwd != "/" and _UPWARD.search(command) is None:
+            return False  # nothing in it leads above the working directory
+        touches = (*self.touches, *self._mentions) if wide else self.touches
+        return any(
+            self._holds_environment(touch, directory)
+            for touch in touches
+            if wide or touch.recursive
+            for directory in touch.directories
+        )
+
+    def _holds_environment(self, touch: Touch, directory: str | None) -> bool:
+        path = known_path(touch.word, directory, self._home, self._assigned)
+        if path is not None:
+            led = leave_processes(posixpath.normpath(path), directory)[0]
+            return led is not None and holds_environment(posixpath.normpath(led), recursive=touch.recursive)
+        text = touch.word.text
+        if not ("proc" in text or "environ" in text or touch.word.globbed):
+            return False
+        return may_hold_environment(path_items(touch.word, directory, self._home, self._assigned))
+
+    def _unread_hit(self, denied: DeniedPaths, unread: str) -> Hit:
+        """In a command that was not understood any word may name a file."""
+        texts = {part for each in self._every for word in each.words for part in _NAMES.split(word.text)}
+        named = any(self._names_denied(text, denied) for text in texts if text)
+        return Hit(None, certain=named, reason=unread)
+
+    def _names_denied(self, text: str, denied: DeniedPaths) -> bool:
+        path = self._home + text[1:] if text == "~" or text.startswith("~/") else text
+        try:
+            return denied.hits(self._resolver.resolve(path, self._call.place.cwd), directory=False)
+        except (OSError, ValueError):
+            return False
+
+    def rules_for_writing(self) -> list[str] | None:
+        """The narrowest rules for what redirections write; None when there is no safe one."""
+        rules: list[str] = []
+        for touch in self.touches:
+            for directory in touch.directories if touch.redirected and touch.kind == "write" else ():
+                path = known_path(touch.word, directory, self._home, self._assigned)
+                if path is None:
+                    continue
+                forms = self._resolver.resolve(path, "/")
+                if is_protected(forms) or not in_workspace(forms, self._call.place):
+                    return None
+                rules.append(f"Write({shorten(forms.lexical[0], self._call.place)})")
+        return rules

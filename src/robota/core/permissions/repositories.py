@@ -1,0 +1,55 @@
+"""Places where git would obey settings that the model may have written.
+
+Git takes any directory with `HEAD`, `objects` and `refs` for a repository of its own and runs the programs
+that its `config` names. Inside of `.git` these files are protected; beside ordinary files they are not.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from robota.core.shell.effects import Touch
+from robota.core.shell.invocations import Invocation
+
+_PARTS_OF_ONE = re.compile(r"(?:\A|/)(?:\.git|HEAD|config|refs|objects)(?:/|\Z)")
+
+
+def find_doubtful_git(every: Sequence[Invocation], touches: Iterable[Touch]) -> str | None:
+    """Why git should not run unasked, if it should not."""
+    calls = [each for each in every if each.program == "git" and not each.computed]
+    if not calls:
+        return None
+    if any(touch.kind == "write" and _PARTS_OF_ONE.search(touch.word.text) for touch in touches):
+        return "git would run in a repository that the command itself may have written"
+    for each in calls:
+        for directory in _git_directories(each):
+            if directory is None:
+                return "git would run in a directory that is only known when it runs"
+            if _obeys_files_here(directory):
+                return f"git would take plain files for the settings of a repository: {directory}"
+    return None
+
+
+def _git_directories(invocation: Invocation) -> Iterator[str | None]:
+    words = invocation.words
+    moved = [words[index + 1] for index in range(1, len(words) - 1) if words[index].text == "-C"]
+    for directory in invocation.directories:
+        here = directory
+        for word in moved:
+            known = here is not None and word.literal and not word.tilde
+            here = posixpath.normpath(posixpath.join(here or "/", word.text)) if known else None
+        yield here
+
+
+def _obeys_files_here(directory: str) -> bool:
+    while not os.path.lexists(directory + "/.git"):
+        if os.path.lexists(directory + "/HEAD") and os.path.lexists(directory + "/refs"):
+            return True
+        above = posixpath.dirname(directory)
+        if above == directory:
+            return False
+        directory = above
+    return False
