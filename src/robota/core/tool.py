@@ -100,6 +100,9 @@ class ToolContext(Struct, frozen=True, kw_only=True):
     session_id: str = ""
     cwd: str = ""
     files: FileVersions = field(default_factory=FileVersions)
+    resolved: Mapping[str, str] = field(default_factory=dict)
+    """Where the paths among the arguments led when the call was judged, by how they were given. A tool that
+    opens one refuses if it leads elsewhere by now: nobody has approved that."""
     deps: Any = None
     """The caller's own object, handed through untouched."""
     progress: Callable[[str], None] = _no_progress

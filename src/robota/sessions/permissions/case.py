@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from robota.core.messages import JsonObject
+from robota.core.permissions.subjects import subjects
 from robota.core.schema import check
 from robota.core.tool import ToolResult
 from robota.core.tool_call import INVALID_ARGUMENTS, PreparedCall
@@ -43,6 +45,8 @@ class PermissionCase(Struct, eq=False):
     rules: tuple[str, ...] = ()
     """The rules an answer for longer than once would add."""
     answer: JsonObject | None = None
+    resolved: dict[str, str] = {}
+    """Where the files of the call were when it was last judged, so before anybody was asked."""
 
     @property
     def terms(self) -> Terms:
@@ -50,6 +54,7 @@ class PermissionCase(Struct, eq=False):
 
     async def judge(self) -> Judgement:
         """Judge the call as it is now. A judge that breaks denies."""
+        self.resolved = _resolve_files(self.call, self.cwd)
         answer = await consult("The permission judge", self._judge.judge, self.call, self.terms)
         judgement = answer if isinstance(answer, Judgement) else BROKEN
         self.judged.append(judgement)
@@ -107,3 +112,14 @@ class PermissionCase(Struct, eq=False):
             "answer": self.answer,
             "rules": list(self.rules),
         }
+
+
+def _resolve_files(call: PreparedCall, cwd: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for subject in subjects(call.request.name, call.arguments, call.tool):
+        if subject.kind in ("read", "write") and isinstance(subject.value, str):
+            try:
+                found[subject.value] = os.path.realpath(os.path.join(cwd, subject.value))
+            except (OSError, ValueError):
+                continue  # no path at all, which the tool will say
+    return found

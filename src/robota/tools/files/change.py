@@ -14,7 +14,7 @@ from robota.core.messages import JsonObject
 from robota.core.tool import FileVersions, ToolContext, ToolResult
 from robota.tools.files.diff import Region, find_regions, show_diff
 from robota.tools.files.directory import SYSTEM, Content, Directory, SystemCalls, is_same
-from robota.tools.files.path import FileProblem, contained, explain, locate
+from robota.tools.files.path import FileProblem, Use, contained, explain, locate
 from robota.tools.files.replacement import SAME_TEXT, Edit, replace_text
 from robota.tools.files.text import UTF_8, DecodedText, decode
 
@@ -34,10 +34,22 @@ def hash_content(data: bytes) -> str:
     return sha256(data).hexdigest()
 
 
-def load_file(path: str) -> tuple[str, Content]:
+def resolve(path: str, judged: str | None, use: Use) -> str:
+    """The real path, which must be the one that was judged: a link may have been exchanged since."""
+    real = os.path.realpath(path)
+    if judged is not None and real != judged:
+        raise FileProblem(
+            f"File was not {use}: {path} leads to {real} now, and led to {judged} when the call was "
+            "approved. Find out why before you repeat it.",
+            "moved",
+        )
+    return real
+
+
+def load_file(path: str, judged: str | None = None) -> tuple[str, Content]:
     """A file's real path and its content, or of a longer one the beginning."""
     try:
-        real = os.path.realpath(path)
+        real = resolve(path, judged, "read")
         with Directory(os.path.dirname(real)) as directory:
             content = directory.read(os.path.basename(real), MAX_FILE_BYTES)
         if content is None:
@@ -82,7 +94,7 @@ def change_file(
     try:
         if os.path.basename(file_path) in ("", os.curdir, os.pardir):
             raise FileProblem(f"Path is not a file: {path} (it names a directory)", "unwritable")
-        real = os.path.realpath(path)
+        real = resolve(path, ctx.resolved.get(file_path), "written")
         _refuse_dangling(path, real, ctx.cwd)
         where = Directory(os.path.dirname(real), create=create, system=system or SYSTEM)
         with lock_of(real), where as directory:

@@ -31,7 +31,7 @@ MAX_OUTPUT_BYTES = 256 * 1024
 def read(ctx: ToolContext, file_path: str, first: int, limit: int | None) -> ToolResult:
     path = locate(file_path, ctx.cwd)
     try:
-        real, content = load_file(path)
+        real, content = load_file(path, ctx.resolved.get(file_path))
         result = _show(path, real, content, first, limit)
     except FileProblem as problem:
         return ToolResult.failure(str(problem), problem.code)
