@@ -132,6 +132,14 @@ class ConversationStore:
         if system is not None:
             self.append(system)
 
+    def adopt(self, other: ConversationStore, behind: int) -> None:
+        """Become another conversation, with what this one has behind its first entries at the end."""
+        news = self._entries[behind:]
+        for name in self.__slots__:
+            setattr(self, name, getattr(other, name))
+        for entry in news:
+            self.add_entry(entry) if isinstance(entry, HistoryEntry) else self.append(entry)
+
     def reopen(self, count: int) -> None:
         """Take back the last results, which were made up for calls that a crash cut: they get real ones."""
         taken = {id(message) for message in self._messages[-count:]}

@@ -33,6 +33,13 @@ class Inbox:
     def __len__(self) -> int:
         return len(self._waiting)
 
+    def learn(self, records: Mapping[str, InboxRecord | None]) -> None:
+        """What others have put into it, or delivered, since it was made."""
+        self._known.update(records)
+        own = [item for item in self._waiting if records.get(item.id, item) is item]
+        new = [item for item in records.values() if item is not None]
+        self._waiting = [*(item for item in new if item.id not in {each.id for each in own}), *own]
+
     def put(self, prompt: Prompt, *, origin: Origin = "steering", id: str = "") -> str:
         """Have the model told this as soon as it can be; the id of the message, under which it comes once."""
         item = InboxRecord(id=id or self._ports.new_id(), origin=origin)

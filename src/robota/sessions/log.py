@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, convert, to_builtins
 
-from robota.core.errors import ConfigurationError, SessionBusyError
+from robota.core.errors import SessionBusyError
 from robota.core.events import (
     CompactionMarked,
     HistoryMutation,
@@ -25,6 +25,7 @@ from robota.core.messages import AssistantMessage, Json, JsonObject, Message, Pr
 from robota.core.tool import Tool, tool_class
 from robota.sessions.journal import records
 from robota.sessions.journal.port import Position
+from robota.sessions.past import refuse_to_forget
 
 if TYPE_CHECKING:
     from robota.core.bus import EventBus, Unsubscribe
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from robota.sessions.journal.event_log import EventLog
     from robota.sessions.journal.port import SessionJournal
     from robota.sessions.secrets import SessionSecrets
+    from robota.sessions.start import SessionStart
 
 SPARE_NUMBERS = 1_000_000
 """After an end that was not orderly, events go on at the next multiple of this: so a number that somebody saw
@@ -57,6 +59,10 @@ class SessionLog(Struct, eq=False):
     _event_log: EventLog | None = None
     _made: bool = False
     _detach: Unsubscribe | None = None
+    seen: int | None = None
+    """The last record of the journal when this session was restored from it."""
+    catch_up: Callable[[SessionStart], None] | None = None
+    """Takes over what others have added since."""
     begins_again: bool = False
     """The journal is given the conversation anew, because it has another one or has lost some of it."""
     _early: list[str] = []
@@ -88,14 +94,31 @@ class SessionLog(Struct, eq=False):
         if log is not None:
             log.journal.on_trouble = self.notice
             last = await log.journal.open()
+            if self.seen is not None and last.record > self.seen:
+                await self._read_again(log.journal)
             if last.record and not self._known and not self.begins_again:
-                await self._refuse_to_forget(log.journal)
+                await refuse_to_forget(log.journal)
             self._begin(log, last)
         self.opened = True
         self.used = True
         early, self._early = self._early, []
         for sentence in early:
             self.notice(sentence)
+
+    async def _read_again(self, journal: SessionJournal) -> None:
+        """Others went on with the same journal: go on from there, not from what this session was then."""
+        from robota.sessions.start import fold_journal  # noqa: PLC0415 - rare
+
+        if self.begins_again or self.catch_up is None:
+            await journal.aclose()
+            raise SessionBusyError(
+                f"Session {self._session_id} went on elsewhere since this one was restored: restore it again."
+            )
+        start = fold_journal(journal.read(), self._session_id)
+        known = start.conversation.entry_count
+        self._conversation.adopt(start.conversation, self._known)
+        self._known = known
+        self.catch_up(start)
 
     def _begin(self, log: EventLog, last: Position) -> None:
         events = self._events
@@ -115,21 +138,6 @@ class SessionLog(Struct, eq=False):
         if self.begins_again:
             log.write(records.HistoryCleared())
         self._copy_history(0 if self.begins_again else self._known)
-
-    async def _refuse_to_forget(self, journal: SessionJournal) -> None:
-        """Go on without what was said before? The model would not know it, and the journal would mix both."""
-        from robota.sessions.journal.conversation import ConversationFold  # noqa: PLC0415 - rare
-
-        fold = ConversationFold()
-        for item in journal.read():
-            if isinstance(item, records.Record):
-                fold.take(item)
-        if len(fold.store):
-            await journal.aclose()
-            raise ConfigurationError(
-                f"Session {self._session_id} exists already{f', in {journal.path}' if journal.path else ''}. "
-                "To go on with it, pass start=restore(store, session_id); else choose another session_id."
-            )
 
     def _copy_history(self, start: int) -> None:
         """Write down what the conversation has that the journal does not."""

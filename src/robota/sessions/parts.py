@@ -94,6 +94,7 @@ def make_log(
         describe,
         conversation.entry_count,
         secrets,
+        seen=None if known is None or known.position is None else known.position.record,
         begins_again=known is not None and known.mended,
     )
 

@@ -19,7 +19,7 @@ from robota.core.bus import EventBus
 from robota.core.closing import Closing
 from robota.core.context import ContextWindowState
 from robota.core.conversation import ConversationStore
-from robota.core.errors import ConfigurationError, SessionBusyError
+from robota.core.errors import SessionBusyError
 from robota.core.events import PromptQueued, SessionShutdown, TurnEvent
 from robota.core.given import require_kind
 from robota.core.history import HistoryEntry
@@ -56,6 +56,7 @@ from robota.sessions.parts import (
     make_log,
     make_questions,
 )
+from robota.sessions.past import catch_up, look_back
 from robota.sessions.permissions.permission_enforcer import PermissionEnforcer
 from robota.sessions.resources import Resources
 from robota.sessions.snapshots import Snapshots
@@ -66,7 +67,6 @@ from robota.sessions.usage.ledger import UsageLedger
 if TYPE_CHECKING:
     from robota.core.events import ModelChanged
     from robota.sessions.child import ChildOptions
-    from robota.sessions.journal.conversation import CutConversation
     from robota.sessions.model_swap import Authors
     from robota.sessions.questions import PermissionHandler
     from robota.sessions.reload import Changes
@@ -85,9 +85,9 @@ class Session(Closing):
     """
 
     __slots__ = (
-        "__weakref__", "_cut", "_ended", "_ending", "_name", "_results", "_shutdown", "_snapshots",
-        "admission", "agent", "authors", "cwd", "enforcer", "hooks", "inbox", "log", "message_count",
-        "options", "questions", "resources", "rules", "session_id", "steps", "store", "tracker", "usage",
+        "__weakref__", "_ended", "_ending", "_name", "_shutdown", "_snapshots", "admission", "agent",
+        "authors", "cwd", "enforcer", "hooks", "inbox", "log", "message_count", "options", "past",
+        "questions", "resources", "rules", "session_id", "steps", "store", "tracker", "usage",
     )  # fmt: skip
 
     def __init__(
@@ -135,10 +135,8 @@ class Session(Closing):
         self._snapshots = Snapshots(kept, self.log, partial(describe_snapshot, self))
         self.resources = Resources(self.log.notice)
         self.inbox = Inbox(self.log, options.ports, {} if known is None else known.inbox)
-        self._results: dict[str, RunResult] = {} if known is None else dict(known.results)
-        """How prompts ended that had an id, by that."""
-        self._cut: CutConversation | None = None if known is None else known.cut
-        """A run to go on with."""
+        self.past = look_back(known)
+        self.log.catch_up = partial(catch_up, self)
         self.usage = UsageLedger() if options.ledger is None else options.ledger
         self.usage.attach(agent.events)
         self.admission = Admission(self.usage, provider, self.log.notice)
@@ -299,10 +297,10 @@ class Session(Closing):
         """Take one prompt to its end. An abort or a failing model is a result, not an exception. `raw_input`
         is what the user typed, when the prompt was made from it, `display_input` what front ends show."""
         check_prompt(prompt)
-        if id and self._cut is not None and self._cut.submit_id == id:
+        if id and self.past.cut is not None and self.past.cut.submit_id == id:
             return await self.continue_run(output=output, settings=settings)
-        if id in self._results:
-            return read_output(self._results[id], output)
+        if id in self.past.results:
+            return read_output(self.past.results[id], output)
         words = prompt_text(prompt) if raw_input is None else raw_input
         if self.agent.streaming:  # a run whose stream was left may still be ending
             await wait_for_readers(self.agent)
@@ -312,6 +310,8 @@ class Session(Closing):
         try:
             self.steps.words = words
             await self.log.open()
+            if id in self.past.results:  # somebody else has submitted it meanwhile
+                return read_output(self.past.results[id], output)
             self.inbox.write()
             await self.log.accept(prompt, UserRecord(input=words, display=display_input, submit_id=id))
             update_web_tools(self)
@@ -321,7 +321,7 @@ class Session(Closing):
             self._leave()
         self.message_count += result.success
         if id:
-            self._results[id] = result
+            self.past.results[id] = result
         return result
 
     async def continue_run(
@@ -329,12 +329,11 @@ class Session(Closing):
     ) -> RunResult[OutputT]:
         """Go on with the run that the end of an earlier process cut. Results on record stay, calls that only
         look are made again; of the others the model is told that their effects are unknown."""
-        cut = self._cut
-        if cut is None:
-            raise ConfigurationError(f"Session {self.session_id} has no run to go on with: submit a prompt.")
+        self.past.require_cut(self.session_id)
         self._enter()
         try:
             await self.log.open()
+            cut = self.past.require_cut(self.session_id)  # others may have gone on with it
             self.log.continue_run(cut.run, self.agent.tools)
             cut.reopen(self.agent.conversation)
             update_web_tools(self)
@@ -344,7 +343,7 @@ class Session(Closing):
             self._leave()
         self.message_count += result.success
         if cut.submit_id:
-            self._results[cut.submit_id] = result
+            self.past.results[cut.submit_id] = result
         return result
 
     async def run(self, prompt: Prompt, *, raw_input: str | None = None) -> str:
@@ -410,10 +409,10 @@ class Session(Closing):
             raise SessionBusyError("This session works on another prompt: wait for it, or abort() it first.")
         self._ended = asyncio.Event()
         self.steps.aborted = False
-        self._cut = None  # what is done now gives it up, or takes it to its end
 
     def _leave(self) -> None:
         ended, self._ended = self._ended, None
+        self.past.cut = None  # what was done has given it up, or taken it to its end
         self._snapshots.save_if_due()
         if ended is not None:
             ended.set()
@@ -424,7 +423,7 @@ class Session(Closing):
         """Begin an empty conversation; the journal keeps the old one."""
         self.log.require_open()
         self.agent.clear()
-        self._cut = None
+        self.past.cut = None
         self.log.record_clearing()
         self.tracker.update()
 
@@ -439,7 +438,7 @@ class Session(Closing):
         identity: Any = {"id": ports.new_id(), "timestamp": timestamp(ports.now())}
         message = make_message(role, content, tool_call_id=tool_call_id, name=name, **identity)
         self.log.record(message)
-        self._cut = None
+        self.past.cut = None
         return message
 
     # --- the end --------------------------------------------------------------------------------------
