@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncGenerator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.sessions.live_session import Studio, listen_to
+from tests.support.session_options import session_options
 
+from robota.core.events import Noticed
 from robota.core.messages import TokenUsage
+from robota.core.provider import ChatRequest, Chunk, ModelSettings
+from robota.sessions.options import SessionOptions
 from robota.sessions.permissions.live_rules import PermissionRules
+from robota.sessions.session import Session
+from robota.sessions.start import restore
+from robota.sessions.store.session_store import SessionStore
 from robota.sessions.usage.budget import Budget, BudgetExceededError
-from robota.testing import call
+from robota.sessions.usage.ledger import UsageLedger
+from robota.testing import ScriptedProvider, call
 
 pytestmark = pytest.mark.anyio
 
@@ -75,3 +86,129 @@ async def test_usage_is_kept_without_a_budget_as_well(tmp_path: Path) -> None:
 
     total = studio.session.usage.total
     assert (total.input_tokens, total.output_tokens, total.requests) == (1_200, 600, 2)
+
+
+# --- earlier processes and other sessions ------------------------------------------------------------------
+
+
+def resumed(home: Path, *replies: Any, ledger: UsageLedger | None = None, **limits: Any) -> Session:
+    store = SessionStore(home)
+    options = session_options(
+        rules=ALLOWED, context_window=100_000, budget=Budget(**limits) if limits else None, ledger=ledger
+    )
+    start = restore(store, "s-1") if Path(store.journal_path("s-1")).exists() else None
+    return Session(
+        provider=ScriptedProvider(*replies),
+        model="scripted",
+        store=store,
+        session_id=None if start else "s-1",
+        start=start,
+        options=options,
+    )
+
+
+async def test_after_a_resume_earlier_spending_counts(tmp_path: Path) -> None:
+    first = resumed(tmp_path, ["one", SPENT], "what was said")
+    await first.run("hi")
+    await first.compact()
+    await first.shutdown()
+
+    second = resumed(tmp_path, "never", max_tokens=920)
+    with pytest.raises(BudgetExceededError, match="max_tokens"):
+        await second.run("again")
+    await second.shutdown()
+    third = resumed(tmp_path, "three", "never", max_requests=3)
+    assert third.usage.total.requests == 2
+    assert await third.run("again") == "three"
+    with pytest.raises(BudgetExceededError, match="max_requests"):
+        await third.run("and again")
+    assert third.usage.total.requests == 3
+    purposes = {each.purpose: each.requests for each in third.usage.snapshot().purposes}
+    assert purposes == {"answer": 2, "compaction": 1}
+
+
+async def test_what_no_service_counted_is_estimated_after_a_resume_too(tmp_path: Path) -> None:
+    first = resumed(tmp_path, "w" * 4_000, max_tokens=100_000)
+    await first.run("p" * 4_000)
+    await first.shutdown()
+
+    second = resumed(tmp_path)
+
+    before, after = first.usage.total, second.usage.total
+    assert after.output_tokens == before.output_tokens == 1_000
+    assert abs(after.input_tokens - before.input_tokens) < 100
+
+
+async def test_a_ledger_that_was_there_counts_nothing_twice(tmp_path: Path) -> None:
+    ledger = UsageLedger()
+    first = resumed(tmp_path, ["one", SPENT], ledger=ledger)
+    await first.run("hi")
+    await first.shutdown()
+
+    second = resumed(tmp_path, ["two", SPENT], ledger=ledger)
+    await second.run("again")
+
+    assert ledger.total.requests == 2
+
+
+async def test_what_others_spent_since_the_session_was_restored_counts(tmp_path: Path) -> None:
+    first = resumed(tmp_path, ["one", SPENT])
+    await first.run("hi")
+    await first.shutdown()
+    second, third = resumed(tmp_path, ["two", SPENT]), resumed(tmp_path, "never", max_requests=2)
+    await second.run("again")
+    await second.shutdown()
+
+    with pytest.raises(BudgetExceededError, match="max_requests"):
+        await third.run("and again")
+
+
+async def test_a_fork_begins_with_nothing_spent(tmp_path: Path) -> None:
+    first = resumed(tmp_path, ["one", SPENT])
+    await first.run("hi")
+    await first.shutdown()
+    store = SessionStore(tmp_path)
+
+    fork = Session(provider=ScriptedProvider("two"), store=store, start=restore(store, "s-1", fork=True))
+
+    assert fork.usage.total.requests == 0
+
+
+async def test_sessions_that_share_a_ledger_share_the_gate() -> None:
+    """Each would fit alone: the second has to wait for the first, and then does not fit any more."""
+    ledger, budget = UsageLedger(), Budget(max_tokens=1_000)
+    gate = asyncio.Event()
+
+    class Slow(ScriptedProvider):
+        async def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk, None]:
+            await gate.wait()
+            async for chunk in super().stream(request):
+                yield chunk
+
+    def make(provider: ScriptedProvider, **options: Any) -> Session:
+        settings = ModelSettings(max_tokens=998)
+        return Session(
+            provider=provider,
+            model="scripted",
+            options=SessionOptions(ledger=ledger, settings=settings, context_window=100_000, **options),
+        )
+
+    first, second, third = (
+        Slow(["one", TokenUsage(600, 399)]),
+        ScriptedProvider("never"),
+        ScriptedProvider("never"),
+    )
+    running = asyncio.create_task(make(first, budget=budget).run("hi"))
+    limited, unlimited = make(second, budget=budget), make(third)
+    waits = asyncio.Event()
+    limited.events.on(Noticed, lambda event: waits.set() if "waits until others" in event.message else None)
+    waiting = [asyncio.create_task(session.run("hi")) for session in (limited, unlimited)]
+    await waits.wait()
+    assert second.requests == third.requests == []
+    gate.set()
+
+    assert await running == "one"
+    for task in waiting:
+        with pytest.raises(BudgetExceededError):
+            await task
+    assert ledger.total.requests == 1

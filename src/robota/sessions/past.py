@@ -22,6 +22,8 @@ class Past(Struct, eq=False):
     """How prompts ended that had an id, by that."""
     cut: CutConversation | None = None
     """A run to go on with."""
+    spent: int = 0
+    """Requests of the past that are in the ledger."""
 
     def require_cut(self, session_id: str) -> CutConversation:
         if self.cut is None:
@@ -31,6 +33,18 @@ class Past(Struct, eq=False):
 
 def look_back(start: SessionStart | None) -> Past:
     return Past() if start is None else Past(dict(start.results), start.cut)
+
+
+def recall_usage(session: Session, start: SessionStart | None) -> None:
+    """Have in the ledger what earlier processes have spent, once."""
+    ledger, past = session.usage, session.past
+    if start is None or not start.spent:
+        ledger.root.sessions.add(session.session_id)
+    elif len(start.spent) > past.spent:
+        from robota.sessions.usage.past_usage import recall  # noqa: PLC0415 - for sessions that go on
+
+        recall(ledger, session.session_id, start.spent, past.spent)
+        past.spent = len(start.spent)
 
 
 async def refuse_to_forget(journal: SessionJournal) -> None:
@@ -54,6 +68,7 @@ def catch_up(session: Session, start: SessionStart) -> None:
     past = session.past
     past.results |= start.results
     past.cut = start.cut if past.cut is not None else None
+    recall_usage(session, start)
     session.inbox.learn(start.inbox)
     session.questions.known.update(start.answers)
     session.tracker.update()

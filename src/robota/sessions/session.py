@@ -56,7 +56,7 @@ from robota.sessions.parts import (
     make_log,
     make_questions,
 )
-from robota.sessions.past import catch_up, look_back
+from robota.sessions.past import catch_up, look_back, recall_usage
 from robota.sessions.permissions.permission_enforcer import PermissionEnforcer
 from robota.sessions.resources import Resources
 from robota.sessions.snapshots import Snapshots
@@ -138,8 +138,9 @@ class Session(Closing):
         self.past = look_back(known)
         self.log.catch_up = partial(catch_up, self)
         self.usage = UsageLedger() if options.ledger is None else options.ledger
-        self.usage.attach(agent.events)
         self.admission = Admission(self.usage, provider, self.log.notice)
+        self.usage.attach(agent.events, lambda: self.admission.metering)
+        recall_usage(self, known)
         if options.budget is not None:
             self.admission.limit(options.budget, provider)
         self.questions = make_questions(agent, permission_handler, options)

@@ -37,6 +37,7 @@ from robota.sessions.journal.records import (
     Unknown,
     UserRecord,
 )
+from robota.sessions.usage.past_usage import USAGE_RECORDS, PastUsage, Spent
 
 if TYPE_CHECKING:
     from robota.sessions.store.session_record import SessionRecord
@@ -44,9 +45,11 @@ if TYPE_CHECKING:
 
 LEFT_OUT = "Error: not known here. The conversation goes on from a point before the result of this call."
 """What the model is told about calls whose results a fork leaves behind."""
-_WANTED = CONVERSATION_RECORDS | {
-    kind.name for kind in (SessionBegan, SessionChange, SessionEnded, InboxRecord, ClosedRecord)
-}
+_WANTED = (
+    CONVERSATION_RECORDS
+    | USAGE_RECORDS
+    | {kind.name for kind in (SessionBegan, SessionChange, SessionEnded, InboxRecord, ClosedRecord)}
+)
 
 _HARMLESS = ("torn", "joined", "repeated", "reordered", "version", "unchecked")
 """Problems of a journal that has lost nothing but what was being written at its end."""
@@ -58,7 +61,7 @@ class SessionStart:
     __slots__ = (
         "_changes", "answers", "closed", "conversation", "created_at", "cut", "damaged", "facts",
         "first_prompt", "inbox", "last_seq", "mended", "position", "problems", "prompts", "results",
-        "session_id", "steps", "updated_at",
+        "session_id", "spent", "steps", "updated_at",
     )  # fmt: skip
 
     def __init__(self, session_id: str = "") -> None:
@@ -82,6 +85,8 @@ class SessionStart:
         self.steps = 0
         """Messages that were ever recorded, also before the conversation was cleared."""
         self.last_seq = 0
+        self.spent: list[Spent] = []
+        """The requests that were made to models."""
         self.position: Position | None = None
         """Where the journal ended; `None` without one."""
         self.damaged = False
@@ -207,7 +212,7 @@ def restore(
             field="step",
         )
     if fork or step is not None:
-        start.session_id, start.cut, start.results = "", None, {}
+        start.session_id, start.cut, start.results, start.spent = "", None, {}, []
     return start
 
 
@@ -261,7 +266,7 @@ def fold_journal(
 ) -> SessionStart:
     """Memory follows the conversation, not the journal: everything else is passed over."""
     problems: list[str] = []
-    start, fold = SessionStart(session_id), ConversationFold(unanswered, ports)
+    start, fold, usage = SessionStart(session_id), ConversationFold(unanswered, ports), PastUsage()
     for item in items:
         if isinstance(item, JournalProblem):
             problems.append(item.message)
@@ -272,11 +277,12 @@ def fold_journal(
         if (until is not None and item.seq > until) or (step is not None and fold.steps >= step):
             break
         start.take(item)
+        usage.take(item, fold.store)
         fold.take(item)
     fold.cut_off()
     if step is None:
         start.cut, start.results = fold.cut, fold.results
-    start.conversation, start.steps = fold.store, fold.steps
+    start.conversation, start.steps, start.spent = fold.store, fold.steps, usage.spent
     start.damaged = start.damaged or any(LOST in message.metadata for message in fold.store.timeline)
     start.problems = (*problems, *fold.repairs)
     return start

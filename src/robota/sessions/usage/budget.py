@@ -16,7 +16,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from robota.core.errors import ConfigurationError, RobotaError
 from robota.core.models import get_model_max_output
@@ -97,15 +97,22 @@ class Limit(NamedTuple):
         return amount / PICO if self.kind == "cost" else amount
 
 
+class Traffic(Struct, eq=False):
+    """The requests in flight of all who share a ledger."""
+
+    needs: dict[int, Need] = {}
+    freed: Signal | None = None
+
+
 class BudgetGate(Struct, eq=False):
-    """Lets requests pass that a budget can bear; one for a session and all its subagents."""
+    """Lets requests pass that a budget can bear; one for a session and all its subagents. Sessions that share
+    a ledger and have budgets of their own mind each other's requests."""
 
     ledger: UsageLedger
     _budget: Budget
     on_notice: Callable[[str], object] | None
     """Told once per budget and limit when most of it is used. It must not raise."""
-    _in_flight: dict[int, Need] = {}
-    _freed: Signal | None = None
+    _traffic: Traffic = field(default_factory=Traffic)
     _told: set[str] = set()
 
     @property
@@ -125,7 +132,7 @@ class BudgetGate(Struct, eq=False):
             own = getattr(need, limit.kind)[0]
             if limit.used + own > limit.maximum:
                 raise _refuse(limit, own)
-            others = sum(sum(getattr(other, limit.kind)) for other in self._in_flight.values())
+            others = sum(sum(getattr(other, limit.kind)) for other in self._traffic.needs.values())
             must_wait = must_wait or limit.used + others + own > limit.maximum
         if must_wait:
             self._tell_once(
@@ -134,19 +141,19 @@ class BudgetGate(Struct, eq=False):
                 "Raise the budget or set a smaller max_tokens for replies to let more run at once.",
             )
             return False
-        self._in_flight[id(need)] = need
+        self._traffic.needs[id(need)] = need
         return True
 
     def release(self, need: Need) -> None:
         """The request is over and entered in the ledger."""
-        self._in_flight.pop(id(need), None)
+        self._traffic.needs.pop(id(need), None)
         self._wake()
 
     async def wait(self, seconds: float) -> bool:
         """Wait for a change, at most so long; whether there was one."""
         import anyio  # noqa: PLC0415 - few requests ever wait
 
-        freed = self._freed = self._freed or anyio.Event()
+        freed = self._traffic.freed = self._traffic.freed or anyio.Event()
         with anyio.move_on_after(seconds):
             await freed.wait()
         return freed.is_set()
@@ -175,7 +182,7 @@ class BudgetGate(Struct, eq=False):
                 self.on_notice(message)
 
     def _wake(self) -> None:
-        freed, self._freed = self._freed, None
+        freed, self._traffic.freed = self._traffic.freed, None
         if freed is not None:
             freed.set()
 
@@ -196,7 +203,7 @@ class BudgetedProvider(ProviderWrapper):
         super().__init__(inner)
         self.ledger = ledger
         ledger.root.metered = True
-        self.gate = BudgetGate(ledger.root, budget or UNLIMITED, on_notice) if gate is None else gate
+        self.gate = _make_gate(ledger.root, budget, on_notice) if gate is None else gate
         self._sign_of_life = sign_of_life
         self._size = InputSize()
 
@@ -266,6 +273,16 @@ class BudgetedProvider(ProviderWrapper):
         self.ledger.record(name, usage, estimated=estimated)
 
 
+def _make_gate(
+    root: UsageLedger, budget: Budget | None, on_notice: Callable[[str], object] | None
+) -> BudgetGate:
+    """A gate beside the one that the ledger may have: both know of all requests in flight."""
+    known = root.gate
+    gate = BudgetGate(root, budget or UNLIMITED, on_notice, Traffic() if known is None else known._traffic)
+    root.gate = known or gate
+    return gate
+
+
 class Admission:
     """How the agent of a session may ask providers: straight, or, with a budget, only through its gate."""
 
@@ -278,15 +295,23 @@ class Admission:
         self._known = provider if isinstance(provider, BudgetedProvider) else None
 
     def limit(self, budget: Budget, provider: Provider) -> None:
-        """Check a budget before each request. Without one, events alone tell what was used."""
+        """Check a budget before each request. Without one, and without that of others who share the ledger,
+        events alone tell what was used."""
         if self._known is None:
             self._known = BudgetedProvider(provider, self._ledger, budget, on_notice=self._on_notice)
         else:
             self._known.budget = budget
 
+    @property
+    def metering(self) -> bool:
+        """Whether requests are entered in the ledger where they are made."""
+        return self._known is not None
+
     def admit(self, provider: Provider) -> Provider:
         """The provider as the session may ask it, whoever has put it into the agent."""
-        known = self._known
+        known, shared = self._known, self._ledger.root.gate
+        if known is None and shared is not None:
+            known = self._known = BudgetedProvider(provider, self._ledger, gate=shared)
         if known is None:
             return provider
         if isinstance(provider, BudgetedProvider) and provider.gate is known.gate:

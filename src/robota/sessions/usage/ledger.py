@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import asdict, astuple
@@ -44,6 +44,9 @@ from robota.sessions.usage.report import (
     UsageReport,
     UsageTotals,
 )
+
+if TYPE_CHECKING:
+    from robota.sessions.usage.budget import BudgetGate
 
 PICO = 10**12
 """Picodollars in a dollar. A price per million tokens is then a whole number of them per token."""
@@ -200,7 +203,18 @@ class UsageLedger:
     `prices` (US dollars per million tokens, by model id) go before the shipped ones.
     """
 
-    __slots__ = ("_asked", "_book", "_fresh", "_prices", "agent_id", "metered", "purpose", "root")
+    __slots__ = (
+        "_asked",
+        "_book",
+        "_fresh",
+        "_prices",
+        "agent_id",
+        "gate",
+        "metered",
+        "purpose",
+        "root",
+        "sessions",
+    )
 
     def __init__(self, *, prices: Mapping[str, ModelPrice] | None = None) -> None:
         for price in () if prices is None else prices.values():
@@ -213,6 +227,10 @@ class UsageLedger:
         """The model that the latest request named."""
         self.metered = False
         """On the root: a provider enters the requests, so events must not."""
+        self.gate: BudgetGate | None = None
+        """On the root: what lets requests pass, for all who share the ledger."""
+        self.sessions: set[str] = set()
+        """On the root: the sessions whose spending is in it from the beginning on."""
         self.root: UsageLedger = self
         self.agent_id = ""
         """Empty for the session's own agent."""
@@ -228,9 +246,10 @@ class UsageLedger:
         """The same agent's page for requests beside its answers, such as `compaction`."""
         return self.child(self.agent_id, purpose=purpose)
 
-    def attach(self, events: EventBus) -> Unsubscribe:
-        """Learn from an agent's events; none of them comes per delta."""
-        return events.on_each(USAGE_HANDLERS, self)
+    def attach(self, events: EventBus, metered: Callable[[], bool] | None = None) -> Unsubscribe:
+        """Learn from an agent's events; none of them comes per delta. `metered` says whether the provider of
+        this agent enters its requests; by default that is so if any does."""
+        return events.on_each(USAGE_HANDLERS, Listener(self, metered or (lambda: self.root.metered)))
 
     # --- entering --------------------------------------------------------------------------------------
 
@@ -255,12 +274,11 @@ class UsageLedger:
         self._asked = event.model
 
     def record_response(self, event: ProviderResponseRaw) -> None:
-        if not self.root.metered:
-            usage = read_token_usage(event.response) or TokenUsage()
-            self.record(self.choose_name(self._asked, event.response.metadata.get("model")), usage)
+        usage = read_token_usage(event.response) or TokenUsage()
+        self.record(self.choose_name(self._asked, event.response.metadata.get("model")), usage)
 
     def record_summary(self, event: SummaryCalled) -> None:
-        if event.error is None and not self.root.metered:
+        if event.error is None:
             usage = normalize_usage(event.metadata) or TokenUsage()
             self.for_purpose("compaction").record(event.model, usage)
 
@@ -337,14 +355,21 @@ def _plausible(usage: TokenUsage) -> TokenUsage:
     return usage if min(counts) >= 0 else TokenUsage(*(max(0, count) for count in counts))
 
 
+class Listener(NamedTuple):
+    """A ledger at the events of one agent."""
+
+    ledger: UsageLedger
+    metered: Callable[[], bool]
+
+
 USAGE_HANDLERS: HandlerTable = {
-    RunStarted: lambda ledger, event: ledger.open_turn(event.execution_id),
-    RunCompleted: lambda ledger, _: ledger.close_turn(),
-    RunInterrupted: lambda ledger, _: ledger.close_turn(),
-    RunFailed: lambda ledger, _: ledger.close_turn(),
-    ProviderRequest: UsageLedger.record_request,
-    ProviderResponseRaw: UsageLedger.record_response,
-    SummaryCalled: UsageLedger.record_summary,
-    ToolEnded: UsageLedger.record_tool,
+    RunStarted: lambda it, event: it.ledger.open_turn(event.execution_id),
+    RunCompleted: lambda it, _: it.ledger.close_turn(),
+    RunInterrupted: lambda it, _: it.ledger.close_turn(),
+    RunFailed: lambda it, _: it.ledger.close_turn(),
+    ProviderRequest: lambda it, event: it.ledger.record_request(event),
+    ProviderResponseRaw: lambda it, event: it.metered() or it.ledger.record_response(event),
+    SummaryCalled: lambda it, event: it.metered() or it.ledger.record_summary(event),
+    ToolEnded: lambda it, event: it.ledger.record_tool(event),
 }
-"""For `EventBus.on_each`, with a ledger as the owner."""
+"""For `EventBus.on_each`, with a `Listener` as the owner."""

@@ -1,0 +1,88 @@
+"""What a session has spent in earlier processes, as its journal tells it, so that a budget counts it too."""
+
+from __future__ import annotations
+
+import math
+
+from msgspec import Struct
+
+from robota.core.context import BYTES_PER_TOKEN, normalize_usage, read_token_usage
+from robota.core.conversation import ConversationStore
+from robota.core.messages import AssistantMessage, Json, JsonObject, Message, TokenUsage
+from robota.sessions.journal.records import (
+    EmptyReply,
+    MessageRecord,
+    Record,
+    RequestRecord,
+    SubagentRecord,
+    SummaryRecord,
+)
+from robota.sessions.usage.budget import BudgetExceededError
+from robota.sessions.usage.ledger import UsageLedger, text_size
+
+USAGE_RECORDS = frozenset(kind.name for kind in (SummaryRecord, SubagentRecord))
+"""Records that tell of requests, beside those that a conversation is made of."""
+
+
+class Spent(Struct, frozen=True):
+    """One request, or those of one run of a sub-agent."""
+
+    asked: str
+    """The model that was asked."""
+    answered: Json
+    """The one that says it answered."""
+    usage: TokenUsage
+    estimated: int = 0
+    purpose: str = "answer"
+    agent_id: str = ""
+    requests: int = 1
+
+
+class PastUsage(Struct, eq=False):
+    """Takes the records of a journal in order."""
+
+    spent: list[Spent] = []
+    _model: str = ""
+    _sent: int = 0
+    """Estimated tokens of the request that has no reply yet."""
+
+    def take(self, record: Record, conversation: ConversationStore) -> None:
+        """`conversation` is what there was before the record."""
+        if isinstance(record, RequestRecord):
+            self._model = record.model or self._model
+            self._sent = conversation.tally.estimate().tokens
+        elif isinstance(record, EmptyReply) or (isinstance(record, MessageRecord) and record.reply):
+            self._add_reply(record.message, record.error or {})
+        elif isinstance(record, SummaryRecord) and record.error is None:
+            usage = normalize_usage(record.metadata) or TokenUsage()
+            self.spent.append(Spent(record.model, None, usage, purpose="compaction"))
+        elif isinstance(record, SubagentRecord) and isinstance(found := record.inner.get("usage"), dict):
+            usage, rounds = normalize_usage(found) or TokenUsage(), record.inner.get("rounds")
+            requests = rounds if isinstance(rounds, int) else 1
+            self.spent.append(Spent(self._model, None, usage, 0, "subagent", record.agent_id, requests))
+
+    def _add_reply(self, message: Message, error: JsonObject) -> None:
+        if error.get("code") == BudgetExceededError.code:
+            return  # nothing was sent
+        reported, estimated = read_token_usage(message), 0
+        if reported is None and error and not message.content:
+            reported = TokenUsage()  # taken as not billed
+        elif reported is None:
+            written = text_size(message.content)
+            if isinstance(message, AssistantMessage):
+                written += sum(text_size(call.arguments) for call in message.tool_calls)
+            reported = TokenUsage(self._sent, math.ceil(written / BYTES_PER_TOKEN))
+            estimated = reported.total_tokens
+        self.spent.append(Spent(self._model, message.metadata.get("model"), reported, estimated))
+
+
+def recall(ledger: UsageLedger, session_id: str, spent: list[Spent], known: int = 0) -> None:
+    """Enter what was spent before, except for the first `known`; a ledger that was there has it already."""
+    root = ledger.root
+    if session_id in root.sessions and not known:
+        return
+    root.sessions.add(session_id)
+    for each in spent[known:]:
+        page = ledger.child(each.agent_id, purpose=each.purpose)
+        page.record(page.choose_name(each.asked, each.answered), each.usage, estimated=each.estimated)
+        root.book.total.requests += each.requests - 1
