@@ -46,7 +46,7 @@ from robota.sessions.redaction.values import (
 
 _SIGN = Pattern(
     r"(?P<close>(?:\\{0,15}[\"'`])?(?:\]|%5[dD])?)(?:\[\d{0,4}\])?(?P<space>[ \t]{0,8})"
-    r"(?P<sign>=>|:=|\|\|=|::(?=[ ]?[\"'])|\?=|=(?![=~>])|:(?![:/=])| is:?(?= )|>(?=[^<\s=]))"
+    r"(?P<sign>=>|:{1,3}=|\|\|=|::(?=[ ]?[\"'])|\?=|=(?![=~>])|:(?![:/=])| is:?(?= )|>(?=[^<\s=]))"
     r"(?P<gap>[ \t]{0,8}+(?=\S)|[ \t]{0,2}\r?\n[ \t]{0,20}- |\s{0,40}+(?=\\{0,15}[\"\[{]))(?=\S)"
 )
 _VALUE = Pattern(r"(?:[^\s\"'`\\<>&;,|\x00\x1b]|[&;,](?![\s\w.-]{0,40}=|\s|\Z|[\"'\\&;,]))+")
@@ -299,6 +299,8 @@ def _decide_parameter(place: _Place, value: str, length: int) -> Decision | None
     """`?name=value` of a URL"""
     if (place.strength is Strength.WEAK and len(value) < 6) or value[0] in "{<$":
         return None
+    if value.isupper() and not has_digit(value) and repeats_name(place.name, value):
+        return None
     if _MATRIX.search(place.lead) and "/" in value:
         return 0, value.index("/"), None, REDACTED
     return 0, length, _PARAMETER_TAIL, REDACTED
@@ -347,9 +349,12 @@ def _closes_before(place: _Place, quote: str, slashes: int, content: str) -> boo
 _GOES_ON = Pattern(r"\s*[+%] |[)\],;}](?:[\s;,).:]|\Z)|\s*\+\s*\w|\.(?:format|join)\(")
 
 
+_ARTIFACT = Pattern(r"[a-z][a-z-]+[:-]\d+\.\d+[\w.]*")  # io.jsonwebtoken:jjwt-api:0.11.2
+
+
 def _states_secret(place: _Place, value: str, rest: str) -> bool:
     """Whether a bare word after a name is the secret itself and not a word, a type or an expression."""
-    if rest[:1] in ("(", "[", "{"):
+    if rest[:1] in ("(", "[", "{") or (place.tight and place.sign == ":" and _ARTIFACT.fullmatch(value)):
         return False
     shell = place.is_shell and place.starts_line
     if is_path(value) or (is_code(value) and not (shell and value.isascii() and not _CALL.search(value))):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 
 from robota.sessions.redaction.http import decide_cookie
-from robota.sessions.redaction.names import STEMS, Strength, name_strength
+from robota.sessions.redaction.names import NEEDS, Strength, name_strength
 from robota.sessions.redaction.rules import Decide, Decision, Pattern, Rule, RunTail, follows, move, take
 from robota.sessions.redaction.values import (
     is_camel,
@@ -59,13 +59,27 @@ def _after(context: Pattern, decide: Decide) -> Decide:
     return lambda before, ahead, ends: decide(before, ahead, ends) if context.search(before) else None
 
 
-_login = follows(
-    r"[\"']?[\w.@+%/-]+[:%,](?P<secret>[^\s\"'`\\]+)",
+_password = follows(
+    r"[\"']?[\w.@+%/-]*[:%,][\"']?(?P<secret>[^\s\"'`\\]+)",
     _BARE_TAIL,
-    quoted=r"([\"'])[\w.@+%/-]+[:%,](?P<secret>[^\"'`\\\n]{1,100})(?=\1)",
+    quoted=r"([\"'])[\w.@+%/-]*[:%,](?P<secret>[^\"'`\\\n]{1,100})(?=\1)",
     looks=lambda secret: not (is_stand_in(secret) or is_code(secret) or secret.startswith("//")),
 )
-"""`curl -u user:password`, `smbclient -U user%password`"""
+_key_alone = follows(r"[\"']?(?P<secret>[^\s\"'`\\:]{8,100}):(?=[\"'\s]|\Z)", looks=looks_issued)
+
+
+def _login(before: str, ahead: str, ends: bool) -> Decision | None:
+    """`curl -u user:password`, `curl -u key:`, `smbclient -U user%password`"""
+    return _key_alone(before, ahead, ends) or _password(before, ahead, ends)
+
+
+def _command(before: str) -> str:
+    """The command so far; a backslash at the end of a line goes on with it."""
+    whole = _CONTINUED.sub(" ", before)
+    return whole[max(whole.rfind("\n"), whole.rfind("\\n"), whole.rfind("|"), whole.rfind(";")) + 1 :]
+
+
+_CONTINUED = Pattern(r"\\\r?\n[ \t]*")
 
 # --- options ---
 
@@ -103,7 +117,7 @@ _FLAG = (
 
 def _letter(before: str, ahead: str, ends: bool) -> Decision | None:
     """The options of one letter, which mean a password in some programs only."""
-    line = before[max(before.rfind("\n"), before.rfind("\\n"), before.rfind("|"), before.rfind(";")) + 1 :]
+    line = _command(before)
     letter = line.rstrip(" ")[-1:]
     client = letter in "uUa" and (_CLIENT.search(line) or (letter == "U" and "smbclient" in line))
     if client or line.endswith("-auth ") or (letter == "u" and "lftp " in line):
@@ -133,14 +147,14 @@ _PROGRAMS = {
     "N": Pattern(r"\bssh-keygen\s"),
     "b": Pattern(r"\b(?:curl|gh secret set)\s"),
 }
-_GLUES = Pattern(r"mysql|mariadb|sshpass|\b(?:7za?|rar|unrar)\s")
+_GLUES = Pattern(r"mysql|mariadb|sshpass|\b(?:7za?|rar|unrar)\s|\b(?:docker|podman)\b.* login\s")
 _CLIENT = Pattern(r"\b(?:curl|https?|xh|wget)\s")
 
 
 def _user(before: str, ahead: str, ends: bool) -> Decision | None:
     """`curl --user jane:password`, `gh secret set NAME --body value`"""
-    line = before[before.rfind("\n") + 1 :]
-    if line[:-1].endswith(("--body", "--value")):
+    line = _command(before)
+    if line.rstrip(" =").endswith(("--body", "--value")):
         stores = _STORES.search(line) or ("put-parameter " in line and "SecureString" in line + ahead)
         return _word(before, ahead, ends) if stores else None
     return _login(before, ahead, ends) if _CLIENT.search(line) else None
@@ -258,17 +272,21 @@ _SECRET_DATA = Pattern(
 )
 
 
+_setting = _after(Pattern(r"(?i)(?:\n|\A|\\n|[\"'`])[ \t]*\w{0,12}pw[ \t]+\Z"), _word)
+"""`bindpw …` alone on a line of an LDAP client's settings"""
+
+
 def _pgpass(before: str, ahead: str, ends: bool) -> Decision | None:
     """`host:port:database:user:password`"""
-    decision = _argument(before, ahead, ends)
-    if decision is None or not (line := _PGPASS.search(before)) or decision[0]:
+    found = _PGPASS_PASSWORD.match(ahead)
+    if found is None or not (line := _PGPASS.search(before)) or is_stand_in(secret := found["secret"]):
         return None
-    secret = ahead[: decision[1]]
-    certain = ":543" in line[1] and len(secret) > 3 and not secret.isdigit()
-    return decision if ":" not in secret and (certain or looks_chosen(secret)) else None
+    certain = "543" in line[1] and len(secret) > 3 and not secret.isdigit()
+    return take(found) if certain or looks_chosen(secret) else None
 
 
-_PGPASS = Pattern(r"(?:\A|[\s\"'`>+|→]|\\n)([\w.*-]{1,80}:(?:\*|\d{4,5}):[\w*-]+:[\w*-]+:)\Z")
+_PGPASS = Pattern(r"(?:\A|[\s\"'`>+|→]|\\n)([\w.*/-]{1,80}:(?:\*|\d{4,5}):[\w*-]+:[\w*-]+:)\Z")
+_PGPASS_PASSWORD = Pattern(r"(?P<secret>(?:[^\s\"'`\\:|;&<>()]|\\[:\\])+)(?=[\s\"'`|;&<>)]|\\n|\Z)")
 _HASH = (
     r"(?:2[abxy]\$\d\d\$[./A-Za-z0-9]{53}|(?:apr1|1)\$[./A-Za-z0-9]{1,8}\$[./A-Za-z0-9]{22}"
     r"|[56]\$(?:rounds=\d{1,9}\$)?[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{43}|y\$j[./A-Za-z0-9]{1,8}\$[./A-Za-z0-9]{1,30}"
@@ -277,13 +295,18 @@ _HASH = (
 
 COMMANDS: tuple[Rule, ...] = (
     # Options
-    Rule("--", rf"(?=[a-z])(?<![\w-]--)[a-z0-9_-]{{0,40}}?{_FLAG}", _option, needs=STEMS, folded=True),
-    Rule(" -", rf"(?=[a-z])[a-z0-9_-]{{0,40}}?{_FLAG}", _option, needs=STEMS, folded=True),
-    Rule(" -", r"(?:auth(?= )|[uUabkpPwN])(?= ?[^\s-])(?![a-z]+-)(?: |(?<=-p)|(?<=-u)|(?<=-b))", _letter),
-    Rule("--", r"(?:user|proxy-user|auth|cookie|body|value)[ =]", _user),
+    Rule("--", rf"(?=[a-z])(?<![\w-]--)[a-z0-9_-]{{0,40}}?{_FLAG}", _option, needs=NEEDS, folded=True),
+    Rule(" -", rf"(?=[a-z])[a-z0-9_-]{{0,40}}?{_FLAG}", _option, needs=NEEDS, folded=True),
+    Rule(
+        " -",
+        r"(?:(?:auth(?= )|[uUabkpPwN])(?= ?[^\s-])(?![a-z]+-)(?: |(?<=-p)|(?<=-u)|(?<=-b))"
+        r"|[A-Za-z]{1,5}[uUPw] (?=[^\s-]))",
+        _letter,
+    ),
+    Rule("--", r"(?:user|proxy-user|auth|cookie|body|value)[ =] {0,3}", _user),
     # Other words of a command
     *(
-        Rule(literal, rest + _DIRECTIVE, _directive, needs=STEMS, folded=True)
+        Rule(literal, rest + _DIRECTIVE, _directive, needs=NEEDS, folded=True)
         for literal, rest in (
             ("env", r"(?<![\w.-]env)"),
             ("arg", r"(?<![\w.-]arg)"),
@@ -301,7 +324,7 @@ COMMANDS: tuple[Rule, ...] = (
     Rule("::add-mask::", r"(?=\S)", _argument),
     # Calls and SQL
     Rule("auth", r"=?\(\\{0,7}[\"'][^\"'\n]{1,60}[\"'],\s{0,4}(?=\\{0,7}[\"'])", _word, folded=True),
-    Rule("userpwd,", r"\s{0,4}(?=\\{0,7}[\"'])", _login, needs=("pwd",), folded=True),
+    Rule("userpwd,", r"\s{0,4}(?=\\{0,7}[\"'])", _login, needs=("pw",), folded=True),
     Rule("onnect", rf"(?:ion)?\({_ARGUMENTS % 2}", _after(_CONNECTS, _argument), needs=("(",)),
     Rule("new ", rf"(?:PDO|mysqli)\({_ARGUMENTS % 2}", _argument, needs=("(",)),
     Rule("jwt.", rf"(?:sign|verify|encode|decode)\({_ARGUMENTS % 1}", chosen_argument, needs=("(",)),
@@ -310,6 +333,16 @@ COMMANDS: tuple[Rule, ...] = (
     Rule("identified ", r"(?:with \w{1,40} )?by (?=\S)", _identified, folded=True),
     # Lines of files
     Rule("pass", r"(?:word|phrase \S{1,40})?[ \t\n]{1,4}(?=\S{0,80}?[0-9!@#$%^&*])", _line_of_file),
+    *(
+        Rule(
+            name,
+            r"[ \t]{1,8}(?=[^\s=:]\S{0,80}[ \t]{0,4}(?:[\n\r\\\"'`]|\Z))",
+            _setting,
+            needs=("pw",),
+            folded=True,
+        )
+        for name in ("bindpw", "rootpw")
+    ),
     # … under `data:` of a Kubernetes secret
     Rule(
         ": ",
@@ -318,8 +351,16 @@ COMMANDS: tuple[Rule, ...] = (
         needs=("secret",),
         holds="kind: Secret",
     ),
-    Rule(":543", r"[23]:[\w*-]{1,60}:[\w*-]{1,60}:(?=\S)", _pgpass),
-    Rule(":*:", r"[\w*-]{1,60}:[\w*-]{1,60}:(?=\S)", _pgpass, needs=("*",)),
+    *(
+        Rule(port, r"[\w*-]{1,60}:[\w*-]{1,60}:(?=\S)", _pgpass, needs=(need,))
+        for port, need in (
+            ("5432:", "432:"),
+            (":6432:", "432:"),
+            (":5433:", ":5433"),
+            (":*:", "*"),
+            (":26257:", "*"),
+        )
+    ),
     # Hashes of passwords
     Rule("$", _HASH, RunTail(r"[A-Za-z0-9./$=,+]")),
     Rule("{", r"S?SHA\}[A-Za-z0-9+/]{27,}={0,2}", RunTail("="), needs=("sha}",)),

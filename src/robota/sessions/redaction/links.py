@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from robota.sessions.redaction.assignments import decide_assignment, decide_object
 from robota.sessions.redaction.commands import chosen_argument, issued_argument
-from robota.sessions.redaction.names import STEMS, TRAILERS, Strength, clean_name, name_strength
+from robota.sessions.redaction.names import NEEDS, STEMS, TRAILERS, Strength, clean_name, name_strength
 from robota.sessions.redaction.rules import REDACTED, Decision, Pattern, Rule, RunTail, move, take
 from robota.sessions.redaction.values import (
     is_code,
@@ -23,6 +23,7 @@ from robota.sessions.redaction.values import (
 )
 
 _QUOTE = r"(?:\\{0,15}[\"'`]|&quot;|\\{1,8}u0022|%22)"
+_TYPES = r"(?:string|str|text|n?varchar2?(?:\(\w{1,4}\))?|char(?:\(\d{1,4}\))?|\[\]byte|bytes)"
 _LINKS = (
     # ("name", "value")   ['name', b'value']   define('NAME', 'value')   getenv("NAME", "default")
     rf"{_QUOTE}[ \t]{{0,4}},\s{{0,40}}b?{_QUOTE}(?:\\\")?",
@@ -39,8 +40,9 @@ _LINKS = (
     r"|[ \t]{1,3}[a-z:]{2,20}=[\"'][^\"'<>\n]{0,60}[\"']>",
     # | NAME | value |
     r"`?[ \t]{1,20}[|│][ \t]{1,20}[`']?",
-    # NAME: type = "value"      Name { get; set; } = "value"
-    r"[ \t]{0,4}:[ \t]{0,4}[&\w\[\]<>.?| ]{1,30}?[ \t]{0,4}=[ \t]{0,4}(?=[\"'])"
+    # NAME: type = "value"      NAME type = "value"      Name { get; set; } = "value"
+    r"[ \t]{0,4}:[ \t]{0,4}[&'\w\[\]<>.?| ]{1,30}?[ \t]{0,4}:?=[ \t]{0,4}(?=[\"'])"
+    rf"|[ \t]{{1,4}}{_TYPES}[ \t]{{1,4}}:?=[ \t]{{0,4}}(?=[\"'`])"
     r"|[ \t]\{ get;[^}\n]{0,24}\}[ \t]{0,4}=[ \t]{0,4}(?=[\"'])",
     # setPassword("value")      password{"value"}
     r"[({](?=[\"'])|[\"']\r?\n[ \t]{0,20}\r?\n[ \t]{0,20}",
@@ -55,6 +57,9 @@ _LINKS = (
     r"(?::\*\*|\*\*:)[ \t]{1,3}`?",
     # password: >-\n  value      password: &anchor value
     r"[ \t]{0,2}:[ \t]{1,4}(?:[|>][+-]?\r?\n[+>-]?[ \t]{1,20}|&\w{1,20}[ \t]|!!?\w{1,20}[ \t])",
+    # Password:\n  value      password = (\n  "value"
+    r"(?:[ \t]is)?:[ \t]{0,2}(?:\r?\n[ \t]{0,20}){1,2}(?=[^\s\"'{\[-])"
+    r"|[ \t]{0,4}=[ \t]{0,4}\(\s{1,40}(?=[\"'])",
     r"[\"']?\]?=>\s{0,20}string\(\d{1,6}\) (?=\")|><!\[cdata\[|>\n[ \t]{0,20}",
 )
 _LINK = Pattern(rf"(?is)(?:{'|'.join(_LINKS)})(?=\S)")
@@ -75,6 +80,7 @@ _PAIR_BEFORE = Pattern(rf"(?:[(\[]\s*b?|\bString\", ?){_QUOTE}\Z")
 _PAIR_AFTER = Pattern(r"\\*[\"'`]{1,2}(?:, ?\d)?\s*(?:[)\]]|\Z)")
 _CELL_BEFORE = Pattern(r"[|│][ \t]*`?\Z")
 _CELL_AFTER = Pattern(r"[`']?[ \t]*[|│]")
+_ALONE = Pattern(r"[ \t]*(?:\r?\n|\\n|\Z)")
 _SETTER = Pattern(r"^(?:[\w.]*\.)?(?:set|with|use|add)_?(?=[A-Z])|^[\w.]*\.")
 
 
@@ -139,7 +145,9 @@ def _links(link: str, name: str, lead: str, rest: str) -> bool:
         return True
     if link[:1] in ("'", '"') and link[1:].isspace():  # the body of a form's field
         return _FORM.search(lead) is not None
-    if ("|" in link or "│" in link) and "\n" not in link and "->" not in link:
+    if link.rstrip(" \t\r\n")[-1:] == ":" and "\n" in link:
+        return _ALONE.match(rest) is not None and name_strength(name) >= Strength.TEXT
+    if ("|" in link or "│" in link) and "\n" not in link and "->" not in link and "=" not in link:
         return _CELL_BEFORE.search(lead) is not None and _CELL_AFTER.match(rest) is not None
     if link.endswith(">") and "</" not in link:
         return _ATTRIBUTE.search(lead) is not None
@@ -259,7 +267,8 @@ _ESCAPED = Pattern(r"(?:[\w.-]|\\u00[2-7][0-9a-fA-F])+\Z")
 # What may come between a name and its value, seen from the name's end; most words of a sentence fail here.
 _NEXT = (
     r"(?=[\\\"'`\]=:>(*&<|│\x1b{\[%% \t\r\n])(?=[\"'`\]=:>(*&<|│\x1b]"
-    r"|[ \t]{1,20}+(?:[\"'=:|│{>]|\\{1,7}[\"']|\?[=?:]|is[ :]|or \\{0,7}[\"']|as \w%s"
+    r"|[ \t]{1,20}+(?:[\"'=:|│{>]|\\{1,7}[\"']|\?[=?:]|is[ :]|or \\{0,7}[\"']|as \w"
+    rf"|{_TYPES}[ \t]{{1,4}}:?=%s"
     r"|[a-z:]{2,20}+=\\{0,7}[\"'])"
     r"|\\{1,15}[\"'`]|\{\\{0,7}[\"']|\[\d{0,4}\][ \t]{0,4}=|%%(?:3d|5d|22)|\\{1,8}u00"
     r"|[ \t]{0,4}(?:\r?\n|\\{1,7}n)(?:[+>\s0-9→|:-]|\\{1,7}t){0,48}+(?:value|default|type))"
@@ -275,7 +284,7 @@ _ENDINGS = {
     "key": "(?:(?<=[a-z0-9_.-]key)|(?<=(?:api|uth) key)|(?<=(?:cess|ster|cret|vate|ning|tion|seal) key))s?+",
     "cred": "entials?+",
     "cookie": "s?+",
-    "auth": "(?:orization)?+",
+    "auth": "(?:orization|tok)?+",
 }
 
 NAMED: tuple[Rule, ...] = (
@@ -285,17 +294,18 @@ NAMED: tuple[Rule, ...] = (
             rf"{_ENDINGS.get(stem, '')}[0-9_]{{0,3}}+(?:(?=[_a-z-])[_-]?(?:{'|'.join(TRAILERS)})[0-9]?)?+"
             + _NEXT % _ALSO_NEXT.get(stem, ""),
             _decide_named,
+            needs=(need,),
             folded=True,
         )
-        for stem in STEMS
+        for stem, need in STEMS.items()
     ),
     Rule("\\u00", r"[2-7][0-9a-fA-F](?:[\w.-]|\\u00[2-7][0-9a-fA-F]){0,60}(?=\")", _escaped, needs=("\\",)),
     Rule(
         "value",
         rf"(?:s\s{{0,8}}\(|{_QUOTE}?\s{{0,4}}[=:]\s{{0,4}}{_QUOTE}(?=[^\"'\s]))",
         _value_first,
-        needs=STEMS,
+        needs=NEEDS,
         folded=True,
     ),
-    Rule("->", r"(?<=[\w\"'] ->)[ \t]{1,4}(?=\S)", _change, needs=STEMS),
+    Rule("->", r"(?<=[\w\"'] ->)[ \t]{1,4}(?=\S)", _change, needs=NEEDS),
 )

@@ -92,7 +92,7 @@ _SECRET_KEYS = word_set(
     mistral cohere replicate deepseek openrouter huggingface hf resend sentry supabase cloudflare cf tavily
     serper brave exa firecrawl perplexity together fireworks xai elevenlabs deepgram assemblyai voyage jina
     feed rss
-    langsmith langchain wandb langfuse helicone newrelic pagerduty opsgenie mailchimp maps
+    hubspot langsmith langchain wandb langfuse helicone newrelic pagerduty opsgenie mailchimp maps
     """
 )
 _OTHER_KEYS = word_set(
@@ -124,8 +124,13 @@ _PLURALS = word_set(
 )
 
 
-STEMS = ("pass", "pwd", "psk", "secret", "token", "key", "cred", "cookie", "auth", "bearer")
+NEEDS = ("pass", "pw", "psk", "secret", "token", "key", "cred", "cookie", "auth", "bearer")
 """Every name of a secret has one of them in it."""
+STEMS = {
+    stem: "pw" if "pw" in stem else stem
+    for stem in (*NEEDS[:1], *NEEDS[2:], "pwd", "bindpw", "rootpw", "_pw")
+}
+"""What their names end in, each with what a text must hold for it."""
 
 
 @lru_cache(maxsize=4096)
@@ -221,11 +226,13 @@ def _other_strength(last: str, owner: str, words: list[str]) -> Strength:
         return Strength.FULL if owner in _COOKIE_OWNERS else Strength.WEAK
     if last in _PASSWORDS or (last.endswith("pwd") and last != "oldpwd"):
         return Strength.TEXT
+    if last in ("bindpw", "rootpw", "rootbindpw", "authtok") or (last == "pw" and owner):
+        return Strength.TEXT
     if last == "pass":
         return Strength.TEXT if owner in _PASS_OWNERS else Strength.WEAK
     if last == "auth" and owner == "bearer":
         return Strength.TEXT
-    if last == "bearer" or (last == "auth" and owner in ("", "http", "proxy", "basic", "bearer")):
+    if last == "bearer" or (last == "auth" and owner in ("", "http", "proxy", "basic", "bearer", "user")):
         return Strength.WEAK
     if last in _PLURALS or "".join(words[-2:]) in _PLURALS:
         return Strength.MANY

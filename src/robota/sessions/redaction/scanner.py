@@ -22,6 +22,7 @@ from robota.sessions.redaction.rules import (
     RunTail,
     Tail,
 )
+from robota.sessions.redaction.tables import TABLES
 from robota.sessions.redaction.tokens import PRIVATE_KEYS, RUN_TOKENS, SHORTEST_RUN, TOKENS, find_runs
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ Span: TypeAlias = tuple[int, int, str]
 _Window: TypeAlias = tuple[int, int]
 
 _BY_NEED: dict[str, set[Rule]] = {}
-for _rule in (*TOKENS, *PRIVATE_KEYS, *HTTP, *NAMED, *COMMANDS):
+for _rule in (*TOKENS, *PRIVATE_KEYS, *HTTP, *NAMED, *COMMANDS, *TABLES):
     for _need in _rule.needs:
         _BY_NEED.setdefault(_need, set()).add(_rule)
 _NEEDS = tuple((need, Pattern(re.escape(need)), rules) for need, rules in _BY_NEED.items())

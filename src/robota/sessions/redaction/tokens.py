@@ -23,7 +23,8 @@ _WORD_PREFIXES = r"""
     gh[pousr]_ gsk_ xai- pplx- r8_ hf_ api_org_ rnd_ ddapp_ NR(?:II|RA|SP|IQ)- hca[il]k_ ph[xs]_ pn[ub]_ csk-
     fw_ tgp_v1_ d(?:op|oo|or)_v1_ lin_(?:api|oauth)_ sk_(?:live|test|prod)_ rk_(?:live|test|prod)_ whsec_
     shp(?:at|ca|pa|ss|ua)_ sbp_ NRAK- ntn_ secret_ rubygems_ CCIPRJ_ CCIPAT_ bk[up]a_ apify_api_ e2b_ rpa_
-    nf[pco]_ vc[pkair]_ PMAK- figu_ fly_ cio_ duffel_(?:live|test)_ shippo_(?:live|test)_ hst[rv]_ sgp_ kagi_
+    nf[pco]_ vc[pkair]_ PMAK- figu_ fly_ cio_ duffel_(?:live|test)_ shippo_(?:live|test)_ hst[rv]_ kagi_
+    sgp_(?:local_)? s-s4t2(?:ud|af)-
     rdme_ ulp_ sntryu_ sq[upa]_ FLWSECK- FLWSECK_TEST- CLOJARS_ pul- napi_ jina_ ak_ aio_ pat_
     tskey-(?:auth|api|client)-
 """
@@ -49,7 +50,8 @@ _OWN_SHAPES = (  # each with the letters it may begin with
     ("p", rf"pat{_WORD}{{14}}\.{_HEX}{{32}}"),
     ("r", rf"re_{_WORD}{{8}}_{_WORD}{{16}}"),
     ("sm", rf"(?:sl|mfa)\.(?:u\.)?{_TOKEN}{{60}}"),
-    ("ha", r"(?:hf|api_org)_(?=[a-z]{0,29}[A-Z])[A-Za-z]{30}"),
+    ("ha", r"(?:hf|api_org)_(?=[a-z]{0,29}[A-Z])(?!(?:[a-z]{2,}[A-Z]){3}|[xX]{4})[A-Za-z]{30}"),
+    ("A", r"A3-(?!X{4})[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}"),
     (
         "a",
         rf"access-(?:sandbox|development|production)-{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}",
@@ -61,7 +63,7 @@ _OWN_SHAPES = (  # each with the letters it may begin with
     ("S", rf"SG\.{_TOKEN}{{16,24}}\.{_TOKEN}{{16}}"),
     ("MNO", rf"[MNO]{_TOKEN}{{23,27}}\.{_TOKEN}{{6}}\.{_TOKEN}{{27}}"),
     # These could stand in the middle of Base64, which has + and / between its letters.
-    ("A", r"(?<![A-Za-z0-9+/][+/])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])"),
+    ("A", r"(?<![A-Za-z0-9+/][+/])(?:AKIA|ASIA)(?!X{4})[A-Z0-9]{16}(?![A-Za-z0-9])"),
     ("Sd", rf"(?<![A-Za-z0-9+/][+/])(?:SK|dapi){_HEX}{{32}}(?![A-Za-z0-9])"),
     ("AE", rf"(?<![A-Za-z0-9+/][+/])(?:EAA[A-Z]|EZ[AT]K|ATBB|AKCp[0-9]){_MIXED}{_WORD}{{28}}"),
     ("E", rf"(?<![A-Za-z0-9+/][+/])EAAA[A-Z](?=[A-Za-z0-9]{{0,58}}[_-]){_TOKEN}{{59}}(?![A-Za-z0-9_+/-])"),
@@ -69,17 +71,18 @@ _OWN_SHAPES = (  # each with the letters it may begin with
     ("A", r"A{21}[A-Za-z0-9]{6,60}%[23][0-9A-F][A-Za-z0-9%]{20}"),
     ("L", rf"(?<![A-Za-z0-9+/][+/])LTAI{_MIXED}{_WORD}{{12,26}}(?![A-Za-z0-9+/])"),
     ("o", r"(?<![A-Za-z0-9+/][+/])oy2[a-z0-9]{43}(?![A-Za-z0-9+/])"),
-    ("G", rf"(?<![A-Za-z0-9+/][+/])GR1348941{_TOKEN}{{20}}(?![A-Za-z0-9+/])"),
+    ("G", rf"(?<![A-Za-z0-9+/][+/])GR1348941(?![xX]{{4}}){_TOKEN}{{20}}(?![A-Za-z0-9+/])"),
 )
 _ANY_START = (
     rf"{_HEX}{{32}}-us\d{{1,2}}(?![A-Za-z0-9])|[A-Za-z0-9_.]{{3}}[0-9]Q~[A-Za-z0-9_.~-]{{31,34}}"
-    rf"|{_WORD}{{14}}\.atlasv1\.{_TOKEN}{{20}}|\d{{8,10}}:AA[A-Za-z0-9_-]{{31}}"
+    rf"|(?![xX]{{4}}){_WORD}{{14}}\.atlasv1\.{_TOKEN}{{20}}|\d{{8,10}}:AA[A-Za-z0-9_-]{{31}}"
+    r"|\d{15,16}\|[A-Za-z0-9_-]{27}(?![A-Za-z0-9_-])"
 )
 _BASE64_SHAPES = (
     ("f", "fm[12][ar]?_[A-Za-z0-9+/=_-]{16}"),
     ("F", "FlyV1 fm[12][ar]?_[A-Za-z0-9+/=_-]{16}"),
     ("s", "sntrys_[A-Za-z0-9+/=_-]{16}"),
-    ("g", "glc_[A-Za-z0-9+/=_-]{16}"),
+    ("g", "glc_(?!1{8}|[xX]{4})[A-Za-z0-9+/=_-]{16}"),
     # {"auths":  {"a":"  tok:  and a key of Bedrock
     ("e", "(?:eyJhdXRocyI6|eyJhIjoi)(?=[A-Za-z+/]{0,40}[0-9])[A-Za-z0-9+/]{44}"),
     ("d", "dG9rO(?=[A-Za-z+/]{0,40}[0-9])[A-Za-z0-9+/]{44}"),
@@ -93,8 +96,8 @@ _BASE64_SHAPES = (
 # So telling that they are found inside other words too.
 _TELLING = (
     r"gh[pousr]_(?![xX]{6})[A-Za-z0-9]{30}|github_pat_[A-Za-z0-9_]{30}|sk-ant-api\d\d-[A-Za-z0-9_-]{20}"
-    r"|sk-proj-[A-Za-z0-9_-]{30}|glpat-[A-Za-z0-9_-]{18}|xox[bp]-\d{8}[A-Za-z0-9-]{16}|AIza[A-Za-z0-9_-]{35}"
-    r"|AKIA[A-Z0-9]{16}(?![A-Za-z0-9])|eyJ(?:hbGciOi|0eXAiOi|raWQiOi)[A-Za-z0-9_-]{8,140}\.[A-Za-z0-9_-]{10}"
+    r"|sk-proj-[A-Za-z0-9_-]{30}|glpat-(?![xX]{4})[A-Za-z0-9_-]{18}|xox[bp]-\d{8}[A-Za-z0-9-]{16}|AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])"
+    r"|AKIA(?!X{4})[A-Z0-9]{16}(?![A-Za-z0-9])|eyJ(?:hbGciOi|0eXAiOi|raWQiOi)[A-Za-z0-9_-]{8,140}\.[A-Za-z0-9_-]{10}"
 )
 
 
