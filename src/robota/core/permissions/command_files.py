@@ -18,7 +18,7 @@ from robota.core.permissions.subjects import READING_TOOLS
 from robota.core.shell.effects import Touch, find_touches, known_path
 from robota.core.shell.expansions import splits
 from robota.core.shell.invocations import Invocation
-from robota.core.shell.mentions import find_mentions
+from robota.core.shell.mentions import find_mentions, find_possible_writes
 from robota.core.shell.script import Script, plain_word
 
 _NAMES = re.compile(r"[=@:,;{}\[\]]")
@@ -51,6 +51,10 @@ class CommandFiles:
         return list({replace(touch, part=""): touch for touch in find_mentions(self._every)}.values())
 
     @cached_property
+    def _possible_writes(self) -> list[Touch]:
+        return list(find_possible_writes(self._every))
+
+    @cached_property
     def linking(self) -> str | None:
         """The first part that makes links, so that where later paths lead cannot be told before."""
         for each in self._every:
@@ -76,7 +80,7 @@ class CommandFiles:
             kind = "read" if reading else "write"
             return next((Hit(touch.part) for touch in self.touches if touch.kind == kind), None)
         denied = DeniedPaths(rule.pattern, self._call.place)
-        for touch in (*self.touches, *self._mentions) if reading else self.touches:
+        for touch in (*self.touches, *(self._mentions if reading else self._possible_writes)):
             if not reading and touch.kind == "read":
                 continue
             found = self._touch_hit(touch, denied)
@@ -111,7 +115,7 @@ class CommandFiles:
             )
         if denied.hits(forms, directory=touch.recursive):
             return Hit(
-                touch.part, certain=sure, reason="" if sure else "it may read a file that a rule denies"
+                touch.part, certain=sure, reason="" if sure else "it may use a file that a rule denies"
             )
         walked = touch.recursive and not touch.mentioned and (touch.hidden or not denied.hidden)
         if walked and denied.reaches_below(forms):

@@ -28,6 +28,7 @@ from robota.core.shell.grammar import parse_shell
 from robota.core.shell.guess import guess_script
 from robota.core.shell.hazards import find_hazards
 from robota.core.shell.invocations import Invocation, find_invocations, find_steering, walk
+from robota.core.shell.mentions import spelled_commands
 from robota.core.shell.programs import load_options, load_programs
 from robota.core.shell.script import Command, Script, ShellSyntaxError, plain_word
 
@@ -117,6 +118,8 @@ class CommandMatcher:
                 reason = "what it runs is only known when it runs"
             elif any(pattern.may_deny(items) for items in self._possible_texts(invocation)):
                 reason = "an argument that decides it is only known when it runs"
+            elif any(pattern.denies(text) for text in spelled_commands(invocation)):
+                reason = f"a text given to {invocation.program} names it"
             if reason:
                 return Hit(invocation.command.text, certain=False, reason=reason)
         return None

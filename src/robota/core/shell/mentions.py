@@ -10,10 +10,11 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
+from itertools import pairwise, takewhile
 
 from robota.core.shell import sed_awk
 from robota.core.shell.effects import Touch
+from robota.core.shell.guess import guess_script
 from robota.core.shell.invocations import Directories, Invocation
 from robota.core.shell.programs import FileUse, load_options, load_programs
 from robota.core.shell.script import Word, plain_word
@@ -31,6 +32,9 @@ _GIT_FILES = frozenset({
 _PATCHES = re.compile(r"-(?:p|u|U.*|L.*|c|m)\Z|--(?:pat|cc|uni|word-|color-w|remerge|full-d|diff-m)")
 _LOCAL = re.compile(r"(?:[\w-]+=)?fileb?://(?:localhost(?=/))?", re.IGNORECASE)
 _LONGEST = 4_000
+_WRITING_GIT = frozenset({"checkout", "restore", "mv", "rm", "clean", "apply", "am", "checkout-index"})
+_WRITE_SECOND = frozenset({"split", "csplit", "xxd", "uniq"})
+_EXTRACTORS = frozenset({"tar", "bsdtar", "unzip", "7z", "cpio", "pax"})
 
 
 def find_mentions(invocations: Sequence[Invocation]) -> Iterator[Touch]:
@@ -63,6 +67,42 @@ def find_mentions(invocations: Sequence[Invocation]) -> Iterator[Touch]:
             yield Touch(
                 "read", plain_word("."), invocation.directories, invocation.command.text, recursive=True
             )
+
+
+def find_possible_writes(invocations: Sequence[Invocation]) -> Iterator[Touch]:
+    """What a program may write although no table says so."""
+    programs = load_programs()
+    for invocation in invocations:
+        name = invocation.program
+        if invocation.computed or name in programs.names_only:
+            continue
+        own = _own_words(invocation)
+        use = programs.files.get(name)
+        operands = [word for word in own if _is_operand(word)]
+        if name == "git":
+            writes = bool(operands) and operands[0].text in _WRITING_GIT
+            found = [part for word in operands[1:] for part in _split(word)] if writes else []
+        elif name in _EXTRACTORS:
+            found = [after for before, after in pairwise(own) if before.text in ("-C", "-d", "--directory")]
+            found += [part for word in own if word.text.startswith("--directory=") for part in _split(word)]
+        elif (use is None or use.operands == "any") and name not in programs.interpreters:
+            found = [part for word in own for part in _split(word)]
+        else:
+            found = operands[1:] if name in _WRITE_SECOND else []
+        found += map(plain_word, _told_in_texts(invocation, own))
+        where, part = invocation.directories, invocation.command.text
+        yield from (
+            Touch("write", word, where, part, recursive=True, mentioned=True, sure=False) for word in found
+        )
+
+
+def spelled_commands(invocation: Invocation) -> list[str]:
+    """Commands in a text for an interpreter, whether it runs them or only prints them."""
+    if invocation.program not in load_programs().interpreters:
+        return []
+    texts = [word.text.lstrip("+!:") for word in _own_words(invocation) if not word.text.isalnum()]
+    scripts = (guess_script(text[:_LONGEST].replace(":", ";").replace("!", ";")) for text in texts)
+    return [command.text for script in scripts for command in script.commands]
 
 
 def _found(invocation: Invocation) -> Iterator[Touch]:
