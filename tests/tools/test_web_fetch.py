@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import socket
+import sys
 from typing import Any
 
 import anyio
@@ -13,7 +14,7 @@ from tests.tools.web_site import Request, Send, Site, answer, names, redirect
 from robota import __version__
 from robota.core.tool import Tool, ToolContext, ToolResult, tool_class, tool_schema
 from robota.tools.builtins.web_fetch import web_fetch_tool
-from robota.tools.web.page import MAX_OUTPUT_CHARACTERS
+from robota.tools.web.page import MAX_OUTPUT_CHARACTERS, NEEDS_JAVASCRIPT
 
 pytestmark = pytest.mark.anyio
 
@@ -41,7 +42,7 @@ def test_it_is_a_tool_that_inspects() -> None:
     tool = web_fetch_tool()
     assert isinstance(tool, Tool)
     assert (tool.name, tool_class(tool)) == ("WebFetch", "inspect")
-    assert set(tool_schema(tool).parameters["properties"]) == {"url", "prompt", "headers"}
+    assert set(tool_schema(tool).parameters["properties"]) == {"url", "prompt", "main_text", "headers"}
     assert "100,000 characters" in tool.description
 
 
@@ -69,6 +70,82 @@ async def test_a_page_comes_back_as_markdown_with_its_title() -> None:
     assert result.content == framed(
         f"Title: Ducks & geese\n\n# Birds\n\nSee [this]({site.origin}/x)", f"{site.origin}/d/"
     )
+
+
+STORY = "".join(
+    f"<p>Paragraph {n} of the story has words enough to count as text, and a <a href='/l{n}'>link</a>.</p>"
+    for n in range(8)
+)
+MENU = "<nav>" + "<a href='/m'>Menu entry</a> " * 20 + "</nav>"
+SIDE = "<div class='sidebar'>" + "<a href='/r'>Related reading</a> " * 40 + "</div>"
+FOOTER = "<footer>Imprint and cookies</footer>"
+
+
+def page_of(body: str) -> bytes:
+    html = f"<html><head><title>A story</title></head><body>{MENU}{SIDE}{body}{FOOTER}</body></html>"
+    return answer(html, "text/html; charset=utf-8")
+
+
+async def fetch_main_text(body: str) -> str:
+    async with Site({"*": page_of(body)}) as site:
+        return (await fetch(f"{site.origin}/page", main_text=True)).content.replace(site.origin, "")
+
+
+@pytest.mark.parametrize(
+    ("body", "extra"),
+    [
+        (f"<article><h1>Once</h1>{STORY}</article>", True),
+        (f"<div class='post'><h1>Once</h1>{STORY}</div>", True),
+        (f"<main><h1>Once</h1>{STORY}</main>", False),
+        (f"<article><h1>Once</h1>{STORY}</article>", False),
+    ],
+)
+async def test_the_main_text_comes_without_menus_and_side_columns(
+    monkeypatch: pytest.MonkeyPatch, body: str, extra: bool
+) -> None:
+    if not extra:
+        monkeypatch.setitem(sys.modules, "trafilatura", None)
+    text = await fetch_main_text(body)
+    assert text.startswith('<web_content url="/page">\nTitle: A story\n\n# Once\n\nParagraph 0 of the story')
+    assert "and a [link](/l7)." in text
+    assert not any(word in text for word in ("Menu entry", "Related reading", "Imprint"))
+    assert "No main text" not in text
+
+
+@pytest.mark.parametrize(
+    "body", ["<p>Short.</p>", "<article><p>One</p></article><article><p>Two</p></article>"]
+)
+async def test_without_a_main_text_the_whole_page_is_shown_and_that_is_said(body: str) -> None:
+    text = await fetch_main_text(body)
+    assert "Related reading" in text
+    assert text.endswith("\n[No main text was found in the page: all of it is shown.]")
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        '<title>Shop</title><div id="root"></div><script src="/main.js"></script>',
+        "<body><noscript>You need to enable JavaScript to run this app.</noscript><script>go()</script>"
+        "<p>Loading…</p></body>",
+        '<script type="module" src="/x.js"></script><app-root></app-root>',
+    ],
+)
+async def test_a_page_that_only_javascript_would_fill_says_so(html: str) -> None:
+    result = await fetch_answer(answer(html, "text/html"))
+    assert (result.ok, result.content.splitlines()[-1]) == (True, NEEDS_JAVASCRIPT)
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        f"<div id='root'>{STORY}</div><script src='/main.js'></script><noscript>Enable JavaScript</noscript>",
+        "<p>A short page.</p><script src='/count.js'></script>",
+        "<p></p>",
+        '<script type="application/ld+json">{"a": 1}</script>',
+    ],
+)
+async def test_a_page_that_says_something_needs_no_javascript(html: str) -> None:
+    assert "JavaScript" not in (await fetch_answer(answer(html, "text/html"))).content.replace("Enable", "")
 
 
 async def test_a_page_without_a_type_is_recognised() -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from robota.core.given import require_texts
 from robota.core.tool import ToolContext, ToolResult
 from robota.tools.function_tool import FunctionTool, text_beside
-from robota.tools.json_schema import arguments_schema, string
+from robota.tools.json_schema import arguments_schema, boolean, string
 
 if TYPE_CHECKING:  # the network modules are loaded with the first page
     from ssl import SSLContext
@@ -28,6 +28,7 @@ PARAMETERS = arguments_schema(
     {
         "url": string("The address, http or https.", minLength=1),
         "prompt": string("What you are looking for on the page."),
+        "main_text": boolean("Only the main text, without menus and side columns. Default: false."),
         "headers": {
             "type": "object",
             "additionalProperties": {"type": "string", "maxLength": 200},
@@ -56,7 +57,11 @@ def web_fetch_tool(
     hosts = require_texts("allowed_hosts", allowed_hosts)
 
     async def fetch_page(
-        ctx: ToolContext, url: str, prompt: str = "", headers: dict[str, str] | None = None
+        ctx: ToolContext,
+        url: str,
+        prompt: str = "",
+        main_text: bool = False,
+        headers: dict[str, str] | None = None,
     ) -> ToolResult:
         from robota.http.address import AddressPolicy  # noqa: PLC0415 - see above
         from robota.tools.web.fetch import Fetcher  # noqa: PLC0415 - see above
@@ -72,9 +77,8 @@ def web_fetch_tool(
             resolve=resolve,
             tls=tls,
         )
-        return await answer_with_page(
-            fetcher, url, {name.title(): text for name, text in (headers or {}).items()}
-        )
+        named = {name.title(): text for name, text in (headers or {}).items()}
+        return await answer_with_page(fetcher, url, named, main_text=main_text)
 
     return FunctionTool("WebFetch", text_beside(__file__), PARAMETERS, fetch_page, tool_class="inspect")
 

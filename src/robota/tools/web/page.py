@@ -16,6 +16,7 @@ from msgspec import Struct
 from robota.core.tool import ToolResult
 from robota.tools.web.exchange import FetchError
 from robota.tools.web.fetch import Fetcher, Page, UnfollowedRedirect
+from robota.tools.web.main_text import find_main_text, find_marked_part, needs_javascript
 from robota.tools.web.render import render_markdown
 from robota.tools.web.scan import Tag, scan_html
 from robota.tools.web.text import decode_body, frame_page, kind_of, looks_like_html
@@ -23,6 +24,10 @@ from robota.tools.web.text import decode_body, frame_page, kind_of, looks_like_h
 MAX_OUTPUT_CHARACTERS = 100_000
 MAX_HTML = 1_000_000
 """Characters of markup that are converted, counted without scripts, styles, comments and drawings."""
+NEEDS_JAVASCRIPT = (
+    "[The page is filled in by JavaScript, which is not run here, so that hardly anything can be seen. "
+    "Look for an API, a feed or another page with the same content.]"
+)
 _MAX_DEPTH = 256
 """Levels of nesting the extra follows; its time grows with them."""
 _CLOSING = {
@@ -35,10 +40,13 @@ _CLOSING = {
 _OPENING = re.compile(rf"<(!--|(?:{'|'.join(list(_CLOSING)[1:])})(?=[\s>]))", re.IGNORECASE)
 
 
-async def answer_with_page(fetcher: Fetcher, address: str, headers: Mapping[str, str]) -> ToolResult:
+async def answer_with_page(
+    fetcher: Fetcher, address: str, headers: Mapping[str, str], *, main_text: bool = False
+) -> ToolResult:
+    """`main_text`: without menus, side columns and footers."""
     try:
         answer = await fetcher.fetch(address, headers)
-        return await _show(answer) if isinstance(answer, Page) else _describe_redirect(answer)
+        return await _show(answer, main_text) if isinstance(answer, Page) else _describe_redirect(answer)
     except FetchError as error:
         return ToolResult.failure(str(error), error.code)
 
@@ -54,13 +62,10 @@ def _describe_redirect(redirect: UnfollowedRedirect) -> ToolResult:
     )
 
 
-async def _show(page: Page) -> ToolResult:
-    text, cut = await to_thread.run_sync(_read_page, page, abandon_on_cancel=True)
-    notes = []
+async def _show(page: Page, main_text: bool) -> ToolResult:
+    text, notes = await to_thread.run_sync(_read_page, page, main_text, abandon_on_cancel=True)
     if len(text) > MAX_OUTPUT_CHARACTERS:
-        notes.append(f"[The first {MAX_OUTPUT_CHARACTERS:,} of {len(text):,} characters are shown.]")
-    elif cut:
-        notes.append("[The page is very long; its end was left out.]")
+        notes = [f"[The first {MAX_OUTPUT_CHARACTERS:,} of {len(text):,} characters are shown.]"]
     framed = frame_page(text[:MAX_OUTPUT_CHARACTERS] or "(The page is empty.)", str(page.url))
     return ToolResult(
         content="\n".join([framed, *notes]),
@@ -73,17 +78,33 @@ async def _show(page: Page) -> ToolResult:
     )
 
 
-def _read_page(page: Page) -> tuple[str, bool]:
-    """The text of a page, and whether its end is missing. Runs in a thread."""
+def _read_page(page: Page, main_text: bool) -> tuple[str, list[str]]:
+    """The text of a page, and what to say about it. Runs in a thread."""
     kind = kind_of(page.content_type)
     text = decode_body(page.body, page.content_type)
     if text is None:
         raise FetchError("binary", f"{page.url} holds binary data, and only text can be shown.")
     if kind != "html" and not (kind == "unknown" and looks_like_html(text)):
-        return text, False
-    converted = convert_page(text, str(page.url))
-    title = f"Title: {converted.title}\n\n" if converted.title else ""
-    return f"{title}{converted.text}".strip(), converted.cut
+        return text, []
+    whole = convert_page(text, str(page.url))
+    part = _convert_main_text(text, str(page.url)) if main_text else None
+    converted = part or whole
+    notes = ["[The page is very long; its end was left out.]"] if converted.cut else []
+    if main_text and part is None:
+        notes.append("[No main text was found in the page: all of it is shown.]")
+    if needs_javascript(text, whole.text):
+        notes.append(NEEDS_JAVASCRIPT)
+    title = f"Title: {whole.title}\n\n" if whole.title else ""
+    return f"{title}{converted.text}".strip(), notes
+
+
+def _convert_main_text(html: str, base: str) -> MarkdownPage | None:
+    slim = _strip_invisible(html)[:MAX_HTML]
+    found = find_main_text(slim, base)
+    if found is not None:
+        return MarkdownPage("", found, len(slim) == MAX_HTML)
+    marked = find_marked_part(slim)
+    return None if marked is None else convert_page(marked, base)
 
 
 class MarkdownPage(Struct, frozen=True):
