@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import anyio
 import pytest
 
@@ -106,12 +108,18 @@ async def test_a_reply_that_breaks_after_a_report_counts_what_was_written_since(
 
 @pytest.mark.parametrize("words", [[], ["x" * 80]])
 async def test_a_reply_that_the_user_stopped_counts_its_input_and_what_was_written(words: list[str]) -> None:
-    provider, inner = budgeted([*words, Stall()])
+    said = anyio.Event()
+
+    def reply() -> Iterator[str | Stall]:
+        yield from words
+        said.set()
+        yield Stall()
+
+    provider, _ = budgeted(lambda request: reply())
     with anyio.CancelScope() as scope:
 
         async def stop() -> None:
-            while not inner.open_streams:
-                await anyio.lowlevel.checkpoint()
+            await said.wait()
             scope.cancel()
 
         async with anyio.create_task_group() as tasks:

@@ -27,8 +27,11 @@ def test_the_schemas_are_what_the_model_sees():
 
 
 def test_a_name_taken_twice_is_refused_with_both_owners():
-    def one() -> None: ...
-    def two() -> None: ...
+    def one() -> None:
+        """The first."""
+
+    def two() -> None:
+        """The second."""
 
     registry = ToolRegistry([tool(name="same")(one)])
     with pytest.raises(ConfigurationError, match=r"'same': .*<locals>\.one> and .*<locals>\.two>"):

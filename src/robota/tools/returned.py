@@ -12,11 +12,14 @@ from robota.core.tool import ToolResult
 
 _ATTACHED = (ImagePart, ImageUriPart, FilePart)
 _PARTS = (TextPart, *_ATTACHED)
+_PLAIN = (int, float, bool)
 _BYTES = (bytes, bytearray, memoryview)
 
 
 def wrap(tool_name: str, value: Json) -> ToolResult:
     """The value as a result; a failure if a conversation cannot carry it."""
+    if type(value) in _PLAIN:
+        return ToolResult(content=msgspec.json.encode(value).decode())
     if value is None or isinstance(value, ToolResult):
         return value or ToolResult()
     pieces: Sequence[Json] = value if _has_parts(value) else [value]
