@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
 from functools import cached_property
 
 from msgspec.structs import replace
@@ -20,6 +19,7 @@ from robota.core.permissions.globs import Item
 from robota.core.permissions.matchers import Call, Cover, Gap, Hit, parameter_hit
 from robota.core.permissions.repositories import find_doubtful_git
 from robota.core.permissions.rules import Rule
+from robota.core.permissions.started import find_perhaps_started, find_started
 from robota.core.permissions.subjects import READING_TOOLS, WRITING_TOOLS
 from robota.core.shell.builtins import find_outside
 from robota.core.shell.effects import substitute
@@ -28,11 +28,7 @@ from robota.core.shell.grammar import parse_shell
 from robota.core.shell.guess import guess_script
 from robota.core.shell.hazards import find_hazards
 from robota.core.shell.invocations import Invocation, find_invocations, find_steering, walk
-from robota.core.shell.mentions import spelled_commands
-from robota.core.shell.programs import load_options, load_programs
 from robota.core.shell.script import Command, Script, ShellSyntaxError, plain_word
-
-_LONGEST_START = 64  # words of a command that an option starts; keeps many such options in one command cheap
 
 
 class CommandMatcher:
@@ -109,7 +105,11 @@ class CommandMatcher:
 
     @cached_property
     def _started(self) -> dict[str, str]:
-        return dict(_find_started(self._every))
+        return dict(find_started(self._every))
+
+    @cached_property
+    def _perhaps_started(self) -> dict[str, str]:
+        return dict(find_perhaps_started(self._every))
 
     def _possible_hit(self, pattern: ShellPattern) -> Hit | None:
         for invocation in self._every:
@@ -118,10 +118,11 @@ class CommandMatcher:
                 reason = "what it runs is only known when it runs"
             elif any(pattern.may_deny(items) for items in self._possible_texts(invocation)):
                 reason = "an argument that decides it is only known when it runs"
-            elif any(pattern.denies(text) for text in spelled_commands(invocation)):
-                reason = f"a text given to {invocation.program} names it"
             if reason:
                 return Hit(invocation.command.text, certain=False, reason=reason)
+        for text, part in self._perhaps_started.items():
+            if pattern.denies(text):
+                return Hit(part, certain=False, reason="a text that it may run names what the rule is about")
         return None
 
     def _possible_texts(self, invocation: Invocation) -> list[list[Item]]:
@@ -194,30 +195,6 @@ def _as_move(call: Call, directory: str | None, script: Script) -> Invocation:
     target = posixpath.relpath(directory or "/", call.place.cwd)
     written = target if not target.startswith("..") else directory or "/"
     return Invocation(Command((plain_word("cd"), plain_word(written))), script, (call.place.cwd,))
-
-
-def _find_started(invocations: list[Invocation]) -> Iterator[tuple[str, str]]:
-    """Commands that options and variables start (`tar --to-command`, `GIT_PAGER=`), each with its part."""
-    seen: set[str] = set()
-    for invocation in invocations:
-        sources = [source for source in _find_sources(invocation) if source not in seen]
-        part = invocation.command.text if sources else ""
-        for source in dict.fromkeys(sources):
-            seen.add(source)
-            for text in {source, source.partition("=")[2].removeprefix("!")}:
-                for command in guess_script(text).commands:
-                    yield from ((spelling, part) for spelling in command_texts(command))
-
-
-def _find_sources(invocation: Invocation) -> list[str]:
-    programs = load_programs()
-    values = [each.value for each in invocation.command.assignments if programs.is_steering(each.name)]
-    sources = [value.text for value in values if value is not None and value.literal]
-    if not invocation.computed and load_options().find(invocation.program) is not None:
-        words = [word.text for word in invocation.words]
-        for hazard in find_hazards(invocation.words):
-            sources += [hazard.value, " ".join(words[hazard.index : hazard.index + _LONGEST_START])]
-    return sources
 
 
 def _read_script(command: str) -> tuple[Script, str | None]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
+from functools import lru_cache
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -232,12 +233,15 @@ def _git_hazards(words: Sequence[Word], possible: frozenset[int]) -> Iterator[Ha
         yield from _git_config_hazards(words, index)
         own = git.config
     if own is None or index in possible or not words[index].literal:
-        yield Hazard(len(words) - 1, subcommand)
+        yield Hazard(len(words) - 1, subcommand, " ".join(word.text for word in words[index + 1 :]))
         return
-    yield from _option_hazards(words, index + 1, _with_common(own, git.every), possible)
+    yield from _option_hazards(words, index + 1, _git_options(subcommand, own), possible)
 
 
-def _with_common(own: ProgramOptions, every: ProgramOptions) -> ProgramOptions:
+@lru_cache(maxsize=256)
+def _git_options(subcommand: str, own: ProgramOptions) -> ProgramOptions:
+    """The options of a subcommand with those that every subcommand has."""
+    every = load_options().git.every
     return replace(
         own,
         run=own.run | every.run,

@@ -14,7 +14,6 @@ from itertools import pairwise, takewhile
 
 from robota.core.shell import sed_awk
 from robota.core.shell.effects import Touch
-from robota.core.shell.guess import guess_script
 from robota.core.shell.invocations import Directories, Invocation
 from robota.core.shell.programs import FileUse, load_options, load_programs
 from robota.core.shell.script import Word, plain_word
@@ -94,15 +93,6 @@ def find_possible_writes(invocations: Sequence[Invocation]) -> Iterator[Touch]:
         yield from (
             Touch("write", word, where, part, recursive=True, mentioned=True, sure=False) for word in found
         )
-
-
-def spelled_commands(invocation: Invocation) -> list[str]:
-    """Commands in a text for an interpreter, whether it runs them or only prints them."""
-    if invocation.program not in load_programs().interpreters:
-        return []
-    texts = [word.text.lstrip("+!:") for word in _own_words(invocation) if not word.text.isalnum()]
-    scripts = (guess_script(text[:_LONGEST].replace(":", ";").replace("!", ";")) for text in texts)
-    return [command.text for script in scripts for command in script.commands]
 
 
 def _found(invocation: Invocation) -> Iterator[Touch]:

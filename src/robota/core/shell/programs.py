@@ -111,6 +111,8 @@ class Runner(Struct, frozen=True, forbid_unknown_fields=True):
     whole_is_file: bool = False
     inert: bool = False
     """Adds nothing to what it runs: an allow rule for the inner command is enough."""
+    loose: bool = False
+    """Its options are too many to know: the inner command may begin at any word."""
     deny_only: bool = False
     """Looked through for deny rules only; an allow rule for it covers what it runs."""
 

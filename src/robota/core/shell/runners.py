@@ -20,6 +20,7 @@ _INPUT_OPERATORS = frozenset({"<", "<<", "<<-", "<<<", "<>", "<&"})
 _SQL = frozenset({"psql", "mysql", "sqlite3"})
 _INPUT_READERS = frozenset({"at", "batch"})
 _INPUT_FILE = re.compile(r"-\Z|/dev/(?:stdin|fd/.*|tty.*|pts/.*|tcp/.*|udp/.*)\Z|/proc/.*/fd/.*\Z")
+_MAXIMUM_GUESSES = 24
 _MAXIMUM_MARKS = 4  # xargs uses the last one that it is given
 _FIND_ACTIONS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 
@@ -69,15 +70,23 @@ def unwrap(command: Command, *, fed: bool = False) -> Unwrapped | None:
     if name in _INPUT_READERS:
         return _unwrap_input(command)
     runner = programs.runners.get(name)
-    if runner is None:
-        options = load_options().find(name)
-        taken = (
-            options is not None
-            and options.input
-            and not (options.verbs and len(words) > 1)  # then its input is data
-            and _takes_commands(command, options.check, fed=fed)
-        )
-        return Unwrapped(opaque=True, reads_input=True) if taken else None
+    if runner is not None:
+        return _unwrap_runner(words, runner)
+    options = load_options().find(name)
+    taken = (
+        options is not None
+        and options.input
+        and not (options.verbs and len(words) > 1)  # then its input is data
+        and _takes_commands(command, options.check, fed=fed)
+    )
+    return Unwrapped(opaque=True, reads_input=True) if taken else None
+
+
+def _unwrap_runner(words: tuple[Word, ...], runner: Runner) -> Unwrapped | None:
+    if runner.loose:
+        starts = [index for index, word in enumerate(words) if index and not word.text.startswith("-")]
+        guesses = tuple(Inner(at, words[at:], steered=True) for at in starts[:_MAXIMUM_GUESSES])
+        return Unwrapped(guesses, opaque=len(starts) > _MAXIMUM_GUESSES) if guesses else None
     start, certain = _find_start(words, runner)
     if start is None:
         return None
@@ -190,6 +199,8 @@ def _after_subcommand(words: tuple[Word, ...], runner: Runner) -> int:
     for index, word in enumerate(words[1:], 1):
         if word.text in runner.subcommands:
             return index + 1
+        if " ".join(each.text for each in words[index : index + 2]) in runner.subcommands:
+            return index + 2
         if not word.text.startswith("-"):
             break
     return len(words) + 1

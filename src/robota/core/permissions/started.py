@@ -1,0 +1,71 @@
+"""Commands that options, variables and program texts start, for rules that deny or ask."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from robota.core.permissions.command_patterns import command_texts
+from robota.core.shell.guess import guess_script
+from robota.core.shell.hazards import find_hazards
+from robota.core.shell.invocations import Invocation
+from robota.core.shell.programs import load_options, load_programs
+
+_LONGEST = 64  # words of a command that an option starts; keeps many such options in one command cheap
+_STARTS = 24
+_BETWEEN = re.compile(r"[^\w./+=@%-]+")
+_CODE = frozenset({
+    "bun", "deno", "expect", "julia", "lua", "node", "osascript", "perl", "php", "pwsh", "python", "python2",
+    "python3", "Rscript", "ruby", "tclsh",
+})  # fmt: skip
+_CODE_OPTIONS = frozenset({"-c", "-e", "-E", "-r", "-p", "-x", "--eval", "--print", "eval", "-Command"})
+
+
+def find_started(invocations: Sequence[Invocation]) -> Iterator[tuple[str, str]]:
+    """Commands that options and variables start (`tar --to-command`, `GIT_PAGER=`), each with its part."""
+    for source, part in _each_source(invocations):
+        for text in {source, source.partition("=")[2].removeprefix("!")}:
+            for command in guess_script(text).commands:
+                yield from ((spelling, part) for spelling in command_texts(command))
+
+
+def find_perhaps_started(invocations: Sequence[Invocation]) -> Iterator[tuple[str, str]]:
+    """The same where only the program knows how it reads the text: a command may begin at any word."""
+    codes = ((text, each.command.text) for each in invocations for text in _codes(each))
+    for source, part in (*_each_source(invocations), *codes):
+        words = [word for word in _BETWEEN.split(source) if word][:_LONGEST]
+        for start in range(min(len(words), _STARTS)):
+            yield " ".join([words[start].rpartition("/")[2], *words[start + 1 :]]), part
+
+
+def _each_source(invocations: Sequence[Invocation]) -> Iterator[tuple[str, str]]:
+    seen: set[str] = set()
+    for invocation in invocations:
+        for source in _find_sources(invocation):
+            if source and source not in seen:
+                seen.add(source)
+                yield source, invocation.command.text
+
+
+def _find_sources(invocation: Invocation) -> list[str]:
+    programs = load_programs()
+    values = [each.value for each in invocation.command.assignments if programs.is_steering(each.name)]
+    sources = [value.text for value in values if value is not None and value.literal]
+    if not invocation.computed and load_options().find(invocation.program) is not None:
+        words = [word.text for word in invocation.words]
+        for hazard in find_hazards(invocation.words):
+            sources += [hazard.value, " ".join(words[hazard.index : hazard.index + _LONGEST])]
+    return sources
+
+
+def _codes(invocation: Invocation) -> Iterator[str]:
+    if invocation.program not in _CODE:
+        return
+    words = invocation.words
+    for index, word in enumerate(words[1:], 1):
+        if words[index - 1].text in _CODE_OPTIONS or word.text[:2] in ("-c", "-e"):
+            yield word.text
+    for redirection in invocation.command.redirections:
+        yield redirection.body or (
+            redirection.target.text if redirection.operator == "<<<" and redirection.target else ""
+        )
