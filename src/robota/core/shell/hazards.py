@@ -82,13 +82,17 @@ def _read_option(words: Sequence[Word], index: int, options: ProgramOptions) -> 
     following = words[index + 1] if index + 1 < len(words) else None
     name, equals, value = text.partition("=")
     if text.startswith("--") or options.style == "words":
-        name = _complete(name, options)
+        full = _complete(name, options)
+        # A shortened name may as well be an option of its own that takes no value.
+        takes = _takes_value(full, options) and not (
+            full != name and following is not None and following.text.startswith("-")
+        )
         if equals:
-            yield OptionWord(index, index, name, words[index], value)
-        elif _takes_value(name, options) and following is not None:
-            yield OptionWord(index, index + 1, name, following, following.text)
+            yield OptionWord(index, index, full, words[index], value)
+        elif takes and following is not None:
+            yield OptionWord(index, index + 1, full, following, following.text)
         else:
-            yield OptionWord(index, index, name)
+            yield OptionWord(index, index, full)
         return
     letters = text.lstrip("-")
     for offset, letter in enumerate(letters):
@@ -136,7 +140,10 @@ def _option_hazards(
     for index in possible:
         if index not in taken and index in positions:
             yield Hazard(index, words[index].raw)
-    yield from _operand_hazards([operand for operand in operands if operand[0] not in taken], options)
+    own = [operand for operand in operands if operand[0] not in taken]
+    # An option that is not known may have a value, which then is not the first operand.
+    before = sum(1 for option in found if option.value is None and own and option.index < own[0][0])
+    yield from _operand_hazards(own, options, before)
     for index, word in enumerate(words[start:], start):
         text = word.text.lower()
         harmful = text.startswith(options.starts or "\0") or any(part in text for part in options.contains)
@@ -144,14 +151,20 @@ def _option_hazards(
             yield Hazard(index, word.text)
 
 
-def _operand_hazards(operands: Sequence[tuple[int, Word]], options: ProgramOptions) -> Iterator[Hazard]:
+def _operand_hazards(
+    operands: Sequence[tuple[int, Word]], options: ProgramOptions, before: int
+) -> Iterator[Hazard]:
     if not operands:
         return
     texts = [word.text for _, word in operands]
     index, first = operands[0]
+    if options.verbs and texts[0].startswith("+") and first.literal:  # `cargo +nightly build`
+        texts = texts[1:] or [""]
     if options.first or options.verbs:
         named = {texts[0], " ".join(texts[:2])}
         unknown = bool(options.verbs) and named.isdisjoint(options.verbs)
+        for start in range(1, min(before + 1, len(texts))):
+            named |= {texts[start], " ".join(texts[start : start + 2])}
         if unknown or not named.isdisjoint(options.first) or not first.literal:
             yield Hazard(index, texts[0], " ".join(texts[1:]))
     if options.operands is not None and len(operands) > options.operands:
@@ -164,7 +177,7 @@ def _is_harmful(option: OptionWord, options: ProgramOptions) -> bool:
     if name in options.plain:
         return False
     if name in options.keyed:
-        return text is None or not known or _is_harmful_key(text.strip(_KEY_PADDING).lower(), options)
+        return text is not None and (not known or _is_harmful_key(text.strip(_KEY_PADDING).lower(), options))
     if name in options.run:
         return True
     if name in options.write:
@@ -218,7 +231,7 @@ def _git_hazards(words: Sequence[Word], possible: frozenset[int]) -> Iterator[Ha
     index = 1
     while index < len(words) and words[index].text.startswith("-"):
         name, equals, _ = words[index].text.partition("=")
-        takes = name in git.values or name in ("-c", "--config-env", "--git-dir")
+        takes = name in git.values or name in ("-c", "--config-env", "--git-dir", "--work-tree")
         last = min(index + (takes and not equals), len(words) - 1)
         setting = words[last] if name == "-c" else None
         known = name in git.values or (name in git.flags and not equals)

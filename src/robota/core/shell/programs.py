@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
+_VARIANT = re.compile(
+    r"\A(?:[a-z0-9_]+-){2,3}(?=(?:gcc|g\+\+|ld|ar|as|nm|ranlib|strip|objdump|objcopy|readelf)\b)"
+    r"|[.-]?\d[\d.]*\Z|\.(?:basic|tiny|nox|gtk3|openbsd|traditional)\Z"
+)
 TouchKind: TypeAlias = Literal["read", "write", "delete"]
 
 
@@ -81,7 +86,12 @@ class OptionTable(Struct, frozen=True, forbid_unknown_fields=True):
     git: GitOptions
 
     def find(self, program: str) -> ProgramOptions | None:
-        return self.options.get(self.aliases.get(program, program))
+        """The options of a program, also of a variant such as `gcc-13` or `vim.basic`."""
+        found = self.options.get(self.aliases.get(program, program))
+        if found is None and _VARIANT.search(program):
+            plain = _VARIANT.sub("", program)
+            found = self.options.get(self.aliases.get(plain, plain))
+        return found
 
 
 class Runner(Struct, frozen=True, forbid_unknown_fields=True):

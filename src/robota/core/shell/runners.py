@@ -83,6 +83,8 @@ def unwrap(command: Command, *, fed: bool = False) -> Unwrapped | None:
 
 
 def _unwrap_runner(words: tuple[Word, ...], runner: Runner) -> Unwrapped | None:
+    if len(words) == 2 and words[1].text in ("--version", "--help"):
+        return None
     if runner.loose:
         starts = [index for index, word in enumerate(words) if index and not word.text.startswith("-")]
         guesses = tuple(Inner(at, words[at:], steered=True) for at in starts[:_MAXIMUM_GUESSES])

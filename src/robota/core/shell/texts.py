@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from robota.core.shell import sed_awk
+from robota.core.shell.programs import load_programs
 from robota.core.shell.script import Word
 
 _MAKE_ASSIGNMENT = re.compile(r"([^\s=:+?!#$]+)\s*[:+?]{0,3}=(.*)", re.DOTALL)
@@ -18,7 +19,7 @@ _MAKE_PROGRAM = re.compile(
     r"|GIT|SED|AWK|GREP|FIND|SORT|TAR|CURL|WGET|SUDO|EDITOR|PAGER|C?MAKE|NINJA|LEX|YACC|FLEX|BISON|(?:PDF)?LATEX"
     r"|PIP|UV|POETRY|PYTEST|ECHO|CAT|.*RUN(?:NER)?|LAUNCHER|WRAPPER|.*CMD|.*COMMAND|EXEC|.*PROG(?:RAM)?|BIN|.*TOOL"
     r"|INTERPRETER|COMPILER|LINKER|HOOK|[A-Z]*FLAGS|[A-Z]*OPTS|[A-Z]*ARGS|LIBS|LDLIBS|VPATH|MAKE[A-Z]*|GNUMAKE.*"
-    r"|PATH|HOME|IFS|ENV|BASH_ENV|LD_.*)"
+    r"|PATH|HOME|IFS)"
 )
 _MAKE_TOOL = re.compile(
     r"(?:gcc|g\+\+|clang|clang\+\+|cc|c\+\+|tcc|python[\d.]*|ld|lld|gold|mold|ar|llvm-ar|gcc-ar|go)(?:-\d+)?"
@@ -98,7 +99,7 @@ def _sets_program(text: str, previous: str) -> bool:
     if found is None:
         return "=" in text
     name, value = found.groups()
-    if _MAKE_PROGRAM.fullmatch(name.upper()):
+    if _MAKE_PROGRAM.fullmatch(name.upper()) or (name != "ENV" and load_programs().is_steering(name)):
         return not (_MAKE_TOOL.fullmatch(value) or _MAKE_FLAGS.fullmatch(value))
     if _MAKE_FILES.fullmatch(name.upper()) and _MAKE_PATH.fullmatch(value):
         return ".." in value
