@@ -285,7 +285,7 @@ async def test_a_change_of_the_model_and_the_closing_state_of_the_context_are_in
 
     names = [event.name for event in read_back(studio.path)]
     assert names.count("model_change") == 1
-    assert names.count("context_update") == 4
+    assert names.count("context_update") == 5
     assert numbered(studio.events) == read_back(studio.path)
     assert [event.model for event in studio.told(ModelChanged)] == ["another"]
 

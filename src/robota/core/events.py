@@ -167,6 +167,8 @@ class ToolEnded(TurnEvent, frozen=True, kw_only=True, tag="tool_end"):
     tool_call_id: str
     tool_name: str
     outcome: ToolOutcome
+    arguments: Mapping[str, Json] = msgspec.field(default_factory=dict)
+    """As the call was made."""
     content: str = ""
     error: str | None = None
     error_code: str | None = None
@@ -190,6 +192,8 @@ class Compacted(TurnEvent, frozen=True, kw_only=True, tag="context_compact"):
     trigger: Literal["auto", "manual"]
     before: Json
     after: Json
+    summary: str = ""
+    """What the model sees now in the place of the conversation."""
 
 
 class ModelChanged(TurnEvent, frozen=True, kw_only=True, tag="model_change"):

@@ -40,6 +40,7 @@ from robota.core.messages import (
     UserMessage,
     add_words,
     prompt_text,
+    stands,
     user_message,
 )
 from robota.core.model_call import ModelCall
@@ -167,12 +168,12 @@ class Loop:
         await recorder.plugins.initialize(agent.config.name)
         verdict = await recorder.plugins.fold("before_run", prompt)
         if isinstance(verdict, Refusal):
-            self.error = PluginError(f"The run was refused: {verdict.reason}")
+            self.error = PluginError(f"The run was refused: {verdict.reason}", plugin_name=verdict.plugin)
             return False
         steps = agent.config.steps
         prompt = verdict if steps is None else await steps.start(verdict)
         known, system = recorder.conversation.system, agent.system_message
-        if system is not None and (known is None or known.content != system):
+        if system is not None and not stands(known, system):
             recorder.record(SystemMessage(system, **recorder.identity()))
         if self.wanted is not None and not get_provider_capabilities(agent.provider).output_schema:
             prompt = add_words(prompt, self.wanted.instruction)

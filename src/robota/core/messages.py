@@ -115,6 +115,25 @@ class SystemMessage(_Identity, frozen=True, tag="system"):
     role: ClassVar[Literal["system"]] = "system"
 
 
+def stands(message: SystemMessage | None, text: str) -> bool:
+    """Whether a system message says this, alone or with what was added to it (`add_to_system`)."""
+    if message is None:
+        return False
+    return message.content == text or (
+        message.metadata.get("base") == len(text) and message.content.startswith(text)
+    )
+
+
+def add_to_system(
+    message: SystemMessage | None, text: str | None, more: str, **identity: Any
+) -> SystemMessage:
+    """The system message with more words; `text` is the one in force if that before says something else."""
+    base = text or ""
+    before = message.content if message is not None and (text is None or stands(message, base)) else base
+    content = f"{before}\n\n{more}" if before else more
+    return SystemMessage(content, metadata={"base": len(base)}, **identity)
+
+
 class UserMessage(_Identity, frozen=True, tag="user"):
     """What the user said, or what the engine said in the user's place (see `metadata`)."""
 

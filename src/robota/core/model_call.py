@@ -147,7 +147,8 @@ class ModelCall:
         if not isinstance(verdict, Refusal):
             self.settle_model()
             return False
-        error = self.reply.error = PluginError(f"The model was not called: {verdict.reason}")
+        why = f"The model was not called: {verdict.reason}"
+        error = self.reply.error = PluginError(why, plugin_name=verdict.plugin)
         recorder.say(f"[{error}]", {"providerError": error.code}, self.state)
         await recorder.plugins.tell("on_error", error)
         return True

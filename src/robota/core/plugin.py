@@ -45,6 +45,8 @@ class Refusal(Struct, frozen=True):
     """Returned by a `before_*` hook: do not do this, and say why."""
 
     reason: str
+    plugin: str = ""
+    """Whose it is; filled in by whoever asked."""
 
 
 class Plugin:
@@ -175,18 +177,17 @@ class PluginChain:
             answer = await _guarded(plugin, hook, *before, value)
             if answer is _FAILED:
                 if hook == _TOOL_GUARD:  # a guard that broke may have meant no
-                    refusal = Refusal(
-                        f"Plugin {_name(plugin)!r} failed in {hook}, so the call was not executed."
-                    )
+                    complaint = f"Plugin {_name(plugin)!r} failed in {hook}, so the call was not executed."
+                    refusal = Refusal(complaint, _name(plugin))
                 continue
             if isinstance(answer, Refusal) and hook.startswith("before_"):
-                return answer
+                return Refusal(answer.reason, _name(plugin))
             if isinstance(answer, _REPLACEMENTS[hook]):
                 value = answer
             elif answer is not None:
                 complaint = f"Plugin {_name(plugin)!r} returned {type(answer).__name__} from {hook}"
                 if hook == _TOOL_GUARD:  # likewise one that misspoke
-                    return Refusal(f"{complaint}, so the call was not executed.")
+                    return Refusal(f"{complaint}, so the call was not executed.", _name(plugin))
                 _log().warning("%s; it was ignored.", complaint)
         return value if refusal is None else refusal
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -51,12 +51,20 @@ def prepare_call(
     """Look the tool up and parse the arguments. `truncated`: the answer was cut at the token limit."""
     tool = tools.get(request.name)
     if tool is None:
-        answer = unknown_tool(request.name, tools)
-        return PreparedCall(index=index, call_id=call_id, request=request, answer=answer)
+        answer, arguments = unknown_tool(request.name, tools), _read_object(request.arguments)
+        return PreparedCall(index=index, call_id=call_id, request=request, arguments=arguments, answer=answer)
     arguments, problem = _parse(request, tool, truncated)
     return PreparedCall(
         index=index, call_id=call_id, request=request, tool=tool, arguments=arguments, answer=problem
     )
+
+
+def _read_object(arguments: str) -> JsonObject:
+    """Arguments of a call that is not made, for those who show it."""
+    try:
+        return msgspec.json.decode(arguments, type=dict[str, Any])
+    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+        return {}
 
 
 def unknown_tool(name: str, tools: Mapping[str, Tool]) -> ToolResult:

@@ -138,7 +138,7 @@ class ToolRound:
         if self.control.aborted:
             return  # stays without a result: `commit` says that it was interrupted
         monotonic, plugins = self.agent.config.ports.monotonic, self.recorder.plugins
-        started = monotonic()
+        started, made = monotonic(), call
         if call.call_id not in self.started:
             self.report_start(call)
         result = INTERRUPTED_RESULT
@@ -160,7 +160,7 @@ class ToolRound:
             result = ToolResult.failure(f"{call.request.name} failed: {describe_exception(error)}")
             self.results[call.index] = result
         finally:
-            self.report_end(call, result, round(monotonic() - started, 6))
+            self.report_end(made, result, round(monotonic() - started, 6))
         forget_requests()  # of task groups inside the tool
 
     async def hear_plugins(self, call: PreparedCall, result: ToolResult) -> ToolResult:
@@ -246,6 +246,7 @@ class ToolRound:
             tool_call_id=call.request.id,
             tool_name=call.request.name,
             outcome=outcome_of(result),
+            arguments=call.arguments,
             content=result.content,
             error=result.error,
             error_code=result.error_code,

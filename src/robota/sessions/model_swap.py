@@ -153,6 +153,7 @@ def swap_model(session: Session, provider: Provider, model: str | None) -> Model
     if session.log.opened:  # before that there is no session to tell of it, nor a journal that has it
         told = replace(told, seq=session.events.next_seq())
         session.events.emit(told)
+        session.steps.tell_context()
     return told
 
 

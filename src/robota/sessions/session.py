@@ -11,7 +11,7 @@ import os
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from msgspec.structs import replace
 
@@ -26,11 +26,9 @@ from robota.core.history import HistoryEntry
 from robota.core.messages import (
     Message,
     Prompt,
-    make_message,
     prompt_text,
 )
 from robota.core.permissions import PermissionMode
-from robota.core.ports import timestamp
 from robota.core.provider import ModelSettings, Provider
 from robota.core.robota import AgentConfig, check_prompt
 from robota.core.run import OutputKind, OutputT, RunResult, read_output
@@ -46,6 +44,7 @@ from robota.sessions.description import (
 )
 from robota.sessions.follow import follow
 from robota.sessions.inbox import Inbox
+from robota.sessions.injection import InjectedRole, make_injected
 from robota.sessions.journal.records import UserRecord
 from robota.sessions.options import DEFAULT_OPTIONS, SessionOptions, SubmitOptions
 from robota.sessions.parts import (
@@ -75,7 +74,6 @@ if TYPE_CHECKING:
     from robota.sessions.usage.budget import Budget
 
 T = TypeVar("T")
-InjectedRole = Literal["user", "assistant", "system", "tool"]
 
 
 class Session(Closing):
@@ -426,7 +424,7 @@ class Session(Closing):
         self.agent.clear()
         self.past.cut = None
         self.log.record_clearing()
-        self.tracker.update()
+        self.steps.tell_context()
 
     def add_history_entry(self, entry: HistoryEntry) -> None:
         self.log.record_entry(entry)
@@ -434,10 +432,9 @@ class Session(Closing):
     def inject_message(
         self, role: InjectedRole, content: str, *, tool_call_id: str = "", name: str = ""
     ) -> Message:
-        """Put a message into the conversation without asking the model."""
-        ports = self.options.ports
-        identity: Any = {"id": ports.new_id(), "timestamp": timestamp(ports.now())}
-        message = make_message(role, content, tool_call_id=tool_call_id, name=name, **identity)
+        """Put a message into the conversation without asking the model; words of the system are added to
+        those that it has."""
+        message = make_injected(self, role, content, tool_call_id=tool_call_id, name=name)
         self.log.record(message)
         self.past.cut = None
         return message

@@ -134,6 +134,8 @@ class TurnSteps:
     def tell_context(self, extra: Sequence[UserMessage] = ()) -> None:
         """How full the window is, with messages that are about to be recorded."""
         state = self._tracker.update(extra)
+        if not self._log.opened:  # nobody listens, and a number that the journal lacks must not be given
+            return
         self._log.tell(
             ContextUpdated,
             max_tokens=state.max_tokens,
@@ -162,7 +164,10 @@ class TurnSteps:
     async def _compact(self) -> bool:
         """Summarise the conversation, if that can be done; the user is told if not."""
         try:
-            return await self._compaction().compact(trigger="auto") is not None
+            if await self._compaction().compact(trigger="auto") is None:
+                return False
+            self.tell_context()
+            return True
         except CompactionError as error:
             self._log.notice(f"{NOT_SUMMARISED}{error}")
             return False
@@ -176,6 +181,8 @@ class TurnSteps:
             nonlocal summary
             await self.begin()
             summary = await self._compaction().compact(instructions, trigger="manual")
+            if summary is not None:
+                self.tell_context()
 
         await log.open()
         try:

@@ -84,9 +84,8 @@ class CompactionOrchestrator(Struct, eq=False):
         message = self._conversation.mark_compaction(text)
         after = self.tracker.note_compaction()
         self._report(CompactionMarked, message=message, epoch=self._conversation.epoch)
-        self._tell(
-            Compacted, trigger=trigger, before=msgspec.to_builtins(before), after=msgspec.to_builtins(after)
-        )
+        figures = {"before": msgspec.to_builtins(before), "after": msgspec.to_builtins(after)}
+        self._tell(Compacted, trigger=trigger, summary=text, **figures)
         if after.used_tokens >= self.tracker.limit_tokens:
             self._tell(Noticed, message=STILL_FULL.format(after.used_percentage))
         if self.hooks is not None:

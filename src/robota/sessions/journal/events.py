@@ -11,7 +11,7 @@ from msgspec.structs import asdict, replace
 from robota.core import events
 from robota.core.context import window_state
 from robota.core.events import SubagentEvent, TurnEvent
-from robota.core.messages import AssistantMessage, Part, TokenUsage, ToolCall, prompt_text
+from robota.core.messages import AssistantMessage, JsonObject, Part, TokenUsage, ToolCall, prompt_text
 from robota.core.model_call import ROUND_SEPARATOR
 from robota.core.tool_call import NOT_STARTED
 from robota.sessions.journal import records
@@ -43,6 +43,8 @@ class EventReader(Struct, eq=False):
     _prompt: str = ""
     _answer: str = ""
     _calls: tuple[ToolCall, ...] = ()
+    _arguments: dict[int, JsonObject] = {}
+    """Of the calls that were begun, by their index."""
 
     def take(self, record: Record) -> list[TurnEvent]:
         """The events that the record tells of; none of a journal that does not number them."""
@@ -121,6 +123,7 @@ class EventReader(Struct, eq=False):
     def take_tool_start(self, record: records.CallBegan | records.CallEnded) -> Iterator[TurnEvent]:
         call = self._call(record.index)
         arguments = parse_arguments(call.arguments) if record.parameters is UNSET else record.parameters
+        self._arguments[record.index] = arguments or {}
         yield self._tell(
             events.ToolStarted,
             record,
@@ -134,7 +137,8 @@ class EventReader(Struct, eq=False):
         if record.error_code == NOT_STARTED:
             yield from self.take_tool_start(record)
         id, told = self._call_id(record.round, record.index), self._call(record.index).id
-        yield self._tell(events.ToolEnded, record, call_id=id, tool_call_id=told)
+        arguments = self._arguments.get(record.index, {})
+        yield self._tell(events.ToolEnded, record, call_id=id, tool_call_id=told, arguments=arguments)
 
     def _call(self, index: int) -> ToolCall:
         return self._calls[index] if index < len(self._calls) else ToolCall("", "")

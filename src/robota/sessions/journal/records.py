@@ -375,6 +375,7 @@ class CompactedRecord(EventRecord, kw_only=True, tag="context_compact"):
     trigger: str = "auto"
     before: Json = None
     after: Json = None
+    summary: str = ""
 
 
 class ModelRecord(EventRecord, kw_only=True, tag="model_change"):
