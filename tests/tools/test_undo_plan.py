@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -132,12 +133,34 @@ def test_a_place_outside_that_a_command_names_is_saved_besides_the_workspace(wor
     assert str(work) in found.scope.trees
 
 
-def test_an_unknown_command_elsewhere_has_that_directory_saved_too(work):
+@pytest.mark.parametrize(
+    "command", ["cd ../other && make", "cd ../other; echo 'unclosed", "make -C ../other"]
+)
+def test_a_directory_elsewhere_is_not_saved_because_an_unknown_command_runs_in_it(command, work):
     (work.parent / "other").mkdir()
-    found = plan("cd ../other && make", work)
+    found = plan(command, work)
     assert found is not None
-    assert found.whole is not None
-    assert str(work.parent / "other") in found.whole.trees
+    assert found.scope.trees == (str(work),)
+
+
+def test_where_an_unknown_command_runs_elsewhere_is_said(work):
+    (work.parent / "other").mkdir()
+    found = plan("cd ../other && make && touch made; rm -r /usr/local/some", work)
+    assert found is not None
+    assert found.outside == (str(work.parent / "other"),)
+    assert set(found.targets.trees) == {"/usr/local/some", str(work.parent / "other" / "made")}
+    unreadable = plan_command("echo 'unclosed", "/usr", [str(work)])
+    assert unreadable is not None
+    assert (unreadable.scope.trees, unreadable.outside) == ((str(work),), ("/usr",))
+
+
+def test_a_repository_elsewhere_in_which_git_works_is_saved(work):
+    other = work.parent / "other"
+    subprocess.run(["git", "init", "-q", other], check=True)
+    found = plan("git -C ../other reset --hard", work)
+    assert found is not None
+    assert found.outside == ()
+    assert str(other) in found.scope.trees
 
 
 def test_in_a_directory_behind_a_link_both_meanings_of_the_one_above_are_saved(work, tmp_path):

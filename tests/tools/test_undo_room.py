@@ -2,14 +2,18 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import subprocess
 import sys
 import threading
+from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from robota.core.errors import StorageError
+from robota.core.ports import REAL_WORLD
 from robota.tools.files.directory import SystemCalls
 from robota.tools.undo.plan import Plan, plan_command
 from robota.tools.undo.snapshot import Limits, Scope, cover
@@ -221,8 +225,7 @@ def test_what_only_manifests_needed_goes_without_any_entry_going(tmp_path, work)
 
     report = store.gc(dry_run=False)
 
-    assert (report.entries, report.blobs) == ((), 2)
-    assert report.leftovers == 2
+    assert (report.entries, report.blobs, report.leftovers) == ((), 1, 1)
     store.undo(saved.entry_id)
     assert (work / "f").exists()
 
@@ -260,6 +263,92 @@ def test_making_room_again_finds_nothing_to_do(tmp_path, work):
     store.gc(dry_run=False)
     report = store.gc(dry_run=False)
     assert (report.blobs, report.entries, report.bytes_before) == (0, (), report.bytes_after)
+
+
+def test_many_small_changes_in_a_large_workspace_fit_a_small_quota(tmp_path, work):
+    for number in range(2000):
+        (work / f"file-{number}").write_text(f"{number}")
+    store = UndoStore(tmp_path / "undo", quota_bytes=400_000)
+    taken: list[int] = []
+    for turn in range(30):
+        saved = store.save(everything(work), f"turn {turn}")
+        assert (saved.notices, saved.unprotected) == ((), ())
+        (work / "file-7").write_text(f"turn {turn}")
+        store.finish(saved.entry_id)
+        taken.append(store.used_bytes)
+    assert len(store.entries()) == 30
+    assert max(after - before for before, after in pairwise(taken)) < 1000
+    assert store.used_bytes == sum(file.stat().st_size for file in (tmp_path / "undo/blobs").rglob("*/*"))
+    for entry in reversed(store.entries()):
+        assert store.undo(entry.id).kept == ()
+    assert (work / "file-7").read_text() == "7"
+
+
+def test_calls_at_the_same_time_share_a_list_of_what_was_there(tmp_path, work):
+    (work / "f").write_text("old")
+    (work / "g").write_text("old")
+    store = UndoStore(tmp_path / "undo")
+    first, second = store.save(everything(work), "first"), store.save(everything(work), "second")
+    (work / "f").write_text("new")
+    store.finish(first.entry_id)
+    (work / "g").write_text("new")
+    store.finish(second.entry_id)
+    assert store.undo(first.entry_id).kept == ()
+    assert (work / "f").read_text() == "old"
+
+
+def test_the_oldest_entries_make_room_and_that_is_said(tmp_path, work):
+    store = UndoStore(tmp_path / "undo", quota_bytes=100_000)
+    (work / "kept").write_bytes(noise(1))
+    notices: list[str] = []
+    for letter in range(20):
+        (work / "f").write_bytes(noise(letter))
+        saved = store.save(everything(work), f"turn {letter}")
+        assert saved.unprotected == ()
+        notices += saved.notices
+        (work / "f").unlink()
+        last = store.finish(saved.entry_id)
+    assert notices
+    assert all(re.fullmatch(NOTICE, notice) for notice in notices), notices
+    assert 0 < len(store.entries()) < 20
+    assert store.used_bytes <= 100_000
+    assert store.undo(last.id).kept == ()
+    assert (work / "f").read_bytes()[0] == 19
+
+
+NOTICE = (
+    r"The (oldest undo entry was|\d+ oldest undo entries were) removed \(up to [-\d]+ [:\d]+\), "
+    r"because the undo store was full\."
+)
+
+
+def test_nothing_goes_for_a_call_that_would_not_fit_anyway(tmp_path, work):
+    store = UndoStore(tmp_path / "undo", quota_bytes=100_000)
+    (work / "f").write_bytes(noise(1))
+    kept = change(store, work / "f", b"")
+    (work / "large").write_bytes(os.urandom(200_000))
+    saved = store.save(everything(work), "call")
+    assert (saved.entry_id, saved.notices) == (None, ())
+    assert [each.code for each in saved.unprotected] == ["quota"]
+    assert [entry.id for entry in store.entries()] == [kept]
+
+
+def test_entries_that_are_old_go_and_that_is_said(tmp_path, work):
+    clock = [1_000_000.0]
+    ports = msgspec.structs.replace(REAL_WORLD, now=lambda: clock[0])
+    store = UndoStore(tmp_path / "undo", max_age_days=30, ports=ports)
+    (work / "f").write_bytes(noise(1))
+    first = change(store, work / "f", noise(2))
+    clock[0] += 20 * 86_400
+    second = change(store, work / "f", noise(3))
+    clock[0] += 20 * 86_400
+    saved = store.save(everything(work), "call")
+    [notice] = saved.notices
+    assert notice.endswith("because they were older than 30 days.")
+    left = [entry.id for entry in store.entries()]
+    assert first not in left
+    assert second in left
+    assert store.save(everything(work), "call").notices == ()
 
 
 # --- several at once -----------------------------------------------------------------------------------

@@ -40,6 +40,8 @@ class SystemCalls:
     unlink = staticmethod(os.unlink)
     chmod = staticmethod(os.chmod)
     symlink = staticmethod(os.symlink)
+    link = staticmethod(os.link)
+    lseek = staticmethod(os.lseek)
     utime = staticmethod(os.utime)
     ftruncate = staticmethod(os.ftruncate)
     if sys.platform != "win32":

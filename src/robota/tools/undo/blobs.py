@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from typing import Self
@@ -72,6 +72,10 @@ class BlobStore(Struct, frozen=True):
                     found[bytes.fromhex(folder.name + file.name.removesuffix(".z"))] = file.stat().st_size
         return found
 
+    def size_of(self, digest: bytes) -> int:
+        path = self.find(digest)
+        return 0 if path is None else os.path.getsize(path)
+
     def remove(self, digest: bytes) -> None:
         path = self.find(digest)
         if path is not None:
@@ -84,7 +88,7 @@ class BlobStore(Struct, frozen=True):
     def settle(self, pending: dict[bytes, tuple[str, bool]]) -> None:
         """Give temporary files the names of their contents, both safe on disk."""
         folders: set[str] = set()
-        self._bring_to_disk([path for path, _ in pending.values()])
+        self.bring_to_disk([path for path, _ in pending.values()])
         for digest, (path, packed) in pending.items():
             target = self._path_of(digest)
             folder = os.path.dirname(target)
@@ -94,9 +98,10 @@ class BlobStore(Struct, frozen=True):
                     folders.add(self.base)
                 folders.add(folder)
             self.system.replace(path, target + ".z" if packed else target)
-        self._bring_to_disk(sorted(folders))
+        self.bring_to_disk(sorted(folders))
 
-    def _bring_to_disk(self, paths: list[str]) -> None:
+    def bring_to_disk(self, paths: Sequence[str | bytes]) -> None:
+        """Contents written so far, all at once if they are many."""
         if len(paths) > _MANY:
             self.system.sync()
             return
@@ -206,7 +211,7 @@ class Batch(Struct):
         return check.digest(), pack is not None
 
 
-def sync_path(system: SystemCalls, path: str) -> None:
+def sync_path(system: SystemCalls, path: str | bytes) -> None:
     with open_descriptor(system, path, os.O_RDONLY | os.O_CLOEXEC) as descriptor:
         system.fsync(descriptor)
 

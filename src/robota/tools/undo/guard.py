@@ -52,6 +52,8 @@ def guarded(
         protection = _Protection(store, call, context, tuple(workspace), redact)
         try:
             await to_thread.run_sync(protection.begin)
+            for notice in protection.notices:
+                context.progress(notice)
             if protection.problems:
                 refusal = await _refuse(call, protection.problems, required, ask)
                 if refusal is not None:
@@ -102,6 +104,10 @@ class _Protection(msgspec.Struct):
     files: int = 0
     problems: tuple[Unprotected, ...] = ()
 
+    @property
+    def notices(self) -> tuple[str, ...]:
+        return () if self.saved is None else self.saved.notices
+
     def begin(self) -> None:
         """Save; blocks."""
         try:
@@ -134,6 +140,8 @@ class _Protection(msgspec.Struct):
             return result
         reasons: list[Json] = [problem.reason for problem in self.problems]
         undo: dict[str, Json] = {"entry": entry_id, "files": self.files}
+        if self.notices:
+            undo["notices"] = list(self.notices)
         if not reasons:
             return msgspec.structs.replace(result, metadata={**result.metadata, "undo": undo})
         undo["unprotected"] = reasons

@@ -7,6 +7,7 @@ Lines are only added. What a kill left of a line is passed over, and never joine
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable
 from hashlib import sha256
 from typing import Literal, TypeAlias
@@ -50,12 +51,15 @@ class Ended(Struct, frozen=True, kw_only=True, tag="ended", rename="camel"):
     size: int
     """Bytes of the files before."""
     stored: int
+    """Negative when the end freed more than it took: the manifest is not needed any more."""
 
 
 class Carried(Struct, frozen=True, tag="carried"):
-    """Room that is in use although the records that took it are gone."""
+    """Room that is in use although the records that took it are gone; the first record after `rewrite`."""
 
     stored: int
+    generation: str = ""
+    """No two files begin alike."""
 
 
 Record: TypeAlias = Begun | Ended | Carried
@@ -65,20 +69,26 @@ _DECODER: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
 class Journal(Struct):
     path: str
     system: SystemCalls
-    seen: tuple[int, int] | None = None
-    """Device and inode of the file at the last refresh."""
+    seen: tuple[int, int, bytes] | None = None
+    """Device, inode and first line of the file at the last refresh: an inode alone is soon used again."""
     offset: int = 0
     records: list[Record] = []
     """What was there at the last refresh or append."""
+
+    @property
+    def used(self) -> int:
+        """Bytes that the contents of all records take."""
+        return sum(record.stored for record in self.records)
 
     def refresh(self) -> bool:
         """Read what was added; True when the file is another one and everything known is out of date."""
         try:
             with open(self.path, "rb") as file:
                 facts = os.fstat(file.fileno())
-                fresh = (facts.st_dev, facts.st_ino) != self.seen
+                now = facts.st_dev, facts.st_ino, file.readline()
+                fresh = now != self.seen
                 if fresh:
-                    self.seen, self.offset, self.records = (facts.st_dev, facts.st_ino), 0, []
+                    self.seen, self.offset, self.records = now, 0, []
                 file.seek(self.offset)
                 data = file.read()
         except FileNotFoundError:
@@ -153,6 +163,8 @@ class Saved(Struct, frozen=True):
 
     entry_id: str | None
     unprotected: tuple[Unprotected, ...] = ()
+    notices: tuple[str, ...] = ()
+    """Which older entries had to go."""
 
 
 class PathPreview(Struct, frozen=True, kw_only=True):
@@ -201,6 +213,14 @@ class Removal(Struct, frozen=True, kw_only=True):
     bytes_after: int
     leftovers: int = 0
     """Among the blobs, those that no entry ever named: a process died while it saved them."""
+
+    def describe(self, reason: str) -> list[str]:
+        """A sentence for people, if anything went that they could have wanted."""
+        if not self.entries:
+            return []
+        count, last = len(self.entries), time.strftime("%Y-%m-%d %H:%M", time.localtime(self.entries[-1].at))
+        what = "The oldest undo entry was" if count == 1 else f"The {count} oldest undo entries were"
+        return [f"{what} removed (up to {last}), because {reason}."]
 
 
 class OpenEntry(Struct, frozen=True):

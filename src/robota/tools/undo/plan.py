@@ -1,7 +1,8 @@
 """What has to be saved before a call, so that whatever it does can be taken back.
 
 A shell command is saved exactly where every program in it is one whose effects its words tell completely;
-otherwise the whole workspace is, and what the words do tell about places elsewhere.
+otherwise the whole workspace is, and what the words do tell about places elsewhere. A directory elsewhere is
+not saved because an unknown program runs in it: it may be the whole system.
 """
 
 from __future__ import annotations
@@ -58,6 +59,8 @@ class Plan(Struct, frozen=True):
     excluded: tuple[str, ...] = ()
     """Trees inside of these that are not: objects of git, when the call takes none of them away."""
     workspace: str = ""
+    outside: tuple[str, ...] = ()
+    """Directories elsewhere in which the call may change more than it names."""
 
     @property
     def scope(self) -> Scope:
@@ -68,7 +71,13 @@ class Plan(Struct, frozen=True):
         if other is None:
             return self
         whole = self.whole if other.whole is None else other.whole
-        return Plan(self.targets.join(other.targets), whole, self.excluded + other.excluded, self.workspace)
+        return Plan(
+            self.targets.join(other.targets),
+            whole,
+            self.excluded + other.excluded,
+            self.workspace,
+            self.outside + other.outside,
+        )
 
     @property
     def attempts(self) -> tuple[Plan, ...]:
@@ -88,11 +97,10 @@ def plan_command(command: str, cwd: str, workspace: Sequence[str], home: str | N
     home = os.path.expanduser("~") if home is None else home
     # Behind a link `cd ..` leads elsewhere than the real path says, depending on what bash was told about it.
     here = tuple(dict.fromkeys((os.path.abspath(cwd), os.path.realpath(cwd))))
-    everything = Plan(Scope(), _widen(workspace, here), workspace=_first(workspace))
     try:
         script = parse_shell(command)
     except ShellSyntaxError:
-        return everything
+        return _plan_workspace(Scope(), workspace, (), here)
     invocations = walk(find_invocations(script, here, home))
     reach = _Reach(script, home)
     for invocation in invocations:
@@ -101,8 +109,8 @@ def plan_command(command: str, cwd: str, workspace: Sequence[str], home: str | N
         if touch.kind != "read":
             reach.add_touch(touch)
     if reach.is_unbounded:
-        whole = _widen(workspace, tuple(reach.directories))
-        return Plan(reach.targets, whole, reach.excluded, _first(workspace))
+        plan = _plan_workspace(reach.targets, workspace, reach.repositories, reach.directories)
+        return msgspec.structs.replace(plan, excluded=reach.excluded)
     if reach.targets.trees or reach.targets.paths:
         return Plan(reach.targets, workspace=_first(workspace))
     return None
@@ -117,6 +125,8 @@ class _Reach:
         self._assigned = frozenset(script.assigned)
         self.targets = Scope()
         self.directories: list[str] = []
+        """Where unknown programs run."""
+        self.repositories: list[str] = []
         self.is_unbounded = self._takes_all = _is_doubtful(script) or any(map(steering, names))
         self._objects: list[str] = []
 
@@ -164,7 +174,7 @@ class _Reach:
                 self.directories += [] if call.directory is None else [call.directory]
             else:
                 self.targets = self.targets.join(cover(repository.folders))
-                self.directories.append(repository.top)
+                self.repositories.append(repository.top)
                 self._objects += [os.path.join(folder, "objects") for folder in repository.folders]
 
 
@@ -201,13 +211,14 @@ def _is_runner(invocation: Invocation) -> bool:
 
 def _cover_touch(touch: Touch, paths: Sequence[str]) -> Scope:
     program = touch.part.partition(" ")[0]
-    found = Scope()
+    whole: list[str] = []
+    shallow: list[str] = []
     files = [path for path in paths if not is_system_path(path)]
     for path in [target for each in files for target in _with_target(touch, each)]:
         entered = program not in _INTO_DIRECTORIES or touch.kind == "delete" or path.endswith(("/.", "/.."))
         folder = os.path.isdir(path) and not os.path.islink(path)
-        found = found.join(cover((), shallow=[path]) if folder and not entered else cover([path]))
-    return found
+        (shallow if folder and not entered else whole).append(path)
+    return cover(whole, shallow=shallow)
 
 
 def _with_target(touch: Touch, path: str) -> Iterator[str]:
@@ -217,10 +228,14 @@ def _with_target(touch: Touch, path: str) -> Iterator[str]:
         yield os.path.realpath(path)
 
 
-def _widen(workspace: Sequence[str], more: Sequence[str]) -> Scope:
-    roots = [os.path.realpath(root) for root in workspace]
-    extra = [os.path.realpath(each) for each in more]
-    return cover([*roots, *(each for each in extra if not any(is_inside(each, root) for root in roots))])
+def _plan_workspace(
+    targets: Scope, workspace: Sequence[str], repositories: Sequence[str], places: Sequence[str]
+) -> Plan:
+    """Everything in the workspace and in repositories elsewhere; other places are only named."""
+    roots = [os.path.realpath(root) for root in (*workspace, *repositories)]
+    outside = dict.fromkeys(os.path.realpath(place) for place in places)
+    unsaved = tuple(place for place in outside if not any(is_inside(place, root) for root in roots))
+    return Plan(targets, cover(roots), workspace=_first(workspace), outside=unsaved)
 
 
 def _first(workspace: Sequence[str]) -> str:

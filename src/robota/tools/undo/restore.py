@@ -1,39 +1,30 @@
-"""Putting paths back: which of the changes of a call are taken back, and how.
+"""Putting paths back.
 
 First what is in the way goes, then directories, links and files come, times last. Nothing is removed that is
 not on the list: a directory goes only when it is empty. A link that took the place of a directory is never
-followed. A file is replaced in one step.
+followed. A file is replaced in one step; many of them are brought to the disk together before they are.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Self, TypeAlias
 
-import msgspec
 from msgspec import Struct
 
 from robota.core.errors import StorageError
 from robota.tools.files.directory import SystemCalls, open_descriptor, write_all
 from robota.tools.undo.blobs import CREATE, BlobStore
-from robota.tools.undo.journal import Action, KeptPath, PathPreview
-from robota.tools.undo.snapshot import HashCache, Scanner
-from robota.tools.undo.state import Change, PathState, has_same_content, is_equivalent, is_identical, is_same
+from robota.tools.undo.state import PathState, has_same_content
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", 0)
 _IN_PLACE = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _OWNER_MAY_ALL = 0o700
-_OBJECTS = re.compile(rb"/objects(?=/|\Z)")
-Decide: TypeAlias = Callable[[PathPreview], bool]
-"""Asked about each conflict: whether to overwrite what is there now."""
-_WHY = {
-    True: "it was changed after the call",
-    False: "the call was cut off, so nobody knows who changed it",
-}
+_TOGETHER = 1024
+"""So many files wait beside their names at most."""
+_HOLE = bytes(4096)
 
 
 class Step(Struct, frozen=True):
@@ -51,6 +42,10 @@ class Restoration(Struct):
 
     blobs: BlobStore
     system: SystemCalls
+    leaders: dict[bytes, bytes] = {}
+    """Names of files that had several, and the one by which each is found."""
+    staged: dict[bytes, bytes] = {}
+    """Files that are written and do not have their names yet."""
     opened: dict[bytes, int] = {}
     times: dict[bytes, int] = {}
     problems: dict[bytes, str] = {}
@@ -61,7 +56,14 @@ class Restoration(Struct):
         self._note_parents(downwards)
         self._each(upwards, self._clear, lambda step: step.now is not None and not _may_stay(step))
         self._each(downwards, self._make_directory, lambda step: _becomes(step, "directory"))
-        self._each(downwards, self._make, lambda step: _becomes(step, "file", "link", "pipe", "special"))
+        kinds = ("file", "link", "pipe", "special")
+        try:
+            self._each(downwards, self._make, lambda s: _becomes(s, *kinds) and s.path not in self.leaders)
+            self._settle()
+            self._each(downwards, self._link, lambda step: step.path in self.leaders)
+            self._settle()
+        finally:
+            self._discard()
         self._each(upwards, self._finish_directory, lambda step: _becomes(step, "directory"))
         self._close_parents({step.path for step in steps})
 
@@ -92,7 +94,7 @@ class Restoration(Struct):
     def _make(self, step: Step) -> None:
         assert step.then is not None
         with self._folder(step.path) as (folder, name):
-            if has_same_content(step.now, step.then):
+            if has_same_content(step.now, step.then) and not _lost_holes(step):
                 self._set_facts(folder, name, step)
             elif step.then.kind == "link":
                 self.system.symlink(step.then.target or b"", name, dir_fd=folder)
@@ -104,10 +106,12 @@ class Restoration(Struct):
                 raise StorageError("sockets and devices are not saved")
             elif self._is_same_file(folder, name, step.then):
                 with open_descriptor(self.system, name, _IN_PLACE, dir_fd=folder) as descriptor:
+                    self.system.ftruncate(descriptor, 0)  # also what takes the place of its holes
                     self._fill(descriptor, step.then)
+                    self.system.fsync(descriptor)
                 self._set_facts(folder, name, step)
             else:
-                self._replace(folder, name, step.then)
+                self._replace(folder, step.path, step.then)
 
     def _is_same_file(self, folder: int, name: bytes, then: PathState) -> bool:
         """Whether the file still has other names, whose content is restored with this one's."""
@@ -118,29 +122,81 @@ class Restoration(Struct):
             return stat.S_ISREG(facts.st_mode) and facts.st_ino == then.inode and facts.st_nlink > 1
         return False
 
-    def _replace(self, folder: int, name: bytes, then: PathState) -> None:
+    def _replace(self, folder: int, path: bytes, then: PathState) -> None:
         temporary = os.fsencode(f".robota-{os.urandom(8).hex()}.tmp")
+        self.staged[path] = os.path.join(os.path.dirname(path), temporary)
+        with open_descriptor(self.system, temporary, CREATE, 0o600, dir_fd=folder) as descriptor:
+            self._fill(descriptor, then)
+            self._own(temporary, folder, then)
+            self.system.fchmod(descriptor, then.mode)
+        self.system.utime(temporary, ns=(then.mtime_ns, then.mtime_ns), dir_fd=folder)
+        if len(self.staged) >= _TOGETHER:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Give the files that were written their names."""
+        whole = [path for path in self.staged if path not in self.problems]
+        self.blobs.bring_to_disk([self.staged[path] for path in whole])
+        for path in whole:
+            try:
+                with self._folder(path) as (folder, name):
+                    temporary = os.path.basename(self.staged[path])
+                    self.system.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+            except OSError as error:
+                self.problems[path] = error.strerror or str(error)
+            else:
+                del self.staged[path]
+
+    def _discard(self) -> None:
+        for temporary in self.staged.values():
+            with suppress(OSError), self._folder(temporary) as (folder, name):
+                self.system.unlink(name, dir_fd=folder)
+        self.staged.clear()
+
+    def _link(self, step: Step) -> None:
+        """Make a name of a file that has others; where that cannot be, it gets a content of its own."""
+        leader = self.leaders[step.path]
         try:
-            with open_descriptor(self.system, temporary, CREATE, 0o600, dir_fd=folder) as descriptor:
-                self._fill(descriptor, then)
-                self._own(temporary, folder, then)
-                self.system.fchmod(descriptor, then.mode)
-            self.system.utime(temporary, ns=(then.mtime_ns, then.mtime_ns), dir_fd=folder)
-            self.system.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-        except BaseException:
-            with suppress(OSError):
+            if leader not in self.problems:
+                self._link_to(leader, step.path)
+                return
+        except OSError:  # another disk, or one without such links
+            pass
+        self._make(step)
+
+    def _link_to(self, leader: bytes, path: bytes) -> None:
+        with self._folder(leader) as (source, found), self._folder(path) as (folder, name):
+            wanted = self.system.stat(found, dir_fd=source, follow_symlinks=False)
+            with suppress(FileNotFoundError):
+                if os.path.samestat(wanted, self.system.stat(name, dir_fd=folder, follow_symlinks=False)):
+                    return
+            temporary = os.fsencode(f".robota-{os.urandom(8).hex()}.tmp")
+            self.system.link(found, temporary, src_dir_fd=source, dst_dir_fd=folder, follow_symlinks=False)
+            try:
+                self.system.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+            except OSError:
                 self.system.unlink(temporary, dir_fd=folder)
-            raise
+                raise
 
     def _fill(self, descriptor: int, then: PathState) -> None:
         if then.digest is None:
             raise StorageError("its content was not saved")
         size = 0
         for chunk in self.blobs.chunks(then.digest):
-            write_all(self.system, descriptor, chunk)
+            if then.sparse:
+                self._write_around_holes(descriptor, chunk)
+            else:
+                write_all(self.system, descriptor, chunk)
             size += len(chunk)
         self.system.ftruncate(descriptor, size)
-        self.system.fsync(descriptor)
+
+    def _write_around_holes(self, descriptor: int, chunk: bytes) -> None:
+        for start in range(0, len(chunk), len(_HOLE)):
+            piece = chunk[start : start + len(_HOLE)]
+            if piece == _HOLE:
+                self.system.lseek(descriptor, len(piece), os.SEEK_CUR)
+            else:
+                write_all(self.system, descriptor, piece)
 
     def _set_facts(self, folder: int, name: bytes, step: Step) -> None:
         then = step.then
@@ -200,6 +256,10 @@ class Restoration(Struct):
             self.system.close(descriptor)
 
 
+def _lost_holes(step: Step) -> bool:
+    return step.then is not None and step.now is not None and step.then.sparse and not step.now.sparse
+
+
 def _becomes(step: Step, *kinds: str) -> bool:
     return step.then is not None and step.then.kind in kinds
 
@@ -211,130 +271,3 @@ def _may_stay(step: Step) -> bool:
     if step.then.kind == "file":
         return step.now.kind in ("file", "link")  # the rename takes its place
     return has_same_content(step.now, step.then)
-
-
-class Reversal:
-    """The changes of a call, seen from the present. `certain`: it was recorded how the call left things."""
-
-    __slots__ = ("_certain", "_changes", "_made", "_now", "_opened", "_system", "kept", "restored")
-
-    def __init__(self, changes: Sequence[Change], system: SystemCalls, *, certain: bool = True) -> None:
-        self._changes = changes
-        self._system = system
-        self._certain = certain
-        self._made = frozenset(change.path for change in changes if change.before is None)
-        self._now: dict[bytes, PathState] = {}
-        self._opened: dict[bytes, int] = {}
-        self.restored: tuple[str, ...] = ()
-        self.kept: tuple[KeptPath, ...] = ()
-
-    @contextmanager
-    def opened(self) -> Iterator[Self]:
-        """Look at the present; what a call made unreadable for its owner is readable inside the block."""
-        self._open()
-        try:
-            scanner = Scanner(HashCache())
-            for change in self._changes:
-                scanner.look(change.path)
-            self._now = self.with_real_modes(scanner.states)
-            yield self
-        finally:
-            for path, mode in reversed(self._opened.items()):
-                with suppress(OSError):
-                    self._system.chmod(path, mode)
-
-    def with_real_modes(self, states: dict[bytes, PathState]) -> dict[bytes, PathState]:
-        """The states with the modes that the paths have outside the block."""
-        return {
-            path: msgspec.structs.replace(state, mode=self._opened.get(path, state.mode))
-            for path, state in states.items()
-        }
-
-    def preview(self) -> tuple[PathPreview, ...]:
-        return tuple(self._describe(change) for change in self._changes if self._is_due(change, visible=True))
-
-    def decide(self, overwrite: Decide) -> list[Step]:
-        steps: list[Step] = []
-        kept: list[KeptPath] = []
-        for change in self._changes:
-            if not self._is_due(change):
-                continue
-            if self._is_conflict(change) and not overwrite(self._describe(change)):
-                kept.append(KeptPath(os.fsdecode(change.path), _WHY[self._certain]))
-            else:
-                steps.append(self._step(change))
-        self.kept = tuple(kept)
-        return steps if self._certain or any(_is_visible(step) for step in steps) else []
-
-    def carry_out(self, steps: Sequence[Step], blobs: BlobStore) -> None:
-        restoration = Restoration(blobs, self._system)
-        restoration.carry_out(steps)
-        failed = restoration.problems
-        self.kept += tuple(KeptPath(os.fsdecode(path), reason) for path, reason in sorted(failed.items()))
-        done = [step for step in steps if step.path not in failed]
-        self.restored = tuple(os.fsdecode(step.path) for step in done if _is_visible(step))
-        for step in done:
-            self._opened.pop(step.path, None)
-
-    def _open(self) -> None:
-        if os.geteuid() == 0:
-            return
-        for change in self._changes:
-            if change.after is None or change.after.kind not in ("file", "directory"):
-                continue
-            needed = 0o700 if change.after.kind == "directory" else 0o400
-            with suppress(OSError):
-                mode = stat.S_IMODE(os.lstat(change.path).st_mode)
-                if mode == change.after.mode and mode & needed != needed:
-                    self._system.chmod(change.path, mode | needed)
-                    self._opened[change.path] = mode
-
-    def _is_due(self, change: Change, *, visible: bool = False) -> bool:
-        now = self._now.get(change.path)
-        if is_identical(change.before, now) or (change.before is None and self._is_object(change.path)):
-            return False
-        return not visible or Change(change.path, change.before, now).visible
-
-    def _is_object(self, path: bytes) -> bool:
-        """Whether it lies among the objects of a git repository that stays.
-
-        They have no owner: a commit made since then may need one that the call happened to write first.
-        """
-        folders = [path[: found.start()] for found in _OBJECTS.finditer(path)]
-        return any(
-            folder + b"/HEAD" not in self._made
-            and os.path.lexists(folder + b"/HEAD")
-            and os.path.isdir(folder + b"/refs")
-            for folder in folders
-        )
-
-    def _is_conflict(self, change: Change) -> bool:
-        now = self._now.get(change.path)
-        return not is_same(now, change.before) and not (self._certain and is_equivalent(now, change.after))
-
-    def _step(self, change: Change) -> Step:
-        now, after = self._now.get(change.path), change.after
-        mtime_ns = 0 if change.before is None else change.before.mtime_ns
-        if now is not None and now.kind == "directory" and (after is None or now.mtime_ns != after.mtime_ns):
-            mtime_ns = now.mtime_ns
-        return Step(change.path, now, change.before, mtime_ns)
-
-    def _describe(self, change: Change) -> PathPreview:
-        now = self._now.get(change.path)
-        return PathPreview(
-            path=os.fsdecode(change.path),
-            action=_action(change.before, now),
-            before=change.before,
-            now=now,
-            conflict=self._is_conflict(change),
-        )
-
-
-def _is_visible(step: Step) -> bool:
-    return Change(step.path, step.then, step.now).visible
-
-
-def _action(before: PathState | None, now: PathState | None) -> Action:
-    if before is None:
-        return "delete"
-    return "change mode or time" if has_same_content(before, now) else "restore"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from hashlib import sha256
 from typing import Literal, NamedTuple, TypeAlias
@@ -28,7 +28,9 @@ _SYSTEM_TREES = ("/dev", "/proc", "/sys")
 _SETTLED_NS = 2_000_000_000
 """The coarsest clocks of file systems tick every two seconds."""
 _CHECK_BYTES = 32
-UnprotectedCode: TypeAlias = Literal["file_too_large", "too_many_files", "quota", "unreadable", "store"]
+UnprotectedCode: TypeAlias = Literal[
+    "file_too_large", "too_many_files", "quota", "unreadable", "store", "outside"
+]
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _READ_ATTEMPTS = 3
 
@@ -42,6 +44,13 @@ class Scope(Struct, frozen=True):
 
     def join(self, other: Scope) -> Scope:
         return Scope(_outermost((*self.trees, *other.trees)), (*self.paths, *other.paths))
+
+
+def with_linked(scope: Scope, before: Manifest) -> Scope:
+    """The scope, and what was found besides it because it is the same file."""
+    return scope.join(
+        Scope(paths=tuple(os.fsdecode(path) for path, each in before.states.items() if each.inode))
+    )
 
 
 def cover(paths: Iterable[str], *, shallow: Iterable[str] = ()) -> Scope:
@@ -75,8 +84,8 @@ def is_system_path(path: str) -> bool:
 
 def _outermost(trees: Iterable[str]) -> tuple[str, ...]:
     kept: list[str] = []
-    for tree in sorted(set(trees)):
-        if not is_system_path(tree) and not any(is_inside(tree, outer) for outer in kept):
+    for tree in sorted(set(trees), key=lambda path: path.replace("/", "\0")):  # what is inside comes next
+        if not is_system_path(tree) and not (kept and is_inside(tree, kept[-1])):
             kept.append(tree)
     return tuple(kept)
 
@@ -115,8 +124,12 @@ class HashCache:
         self._known[path] = KnownFile(*_identity(facts), digest, stored)
         self.changed = True
 
+    @property
+    def known(self) -> Mapping[bytes, KnownFile]:
+        return self._known
+
     def clear(self) -> None:
-        self._known.clear()
+        self._known = {}
         self.changed, self.complete = True, False
 
     def drop_missing(self, trees: tuple[bytes, ...], seen: Collection[bytes]) -> None:
@@ -175,11 +188,17 @@ class Scanner(Struct):
     states: dict[bytes, PathState] = {}
     problems: dict[bytes, Unprotected] = {}
 
-    def scan(self, scope: Scope) -> Snapshot:
+    def scan(self, scope: Scope, workspace: str = "") -> Snapshot:
+        """The states in the scope, and of other names in the workspace that files in it have."""
         for path in scope.paths:
             self.look(os.fsencode(path))
         for tree in scope.trees:
             self._walk(os.fsencode(tree))
+        inodes = {state.inode for state in self.states.values()} - {0}
+        if inodes and workspace:
+            for name in _find_names(os.fsencode(workspace), inodes, self.skip):
+                if name not in self.states:
+                    self.look(name)
         left_out = tuple(sorted(self.problems))
         trees = tuple(map(os.fsencode, scope.trees))
         manifest = Manifest(dict(sorted(self.states.items())), left_out, trees, self.skip)
@@ -300,3 +319,15 @@ class Scanner(Struct):
             "unreadable": f"{name} cannot be read and so not be saved for undo ({why}).",
         }
         self.problems[path] = Unprotected(code, reasons[code])
+
+
+def _find_names(top: bytes, inodes: Collection[int], skip: Collection[bytes]) -> Iterator[bytes]:
+    """Names below a directory that stand for one of these files, as far as directory entries tell."""
+    pending = [top]
+    while pending:
+        with suppress(OSError), os.scandir(pending.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    pending += [] if entry.path in skip else [entry.path]
+                elif entry.inode() in inodes and entry.is_file(follow_symlinks=False):
+                    yield entry.path

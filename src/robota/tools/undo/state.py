@@ -18,6 +18,10 @@ _KINDS: Mapping[int, Kind] = {
 }  # fmt: skip
 
 
+_BLOCK_BYTES = 512
+"""What `st_blocks` counts, whatever the file system's blocks are."""
+
+
 class PathState(Struct, frozen=True, array_like=True):
     """Short as an array: a workspace has many of them."""
 
@@ -36,6 +40,8 @@ class PathState(Struct, frozen=True, array_like=True):
     """Given for a file with several names, whose content is put back without breaking them apart."""
     essence: bytes | None = None
     """Given for an index of git: what it says, whatever its bytes are."""
+    sparse: bool = False
+    """Whether it has holes, which take no room."""
 
 
 class Manifest(Struct, frozen=True, array_like=True):
@@ -57,7 +63,9 @@ class Change(Struct, frozen=True, array_like=True):
 
     @property
     def visible(self) -> bool:
-        """Whether it is more than the time of a directory, which changes with every file in it."""
+        """Whether it is one, and more than the time of a directory, which changes with every file in it."""
+        if is_identical(self.before, self.after):
+            return False
         directories = self.before is not None and self.before.kind == "directory"
         return not (directories and is_same(self.before, self.after))
 
@@ -81,6 +89,7 @@ def describe_stat(
         target,
         facts.st_ino if kind == "file" and facts.st_nlink > 1 else 0,
         essence,
+        kind == "file" and facts.st_blocks * _BLOCK_BYTES < facts.st_size,
     )
 
 
@@ -118,15 +127,14 @@ def is_identical(one: PathState | None, other: PathState | None) -> bool:
 
 
 def compare(before: Manifest, after: Mapping[bytes, PathState]) -> list[Change]:
-    """What became different, sorted by path."""
+    """What became different, sorted by path, with the other names of files that did, to be linked again."""
     left_out = frozenset(before.left_out)
-    paths: Iterable[bytes] = sorted(before.states.keys() | after.keys())
-    return [
-        Change(path, old, new)
-        for path in paths
-        for old, new in [(before.states.get(path), after.get(path))]
-        if not is_identical(old, new) and path not in left_out
-    ]
+    paths = [path for path in before.states.keys() | after.keys() if path not in left_out]
+    differing = {path for path in paths if not is_identical(before.states.get(path), after.get(path))}
+    inodes = {before.states[path].inode for path in differing & before.states.keys()} - {0}
+    if inodes:
+        differing.update(path for path, state in before.states.items() if state.inode in inodes)
+    return [Change(path, before.states.get(path), after.get(path)) for path in sorted(differing)]
 
 
 def is_in_any(path: bytes, folders: Iterable[bytes]) -> bool:

@@ -2,14 +2,14 @@
 
 One directory, private to its owner, for any number of processes. Every operation holds the lock of the store;
 none holds it while a call runs. A kill at any point leaves what was acknowledged: contents are on disk before
-the record that names them.
+the record that names them. What was there before is listed completely while a call runs; when it has ended,
+only what it changed.
 """
 
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 import msgspec
@@ -26,40 +26,49 @@ from robota.tools.undo.journal import (
     Journal,
     OpenEntry,
     Preview,
+    Record,
     Removal,
     Saved,
     Undone,
     pair_records,
 )
 from robota.tools.undo.plan import Plan
-from robota.tools.undo.restore import Decide, Reversal
+from robota.tools.undo.reversal import Decide, Reversal
+from robota.tools.undo.room import collect, read_changes, read_states
 from robota.tools.undo.snapshot import HashCache, Limits, Scanner, Scope, TooMany, Unprotected
-from robota.tools.undo.state import Change, Manifest, PathState, compare
+from robota.tools.undo.state import Change, Manifest, compare
 from robota.tools.undo.store_directory import StoreDirectory
 
 DEFAULT_QUOTA_BYTES = 4 * 1024**3
+DEFAULT_MAX_AGE_DAYS = 30.0
+_DAY_SECONDS = 86_400.0
+_OUTSIDE = "The command works in {}, outside the workspace: there only what it names is saved for undo."
 MAX_LABEL_CHARACTERS = 500
 _TOO_MANY = "has more than {:,} files, too many to be saved for undo."
-_TOO_LARGE = "does not fit into the undo store ({:,} of {:,} bytes are used)."
 _NO_LIMIT = float("inf")
 _BEST_COMPRESSION = 4
 """What is larger than the room that is left times this is not even tried."""
 
 
 class UndoStore:
-    """`limits` bound what one call may cost; `quota_bytes` bounds all of them together."""
+    """`limits` bound what one call may cost; `quota_bytes` bounds all of them together.
+
+    Entries older than `max_age_days` go with the next save, and the oldest ones when there is no room for it.
+    """
 
     def __init__(
         self,
         base_dir: str | os.PathLike[str],
         *,
         quota_bytes: int = DEFAULT_QUOTA_BYTES,
+        max_age_days: float = DEFAULT_MAX_AGE_DAYS,
         limits: Limits | None = None,
         ports: Ports = REAL_WORLD,
         system: SystemCalls = SYSTEM,
     ) -> None:
         self.base_dir = os.path.realpath(base_dir)
         self.quota_bytes = quota_bytes
+        self.max_age_days = max_age_days
         self._limits = limits or Limits()
         self._ports = ports
         self._system = system
@@ -77,20 +86,22 @@ class UndoStore:
 
         When the whole workspace does not fit, the files that the call names are saved nevertheless.
         """
-        problems: tuple[Unprotected, ...] = ()
+        problems = tuple(Unprotected("outside", _OUTSIDE.format(place)) for place in plan.outside)
         with self._lock():
+            notices = self._remove_old()
             begun = msgspec.structs.replace(
                 self._new_entry(label), tool=tool, session_id=session_id, call_id=call_id
             )
             for attempt in plan.attempts:
                 try:
-                    problems = self._begin(begun, attempt, problems)
+                    problems = self._begin_with_room(begun, attempt, problems, notices)
                 except (QuotaExceeded, TooMany) as error:
-                    problems = (*problems, self._explain(error, attempt))
+                    room = f"{self._journal.used:,} of {self.quota_bytes:,} bytes are used"
+                    problems = (*problems, explain(error, attempt, self._limits, room))
                 else:
                     self._running[begun.id] = attempt, self._directory.mark_running(begun.id)
-                    return Saved(begun.id, problems)
-        return Saved(None, problems)
+                    return Saved(begun.id, problems, tuple(notices))
+        return Saved(None, problems, tuple(notices))
 
     def finish(self, entry_id: str) -> Entry:
         """Record how the call left what was saved. An entry that changed nothing stays, with no files."""
@@ -102,9 +113,12 @@ class UndoStore:
             before = read_states(self._blobs, self._find(entry_id).begun)
             cache = self._directory.cache_of(plan.workspace)
             scanner = self._scanner(cache, (*before.left_out, *before.skipped), self._limits)
-            after = scanner.scan(plan.scope).manifest
+            linked = Scope(
+                paths=tuple(os.fsdecode(path) for path, each in before.states.items() if each.inode)
+            )
+            after = scanner.scan(plan.scope.join(linked)).manifest
             self._end(entry_id, compare(before, after.states))
-            self._save_cache(plan, after)
+            save_cache(self._directory, plan, after)
             return self._find(entry_id).entry
 
     # --- looking and going back ------------------------------------------------------------------------
@@ -152,24 +166,51 @@ class UndoStore:
     def gc(self, *, dry_run: bool = True, quota_bytes: int | None = None) -> Removal:
         """Make room: the oldest entries go until the rest fits. The report says what goes, or would go."""
         with self._lock():
-            quota = self.quota_bytes if quota_bytes is None else quota_bytes
-            pairs = list(pair_records(self._journal.records).values())
-            removal, keep, unused = collect(pairs, self._blobs, quota, self._directory.is_running)
-            if dry_run:
-                return removal
-            records = [record for pair in keep for record in (pair.begun, pair.ended) if record is not None]
-            used = sum(record.stored for record in records)
-            self._journal.rewrite([Carried(removal.bytes_after - used), *records], self._directory.temporary)
-            self._directory.remove_caches()
-            for digest in unused:
-                self._blobs.remove(digest)
-            self._directory.remove_leftovers()
-            return msgspec.structs.replace(removal, done=True)
+            return self._free(self.quota_bytes if quota_bytes is None else quota_bytes, dry_run=dry_run)
 
     @property
     def used_bytes(self) -> int:
         with self._lock():
-            return self._used()
+            return self._journal.used
+
+    def _free(
+        self, quota: float, *, dry_run: bool = False, since: float = 0.0, wanted: Collection[bytes] = ()
+    ) -> Removal:
+        pairs = list(pair_records(self._journal.records).values())
+        running = self._directory.is_running
+        removal, keep, unused = collect(pairs, self._blobs, quota, running, since=since, wanted=wanted)
+        if dry_run:
+            return removal
+        records = [record for pair in keep for record in (pair.begun, pair.ended) if record is not None]
+        used = sum(record.stored for record in records)
+        carried = Carried(removal.bytes_after - used, self._ports.new_id())
+        self._journal.rewrite([carried, *records], self._directory.temporary)
+        self._directory.remove_caches()
+        for digest in unused:
+            self._blobs.remove(digest)
+        self._directory.remove_leftovers()
+        return msgspec.structs.replace(removal, done=True)
+
+    def _remove_old(self) -> list[str]:
+        since = self._ports.now() - self.max_age_days * _DAY_SECONDS
+        begun = [pair.begun for pair in pair_records(self._journal.records).values()]
+        if all(each.at >= since or self._directory.is_running(each.id) for each in begun):
+            return []
+        return self._free(_NO_LIMIT, since=since).describe(f"they were older than {self.max_age_days:g} days")
+
+    def _begin_with_room(
+        self, begun: Begun, plan: Plan, problems: tuple[Unprotected, ...], notices: list[str]
+    ) -> tuple[Unprotected, ...]:
+        """Save, if need be in the place of the oldest entries; not when that could not be enough."""
+        known = self._directory.cache_of(plan.workspace).known
+        try:
+            return self._begin(begun, plan, problems)
+        except QuotaExceeded:
+            if self._scanner(HashCache()).measure(plan.scope) > self.quota_bytes:
+                raise
+        wanted = {file.digest for file in known.values() if file.stored}  # or it is all written once more
+        notices += self._free(self.quota_bytes // 2, wanted=wanted).describe("the undo store was full")
+        return self._begin(begun, plan, problems)
 
     # --- inside ----------------------------------------------------------------------------------------
 
@@ -189,17 +230,16 @@ class UndoStore:
     ) -> tuple[Unprotected, ...]:
         """Save the contents, then the record. An undo is saved whatever it takes."""
         cache = self._directory.cache_of(plan.workspace)
-        room = self.quota_bytes - self._used() if undo is None else _NO_LIMIT
+        room = self.quota_bytes - self._journal.used if undo is None else _NO_LIMIT
         skip = tuple(map(os.fsencode, plan.excluded))
         try:
             with self._batch(room) as batch:
-                limits = self._limits if undo is None else None
-                scanner = self._scanner(cache, skip, limits)
+                scanner = self._scanner(cache, skip, self._limits if undo is None else None)
                 scanner.batch = batch
                 is_new = plan.whole is not None and not cache.complete
                 if is_new and scanner.measure(plan.scope) > room * _BEST_COMPRESSION:
                     raise QuotaExceeded
-                manifest, unprotected = scanner.scan(plan.scope)
+                manifest, unprotected = scanner.scan(plan.scope, "" if plan.whole else plan.workspace)
                 if undo is not None:
                     states = undo.with_real_modes(manifest.states)
                     manifest = msgspec.structs.replace(manifest, states=states)
@@ -216,11 +256,12 @@ class UndoStore:
                 unprotected=tuple(each.reason.encode("utf-8", "replace").decode() for each in problems),
             )
         )
-        self._save_cache(plan, manifest)
+        save_cache(self._directory, plan, manifest)
         return problems
 
     def _end(self, entry_id: str, changes: list[Change]) -> None:
         visible = [change for change in changes if change.visible]
+        manifest = find_own_manifest(self._journal.records, entry_id)
         with self._batch(_NO_LIMIT) as batch:
             digest = batch.add(msgspec.msgpack.encode(changes))
         self._journal.append(
@@ -230,9 +271,11 @@ class UndoStore:
                 changes=digest.hex(),
                 files=len(visible),
                 size=sum(change.before.size for change in visible if change.before is not None),
-                stored=batch.stored,
+                stored=batch.stored - (0 if manifest is None else self._blobs.size_of(manifest)),
             )
         )
+        if manifest is not None:
+            self._blobs.remove(manifest)
 
     def _reversal(self, pair: OpenEntry) -> Reversal:
         if pair.ended is not None:
@@ -257,76 +300,25 @@ class UndoStore:
             raise ValidationError(f"There is no undo entry {entry_id!r}; it may have been removed.")
         return pair
 
-    def _used(self) -> int:
-        return sum(record.stored for record in self._journal.records)
 
-    def _save_cache(self, plan: Plan, seen: Manifest) -> None:
-        """Only after a look at the whole workspace: writing the cache for a single file would cost more."""
-        if plan.whole is not None:
-            trees = tuple(os.fsencode(tree) for tree in plan.scope.trees)
-            self._directory.cache_of(plan.workspace).drop_missing(trees, seen.states)
-            self._directory.save_cache(plan.workspace)
-
-    def _explain(self, error: Exception, plan: Plan) -> Unprotected:
-        what = "What the call may change" if plan.whole is None else "The workspace"
-        if isinstance(error, TooMany):
-            return Unprotected("too_many_files", f"{what} {_TOO_MANY.format(self._limits.files)}")
-        return Unprotected("quota", f"{what} {_TOO_LARGE.format(self._used(), self.quota_bytes)}")
+def save_cache(directory: StoreDirectory, plan: Plan, seen: Manifest) -> None:
+    """Only after a look at the whole workspace: writing the cache for a single file would cost more."""
+    if plan.whole is not None:
+        trees = tuple(os.fsencode(tree) for tree in plan.scope.trees)
+        directory.cache_of(plan.workspace).drop_missing(trees, seen.states)
+        directory.save_cache(plan.workspace)
 
 
-def read_states(blobs: BlobStore, begun: Begun) -> Manifest:
-    """What was there before a call."""
-    return msgspec.msgpack.decode(blobs.read(bytes.fromhex(begun.manifest)), type=Manifest)
+def explain(error: Exception, plan: Plan, limits: Limits, room: str) -> Unprotected:
+    what = "What the call may change" if plan.whole is None else "The workspace"
+    if isinstance(error, TooMany):
+        return Unprotected("too_many_files", f"{what} {_TOO_MANY.format(limits.files)}")
+    return Unprotected("quota", f"{what} does not fit into the undo store ({room}).")
 
 
-def read_changes(blobs: BlobStore, ended: Ended) -> list[Change]:
-    """What a call made different."""
-    return msgspec.msgpack.decode(blobs.read(bytes.fromhex(ended.changes)), type=list[Change])
-
-
-def find_needed(blobs: BlobStore, pair: OpenEntry) -> set[bytes]:
-    """The contents without which an entry could not be undone."""
-    own = pair.begun.manifest if pair.ended is None else pair.ended.changes
-    states: Iterable[PathState | None]
-    try:
-        if pair.ended is None:
-            states = read_states(blobs, pair.begun).states.values()
-        else:
-            states = [change.before for change in read_changes(blobs, pair.ended)]
-    except StorageError:
-        return set()  # such an entry cannot be undone any more, whatever is kept for it
-    digests = (state.digest for state in states if state is not None and state.digest is not None)
-    return {bytes.fromhex(own), *digests}
-
-
-def collect(
-    pairs: Sequence[OpenEntry], blobs: BlobStore, quota_bytes: int, is_running: Callable[[str], bool]
-) -> tuple[Removal, list[OpenEntry], list[bytes]]:
-    """The report, the entries that stay and the contents that go.
-
-    Oldest entries first, until what the others need fits. One whose call still runs always stays.
-    """
-    sizes, needs = blobs.sizes(), [find_needed(blobs, pair) for pair in pairs]
-    uses = Counter(digest for need in needs for digest in need)
-    known = frozenset(uses)
-    total = sum(sizes.get(digest, 0) for digest in known)
-    keep: list[OpenEntry] = []
-    gone: list[OpenEntry] = []
-    for pair, need in zip(pairs, needs, strict=True):
-        if total <= quota_bytes or is_running(pair.begun.id):
-            keep.append(pair)
-            continue
-        gone.append(pair)
-        for digest in need:
-            uses[digest] -= 1
-            total -= 0 if uses[digest] else sizes.get(digest, 0)
-    unused = [digest for digest in sizes if not uses[digest]]
-    removal = Removal(
-        done=False,
-        entries=tuple(pair.entry for pair in gone),
-        blobs=len(unused),
-        bytes_before=sum(sizes.values()),
-        bytes_after=total,
-        leftovers=sum(digest not in known for digest in sizes),
-    )
-    return removal, keep, unused
+def find_own_manifest(records: Sequence[Record], entry_id: str) -> bytes | None:
+    """The list of everything that was there before a call, unless another one needs it as well."""
+    pairs = pair_records(records)
+    own = pairs.pop(entry_id).begun.manifest
+    shared = any(pair.ended is None and pair.begun.manifest == own for pair in pairs.values())
+    return None if shared else bytes.fromhex(own)
