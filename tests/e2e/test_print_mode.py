@@ -67,7 +67,7 @@ def test_without_a_key_the_scripted_model_answers_and_says_what_it_is(tmp_path: 
     [
         (("-p",), "Nothing to do"),
         (("-p", "hi", "-c", "-r", "abc"), "leave one of them out"),
-        (("modle", "list"), "there are model and testing"),
+        (("modle", "list"), "there are model, provider, testing"),
         (("-p", "x", "--permission-mode", "yolo"), "'yolo' is not one of"),
         (("-p", "x", "--max-turns", "-1"), "-1 is not in the range"),
         (("-p", "x", "--nonsense"), "No such option"),

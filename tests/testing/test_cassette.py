@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import httpx2
+import openai
 import pytest
 import yaml
 
@@ -222,3 +223,52 @@ async def test_an_own_transport_of_a_provider_works_without_the_fixture(tmp_path
                 assert (await Robota(provider, model="m").run("Hello")).text == "Good day."
             cassette.finish()
     assert len(server.requests) == 1
+
+
+# --- without an event loop ---------------------------------------------------------------------------
+
+
+def test_a_synchronous_client_is_recorded_and_replayed(tmp_path):
+    path = tmp_path / "tape.yaml"
+    with ModelServer(["Hel", "lo"], "Again").in_thread() as server:
+        url = f"{server.url}/v1/chat/completions"
+        recording = Cassette(path, mode="all", environment={})
+        recording.replace(server.url, "server")
+        with recording.sync_client() as client:
+            streamed = client.post(url, json={**HELLO, "stream": True}).text
+            whole = client.post(url, json=HELLO).json()
+        assert recording.finish() == [f"{recording._shown}: recorded 2 requests"]
+    replay = Cassette(path, mode="none", environment={})
+    replay.replace("http://elsewhere.test", "server")
+    url = "http://elsewhere.test/v1/chat/completions"
+    with replay.sync_client() as client:
+        assert client.post(url, json={**HELLO, "stream": True}).text == streamed
+        assert client.post(url, json=HELLO).json() == whole
+    assert replay.finish() == []
+
+
+def test_a_synchronous_client_that_asks_for_something_else_is_told(write):
+    cassette = write(exchange(body=HELLO))
+    with cassette.sync_client() as client, pytest.raises(CassetteMismatch, match="none of the 1 recorded"):
+        client.post(URL, json={**HELLO, "model": "other"})
+
+
+def test_the_vendors_synchronous_client_plays_from_a_cassette(write):
+    said = '{"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [{"index": 0, '
+    said += '"finish_reason": "stop", "message": {"role": "assistant", "content": "Good day."}}]}'
+    response = RecordedReply(200, {"content-type": "application/json"}, (said,))
+    cassette = write(Exchange(SentRequest("POST", URL, HELLO), response))
+    http = cassette.sync_client()
+    with openai.OpenAI(api_key="k", base_url="http://service.test/v1", http_client=http) as client:
+        reply = client.chat.completions.create(**HELLO)
+    assert reply.choices[0].message.content == "Good day."
+    assert cassette.finish() == []
+
+
+@pytest.mark.parametrize(
+    ("ended", "error"), [("broken", httpx2.RemoteProtocolError), ("early", CassetteMismatch)]
+)
+def test_a_synchronous_replay_ends_as_the_recording_did(write, ended, error):
+    cassette = write(exchange(body=HELLO, ended=ended))
+    with cassette.sync_client() as client, pytest.raises(error):
+        client.post(URL, json=HELLO)

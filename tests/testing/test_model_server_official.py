@@ -182,3 +182,51 @@ async def test_the_vendors_clients_can_list_the_models(serve):
     assert (await gemini.models.get(model="scripted")).display_name == "scripted"
     with pytest.raises(openai.NotFoundError):
         await chat.models.retrieve("unheard-of")
+
+
+# --- what vendors' clients do by themselves ------------------------------------------------------------
+
+
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_googles_own_tool_loop_is_accepted(serve, streamed):
+    client = await serve(for_gemini, [call("add", a=1, b=2), call("add", a=3, b=4)], "Three and seven.")
+    chat = client.chats.create(model="m", config=genai.types.GenerateContentConfig(tools=[add]))
+    if streamed:
+        said = [part.text async for part in await chat.send_message_stream("Add.") if part.text]
+    else:
+        said = [(await chat.send_message("Add.")).text]
+    assert "".join(said) == "Three and seven."
+
+
+@pytest.mark.parametrize("make", [for_openai, for_anthropic, for_gemini])
+async def test_two_calls_of_one_tool_have_two_ids(serve, make):
+    client = await serve(make, [call("add", a=1), call("add", a=2), call("sub"), call("add", a=3)])
+    if make is for_openai:
+        reply = await client.chat.completions.create(model="m", messages=MESSAGES)
+        made = [made.id for made in reply.choices[0].message.tool_calls]
+    elif make is for_anthropic:
+        reply = await client.messages.create(model="m", messages=MESSAGES, max_tokens=9)
+        made = [block.id for block in reply.content]
+    else:
+        reply = await client.models.generate_content(model="m", contents="Hello")
+        made = [made.id for made in reply.function_calls]
+    assert made == ["call_add", "call_add_2", "call_sub", "call_add_3"]
+
+
+async def test_tokens_are_counted_for_every_client(serve):
+    long = "word " * 400
+    claude = await serve(for_anthropic)
+    few = await claude.messages.count_tokens(model="m", messages=MESSAGES)
+    many = await claude.messages.count_tokens(model="m", messages=[{"role": "user", "content": long}])
+    assert 0 < few.input_tokens < 50 < 400 < many.input_tokens < 600
+    gemini = await serve(for_gemini)
+    counted = await gemini.models.count_tokens(model="m", contents=long)
+    assert 400 < counted.total_tokens < 600
+    gpt = await serve(for_openai)
+    counted = await gpt.responses.input_tokens.count(model="m", input=long)
+    assert 400 < counted.input_tokens < 600

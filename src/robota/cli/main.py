@@ -18,7 +18,11 @@ from robota.core.errors import RobotaError
 from robota.core.permissions import MODE_POLICY, PermissionMode, check_rules
 from robota.core.permissions.rules import find_unknown_tool
 
-SUBCOMMANDS: dict[str, str] = {"model": "robota.cli.model", "testing": "robota.cli.testing"}
+SUBCOMMANDS: dict[str, str] = {
+    "model": "robota.cli.model",
+    "provider": "robota.cli.provider",
+    "testing": "robota.cli.testing",
+}
 """First words that are no prompt, and the module whose `command` answers to them."""
 TOOLS = ("Bash", "Edit", "Glob", "Grep", "Read", "TodoWrite", "WebFetch", "WebSearch", "Write")
 
@@ -44,8 +48,8 @@ class Options(Struct, frozen=True, kw_only=True):
 
 @click.command(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Commands of their own: robota model (small models on this machine), robota testing (a scripted "
-    "model to test against); each tells more with --help.",
+    epilog="Commands of their own: robota model (models here and at services), robota provider (who can "
+    "answer), robota testing (a scripted model to test against); each tells more with --help.",
 )
 @click.argument("words", nargs=-1, metavar="[PROMPT]")
 @click.option("-p", "--print", "print_mode", is_flag=True, help="Run one prompt, print the answer, exit.")
@@ -115,7 +119,7 @@ def robota(signals: Signals, /, version: bool, words: tuple[str, ...], **values:
     if len(words) > 1:
         raise click.UsageError(
             f"A prompt is one argument: put it in quotes. {words[0]!r} is no command; there are "
-            f"{' and '.join(SUBCOMMANDS)}."
+            f"{', '.join(SUBCOMMANDS)}."
         )
     if values["continue_last"] and values["resume"] is not None:
         raise click.UsageError("-c goes on with the last session and -r with another: leave one of them out.")

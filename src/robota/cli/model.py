@@ -33,8 +33,15 @@ def pull(name: str) -> None:
 
 
 @command.command("list")
-def list_models() -> None:
+@click.option("--provider", metavar="TYPE", help="List the models of a service instead, with their facts.")
+@click.option("--base-url", envvar="ROBOTA_BASE_URL", help="Address of the service.  [env: ROBOTA_BASE_URL]")
+def list_models(provider: str | None, base_url: str | None) -> None:
     """Show the known models, their sizes and whether they are here."""
+    if provider is not None:
+        from robota.cli.model_facts import show_models  # noqa: PLC0415 - only for services
+
+        show_models(provider, base_url)
+        return
     models = ModelStore().list()
     width = max(len(model.name) for model in models)
     for model in models:

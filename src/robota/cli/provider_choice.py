@@ -200,7 +200,8 @@ def _take_local_model(given: ProviderArguments) -> Choice | None:
     return _take_local(str(found), LOCAL_NOTE.format(why=why, name=found.stem))
 
 
-def _take_named(given: ProviderArguments, name: str) -> Choice:
+def find_named(given: ProviderArguments, name: str) -> ProviderDefinition:
+    """The provider of that type or alias."""
     definition = find_definition(name, given.report)
     if definition is None:
         known = all_definitions(lambda _: None)
@@ -209,6 +210,11 @@ def _take_named(given: ProviderArguments, name: str) -> Choice:
             f"did you mean {' or '.join(near)}?" if near else f"use {format_supported_provider_types(known)}."
         )
         raise ConfigurationError(f"There is no provider {name!r}: {offer}")
+    return definition
+
+
+def _take_named(given: ProviderArguments, name: str) -> Choice:
+    definition = find_named(given, name)
     if definition.type == "local":
         found = _take_local(given.model) if given.model else _take_local_model(given)
         if found is None:
@@ -250,7 +256,7 @@ def _take_model(given: ProviderArguments, model: str) -> Choice | None:
             "it with --provider or --base-url."
         )
     family = "openrouter" if "/" in model else guess_owner(model)
-    served = [type for type in _served(given) if type == family] or _served(given)
+    served = [type for type in list_served(given) if type == family] or list_served(given)
     if not served:
         return None
     definition = _ours(served[0])
@@ -266,7 +272,7 @@ def _near(model: str) -> str:
 
 
 def _take_key(given: ProviderArguments) -> Choice | None:
-    served = _served(given)
+    served = list_served(given)
     if not served:
         return None
     definitions = [_ours(type) for type in served]
@@ -281,19 +287,26 @@ def _take_key(given: ProviderArguments) -> Choice | None:
     return Choice(taken, choice.config, f"{taken.title} answers{model}, {why}.")
 
 
-def _take(given: ProviderArguments, definition: ProviderDefinition, note: str | None = None) -> Choice:
+def make_profile(
+    given: ProviderArguments, definition: ProviderDefinition, *, timeout: float | None = None
+) -> ProviderConfig:
+    """What the arguments and the environment say about this provider."""
     address = given.base_url or given.value(ADDRESSES.get(definition.type, ""))
     if definition.type == "ollama":
         address = address or _ollama_address(given)
     model = given.model or definition.defaults.model
-    if not model and address is None and definition.model_catalog.entries:
+    return ProviderConfig(model=model, base_url=address, api_key=given.key(definition.type), timeout=timeout)
+
+
+def _take(given: ProviderArguments, definition: ProviderDefinition, note: str | None = None) -> Choice:
+    config = make_profile(given, definition)
+    if not config.model and config.base_url is None and definition.model_catalog.entries:
         offered = selectable_models(definition.model_catalog)
         names = [entry.id for entry in offered if entry.lifecycle == "active"]
         raise ConfigurationError(
             f"{definition.title} has no default model: give one with --model or ROBOTA_MODEL; "
             f"{suggest('', names)}."
         )
-    config = ProviderConfig(model=model, base_url=address, api_key=given.key(definition.type))
     return Choice(definition, config, note)
 
 
@@ -327,7 +340,7 @@ def _ollama_address(given: ProviderArguments) -> str | None:
     return f"{scheme or 'http'}://{host}{port}"
 
 
-def _served(given: ProviderArguments) -> list[str]:
+def list_served(given: ProviderArguments) -> list[str]:
     """The types that the environment has a key or an address for, in order of preference."""
     return [type for type in dict.fromkeys(KEYS.values()) if _is_served(given, type)]
 

@@ -9,11 +9,12 @@ For a journal, the native form of a reply is its place in the script.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from robota.core.errors import ConfigurationError, ProviderError
 from robota.core.messages import Json, ToolCall
@@ -57,8 +58,20 @@ Reply: TypeAlias = str | Sequence[Step] | Callable[[ChatRequest], "Reply"]
 
 
 def call(name: str, id: str | None = None, /, **arguments: Json) -> ToolCall:
-    """A tool call for a script; the id defaults to `call_<name>`. Keywords are arguments of the tool."""
+    """A tool call for a script. Keywords are arguments of the tool. The id defaults to `call_<name>`, and to
+    `call_<name>_2` and so on for further calls of the tool in one reply."""
     return ToolCall(id or f"call_{name}", name, msgspec.json.encode(arguments).decode())
+
+
+def number_calls(steps: Iterable[Any]) -> Iterator[Any]:
+    """The steps of a reply; further calls of one tool get ids of their own where the script names none."""
+    seen: dict[str, int] = {}
+    for step in steps:
+        if isinstance(step, ToolCall) and step.id == f"call_{step.name}":
+            count = seen[step.name] = seen.get(step.name, 0) + 1
+            yield step if count == 1 else replace(step, id=f"{step.id}_{count}")
+        else:
+            yield step
 
 
 class ScriptedProvider:
@@ -128,7 +141,7 @@ class ScriptedProvider:
     def _steps(self, reply: Reply, request: ChatRequest) -> Iterable[Step]:
         while callable(reply):
             reply = reply(request)
-        return (reply,) if isinstance(reply, str) else reply
+        return (reply,) if isinstance(reply, str) else number_calls(reply)
 
 
 async def _forever() -> None:

@@ -98,6 +98,19 @@ class Cassette:
 
         return httpx2.AsyncClient(transport=self.transport, **options)
 
+    @property
+    def sync_transport(self) -> httpx2.BaseTransport:
+        """The same for code without an event loop, such as the vendors' synchronous clients."""
+        from robota.testing.cassette_transport import SyncCassetteTransport  # noqa: PLC0415 - loads httpx2
+
+        return SyncCassetteTransport(self)
+
+    def sync_client(self, **options: Any) -> httpx2.Client:
+        """An `httpx2.Client` over the cassette."""
+        import httpx2  # noqa: PLC0415 - 74 ms, only for tests that want a client
+
+        return httpx2.Client(transport=self.sync_transport, **options)
+
     def provider(self, factory: Callable[..., Made], /, *arguments: Any, **options: Any) -> Made:
         """A provider over the cassette: `robota_cassette.provider(MyProvider, model="small")`.
 

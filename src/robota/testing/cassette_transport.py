@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -42,9 +42,7 @@ class CassetteTransport(httpx2.AsyncBaseTransport):
         except httpx2.HTTPError:
             take.end("broken")
             raise
-        take.status = response.status_code
-        take.headers = {name: response.headers[name] for name in KEPT_HEADERS if name in response.headers}
-        headers = [pair for pair in response.headers.multi_items() if pair[0].lower() not in _HOP_HEADERS]
+        headers = _note_head(response, take)
         return httpx2.Response(response.status_code, headers=headers, stream=_Recording(response, take))
 
     def _client(self) -> httpx2.AsyncClient:
@@ -58,6 +56,13 @@ class CassetteTransport(httpx2.AsyncBaseTransport):
         client = self._clients.pop(asyncio.get_running_loop(), None)
         if client is not None:
             await client.aclose()
+
+
+def _note_head(response: httpx2.Response, take: Take) -> list[tuple[str, str]]:
+    """Write down how a reply begins; its headers for whoever gets it."""
+    take.status = response.status_code
+    take.headers = {name: response.headers[name] for name in KEPT_HEADERS if name in response.headers}
+    return [pair for pair in response.headers.multi_items() if pair[0].lower() not in _HOP_HEADERS]
 
 
 class _Recording(httpx2.AsyncByteStream):
@@ -103,6 +108,81 @@ class _Replay(httpx2.AsyncByteStream):
         for piece in self._pieces:
             yield piece
             await asyncio.sleep(0)  # others may run between two pieces, as on a network
+        if self._ended == "broken":
+            raise httpx2.RemoteProtocolError("The recorded connection broke here.")
+        if self._ended == "early":
+            raise self._cassette.ran_out()
+
+
+# --- without an event loop ------------------------------------------------------------------------------
+
+
+class SyncCassetteTransport(httpx2.BaseTransport):
+    def __init__(self, cassette: Cassette) -> None:
+        self._cassette = cassette
+        self._client: httpx2.Client | None = None
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        asked = self._cassette.describe(request, request.read())
+        if self._cassette.recording:
+            return self._record(request, self._cassette.begin(asked))
+        reply = self._cassette.answer(asked)
+        return httpx2.Response(reply.status, headers=reply.headers, stream=_SyncReplay(reply, self._cassette))
+
+    def _record(self, request: httpx2.Request, take: Take) -> httpx2.Response:
+        request.headers["accept-encoding"] = "identity"
+        self._client = self._client or httpx2.Client(timeout=None)
+        try:
+            response = self._client.send(request, stream=True, follow_redirects=False)
+        except httpx2.HTTPError:
+            take.end("broken")
+            raise
+        headers = _note_head(response, take)
+        return httpx2.Response(response.status_code, headers=headers, stream=_SyncRecording(response, take))
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.close()
+
+
+class _SyncRecording(httpx2.SyncByteStream):
+    """As `_Recording`. What is left when the client has enough is read to its end: nothing bounds that wait
+    but the service, as nothing bounds a synchronous read."""
+
+    def __init__(self, response: httpx2.Response, take: Take) -> None:
+        self._response = response
+        self._take = take
+        self._pieces = response.iter_bytes()
+
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            for piece in self._pieces:
+                self._take.data += piece
+                yield piece
+        except httpx2.HTTPError:
+            self._take.end("broken")
+            raise
+        self._take.end("complete")
+
+    def close(self) -> None:
+        try:
+            if self._take.ended is None:
+                with suppress(httpx2.HTTPError):
+                    for _ in self:
+                        pass
+        finally:
+            self._take.end("early")
+            self._response.close()
+
+
+class _SyncReplay(httpx2.SyncByteStream):
+    def __init__(self, reply: RecordedReply, cassette: Cassette) -> None:
+        self._pieces = reply.pieces()
+        self._ended = reply.ended
+        self._cassette = cassette
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._pieces
         if self._ended == "broken":
             raise httpx2.RemoteProtocolError("The recorded connection broke here.")
         if self._ended == "early":

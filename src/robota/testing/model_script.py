@@ -19,7 +19,7 @@ from msgspec import Struct, field
 from robota.core.errors import ConfigurationError
 from robota.core.messages import Json
 from robota.core.provider import Chunk
-from robota.providers.scripted import Delay, Stall
+from robota.providers.scripted import Delay, Stall, number_calls
 from robota.testing.http_server import Latch, ReceivedRequest
 
 
@@ -191,7 +191,7 @@ def freeze(
     """The reply as something that cannot change, refused when a step means nothing to a server."""
     if isinstance(reply, (str, HttpError, Cut)):
         return reply
-    steps = tuple(reply)
+    steps: tuple[ModelStep, ...] = tuple(number_calls(reply))
     for kind in {type(step) for step in steps}:
         if not issubclass(kind, ModelStep):
             raise ConfigurationError(

@@ -18,6 +18,7 @@ from contextlib import suppress
 
 import msgspec
 
+from robota.core.context import BYTES_PER_TOKEN
 from robota.core.errors import ConfigurationError
 from robota.core.messages import JsonObject
 from robota.providers.scripted import Delay
@@ -176,7 +177,7 @@ class ModelServer(LoopbackServer):
         return plan
 
     def _answer_other(self, request: ReceivedRequest) -> Plan:
-        listed = _list_models(request, self._models)
+        listed = _list_models(request, self._models) or _count_tokens(request)
         if listed is not None:
             document = msgspec.json.encode(listed)
             return Plan((response(200, {"content-type": "application/json"}, document),), len(document))
@@ -294,6 +295,23 @@ class _Connection(ServerConnection):
         if self.transport.get_write_buffer_size() < UNSENT_LIMIT:
             self.transport.write(endless.data)
         self._timer = self.loop.call_later(endless.every, self._repeat, endless, request)
+
+
+# --- how many tokens a request would have, by the rule of thumb of four bytes each ---------------------
+
+_COUNTED: tuple[tuple[str, Callable[[int], JsonObject]], ...] = (
+    ("/messages/count_tokens", lambda count: {"input_tokens": count}),
+    (":countTokens", lambda count: {"totalTokens": count}),
+    ("/responses/input_tokens", lambda count: {"object": "response.input_tokens", "input_tokens": count}),
+)
+
+
+def _count_tokens(request: ReceivedRequest) -> JsonObject | None:
+    """The answer to a request for the size of a request; `None` when it asks something else."""
+    if request.method != "POST":
+        return None
+    answer = next((said for ending, said in _COUNTED if request.path.endswith(ending)), None)
+    return None if answer is None else answer(-(-len(request.raw) // BYTES_PER_TOKEN))
 
 
 # --- the list of models: which protocol's is meant shows in the path and the headers ------------------

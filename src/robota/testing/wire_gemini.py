@@ -185,13 +185,15 @@ def _turns(content: JsonObject) -> Iterator[Turn]:
     parts = content["parts"]
     if content["role"] == "model":
         calls = tuple(_read_call(part["functionCall"]) for part in parts if "functionCall" in part)
-        yield Turn("assistant", _text(parts), calls)
+        if calls or parts != [{"text": ""}]:
+            yield Turn("assistant", _text(parts), calls)
         return
     for part in parts:
         if "functionResponse" in part:
             answer = part["functionResponse"]
-            said = answer["response"].get("output", answer["response"].get("error", ""))
-            yield Turn("tool", str(said), answers=answer.get("id", ""))
+            given = answer["response"]
+            said = next((given[name] for name in ("output", "result", "error") if name in given), "")
+            yield Turn("tool", str(said), answers=answer.get("id") or "")
     text = [part for part in parts if "functionResponse" not in part]
     if text:
         yield Turn("user", _text(text))
@@ -215,17 +217,19 @@ def _check_contents(contents: Json) -> Iterator[str]:
         if role not in ("user", "model"):
             yield f"contents[{at}]: please use a valid role: user, model; it is {role!r}"
         parts = content.get("parts")
-        for problem in chain(_check_parts(parts), _check_answers(parts, waiting)):
+        answers = () if role == before == "model" else _check_answers(parts, waiting)
+        for problem in chain(_check_parts(parts, role), answers):
             yield f"contents[{at}]: {problem}"
         calls = [part["functionCall"] for part in parts if "functionCall" in part]
-        if calls and before != "user":
+        if calls and before != "user" and not (role == before and waiting):
             yield "function call turn must come immediately after a user turn or a function response turn"
-        waiting, before = calls, role
+        goes_on = role == before == "model"  # as a client puts a stream into its history, piece by piece
+        waiting, before = ([*waiting, *calls] if goes_on else calls), role
     if before == "model":
         yield "multiturn requests must end with a user turn or a function response"
 
 
-def _check_parts(parts: Json) -> Iterator[str]:
+def _check_parts(parts: Json, role: str | None) -> Iterator[str]:
     if not isinstance(parts, list) or not parts:
         yield "parts must not be empty"
     for part in parts:
@@ -235,7 +239,7 @@ def _check_parts(parts: Json) -> Iterator[str]:
                          "toolResponse", "executableCode", "codeExecutionResult")
             if kind in part
         ]  # fmt: skip
-        if len(kinds) != 1 or part.get("text") == "":
+        if len(kinds) != 1 or (part.get("text") == "" and role != "model"):
             yield f"a part must have exactly one content and no empty text: {part}"
         if kinds == ["functionCall"] and not isinstance(part["functionCall"].get("args", {}), dict):
             yield "the args of a function call must be an object"
@@ -249,7 +253,8 @@ def _check_answers(parts: list[JsonObject], waiting: list[JsonObject]) -> Iterat
             f"parts of the turn before ({len(waiting)})"
         )
     for call, answer in zip(waiting, answers, strict=True):
-        if call["name"] != answer.get("name") or call.get("id") != answer.get("id"):
+        # Google's own tool loop leaves the id out, and the order tells what is meant.
+        if call["name"] != answer.get("name") or answer.get("id") not in (None, "", call.get("id")):
             yield f"the response {answer.get('name')!r} does not belong to the call {call['name']!r}"
         if not isinstance(answer.get("response"), dict):
             yield "the response of a function must be an object"

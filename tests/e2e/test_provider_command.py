@@ -1,0 +1,99 @@
+"""`robota provider list|check` and `robota model list --provider`, as a user types them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.support.command import robota
+
+from robota.providers.catalog import known_models, shipped_catalog
+from robota.providers.definitions import OURS
+from robota.testing import HttpError, ModelServer
+
+KEY = "key-that-nobody-may-show"
+UNPUBLISHED = {"claude-fable-5-2"}
+"""The vendor's client has the name, and nobody has said more about it yet."""
+
+
+def test_every_type_is_listed_with_its_model_and_its_key(tmp_path: Path) -> None:
+    done = robota("provider", "list", cwd=tmp_path, GEMINI_API_KEY=KEY)
+    rows = {line.split()[0]: line for line in done.stdout.splitlines()}
+    assert (done.returncode, done.stderr, set(rows)) == (0, "", set(OURS))
+    assert rows["anthropic"].split()[1:5] == ["claude-sonnet-4-6", "ANTHROPIC_API_KEY", "(not", "set)"]
+    assert "GEMINI_API_KEY (set)" in rows["gemini"]
+    assert "no key" in rows["ollama"]
+    assert KEY not in done.stdout
+
+
+def test_a_check_says_what_works_and_what_does_not(tmp_path: Path) -> None:
+    with ModelServer(models=("large", "small")).in_thread() as server:
+        check = ("provider", "check", "--base-url", f"{server.url}/v1")
+        fine = robota(*check, "openai-compatible", "--model", "large", cwd=tmp_path)
+        typo = robota(*check, "vllm", "--model", "lagre", cwd=tmp_path)
+        methods = {request.method for request in server.requests}
+    assert (fine.returncode, fine.stdout) == (
+        0,
+        "ok      openai-compatible: The OpenAI-compatible service answers and has large.\n",
+    )
+    assert (typo.returncode, typo.stdout) == (
+        1,
+        "failed  vllm: vLLM has no model 'lagre': the nearest is large.\n",
+    )
+    assert methods == {"GET"}
+
+
+def test_without_a_name_every_service_with_a_key_is_checked(tmp_path: Path) -> None:
+    with ModelServer(models=("m",)).in_thread() as server:
+        keys = {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": server.url}
+        more = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": f"{server.url}/v1"}
+        done = robota("provider", "check", "--model", "m", cwd=tmp_path, **keys, **more)
+    assert (done.returncode, [line.split(":")[0] for line in done.stdout.splitlines()]) == (
+        0,
+        ["ok      anthropic", "ok      openai"],
+    )
+    assert KEY not in done.stdout + done.stderr
+
+
+def test_a_check_of_nothing_and_of_nobody_says_so(tmp_path: Path) -> None:
+    nothing = robota("provider", "check", cwd=tmp_path)
+    nobody = robota("provider", "check", "antropic", cwd=tmp_path)
+    assert (nothing.returncode, nobody.returncode) == (1, 1)
+    assert nothing.stdout.startswith("No key is set, so there is nothing to check")
+    assert nobody.stderr == "robota: There is no provider 'antropic': did you mean anthropic?\n"
+
+
+def test_models_of_a_service_are_listed_as_it_has_them_now_with_their_facts(tmp_path: Path) -> None:
+    with ModelServer(models=("gpt-4o", "brand-new")).in_thread() as server:
+        there = ("--base-url", f"{server.url}/v1")
+        done = robota("model", "list", "--provider", "openai", *there, cwd=tmp_path, OPENAI_API_KEY=KEY)
+    head, known, new = (line.split() for line in done.stdout.splitlines())
+    assert (done.returncode, done.stderr) == (0, "2 models, as OpenAI lists them now.\n")
+    assert (head[:2], known[:5]) == (["model", "window"], ["gpt-4o", "128,000", "16,384", "2.5", "10"])
+    assert new[:5] == ["brand-new", "-", "-", "-", "-"]
+
+
+def test_models_of_a_service_that_cannot_be_asked_are_those_known_here(tmp_path: Path) -> None:
+    done = robota("model", "list", "--provider", "gemini", cwd=tmp_path)
+    listed = [line.split()[0] for line in done.stdout.splitlines()[1:]]
+    assert (done.returncode, listed) == (0, [entry.id for entry in shipped_catalog("gemini").entries])
+    assert "as they are known here, last compared on " in done.stderr
+    assert "set GEMINI_API_KEY" in done.stderr
+
+
+def test_a_service_without_a_list_and_without_a_catalogue_is_one_sentence(tmp_path: Path) -> None:
+    with ModelServer(HttpError(500)).in_thread() as server:
+        address = server.url.replace("http://", "http://127.0.0.1.nowhere.invalid/")
+    done = robota("model", "list", "--provider", "openai-compatible", "--base-url", address, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+
+
+@pytest.mark.parametrize("model", sorted(set(known_models()) - UNPUBLISHED))
+def test_every_listed_model_has_its_facts(model: str) -> None:
+    catalogs = (shipped_catalog(name) for name in ("anthropic", "openai", "gemini", "deepseek", "qwen"))
+    entry = next(entry for catalog in catalogs for entry in catalog.entries if entry.id == model)
+    assert entry.display_name
+    assert entry.capabilities
+    assert entry.context_window is not None
+    assert entry.max_output is not None
+    assert 0 < entry.max_output <= entry.context_window
