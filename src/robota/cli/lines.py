@@ -23,12 +23,17 @@ from robota.core.events import (
     ToolStarted,
     TurnEvent,
 )
+from robota.core.messages import StopReason
 from robota.core.plain_text import strip_controls
+from robota.core.run import ENDINGS
 
 if TYPE_CHECKING:
     from robota.sdk.assembly import PermissionQuestion, Session
 
 ARGUMENT_WIDTH = 80
+INCOMPLETE = 4
+"""The exit code of a run that ended before it was done."""
+UNDONE: frozenset[StopReason] = frozenset((*ENDINGS, "context_overflow", "hook"))
 
 
 class LinePrinter:
@@ -60,7 +65,7 @@ class LinePrinter:
             case Noticed(message=message):
                 self.remark(message)
             case RunCompleted(stop_reason="context_overflow", text=text):
-                self.write(strip_controls(text))  # the engine's own words do not stream
+                self.remark(text)  # the engine's own words are no answer
             case _:
                 return
 
@@ -99,8 +104,8 @@ async def take_turn(session: Session, prompt: str, printer: LinePrinter, signals
 
         stop = session.events.subscribe(show)
         try:
-            await session.run(prompt)
-            code, said = 0, ""
+            result = (await session.submit(prompt)).raise_for_error()
+            code, said = INCOMPLETE if result.stop_reason in UNDONE else 0, ""
         except AbortError:
             code, said = INTERRUPTED, "" if signals.code else "Interrupted by user."
         except RobotaError as error:

@@ -62,7 +62,6 @@ if TYPE_CHECKING:
     from robota.core.structured import OutputType
 
 FALLBACK_ANSWER = "Maximum rounds reached. Partial results available in conversation history."
-SILENT_ANSWER = "The model answered with nothing, three times in a row; ask again or use another model."
 NO_TOOLS = Toolset()
 
 
@@ -223,10 +222,9 @@ class Loop:
         """Whether a reply without calls ends the run, if nobody sends it on."""
         if instruction is not None:
             if reply.error is not None or reply.message is None or not reply.message.content.strip():
-                silent = self.state.empty_replies and not self.state.is_exhausted
-                self.recorder.say(
-                    SILENT_ANSWER if silent else FALLBACK_ANSWER, {"fallback": True}, self.state
-                )
+                rounds = self.state.ending == "max_rounds"
+                words = None if rounds else self.state.explain_ending()
+                self.recorder.say(words or FALLBACK_ANSWER, {"fallback": True}, self.state)
             return True
         self.error = reply.error or explain_silence(self, reply)
         return self.error is not None or (reply.message is not None and reply.stop != "pause")
@@ -291,11 +289,13 @@ class Loop:
                 state.stop = "error"
             recorder.tell(RunFailed, message=str(error), code=error.code, recoverable=error.recoverable)
         else:
+            if words := state.explain_ending():
+                recorder.tell(Noticed, message=words)
             recorder.tell(
                 RunCompleted,
                 text=state.answer,
                 rounds=state.rounds,
-                stop_reason=state.stop,
+                stop_reason=state.ending,
                 usage=state.usage,
             )
         if self._unsubscribe is not None:
@@ -314,7 +314,7 @@ class Loop:
             execution_id=state.execution_id,
             interrupted=not self.finished,
             error=self.error,
-            stop_reason=state.stop,
+            stop_reason=state.ending,
             rounds=state.rounds,
             usage=state.usage,
             tools_executed=tuple(state.tools_executed),

@@ -25,7 +25,7 @@ Metadata: TypeAlias = Mapping[str, Any]
 MessageState: TypeAlias = Literal["complete", "interrupted"]
 StopReason: TypeAlias = Literal[
     "end_turn", "tool_use", "max_tokens", "max_rounds", "refusal", "content_filter", "pause",
-    "context_overflow", "hook", "aborted", "error", "other",
+    "repeated_failure", "unknown_tool", "no_answer", "context_overflow", "hook", "aborted", "error", "other",
 ]  # fmt: skip
 
 

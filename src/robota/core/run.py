@@ -52,6 +52,17 @@ SILENCE = {
     "context_overflow": "its window is full; compact the conversation",
 }
 """Why a model says nothing, and what to do about it, by its reason to stop."""
+ENDINGS: dict[StopReason, str] = {
+    "max_rounds": "The run was ended before it was done: its limit is {rounds} rounds. Ask again to go on.",
+    "repeated_failure": "The run was ended because the same call of {names} failed {times} times in a row.",
+    "unknown_tool": "The run was ended because the model kept calling tools that do not exist: {names}.",
+    "no_answer": "The model answered with nothing, three times in a row; ask again or use another model.",
+    "max_tokens": "The answer is cut: the model reached the limit of its output. Ask it to go on, or raise "
+    "max_tokens.",
+    "content_filter": "The answer was ended by the content filter of the service.",
+    "refusal": "The model declined to answer.",
+}
+"""Ends that leave something undone, in words for the user."""
 UNKNOWN_TOOL_INSTRUCTION = (
     "The tools {names} are not registered, so the calls were not executed. Answer now without tools from "
     "what you have, and say what could not be done."
@@ -169,6 +180,27 @@ class RunState(Struct, kw_only=True, rename="camel"):
         """All rounds are used."""
         return 0 < self.max_rounds <= self.rounds
 
+    @property
+    def ending(self) -> StopReason:
+        """How the run ends if it ends here: a guard that asked for the last words counts more than them."""
+        if not self.summing_up or self.stop == "aborted":
+            return self.stop
+        if self.verdict is None:
+            return "max_rounds"
+        if self.verdict == EMPTY_REPLY_INSTRUCTION:
+            return "no_answer" if self.empty_replies else self.stop
+        return "unknown_tool" if self.unknown_rounds >= MAX_UNKNOWN_TOOL_ROUNDS else "repeated_failure"
+
+    def explain_ending(self) -> str | None:
+        """What the user should know about an end that is none of the model's choice."""
+        words = ENDINGS.get(self.ending)
+        if words is None:
+            return None
+        limit = self.max_identical_failures
+        failed = {failure.name for failure in self.failures if failure.times >= limit}
+        names = ", ".join(self.unknown_names or sorted(failed))
+        return words.format(rounds=self.rounds, times=limit, names=names)
+
     def note_request(self, *, summing_up: bool = False) -> None:
         """The model is asked."""
         self.summing_up = summing_up
@@ -190,8 +222,6 @@ class RunState(Struct, kw_only=True, rename="camel"):
         self.answer = message.content
         said: StopReason | None = message.metadata.get("stopReason")
         self.stop = said or ("tool_use" if message.tool_calls else "end_turn")
-        if self.summing_up and self.verdict is None and self.stop not in ("aborted", "error"):
-            self.stop = "max_rounds"
 
     def explain_silence(self, detail: str | None) -> str | None:
         """Why there is no answer although the model was asked twice; `None` if it is worth asking for one."""
