@@ -2,10 +2,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support.command import model_requests
+from tests.support.command import model_requests, robota
 from tests.support.terminal import Terminal
 
-from robota.testing import call
+from robota.testing import Gate, HttpError, call
 from robota.testing.model_server import ModelServer
 
 
@@ -104,3 +104,99 @@ def test_a_question_hides_nothing_of_what_would_run(tmp_path: Path) -> None:
 
     assert "| echo a\\x1b[2Kb" in terminal.seen
     assert "|   No rule: trust me" in terminal.seen
+
+
+def test_a_question_is_answered_only_by_what_is_typed_after_it_appeared(tmp_path: Path) -> None:
+    gate = Gate()
+    script = (
+        ["Wait. ", gate, call("Bash", command="touch one")],
+        "Refused.",
+        "Third answer.",
+        "Fourth answer.",
+    )
+    with ModelServer(*script).in_thread() as server:
+        terminal = open_terminal(tmp_path, server)
+        terminal.wait_for("robota> ")
+        terminal.type("first\n")
+        terminal.wait_for("Wait.")
+        terminal.type("y\nyes\nand th")
+        terminal.wait_for("and th")  # it was echoed, so the terminal has it
+        gate.open()
+        terminal.wait_for("N] ")
+        terminal.type("\n")
+        terminal.wait_for("Refused.")
+        terminal.wait_for("robota> y")
+        terminal.wait_for("Third answer.")
+        terminal.wait_for("robota> yes")
+        terminal.wait_for("Fourth answer.")
+        terminal.wait_for("robota> and th")
+        terminal.type("\x03")
+        code = terminal.leave()
+        asked = [request.body["messages"][-1]["content"] for request in model_requests(server)[2:]]
+
+    assert code == 130
+    assert not (tmp_path / "one").exists()
+    assert asked == ["y", "yes"]
+
+
+def test_half_a_line_that_was_typed_ahead_is_the_beginning_of_the_next_prompt(tmp_path: Path) -> None:
+    gate = Gate()
+    script = ["Wait. ", gate, call("Bash", command="touch one")], "Done.", "Third answer."
+    with ModelServer(*script).in_thread() as server:
+        terminal = open_terminal(tmp_path, server)
+        terminal.wait_for("robota> ")
+        terminal.type("first\n")
+        terminal.wait_for("Wait.")
+        terminal.type("what about caf\u00e9 ")
+        terminal.wait_for("caf\u00e9 ")
+        gate.open()
+        terminal.wait_for("N] ")
+        terminal.type("y\n")
+        terminal.wait_for("Done.")
+        terminal.wait_for("robota> what about caf\u00e9 ")
+        terminal.type("au lait?\n")
+        terminal.wait_for("Third answer.")
+        terminal.wait_for("robota> ")
+        terminal.type("\x04")
+        code = terminal.leave()
+        asked = model_requests(server)[2].body["messages"][-1]["content"]
+
+    assert code == 0
+    assert (tmp_path / "one").exists()
+    assert asked == "what about caf\u00e9 au lait?"
+
+
+HIDDEN = "a\x1b[2K\x9b1A\x07\u202eb\u2066c\x00d"
+
+
+def test_nothing_on_the_screen_moves_the_cursor_or_turns_text_around(tmp_path: Path) -> None:
+    script = (
+        [f"Text {HIDDEN} ", call("Bash", command=f"echo {HIDDEN}", description=HIDDEN)],
+        [call("Read", file_path=HIDDEN)],
+        [call(f"No{HIDDEN}")],
+        HttpError(400, f"refused {HIDDEN}"),
+    )
+    with ModelServer(*script, strict=False).in_thread() as server:
+        terminal = open_terminal(tmp_path, server)
+        terminal.wait_for("robota> ")
+        terminal.type("go\n")
+        for _ in range(2):
+            terminal.wait_for("N] ")
+            terminal.type("\n")
+        terminal.wait_for("refused")
+        terminal.wait_for("robota> ")
+        terminal.type("\x04")
+        terminal.leave()
+
+    shown = terminal.seen.replace("\r\n", "\n").replace("\n", "").replace("\t", "")
+    odd = {letter for letter in shown if not letter.isprintable() or "\u202a" <= letter <= "\u2069"}
+    assert odd == set(), sorted(map(ascii, odd))
+    assert "| echo a\\x1b[2K\\x9b1A\\x07\\u202eb" in terminal.seen
+
+
+def test_words_of_the_command_line_are_shown_without_control(tmp_path: Path) -> None:
+    done = robota("-p", "x", f"--{HIDDEN[:4]}", "--resume", "\u202eabc", cwd=tmp_path)
+
+    assert done.returncode == 2
+    assert "\x1b" not in done.stderr
+    assert "\u202e" not in done.stderr

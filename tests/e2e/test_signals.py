@@ -104,7 +104,7 @@ def test_a_terminal_that_is_closed_in_mid_answer_keeps_what_it_showed(tmp_path: 
     assert said_in_session(tmp_path) == [("Half an answer", "interrupted")]
 
 
-def test_a_signal_that_was_ignored_at_the_start_stays_ignored(tmp_path: Path) -> None:
+def test_a_hang_up_that_was_ignored_at_the_start_stays_ignored(tmp_path: Path) -> None:
     def ignore() -> None:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
 

@@ -159,3 +159,15 @@ async def test_the_words_of_a_real_service_are_understood(tmp_path: Path) -> Non
         await studio.session.run("first")
         assert await studio.session.run("second") == "here you are"
     assert len(studio.told(Compacted)) == 1
+
+
+async def test_a_system_message_that_no_summary_makes_room_for_ends_with_one_sentence(tmp_path: Path) -> None:
+    studio = Studio(tmp_path, "never", system="word " * 8_000, context_window=10_000)
+
+    for _ in range(2):
+        result = await studio.session.submit("hello")
+        assert "The system message alone has about 10,000 tokens" in str(result.error)
+
+    assert studio.provider.requests == []
+    assert studio.told(Compacted) == []
+    assert studio.notices == []

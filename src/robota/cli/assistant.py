@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from robota.cli.keyboard import Keyboard
 from robota.cli.lines import LinePrinter, Questioner, take_turn
 from robota.cli.provider_choice import ProviderArguments, chosen_provider
-from robota.cli.session_choice import open_session
+from robota.cli.session_choice import SessionChoice
 from robota.cli.signals import Signalled, Signals
 
 if TYPE_CHECKING:
@@ -57,7 +57,9 @@ class Assistant:
         self._leaving = True
 
     async def _work(self) -> int:
-        options, printer = self._options, self._printer
+        printer = self._printer
+        choice = SessionChoice(self._options, printer.remark)
+        options = choice.settle(self._options)
         user = None if self._keyboard is None else Questioner(self._keyboard)
         given = ProviderArguments(
             provider=options.provider,
@@ -71,7 +73,7 @@ class Assistant:
             if chosen.note:
                 printer.remark(chosen.note)
             approve = None if user is None else user.approve
-            session = open_session(options, chosen, approve=approve, on_problem=printer.remark)
+            session = choice.open(options, chosen, approve=approve)
             try:
                 code = await self._take_turns(session)
             finally:
@@ -81,6 +83,8 @@ class Assistant:
                 what = session.trouble.partition(". ")[0]  # the rest is for a session that goes on
                 printer.remark(f"robota: This session was not saved: {what}.")
                 return code or 1
+            if choice.store is not None and session.log.used and (self._keyboard is not None or code):
+                printer.remark(f"Go on with this session: robota -r {session.session_id}")
             return code
 
     async def _take_turns(self, session: Session) -> int:

@@ -1,6 +1,6 @@
 """A turn as plain lines: the answer on stdout as it streams, tools and notices on stderr.
 
-Everything a model, a tool or a file name says is stripped of terminal control before it is shown.
+What is shown is stripped of terminal control on its way (`screen`); in a question it is written out instead.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TextIO
 
 from robota.cli.keyboard import Keyboard
+from robota.cli.screen import strip_all
 from robota.cli.signals import INTERRUPTED, Signalled, Signals
 from robota.core.errors import AbortError, RobotaError
 from robota.core.events import (
@@ -24,7 +25,6 @@ from robota.core.events import (
     TurnEvent,
 )
 from robota.core.messages import StopReason
-from robota.core.plain_text import strip_controls
 from robota.core.run import ENDINGS
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class LinePrinter:
     def show(self, event: TurnEvent) -> None:
         match event:
             case TextDelta(text=text):
-                self.write(strip_controls(text))
+                self.write(strip_all(text))
             case ToolStarted(tool_name=name, arguments=arguments):
                 first = next(iter(arguments.values()), "")
                 self.remark(f"● {name}({_one_line(str(first))})")
@@ -86,7 +86,7 @@ class LinePrinter:
         if not self._at_line_start and self.out.isatty():
             self.write("\n")
         with suppress(OSError):  # nobody is left to be told, and the answer does not depend on it
-            print(strip_controls(text), file=self.err, flush=True)
+            print(text, file=self.err, flush=True)
 
     def end(self) -> None:
         if not self._at_line_start:
@@ -188,5 +188,5 @@ def _signals_abort(session: Session, signals: Signals) -> Iterator[None]:
 
 
 def _one_line(text: str) -> str:
-    flat = " ".join(strip_controls(text).split())
+    flat = " ".join(strip_all(text).split())
     return flat if len(flat) <= ARGUMENT_WIDTH else f"{flat[: ARGUMENT_WIDTH - 1]}…"

@@ -11,8 +11,10 @@ from contextlib import suppress
 from typing import Any, Literal
 
 import click
+from click.core import ParameterSource
 from msgspec import Struct
 
+from robota.cli.screen import prepare_output, say_warnings_in_one_line
 from robota.cli.signals import INTERRUPTED, Signalled, Signals
 from robota.core.errors import RobotaError
 from robota.core.permissions import MODE_POLICY, PermissionMode, check_rules
@@ -24,6 +26,8 @@ SUBCOMMANDS: dict[str, str] = {
     "testing": "robota.cli.testing",
 }
 """First words that are no prompt, and the module whose `command` answers to them."""
+PIPED_BYTES = 8 << 20
+"""What is piped in at most; the largest windows hold less."""
 TOOLS = ("Bash", "Edit", "Glob", "Grep", "Read", "TodoWrite", "WebFetch", "WebSearch", "Write")
 
 
@@ -44,6 +48,8 @@ class Options(Struct, frozen=True, kw_only=True):
     no_save: bool
     sandbox: Literal["auto", "required", "off"]
     auto_allow: bool
+    typed: frozenset[str] = frozenset()
+    """Names of options that stand on the command line, so that they are not from the environment."""
 
 
 @click.command(
@@ -123,7 +129,9 @@ def robota(signals: Signals, /, version: bool, words: tuple[str, ...], **values:
         )
     if values["continue_last"] and values["resume"] is not None:
         raise click.UsageError("-c goes on with the last session and -r with another: leave one of them out.")
-    options = Options(**values, prompt=_with_piped_input("".join(words)))
+    source = click.get_current_context().get_parameter_source
+    typed = frozenset(name for name in values if source(name) is ParameterSource.COMMANDLINE)
+    options = Options(**values, prompt=_with_piped_input("".join(words)), typed=typed)
     if options.print_mode and not options.prompt.strip():
         raise click.UsageError('Nothing to do: give a prompt, as in robota -p "list the python files".')
     if not options.print_mode and not sys.stdin.isatty():
@@ -144,8 +152,18 @@ def _with_piped_input(prompt: str) -> str:
     """What is piped in comes before the words on the command line."""
     if sys.stdin is None or sys.stdin.isatty():
         return prompt
-    piped = sys.stdin.read()
+    piped = _read_bounded()
     return f"{piped.rstrip()}\n\n{prompt}" if piped.strip() and prompt else prompt or piped
+
+
+def _read_bounded() -> str:
+    data = sys.stdin.buffer.read(PIPED_BYTES + 1)
+    if len(data) > PIPED_BYTES:
+        raise click.UsageError(
+            f"More than {PIPED_BYTES >> 20} MB were piped in, which no model can read: pass a part of it, or "
+            "name the file in the prompt."
+        )
+    return data.decode("utf-8", "replace").replace("\r\n", "\n")
 
 
 def _run(options: Options, signals: Signals) -> int:
@@ -153,6 +171,7 @@ def _run(options: Options, signals: Signals) -> int:
 
     from robota.cli.assistant import assist  # noqa: PLC0415
 
+    say_warnings_in_one_line()
     try:
         code = asyncio.run(assist(options, signals))
     except asyncio.CancelledError:
@@ -164,7 +183,7 @@ def _run(options: Options, signals: Signals) -> int:
 
 def run(signals: Signals) -> None:
     """The whole program, with every way it may end turned into an exit code."""
-    _prepare_output()
+    prepare_output()
     try:
         code = _call(sys.argv[1:], signals)
     except click.ClickException as error:
@@ -197,16 +216,6 @@ def _call(arguments: list[str], signals: Signals) -> int | None:
     with signals.acting(signals.unwind):
         code = group(standalone_mode=False)
     return code
-
-
-def _prepare_output() -> None:
-    """Output that takes every character, and that exists: a closed stream is replaced by nowhere."""
-    for name in ("stdout", "stderr"):
-        stream = getattr(sys, name)
-        if stream is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - lives with us
-        elif hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
 
 
 def _fail(sentence: str) -> int:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from robota.core.errors import ConfigurationError
+from robota.providers.definitions import find_definition
 from robota.sdk.assembly import (
     PermissionHandler,
     PermissionRules,
@@ -13,6 +16,7 @@ from robota.sdk.assembly import (
     SessionStore,
     create_project_session_store,
     create_session,
+    restore_session,
     working_directory,
 )
 
@@ -21,34 +25,58 @@ if TYPE_CHECKING:
     from robota.cli.provider_choice import ChosenProvider
 
 
-def open_session(
-    options: Options,
-    chosen: ChosenProvider,
-    *,
-    approve: PermissionHandler | None,
-    on_problem: Callable[[str], None],
-) -> Session:
-    store = None if options.no_save else create_project_session_store()
-    resume = options.resume
-    if options.continue_last and resume is None:
-        resume = last_session(store, working_directory())
-    elif resume is not None and store is None:
-        raise ConfigurationError("A session cannot be resumed with --no-save: leave one of the two out.")
-    return create_session(
-        chosen.provider,
-        model=chosen.model,
-        rules=PermissionRules(mode=options.mode, allow=options.allow, deny=options.deny),
-        approve=approve,
-        max_turns=options.max_turns,
-        context_window=options.context_window or chosen.context_window,
-        store=store,
-        resume=resume,
-        on_problem=on_problem,
-        secrets=chosen.secrets,
-        keep_variables=options.pass_env,
-        sandbox=options.sandbox,
-        auto_allow_bash_if_sandboxed=options.auto_allow,
-    )
+BY_ADDRESS = ("openai-compatible", "local-server")
+"""Types of provider that an address alone leads to."""
+
+
+class SessionChoice:
+    """Where sessions are kept, and the one to go on with, if there is one."""
+
+    __slots__ = ("start", "store")
+
+    def __init__(self, options: Options, on_problem: Callable[[str], None]) -> None:
+        self.store = None if options.no_save else create_project_session_store()
+        resume = options.resume
+        if options.continue_last and resume is None:
+            resume = last_session(self.store, working_directory())
+        elif resume is not None and self.store is None:
+            raise ConfigurationError("A session cannot be resumed with --no-save: leave one of the two out.")
+        self.start = None if resume is None else restore_session(self.store, resume, on_problem)
+
+    def settle(self, options: Options) -> Options:
+        """The options with the model the session was left with, which counts more than the environment and
+        less than the command line."""
+        start, typed = self.start, options.typed
+        if start is None or not start.model or "model" in typed:
+            return options
+        by_address = options.provider is None and options.base_url and start.provider in BY_ADDRESS
+        if by_address or "base_url" in typed or options.provider == start.provider:
+            return replace(options, model=start.model)
+        if "provider" in typed or find_definition(start.provider) is None:
+            return options
+        return replace(options, provider=start.provider, model=start.model, base_url=None)
+
+    def open(
+        self,
+        options: Options,
+        chosen: ChosenProvider,
+        *,
+        approve: PermissionHandler | None,
+    ) -> Session:
+        return create_session(
+            chosen.provider,
+            model=chosen.model,
+            rules=PermissionRules(mode=options.mode, allow=options.allow, deny=options.deny),
+            approve=approve,
+            max_turns=options.max_turns,
+            context_window=options.context_window or chosen.context_window,
+            store=self.store,
+            resume=self.start,
+            secrets=chosen.secrets,
+            keep_variables=options.pass_env,
+            sandbox=options.sandbox,
+            auto_allow_bash_if_sandboxed=options.auto_allow,
+        )
 
 
 def last_session(store: SessionStore | None, cwd: str) -> str:

@@ -2,7 +2,7 @@
 
 All of them come to one `Signals`. What they do depends on what is going on: whoever starts something that
 must be stopped in good order says how, with `acting`. Until then there is nothing to put away, and the
-process ends at once. A signal that was ignored when we were started, as under nohup, stays ignored.
+process ends at once. SIGHUP stays ignored where it was when we were started, as under nohup.
 """
 
 from __future__ import annotations
@@ -39,8 +39,11 @@ class Signals:
 
     def install(self) -> None:
         for name in NAMES:
-            number = getattr(signal, name, None)  # Windows has no SIGHUP
-            if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            number = getattr(signal, name, None)
+            if number is None:
+                continue  # Windows has no SIGHUP
+            nohup = name == "SIGHUP" and signal.getsignal(number) is signal.SIG_IGN
+            if not nohup:
                 signal.signal(number, self._receive)
 
     def ask_to_end(self, number: int) -> None:

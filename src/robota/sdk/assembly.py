@@ -73,7 +73,7 @@ def create_session(
     idle_timeout: float | None = IDLE_SECONDS,
     context_window: int | None = None,
     store: SessionStorePort | None = None,
-    resume: str | None = None,
+    resume: str | SessionStart | None = None,
     on_problem: Callable[[str], None] | None = None,
     secrets: tuple[str, ...] = (),
     keep_variables: Sequence[str] = (),
@@ -82,8 +82,9 @@ def create_session(
 ) -> Session:
     """A session with the built-in tools, kept in `store` if there is one.
 
-    `approve` asks a person; without it, what would be a question is denied. `resume` is the id of an earlier
-    session to go on with; `on_problem` is told, in a sentence each, what was damaged in it and what was kept.
+    `approve` asks a person; without it, what would be a question is denied. `resume` is an earlier
+    session to go on with, or its id; `on_problem` is told, in a sentence each, what was damaged in that one
+    and what was kept.
     `secrets` are values that must never be written anywhere, such as keys. `keep_variables` names credentials
     of the environment that commands and hooks may have. Commands run in a `sandbox` where one works;
     `auto_allow_bash_if_sandboxed` lets those that it confines run without a question.
@@ -117,14 +118,15 @@ def create_session(
         cwd=where,
         store=store,
         permission_handler=approve,
-        start=None if resume is None else _restore(store, resume, on_problem),
+        start=restore_session(store, resume, on_problem) if isinstance(resume, str) else resume,
         options=options,
     )
 
 
-def _restore(
+def restore_session(
     store: SessionStorePort | None, session_id: str, on_problem: Callable[[str], None] | None
 ) -> SessionStart:
+    """An earlier session as it was left."""
     if not isinstance(store, SessionStore):
         raise ConfigurationError(f"Session {session_id} can be resumed only from the store it is kept in.")
     from robota.sessions.start import restore  # noqa: PLC0415 - for those who go on

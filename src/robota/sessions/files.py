@@ -12,8 +12,9 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from robota.core.private_directory import PRIVATE_DIRECTORY, make_private_directory
+
 PRIVATE_FILE = 0o600
-PRIVATE_DIRECTORY = 0o700
 
 _PRIVATE_TO_THIS_PROCESS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _AT_ONCE = getattr(os, "O_NONBLOCK", 0)
@@ -35,11 +36,7 @@ class Files:
             missing.append(place)
             place = os.path.dirname(place)
         for place in reversed(missing):
-            try:
-                os.mkdir(place, PRIVATE_DIRECTORY if place == missing[0] else 0o777)
-            except FileExistsError:
-                if not os.path.isdir(place):
-                    raise
+            make_private_directory(place)
             self.sync_directory(os.path.dirname(place))
         if os.stat(path).st_mode & 0o077:
             os.chmod(path, PRIVATE_DIRECTORY)

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from robota.core.errors import AbortError, RobotaError, ValidationError, from_unknown
+from robota.core.context import BYTES_PER_TOKEN, CONTEXT_HARD_BLOCK_THRESHOLD
+from robota.core.errors import AbortError, ConfigurationError, RobotaError, ValidationError, from_unknown
 from robota.core.events import ContextUpdated, PreRun
 from robota.core.hooks import HookOutcome, as_context
 from robota.core.messages import Json, JsonObject, Prompt, TextPart, UserMessage, user_message
@@ -87,6 +88,7 @@ class TurnSteps:
         self._enforcer.stop_requested = None
         self._recovered_at = -2
         try:
+            self._check_system_message()
             await self.begin()
             await self._compact_if_full()
             outcome = await self._hooks.fire("UserPromptSubmit", {"prompt": self.words})
@@ -104,6 +106,18 @@ class TurnSteps:
             prompt = context + prompt if isinstance(prompt, str) else (TextPart(context), *prompt)
         self._announce(prompt, context)
         return prompt
+
+    def _check_system_message(self) -> None:
+        """Refuse to work where no summary would make room."""
+        size, window = (
+            len((self._agent.system_message or "").encode("utf-8", "replace")),
+            self._tracker.max_tokens,
+        )
+        if size / BYTES_PER_TOKEN > window * CONTEXT_HARD_BLOCK_THRESHOLD:
+            raise ConfigurationError(
+                f"The system message alone has about {size // BYTES_PER_TOKEN:,} tokens, and the model's "
+                f"window {window:,}: shorten it, or choose a model with a larger window."
+            )
 
     async def begin(self) -> None:
         """Fire `SessionStart`, the first time."""

@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from robota.core.errors import ConfigurationError, NetworkError, StorageError
+from robota.core.private_directory import make_private_directories
 
 LOCAL_MODEL_VARIABLE = "ROBOTA_LOCAL_MODEL"
 Progress: TypeAlias = Callable[[int, int | None], None]
@@ -208,7 +209,7 @@ class ModelStore:
 
     def _prepare(self, model: KnownModel) -> None:
         try:
-            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private_directories(self.directory)
             free = shutil.disk_usage(self.directory).free
         except OSError as error:
             raise StorageError(

@@ -18,6 +18,7 @@ from robota.http.errors import HeaderError, HttpError, UrlError
 from robota.http.request import Request, build_request
 from robota.http.url import Url, parse_url
 from robota.providers.service import bearer
+from robota.providers.wire.credentials import refuse_open_road, require_key
 from robota.providers.wire.errors import DescribeRefusal, Refusal, describe_failure, describe_refusal
 
 if TYPE_CHECKING:
@@ -77,6 +78,8 @@ class HttpChannel:
             own["authorization"] = _encode_basic(user, password)
         hidden = [key, password, *(value for name, value in own.items() if is_secret(name))]
         self.secrets = tuple(secret for secret in hidden if secret)
+        if self.secrets and transport is None and client is None:
+            refuse_open_road(place, provider)
         self._headers = {**_DEFAULT_HEADERS, **own}
         self._prepare("POST", place)  # refuses headers that cannot be sent
         self._requests: dict[str, Request] = {}
@@ -93,7 +96,10 @@ class HttpChannel:
         request = self._requests.get(model)
         if request is None:
             address = _split_credentials(self._address_of(model))[0]
-            request = self._requests[model] = self._prepare("POST", self._parse(address))
+            place = self._parse(address)
+            if not self.secrets and self._transport is None and self._given_client is None:
+                require_key(place.host, self.provider)
+            request = self._requests[model] = self._prepare("POST", place)
         try:
             reply = await (self._client or self._connect()).send(request, body, repeatable=True)
         except HttpError as error:

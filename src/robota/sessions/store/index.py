@@ -19,6 +19,7 @@ from typing import TypeAlias, TypeVar
 from msgspec.structs import replace
 
 from robota.core.errors import StorageError, ValidationError
+from robota.core.jsontext import decode, encode
 from robota.core.messages import Json
 from robota.sessions.files import Files
 from robota.sessions.store.message_codec import read_time
@@ -60,6 +61,7 @@ class SessionIndex:
     ) -> None:
         self._directory = directory
         self._files = files
+        self._redact = redact
         self._texts = SessionTexts(directory, files, redact, full_text and has_full_text())
 
     def summaries(self, *, cwd: str | None = None) -> Sequence[SessionSummary]:
@@ -70,7 +72,7 @@ class SessionIndex:
         summaries = self._use(lambda database: self._reconcile(database, found))
         if cwd is None:
             return summaries
-        wanted = spellings_of(cwd)
+        wanted = self._spellings_of(cwd)
         return [summary for summary in summaries if summary.cwd in wanted]
 
     def search(self, text: str, *, cwd: str | None, limit: int) -> Sequence[SearchHit]:
@@ -114,7 +116,15 @@ class SessionIndex:
     ) -> Sequence[SearchHit]:
         valid = {summary.id: found[summary.id] for summary in self._reconcile(database, found)}
         self._texts.refresh(database, valid)
-        return self._texts.find(database, text, cwds=None if cwd is None else spellings_of(cwd), limit=limit)
+        return self._texts.find(
+            database, text, cwds=None if cwd is None else self._spellings_of(cwd), limit=limit
+        )
+
+    def _spellings_of(self, cwd: str) -> frozenset[str]:
+        """A directory as it may stand in a record: what looks secret in its name is not written down, and
+        bytes that are no text are not either."""
+        places = (cwd, os.path.abspath(cwd), os.path.realpath(cwd))
+        return frozenset((*places, *(self._redact(decode(encode(place))) for place in places)))
 
     # --- reading what changed ---------------------------------------------------------------------------
 
@@ -179,11 +189,6 @@ def scan_sessions(directory: str) -> dict[str, Marks]:
     return found
 
 
-def spellings_of(cwd: str) -> frozenset[str]:
-    """A directory as it may stand in a record."""
-    return frozenset((cwd, os.path.abspath(cwd), os.path.realpath(cwd)))
-
-
 def is_unusable(error: BaseException) -> bool:
     """Whether nothing is wrong with the index, but it cannot be used or written now."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _UNUSABLE
@@ -233,7 +238,7 @@ def _summary_of(row: tuple[Json, ...]) -> SessionSummary:
 def _stat(entry: os.DirEntry[str]) -> os.stat_result:
     try:
         return entry.stat()
-    except FileNotFoundError:  # a link that leads nowhere, or a file that was removed meanwhile
+    except OSError:  # a link that leads nowhere or to itself, or a file that was removed meanwhile
         return entry.stat(follow_symlinks=False)
 
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from hashlib import sha256
 
 from robota.core.errors import StorageError
+from robota.core.private_directory import make_private_directories
 from robota.tools.files.directory import SystemCalls, open_descriptor, write_all
 from robota.tools.undo.blobs import CREATE
 from robota.tools.undo.snapshot import HashCache, decode_cache
@@ -95,7 +96,7 @@ class StoreDirectory:
             try:
                 facts = os.lstat(path)
             except FileNotFoundError:
-                os.makedirs(path, 0o700, exist_ok=True)
+                make_private_directories(path)
                 facts = os.lstat(path)
             if stat.S_IMODE(facts.st_mode) != 0o700:
                 os.chmod(path, 0o700)

@@ -1,0 +1,60 @@
+"""The door to the terminal: nothing that goes through it moves the cursor or turns text around.
+
+Whoever prints need not think of it: models, files, servers and arguments all have their say in some sentence.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from typing import TextIO
+
+from robota.core.plain_text import strip_controls
+
+_TURNS = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)))
+"""Characters that make text appear in another order than it has."""
+
+
+def strip_all(text: str) -> str:
+    """The text without terminal control and without overrides of its direction."""
+    return strip_controls(text).translate(_TURNS)
+
+
+class Screen(io.TextIOWrapper):
+    """A text stream that is written to through `strip_all`, and that takes every character."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(
+            stream.buffer,
+            encoding=stream.encoding,
+            errors="replace",
+            line_buffering=stream.isatty(),
+        )
+
+    def write(self, text: str) -> int:
+        super().write(strip_all(text))
+        return len(text)
+
+
+def prepare_output() -> None:
+    """Have standard streams that exist, a closed one leading nowhere, and that are screens."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - lives with us
+        elif hasattr(stream, "buffer"):
+            setattr(sys, name, Screen(stream))
+
+
+def say_warnings_in_one_line() -> None:
+    """Let what libraries log or warn of be a sentence, without where in the code it came from."""
+    import logging  # noqa: PLC0415 - asyncio has loaded it
+    import warnings  # noqa: PLC0415
+
+    class OneLine(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            print(f"robota: {record.getMessage()}", file=sys.stderr)
+
+    logging.lastResort = OneLine(logging.WARNING)
+    warnings.showwarning = lambda message, *_: print(f"robota: {message}", file=sys.stderr)
