@@ -154,6 +154,13 @@ def test_the_same_lines_match(tree, alternatives, mode, flags, limit):
         compare(grep_tool, arguments, Path(directory, "tree"))
 
 
+@pytest.mark.parametrize("line", [b"a\xff\xfea", b"\xff", b"\xff  ", b" \xff a", b"ab\xff", b"\xffa\xff"])
+@pytest.mark.parametrize("pattern", [r"\B", r"\b", r"\Ba", r"a\B", r"\B\B"])
+def test_words_begin_and_end_beside_stray_bytes_as_in_ripgrep(tmp_path, line, pattern):
+    (tmp_path / "a").write_bytes(line + b"\n")
+    compare(grep_tool, {"pattern": pattern, "output_mode": "count"}, tmp_path)
+
+
 @EXAMPLES
 @given(
     tree=roots,

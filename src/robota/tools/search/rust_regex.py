@@ -39,6 +39,7 @@ MAX_DEPTH = 100
 _COUNT = re.compile(r"\{[ ]*(\d+)[ ]*(,?)[ ]*(\d*)[ ]*\}")
 _FLAGS = re.compile(r"\(\?([a-zA-Z]*)(?:-([a-zA-Z]+))?([:)])")
 _NAME = re.compile(r"\(\?P?<([A-Za-z_][\w.\[\]]*)>")
+_AFTER_NO_STRAY_BYTE = "(?<![\\udc80-\\udcff])"
 _ASSERTIONS = {"b": "\\b", "B": "\\B", "<": "\\b(?=\\w)", ">": "\\b(?<=\\w)"}
 _CLASSES = {"d": "\\d", "w": "\\w", "S": "[\\S\\x1c-\\x1f]"}
 _NO_STRAY_BYTE = "(?![\udc80-\udcff])"
@@ -307,7 +308,8 @@ class _Reader(_Cursor):
             if self.pattern.startswith(("b{start", "b{end"), self.position):
                 raise RegexError("`\\b{…}` needs ripgrep")
             self.position += 1
-            return None, f"(?:{_ASSERTIONS[kind]})"
+            beside = f"{_AFTER_NO_STRAY_BYTE}{self._guard}" if kind == "B" and self._guard else ""
+            return None, f"(?:{beside}{_ASSERTIONS[kind]})"
         if kind in "dDwWsS" and kind:
             self.position += 1
             return None, self._guard + self._translate_class(kind)
