@@ -572,6 +572,40 @@ async def test_a_working_directory_elsewhere_is_no_workspace(
     assert (workspace / "src" / "made").exists()
 
 
+COMMIT = "git add -A . && git -c user.name=a -c user.email=b commit -qm one && git log --format=%s -1"
+
+
+@pytest.fixture(params=["below", "linked"])
+def root(request: pytest.FixtureRequest, workspace: Path, place: Path) -> Path:
+    """A directory whose git directory is elsewhere."""
+    git = ["git", "-C", str(workspace), "-c", "user.name=a", "-c", "user.email=b"]
+    subprocess.run([*git, "commit", "-qm", "zero", "--allow-empty"], check=True)
+    if request.param == "below":
+        return workspace / "src"
+    subprocess.run([*git, "worktree", "add", "-q", place / "linked"], check=True)
+    return place / "linked"
+
+
+async def test_git_commits_where_its_directory_is_elsewhere(
+    workspace: Path, backend: Backend, root: Path
+) -> None:
+    before = (workspace / ".git" / "config").read_bytes()
+    (root / "new").touch()
+    tool = bash_tool(sandbox=Sandbox("auto", backends=[backend]))
+    result = await tool.run({"command": COMMIT}, ToolContext(cwd=str(root)))
+    assert result.text == "one"
+    tries = attempts(
+        f"echo x > {workspace}/top",
+        *(f"echo x >> {workspace}/.git/{name}" for name in ("config", "hooks/pre-commit", "commondir")),
+    )
+    result = await tool.run({"command": tries}, ToolContext(cwd=str(root)))
+    if backend == "bubblewrap":
+        assert result.text == "tried"
+        assert (workspace / ".git" / "config").read_bytes() == before
+    assert (workspace / "top").read_text() == "old\n"
+    assert not (workspace / ".git" / "commondir").exists()
+
+
 # --- as anybody ----------------------------------------------------------------------------------------
 
 AS_NOBODY = """

@@ -137,6 +137,30 @@ def test_what_is_missing_is_held_or_refused_afterwards(workspace: Path, tmp_path
     assert "/tmp" in loose.writable
 
 
+def test_the_git_directory_above_a_workspace_belongs_to_it(tmp_path: Path) -> None:
+    (tmp_path / "work" / "below").mkdir(parents=True)
+    subprocess.run(["git", "init", "-q", tmp_path / "work"], check=True)
+    git = str(tmp_path.resolve() / "work" / ".git")
+    policy = workspace_policy(str(tmp_path / "work" / "below"), str(tmp_path / "tmp"), home="/home/x")
+    assert git in policy.writable
+    assert {f"{git}/config", f"{git}/hooks"} <= set(policy.read_only_even_if_missing)
+    assert str(tmp_path.resolve() / "work") not in policy.writable
+    assert workspace_policy(str(tmp_path / "work"), str(tmp_path / "tmp"), home="/home/x").writable[1:] == (
+        str(tmp_path / "tmp"),
+    )
+
+
+@pytest.mark.parametrize("target", ["/etc", "../elsewhere", "/"])
+def test_a_file_that_only_claims_to_lead_to_a_git_directory_opens_nothing(
+    workspace: Path, tmp_path: Path, target: str
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "HEAD").touch()
+    (workspace / ".git").write_text(f"gitdir: {target}\n")
+    policy = workspace_policy(str(workspace), str(tmp_path / "tmp"), home="/home/x")
+    assert policy.writable == (str(workspace), str(tmp_path / "tmp"))
+
+
 def test_caches_are_found_or_moved(tmp_path: Path) -> None:
     home, tmp = tmp_path / "home", tmp_path / "tmp"
     for name in (".cache", ".cargo", ".gradle/caches", "pip"):

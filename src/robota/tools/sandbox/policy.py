@@ -72,13 +72,15 @@ def workspace_policy(
     guarded = [path for root in workspace for path in find_protected(root, is_home=root == home_directory)]
     if any(is_inside(home_directory, root) and home_directory != root for root in workspace):
         guarded += find_protected(home_directory, is_home=True)
+    folders = [folder for root in workspace for folder in find_git_folders(root)]
+    guarded += [path for folder in folders for path in _protect_git(folder)]
     held, refused = guarded, list[str]()
     if protection != "all":
         refused = [path for path in guarded if not os.path.lexists(path)]
         if protection == "existing":  # what lies deeper is seen by nobody, or is a home that must not change
             refused = [path for path in refused if _is_project_name(path, workspace)]
         held = [path for path in guarded if path not in refused] if protection == "existing" else []
-    writable = [*workspace, *caches, os.path.realpath(tmp)]
+    writable = [*workspace, *folders, *caches, os.path.realpath(tmp)]
     if protection == "none" and not is_inside(home_directory, "/tmp"):
         writable.append("/tmp")  # where it can be mounted, `tmp` is there
     return SandboxPolicy(
@@ -115,6 +117,20 @@ def find_protected(root: str, *, is_home: bool = False) -> list[str]:
         if is_home or os.path.lexists(path):
             found += _protect(path)
     return found
+
+
+def find_git_folders(root: str) -> list[str]:
+    """Where git keeps what it knows of a workspace, if that is elsewhere: above it, or in a linked tree."""
+    from robota.tools.undo.git import find_repository  # noqa: PLC0415 - with the first command
+
+    repository = find_repository(root)
+    folders = () if repository is None else repository.folders
+    return [
+        folder
+        for folder in dict.fromkeys(map(os.path.realpath, folders))
+        if ".git" in folder.split("/") and os.path.exists(os.path.join(folder, "HEAD"))
+        if not is_inside(folder, root)
+    ]
 
 
 def _protect(path: str) -> list[str]:
