@@ -52,13 +52,13 @@ RUNNERS = {
 }
 # One write for each program, so that programs beside each other do not mix their words.
 STUB = """#!/bin/sh
-line="$PWD\037${0##*/}\037"
+line="$(pwd)\037${0##*/}\037"
 for word; do line="$line$word\037"; done
 printf '%s\036' "$line" >> "$ORACLE_LOG"
 """
-PRELUDE = """enable -n echo kill suspend true false pwd
+PRELUDE = """enable -n echo kill suspend true false
 command_not_found_handle() {
-  local line="$PWD\037" word
+  local line="$(builtin pwd)\037" word
   for word; do line="$line$word\037"; done
   builtin printf '%s\036' "$line" >> "$ORACLE_LOG"; return 1; }
 ulimit -f 64 -t 2

@@ -195,7 +195,6 @@ trap 'rm a' EXIT
 coproc rm a
 eval rm a
 eval "$(echo rm a)"
-. ./a
 builtin eval rm a
 command eval rm a
 hash -p ./ls echo; echo a
@@ -397,6 +396,7 @@ PROMPT_COMMAND='rm a'; ls
 )
 _ESCAPES = re.compile(
     r"(?<![\w.*?\]}\"'$/)-])/|(?:\.\./*){4}|/dev/(?!null)|\b(?:while|until)\s*(?:[:!]|\w+=)"
+    r"|(?:\A|[;&|\s({`])(?:\.|source)\s"  # what a file holds is the file's
 )
 
 

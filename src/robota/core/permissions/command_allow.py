@@ -18,25 +18,23 @@ from robota.core.permissions.command_patterns import (
 )
 from robota.core.permissions.matchers import Call, Cover, Gap
 from robota.core.permissions.paths import covers, in_workspace, is_protected, resolve
-from robota.core.permissions.rules import Rule
+from robota.core.permissions.rules import Rule, RuleSet
 from robota.core.shell.effects import Touch
 from robota.core.shell.expansions import find_possible_hazards
-from robota.core.shell.invocations import Invocation, find_steering, walk
+from robota.core.shell.invocations import Invocation
 from robota.core.shell.programs import load_programs
-from robota.core.shell.script import Assignment, Command, Script, Word
+from robota.core.shell.script import Assignment, Command, Word
 
 _NETWORK_FILES = ("/dev/tcp/", "/dev/udp/")
 
 
-def cover_script(
-    call: Call, script: Script, invocations: Sequence[Invocation], touches: Sequence[Touch]
-) -> Cover | Gap:
-    """The rule that covers the command (the first, when there are several), or the part that none covers."""
+def cover_parts(allow: RuleSet, invocations: Sequence[Invocation]) -> Cover | Gap:
+    """The rule that covers all parts (the first, when there are several), or the part that none covers."""
     patterns: list[tuple[str, ShellPattern]] = []
-    for rule in call.allow.rules:
+    for rule in allow.rules:
         if rule.names("Bash"):
             if rule.pattern is None:
-                return Cover(rule.text)
+                return Cover(rule.text, whole=True)
             patterns.append((rule.text, compile_shell_pattern(rule.pattern)))
     if not patterns:
         return Gap(None, "no rule allows it")
@@ -49,11 +47,7 @@ def cover_script(
         if found is None:
             return Gap(invocation.command.text, coverage.why_not(invocation))
         first = first or Cover(found)
-    steering = find_steering(script, walk(invocations))
-    if steering is not None:
-        return Gap(steering, "setting this variable can change what other parts run")
-    gap = _redirection_gap(call, touches)
-    return gap or first or Gap(None, "no rule allows it")
+    return first or Gap(None, "no rule allows it")
 
 
 def _is_condition(command: Command) -> bool:
@@ -169,7 +163,7 @@ def is_inert(assignment: Assignment, command: Command) -> bool:
     return ".." not in value.text and not value.text.startswith(("/", ":"))
 
 
-def _redirection_gap(call: Call, touches: Sequence[Touch]) -> Gap | None:
+def find_redirection_gap(call: Call, touches: Sequence[Touch]) -> Gap | None:
     for touch in touches:
         if not touch.redirected:
             continue

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Sequence
 from functools import cached_property
 
-from msgspec.structs import replace
-
 from robota.core.permissions.command_patterns import path_items
+from robota.core.permissions.command_reading import Reading, list_mentions, list_touches
 from robota.core.permissions.matchers import Call, Hit
 from robota.core.permissions.paths import DeniedPaths, Resolver, in_workspace, is_protected, shorten
 from robota.core.permissions.processes import holds_environment, leave_processes, may_hold_environment
 from robota.core.permissions.rules import Rule
 from robota.core.permissions.subjects import READING_TOOLS
-from robota.core.shell.effects import Touch, find_touches, known_path
+from robota.core.shell.effects import Touch, known_path
 from robota.core.shell.expansions import splits
-from robota.core.shell.invocations import Invocation
-from robota.core.shell.mentions import find_mentions, find_possible_writes
-from robota.core.shell.script import Script, plain_word
+from robota.core.shell.mentions import find_possible_writes
+from robota.core.shell.script import plain_word
 
 _NAMES = re.compile(r"[=@:,;{}\[\]]")
 _LINKERS = frozenset({"ln", "link", "mount", "bindfs", "cpio", "rsync"})
@@ -27,28 +24,30 @@ _COPIES_LINKS = re.compile(
     r"-[a-zA-Z]*[adPRrsl]|--(?:archive|no-dereference|symbolic-link|link|recursive|preserve)"
 )
 _ENVIRONMENT = re.compile(r"\bproc/\S*(?:environ|/mem\b)")
-_UPWARD = re.compile(r"\.\.|~|\$|/(?![^\s'\"/])|\bcd\b|\bpushd\b")
-_GLOBBED_PATH = re.compile(r"/[^\s/]*[*?\[]")
+_WIDE = re.compile(r"proc|environ|find|/[^\s/]*[*?\[]")
+_OUTWARD = re.compile(_WIDE.pattern + r"|\.\.|~|\$|/(?![^\s'\"/])|\bcd\b|\bpushd\b")
 
 
 class CommandFiles:
-    def __init__(
-        self, call: Call, script: Script, every: Sequence[Invocation], directory: str | None
-    ) -> None:
-        self._call, self._script, self._every, self._directory = call, script, every, directory
-        self._home = call.place.home
-        self._resolver = Resolver(self._home)
-        self._assigned = frozenset(script.assigned)
+    def __init__(self, call: Call, reading: Reading) -> None:
+        self._call, self._reading = call, reading
+        self._script, self._every, self._home = reading.script, reading.every, reading.home
 
     @cached_property
+    def _resolver(self) -> Resolver:
+        return Resolver(self._home)
+
+    @cached_property
+    def _assigned(self) -> frozenset[str]:
+        return frozenset(self._script.assigned)
+
+    @property
     def touches(self) -> list[Touch]:
-        touches = find_touches(self._script, self._every, (self._directory,), self._home)
-        # Touches that differ in nothing but the part they belong to are judged alike.
-        return list({replace(touch, part=""): touch for touch in touches}.values())
+        return list_touches(self._reading)
 
-    @cached_property
+    @property
     def _mentions(self) -> list[Touch]:
-        return list({replace(touch, part=""): touch for touch in find_mentions(self._every)}.values())
+        return list_mentions(self._reading)
 
     @cached_property
     def _possible_writes(self) -> list[Touch]:
@@ -79,7 +78,7 @@ class CommandFiles:
         if rule.pattern is None:
             kind = "read" if reading else "write"
             return next((Hit(touch.part) for touch in self.touches if touch.kind == kind), None)
-        denied = DeniedPaths(rule.pattern, self._call.place)
+        denied = DeniedPaths(rule.pattern, self._call.place, self._resolver)
         for touch in (*self.touches, *(self._mentions if reading else self._possible_writes)):
             if not reading and touch.kind == "read":
                 continue
@@ -138,14 +137,11 @@ class CommandFiles:
 
     def shows_environment(self, command: str) -> bool:
         """Whether a part reads what another process holds: our own environment is not for commands."""
-        if _ENVIRONMENT.search(command):
+        if "proc" in command and _ENVIRONMENT.search(command):
             return True
-        wide = (
-            any(word in command for word in ("proc", "environ", "find"))
-            or _GLOBBED_PATH.search(command) is not None
-        )
-        if not wide and self._call.place.cwd != "/" and _UPWARD.search(command) is None:
+        if _OUTWARD.search(command) is None and self._call.place.cwd != "/":
             return False  # nothing in it leads above the working directory
+        wide = _WIDE.search(command) is not None
         touches = (*self.touches, *self._mentions) if wide else self.touches
         return any(
             self._holds_environment(touch, directory)

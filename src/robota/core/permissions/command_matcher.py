@@ -3,32 +3,40 @@
 from __future__ import annotations
 
 import posixpath
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from msgspec.structs import replace
 
-from robota.core.permissions.command_allow import cover_script
+from robota.core.permissions.command_allow import cover_parts, find_redirection_gap
 from robota.core.permissions.command_files import CommandFiles
 from robota.core.permissions.command_patterns import (
     ShellPattern,
     command_items,
-    command_texts,
     compile_shell_pattern,
+)
+from robota.core.permissions.command_reading import (
+    Reading,
+    find_perhaps,
+    find_started_texts,
+    find_texts,
+    read_command,
 )
 from robota.core.permissions.globs import Item
 from robota.core.permissions.matchers import Call, Cover, Gap, Hit, parameter_hit
 from robota.core.permissions.repositories import find_doubtful_git
-from robota.core.permissions.rules import Rule
-from robota.core.permissions.started import find_perhaps_started, find_started
+from robota.core.permissions.rules import Rule, RuleSet
 from robota.core.permissions.subjects import READING_TOOLS, WRITING_TOOLS
-from robota.core.shell.builtins import find_outside
 from robota.core.shell.effects import substitute
 from robota.core.shell.expansions import find_possible_options
-from robota.core.shell.grammar import parse_shell
-from robota.core.shell.guess import guess_script
-from robota.core.shell.hazards import find_hazards
-from robota.core.shell.invocations import Invocation, find_invocations, find_steering, walk
-from robota.core.shell.script import Command, Script, ShellSyntaxError, plain_word
+from robota.core.shell.invocations import Invocation
+
+
+@lru_cache(maxsize=2048)
+def _cover(reading: Reading, allow: RuleSet) -> Cover | Gap:
+    covered = cover_parts(allow, reading.invocations)
+    if isinstance(covered, Cover) and not covered.whole and reading.steering is not None:
+        return Gap(reading.steering, "setting this variable can change what other parts run")
+    return covered
 
 
 class CommandMatcher:
@@ -37,38 +45,19 @@ class CommandMatcher:
         self._home = call.place.home
         command = call.arguments.get("command")
         self._command = command if isinstance(command, str) else None
-        self._script, unread = _read_script(self._command or "")
-        self._directory, self._problem = _find_directory(call)
-        self._invocations = find_invocations(self._script, (self._directory,), self._home)
-        if self._directory != call.place.cwd and self._problem is None:
-            self._invocations.insert(0, _as_move(call, self._directory, self._script))
-        self._every = walk(self._invocations)
-        self._files = CommandFiles(call, self._script, self._every, self._directory)
+        self._directory, unknown = _find_directory(call)
+        self._reading = read_command(self._command or "", self._directory, call.place.home, call.place.cwd)
+        self._script, self._every = self._reading.script, self._reading.every
+        self._files = CommandFiles(call, self._reading)
         if self._command is None:
-            self._problem = "the command is missing or is not a text"
-        self._problem = unread or self._problem or self._find_problem()
-
-    @cached_property
-    def _texts(self) -> dict[str, Invocation]:
-        texts: dict[str, Invocation] = {}
-        for each in reversed(self._every):  # of equal texts the first one counts
-            texts.update((text, each) for text in command_texts(each.command))
-        return texts
+            unknown = "the command is missing or is not a text"
+        self._problem = self._reading.unread or unknown or self._find_problem()
 
     def _find_problem(self) -> str | None:
-        for each in self._every:
-            if each.computed:
-                return f"the program to run is only known when it runs: {each.command.text}"
-            if each.program == "ps" and find_hazards(each.words):
-                return "it would show the environment of other processes"
-            outside = find_outside(each.words, each.script)
-            if outside is not None:
-                return outside
-        return (
-            "it would show the environment of a process"
-            if self._files.shows_environment(self._command or "")
-            else None
-        )
+        if self._reading.problem is not None:
+            return self._reading.problem
+        shown = self._files.shows_environment(self._command or "")
+        return "it would show the environment of a process" if shown else None
 
     # --- deny and ask ---
 
@@ -87,10 +76,10 @@ class CommandMatcher:
         pattern, command = compile_shell_pattern(written), self._command
         if command is not None and (pattern.denies(command) or pattern.denies(command.strip())):
             return Hit(command)
-        for text, invocation in self._texts.items():
+        for text, part in find_texts(self._reading).items():
             if pattern.denies(text):
-                return Hit(invocation.command.text)
-        for text, part in self._started.items():
+                return Hit(part)
+        for text, part in find_started_texts(self._reading).items():
             if pattern.denies(text):
                 return Hit(part)
         if self._foreign is not None:
@@ -100,16 +89,10 @@ class CommandMatcher:
     @cached_property
     def _foreign(self) -> str | None:
         """Why no deny rule can be evaluated."""
-        steering = find_steering(self._script, self._every) if self._problem is None else None
-        return self._problem if steering is None else f"setting {steering} can change what other parts run"
-
-    @cached_property
-    def _started(self) -> dict[str, str]:
-        return dict(find_started(self._every))
-
-    @cached_property
-    def _perhaps_started(self) -> dict[str, str]:
-        return dict(find_perhaps_started(self._every))
+        steering = self._reading.steering
+        if self._problem is not None or steering is None:
+            return self._problem
+        return f"setting {steering} can change what other parts run"
 
     def _possible_hit(self, pattern: ShellPattern) -> Hit | None:
         for invocation in self._every:
@@ -120,7 +103,7 @@ class CommandMatcher:
                 reason = "an argument that decides it is only known when it runs"
             if reason:
                 return Hit(invocation.command.text, certain=False, reason=reason)
-        for text, part in self._perhaps_started.items():
+        for text, part in find_perhaps(self._reading).items():
             if pattern.denies(text):
                 return Hit(part, certain=False, reason="a text that it may run names what the rule is about")
         return None
@@ -142,12 +125,13 @@ class CommandMatcher:
             return Gap(self._command, self._problem)
         if not self._call.allow.rules:
             return Gap(None, "no rule allows it")
+        covered = _cover(self._reading, self._call.allow)
+        if isinstance(covered, Gap) or covered.whole:
+            return covered
         touches = self._files.touches if self._files.redirects else ()
-        covered = cover_script(self._call, self._script, self._invocations, touches)
-        if isinstance(covered, Cover):
-            doubt = self._doubt()
-            return covered if doubt is None else Gap(self._command, doubt)
-        return covered
+        gap = find_redirection_gap(self._call, touches)
+        doubt = self._doubt() if gap is None else None
+        return gap or (covered if doubt is None else Gap(self._command, doubt))
 
     def _doubt(self) -> str | None:
         """Why a command that rules cover is asked about all the same."""
@@ -166,12 +150,12 @@ class CommandMatcher:
         A rule has no way to write a star that stands for itself, and an unknown word may be another one or
         several the next time, so a command that holds either gets no rule.
         """
-        unknown = any(find_possible_options(each.words, each.script) for each in self._invocations)
+        unknown = any(find_possible_options(each.words, each.script) for each in self._reading.invocations)
         if self._problem is not None or unknown:
             return []
         rules: dict[str, None] = {}
-        for each in self._invocations:
-            if isinstance(cover_script(self._call, self._script, [each], ()), Gap):
+        for each in self._reading.invocations:
+            if isinstance(cover_parts(self._call.allow, [each]), Gap):
                 assigned = [assignment.raw for assignment in each.command.assignments]
                 rules[f"Bash({' '.join([*assigned, each.command.raw])})"] = None
         written = self._files.rules_for_writing()
@@ -188,18 +172,3 @@ def _find_directory(call: Call) -> tuple[str | None, str | None]:
                 return None, "the working directory is not a text"
             return posixpath.normpath(posixpath.join(call.place.cwd, value)), None
     return call.place.cwd, None
-
-
-def _as_move(call: Call, directory: str | None, script: Script) -> Invocation:
-    """The working directory of a call is judged like `cd`."""
-    target = posixpath.relpath(directory or "/", call.place.cwd)
-    written = target if not target.startswith("..") else directory or "/"
-    return Invocation(Command((plain_word("cd"), plain_word(written))), script, (call.place.cwd,))
-
-
-def _read_script(command: str) -> tuple[Script, str | None]:
-    """The command as a script; outside the grammar, a guess at it and what was not understood."""
-    try:
-        return parse_shell(command), None
-    except ShellSyntaxError as error:
-        return guess_script(command), f"not understood: {error}"

@@ -67,6 +67,8 @@ class Cover(Struct, frozen=True):
 
     rule: str
     part: str | None = None
+    whole: bool = False
+    """Whether the rule is about every command there is."""
 
 
 class Gap(Struct, frozen=True):

@@ -108,18 +108,26 @@ class Resolver(Struct, eq=False):
 
     home: str
     _directories: dict[str, str] = {}
+    _resolved: dict[tuple[str, str], PathForms] = {}
 
     def resolve(self, path: str, cwd: str) -> PathForms:
         """A leading `~` is the home directory and a plain name. Text that is no path may raise."""
+        forms = self._resolved.get((path, cwd))
+        if forms is None:
+            forms = self._resolved[path, cwd] = self._resolve(path, cwd)
+        return forms
+
+    def _resolve(self, path: str, cwd: str) -> PathForms:
         written = posixpath.join(cwd, path)
         expanded = posixpath.join(cwd, expand_home(path, self.home))
-        real = self._follow(expanded)
+        real = self.follow(expanded)
         lexical = (normalise(expanded),) if written == expanded else (normalise(expanded), normalise(written))
         if _is_circular(real):
             return PathForms((*lexical, real), None)  # a deny rule sees how far the links led
         return PathForms(lexical, real)
 
-    def _follow(self, path: str) -> str:
+    def follow(self, path: str) -> str:
+        """Where links lead."""
         directory, name = posixpath.split(path)
         if name in ("", ".", ".."):
             return normalise(os.path.realpath(path))
@@ -197,23 +205,29 @@ class _PathPattern(Struct, frozen=True):
 
 
 def _anchor(pattern: str, place: Place) -> _PathPattern:
+    return _anchor_at(pattern, place.cwd, place.home)
+
+
+@lru_cache(maxsize=1024)
+def _anchor_at(pattern: str, cwd: str, home: str) -> _PathPattern:
     if pattern.startswith("/"):
         absolute = "/" + pattern.lstrip("/")
     else:
-        expanded = expand_home(pattern, place.home)
-        absolute = expanded if expanded.startswith("/") else place.cwd + "/" + expanded
+        expanded = expand_home(pattern, home)
+        absolute = expanded if expanded.startswith("/") else cwd + "/" + expanded
     components = absolute.split("/")
     fixed = next((index for index, component in enumerate(components) if "*" in component), len(components))
     rest = "/".join(component for component in components[fixed:] if component not in ("", "."))
     return _PathPattern(normalise("/".join(components[:fixed]) or "/"), rest, pattern)
 
 
-def _globs(base: str, rest: str) -> list[Glob]:
+@lru_cache(maxsize=2048)
+def _globs(base: str, rest: str) -> tuple[Glob, ...]:
     """The pattern under one base; `**/` may also stand for no directory at all."""
     texts = [base.rstrip("/") + "/" + rest if rest else base]
     for _ in range(_MAXIMUM_OPTIONAL_DIRECTORIES):
         texts += [text.replace("/**/", "/", 1) for text in texts if "/**/" in text]
-    return [compile_glob(_fold(text)) for text in dict.fromkeys(texts)]
+    return tuple([compile_glob(_fold(text)) for text in dict.fromkeys(texts)])
 
 
 def _fold(text: str) -> str:
@@ -268,11 +282,12 @@ class DeniedPaths:
 
     __slots__ = ("_anchored", "_below", "_possible", "hidden")
 
-    def __init__(self, text: str, place: Place) -> None:
+    def __init__(self, text: str, place: Place, resolver: Resolver | None = None) -> None:
+        follow = (resolver or Resolver(place.home)).follow
         pattern, written = _anchor(text, place), text.removeprefix("./")
         named: list[Glob] = []
         below: list[Glob] = []
-        for base in dict.fromkeys((pattern.base, normalise(os.path.realpath(pattern.base)))):
+        for base in dict.fromkeys((pattern.base, follow(pattern.base))):
             named += _globs(base, pattern.rest)
             if not pattern.rest.endswith("*"):
                 below += _globs(base, pattern.rest + "/*" if pattern.rest else "*")
@@ -280,9 +295,9 @@ class DeniedPaths:
             named += [compile_glob(_fold(written)), *_globs("/", written)]
         self._anchored = named + below
         if not written.startswith(("*", "~")) and "/" not in written:  # a bare name counts at any depth
-            for here in dict.fromkeys((place.cwd, normalise(os.path.realpath(place.cwd)))):
-                named = named + _globs(here, "**/" + written)
-                below = below + _globs(here, "**/" + written + "/*")
+            for here in dict.fromkeys((place.cwd, follow(place.cwd))):
+                named = [*named, *_globs(here, "**/" + written)]
+                below = [*below, *_globs(here, "**/" + written + "/*")]
         self._below = named + below
         self._possible = self._below if os.path.isdir(pattern.base) else named
         self.hidden = (pattern.rest or pattern.base).rpartition("/")[2].startswith(".")

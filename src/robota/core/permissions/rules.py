@@ -80,7 +80,9 @@ def compared_fields(tool: str) -> tuple[str, ...]:
     return TOUCHES[tool].fields if tool in TOUCHES else ()
 
 
-class RuleSet(Struct, frozen=True):
+class RuleSet(Struct, frozen=True, eq=False):
+    """Rules that were read together; compared by identity, since what is found out about them is kept."""
+
     rules: tuple[Rule, ...] = ()
     problems: tuple[RuleProblem, ...] = ()
 

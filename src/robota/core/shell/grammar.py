@@ -25,6 +25,7 @@ from robota.core.shell.script import (
 
 _BLANKS = re.compile(r"(?:[ \t]|\\\n(?=[ \t])|(?<![^ \t\n])\\\n|(?<=[;&|(])\\\n(?![;&|<>(]))*")
 _PLAIN = re.compile(_BLANKS.pattern + r"(?:([A-Za-z0-9_./:=@%+,^\]-]+)(?=[ \t\n;|)]|&(?!>)|\Z))?")
+_ORDINARY = re.compile(r"(?!time )[A-Za-z0-9_./:@%+,^-]+(?: [A-Za-z0-9_./:=@%+,^-]+)*")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
 _ODD_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\+=|\[)")
 _REDIRECTION = re.compile(r"([012])?(>>|>\||>&|>|<<<|<<-|<<|<)|(&>>|&>)")
@@ -83,6 +84,10 @@ _NUMERIC_TESTS = frozenset(["-eq", "-ne", "-lt", "-le", "-gt", "-ge"])
 
 def parse_shell(text: str) -> Script:
     """Read a whole text; raises `ShellSyntaxError` when it is outside the grammar."""
+    if _ORDINARY.fullmatch(text) is not None and not _KEYWORD.match(text):
+        # Most commands are plain words; the grammar would find the same.
+        words = [Word(word, word, word) for word in text.split(" ")]
+        return Script([Command(tuple(words), chain=1)])
     if not text.isprintable() and not text.replace("\n", "").replace("\t", "").isprintable():
         raise ShellSyntaxError("a blank or control character that is not a space, a tab or a line end")
     script = Script()

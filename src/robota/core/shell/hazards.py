@@ -241,20 +241,22 @@ def _git_hazards(words: Sequence[Word], possible: frozenset[int]) -> Iterator[Ha
     if index >= len(words):
         return
     subcommand = words[index].text
-    own = ProgramOptions() if subcommand in git.plain else git.subcommands.get(subcommand)
     if subcommand == "config":
         yield from _git_config_hazards(words, index)
-        own = git.config
-    if own is None or index in possible or not words[index].literal:
+    options = _git_options(subcommand)
+    if options is None or index in possible or not words[index].literal:
         yield Hazard(len(words) - 1, subcommand, " ".join(word.text for word in words[index + 1 :]))
         return
-    yield from _option_hazards(words, index + 1, _git_options(subcommand, own), possible)
+    yield from _option_hazards(words, index + 1, options, possible)
 
 
 @lru_cache(maxsize=256)
-def _git_options(subcommand: str, own: ProgramOptions) -> ProgramOptions:
-    """The options of a subcommand with those that every subcommand has."""
-    every = load_options().git.every
+def _git_options(subcommand: str) -> ProgramOptions | None:
+    git = load_options().git
+    own = ProgramOptions() if subcommand in git.plain else git.subcommands.get(subcommand)
+    own, every = git.config if subcommand == "config" else own, git.every
+    if own is None:
+        return None
     return replace(
         own,
         run=own.run | every.run,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from robota.core.shell.expansions import find_possible_hazards, names_set_by_commands
 from robota.core.shell.grammar import parse_shell
@@ -36,31 +36,34 @@ class Invocation(Struct, frozen=True):
     scripts: tuple[Script, ...] = ()
     opaque: bool = False
     """Whether it runs something that cannot be known."""
+    program: str = ""
+    """Its name without directories, as written."""
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "program", program_name(self.command.words[0].text))
 
     @property
     def words(self) -> tuple[Word, ...]:
         return self.command.words
 
     @property
-    def program(self) -> str:
-        """Its name without directories, as written."""
-        return program_name(self.command.words[0].text)
-
-    @property
     def computed(self) -> bool:
         """Whether the program itself is only known at run time."""
-        first = self.command.words[0]
-        return not first.literal
+        return not self.command.words[0].literal
 
 
 def find_invocations(script: Script, directories: Directories, home: str, depth: int = 0) -> list[Invocation]:
     """The commands of a script, each with what it runs in turn."""
+    if not any(_moves(command) for command in script.commands):
+        return [_open(command, script, directories, home, depth) for command in script.commands]
     tracked = zip(script.commands, _follow(script, directories, home), strict=True)
     return [_open(command, script, here, home, depth) for command, (here, _) in tracked]
 
 
 def walk(invocations: Sequence[Invocation]) -> list[Invocation]:
     """The invocations and everything inside them."""
+    if not any(invocation.inner for invocation in invocations):
+        return list(invocations)
     found: list[Invocation] = []
     pending = list(reversed(invocations))
     while pending:
@@ -72,13 +75,14 @@ def walk(invocations: Sequence[Invocation]) -> list[Invocation]:
 
 def find_steering(script: Script, every: Sequence[Invocation]) -> str | None:
     """A variable that decides what other parts run, set for more than one command."""
-    names = script.lasting.union(*(inner.lasting for each in every for inner in each.scripts))
-    is_steering = load_programs().is_steering
+    programs = load_programs()
+    is_steering, setters = programs.is_steering, programs.setters
+    names = {*script.lasting, *(name for each in every for inner in each.scripts for name in inner.lasting)}
     for name in sorted(names):
         if is_steering(name):
             return name
     for each in every:
-        if each.words[0].text in load_programs().setters:
+        if each.words[0].text in setters:
             for word in each.words[1:]:
                 name = word.text.partition("=")[0].partition("[")[0]
                 if is_steering(name) or (word.computed and not name.isidentifier()):
@@ -90,9 +94,8 @@ def _open(command: Command, script: Script, directories: Directories, home: str,
     """A command with what it runs, when it is a runner."""
     if not command.words[0].literal:
         return Invocation(command, script, directories)
-    around = [redirection for each in script.redirections for redirection in each.redirections]
-    unwrapped = unwrap(command, fed=any(each.reads or each.operator.startswith("<<") for each in around))
-    extended = program_name(command.words[0].text) == "find" and len(
+    unwrapped = unwrap(command, fed=bool(script.redirections) and _is_fed(script))
+    extended = command.words[0].text.endswith("find") and len(
         find_possible_hazards(command.words, script)
     ) > len(find_hazards(command.words))
     if extended:  # a value may add an -exec
@@ -118,6 +121,12 @@ def _open(command: Command, script: Script, directories: Directories, home: str,
         scripts.append(parsed)
         found.extend(find_invocations(parsed, inside, home, depth + 1))
     return Invocation(command, script, directories, unwrapped, tuple(found), tuple(scripts), opaque)
+
+
+def _is_fed(script: Script) -> bool:
+    """Whether a group of commands may read from a file or a text."""
+    around = (redirection for each in script.redirections for redirection in each.redirections)
+    return any(each.reads or each.operator.startswith("<<") for each in around)
 
 
 def _changes_directory(command: Command) -> bool:
@@ -162,7 +171,9 @@ def _is_unsteady(script: Script, index: int) -> bool:
 
 def _moves(command: Command) -> bool:
     first = command.words[0].text
-    if first in ("builtin", "command"):
+    if first[-1:] != "d":  # as all of these end
+        return False
+    if first == "command":
         return any(word.text in ("cd", "pushd", "popd") for word in command.words[1:4])
     return program_name(first) in ("cd", "pushd", "popd")
 

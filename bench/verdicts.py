@@ -1,0 +1,48 @@
+"""How long a permission verdict for an ordinary shell command takes.
+
+`python bench/verdicts.py` judges the ordinary commands of the corpus that run unasked, each under its own
+rules, and prints the time of one verdict in microseconds of processor time: the first time, when programs are
+loaded and commands are read, and after that.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+from robota.core.permissions import evaluate_permission
+
+CORPUS = Path(__file__).parents[1] / "tests" / "permissions" / "corpus"
+TERMS = ("mode", "allow", "deny", "ask")
+ROUNDS = 15
+
+
+def read_questions() -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    files = sorted(CORPUS.glob("benign_[cds]*.jsonl"))
+    lines = [line for file in files for line in file.read_text().splitlines()]
+    rows = [json.loads(line) for line in lines]
+    place = {"cwd": "/srv/project", "home": "/home/u"}
+    return [
+        (row["input"], {name: row[name] for name in TERMS if name in row} | place)
+        for row in rows
+        if row["tool"] == "Bash" and row["expect"] == "auto" and "{root}" not in json.dumps(row)
+    ]
+
+
+def main() -> None:
+    questions = read_questions()
+    times = []
+    for _ in range(ROUNDS):
+        start = time.process_time()
+        for call, terms in questions:
+            evaluate_permission("Bash", call, **terms)
+        times.append((time.process_time() - start) / len(questions) * 1e6)
+    best, middle = min(times), statistics.median(times)
+    print(f"{len(questions)} commands: {times[0]:.1f} µs the first time, then {best:.1f} to {middle:.1f} µs")
+
+
+if __name__ == "__main__":
+    main()
