@@ -2,7 +2,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from robota.core.messages import JsonObject
 from robota.sessions.journal.file.file_journal import FileJournal
+from robota.sessions.journal.logged import LoggedJournal
 from robota.sessions.journal.memory import MemoryJournal
 from robota.sessions.journal.port import SessionJournal
 from robota.sessions.store.session_store import SessionStore
@@ -20,6 +22,17 @@ class TestJournalOfASubagent(JournalConformance):
         assert journal is not None
         assert journal.path == f"{directory}/{session_id}/subagents/helper.jsonl"
         return journal
+
+
+class TestJournalWithALogger(JournalConformance):
+    def make_journal(self, directory: Path, session_id: str) -> SessionJournal:
+        return LoggedJournal(session_id, _Deaf(), FileJournal(str(directory), session_id))
+
+
+class _Deaf:
+    def log(self, session_id: str, event: str, data: JsonObject) -> None:
+        assert event
+        assert "event" not in data
 
 
 class TestMemoryJournal(JournalConformance):

@@ -91,7 +91,11 @@ def make_child(
             plugins=() if worker is None else worker.plugins,
             context_window=options.context_window if model is None else None,
             compaction=options.compaction,
-            journal=JournalOptions(durable=options.journal.durable, redactor=parent.log.secrets.redactor),
+            journal=JournalOptions(
+                durable=options.journal.durable,
+                redactor=parent.log.secrets.redactor,
+                logger=options.journal.logger,
+            ),
             ledger=parent.usage.child(agent_id),
             questions=parent.questions,
             deps=options.deps,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from robota.core.plugin import Plugin
     from robota.sessions.compaction.sections import CompactionSection
     from robota.sessions.hooks import HookPort
+    from robota.sessions.journal.logged import SessionLogger
     from robota.sessions.journal.port import SessionJournal
     from robota.sessions.permissions.approval_desk import RuleSaver
     from robota.sessions.permissions.judgement import Judge, WorkspaceGuard
@@ -99,6 +100,8 @@ class JournalOptions(Struct, frozen=True, kw_only=True):
 
     journal: SessionJournal | None = None
     """Given to keep the records elsewhere than in the store."""
+    logger: SessionLogger | None = None
+    """Told of every record besides; it needs no store."""
     durable: bool = True
     """Wait for the disk where a power cut must not lose anything."""
     redactor: Redactor | None = None

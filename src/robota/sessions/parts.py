@@ -83,6 +83,11 @@ def make_log(
             journal = store.open_journal(
                 session_id, agent_id=options.agent_id, durable=wanted.durable, now=options.ports.now
             )
+        if wanted.logger is not None:
+            from robota.sessions.journal.logged import LoggedJournal  # noqa: PLC0415 - few have one
+
+            whose = f"{session_id}/{options.agent_id}" if options.agent_id else session_id
+            journal = LoggedJournal(whose, wanted.logger, journal)
         return None if journal is None else EventLog(journal, secrets.redactor)
 
     conversation = agent.conversation
