@@ -84,7 +84,8 @@ class EventBus:
     def on_each(self, handlers: HandlerTable, owner: object) -> Unsubscribe:
         """Call `handlers[type(event)](owner, event)` for exactly the types in the table.
 
-        It hears each event before the listeners do. Whatever the number of types, it costs the bus one entry:
+        It hears each event before the listeners do, and `owner.fail(event, error)` tells of a handler that
+        failed. Whatever the number of types, it costs the bus one entry:
         the table belongs to the owner's class.
         """
         entry = (handlers, owner)
@@ -144,10 +145,12 @@ class EventBus:
         by_table, by_listener = plan.get(kind) or self._route(plan, kind)
         tables, listeners = self._tables, self._listeners  # as they are now: hearing may change them
         for handler, at in by_table:
+            owner = tables[at][1]
             try:
-                handler(tables[at][1], event)
-            except Exception:  # noqa: BLE001 - logged there
-                _log_failure(handler, event)
+                handler(owner, event)
+            except Exception as error:  # noqa: BLE001 - logged there, if its owner does not tell of it
+                told = getattr(owner, "fail", None)
+                _log_failure(handler, event) if told is None else told(event, error)
         for at in by_listener:
             listener = listeners[at][1]
             try:

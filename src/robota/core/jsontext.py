@@ -31,8 +31,14 @@ def encode(value: Json) -> bytes:
     except UnicodeEncodeError:
         import json  # noqa: PLC0415 - only for texts that are no Unicode, such as undecodable file names
 
-        text = json.dumps(msgspec.to_builtins(value), ensure_ascii=False, separators=(",", ":"))
-        return text.encode("utf-8", "replace")
+        plain = msgspec.to_builtins(value, enc_hook=_decode_raw)
+        return json.dumps(plain, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def _decode_raw(value: object) -> Json:
+    if isinstance(value, msgspec.Raw):
+        return decode(bytes(value))
+    raise TypeError(f"{type(value).__name__} is no JSON")
 
 
 def decode_leniently(data: bytes) -> Json:

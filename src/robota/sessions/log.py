@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, convert, to_builtins
+from msgspec.structs import replace
 
 from robota.core.errors import SessionBusyError
 from robota.core.events import (
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from robota.sessions.secrets import SessionSecrets
     from robota.sessions.start import SessionStart
 
+INJECTED = "injected"
+"""The origin of a message that came from outside while a run was under way."""
 SPARE_NUMBERS = 1_000_000
 """After an end that was not orderly, events go on at the next multiple of this: so a number that somebody saw
 and that the disk lost is never given again."""
@@ -65,6 +68,8 @@ class SessionLog(Struct, eq=False):
     """Takes over what others have added since."""
     begins_again: bool = False
     """The journal is given the conversation anew, because it has another one or has lost some of it."""
+    _waiting: list[Message] = []
+    """Messages that came in the middle of a round."""
     _early: list[str] = []
     """Notices that came before the session was used."""
     opened: bool = False
@@ -191,15 +196,26 @@ class SessionLog(Struct, eq=False):
         """Something about the session was changed; until the journal is open, its first record says so."""
         self.write(records.SessionChange(change=what, value=value, **more))
 
-    def record(self, message: Message) -> None:
-        """Append a message that comes from outside a run; not between a call and its result."""
+    def record(self, message: Message, *, in_run: bool = False) -> Message:
+        """Append a message that comes from outside a run; while a reply streams, or calls have no result, it
+        waits for the end of the round."""
         self.require_open()
         self.used = True
-        if self._conversation.open_calls and not isinstance(message, ToolMessage):
-            raise SessionBusyError(
-                "No message can be put between a tool call and its result: wait for the end of the run."
-            )
-        self.announce(message, self._conversation.append(message))
+        if in_run:
+            message = replace(message, metadata={**message.metadata, "origin": INJECTED})
+        conversation = self._conversation
+        called = conversation.open_calls and not isinstance(message, ToolMessage)
+        if conversation.has_pending_assistant or called:
+            self._waiting.append(message)
+        else:
+            self.announce(message, conversation.append(message))
+        return message
+
+    def end_round(self) -> None:
+        """Append what has waited for it."""
+        waiting, self._waiting = self._waiting, []
+        for message in waiting:
+            self.record(message)
 
     def record_entry(self, entry: HistoryEntry) -> None:
         """Append an event to the timeline."""
@@ -280,4 +296,4 @@ class SessionLog(Struct, eq=False):
     @property
     def trouble(self) -> str:
         """Why not everything is on the disk."""
-        return "" if self.journal is None else self.journal.trouble
+        return "" if (log := self.event_log) is None else log.journal.trouble or log.writer.failure

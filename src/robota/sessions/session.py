@@ -411,6 +411,7 @@ class Session(Closing):
 
     def _leave(self) -> None:
         ended, self._ended = self._ended, None
+        self.log.end_round()  # however it ended
         self.past.cut = None  # what was done has given it up, or taken it to its end
         self._snapshots.save_if_due()
         if ended is not None:
@@ -432,12 +433,11 @@ class Session(Closing):
     def inject_message(
         self, role: InjectedRole, content: str, *, tool_call_id: str = "", name: str = ""
     ) -> Message:
-        """Put a message into the conversation without asking the model; words of the system are added to
-        those that it has."""
+        """Put a message into the conversation without asking the model, in mid-run at the end of the round;
+        words of the system are added to those that it has."""
         message = make_injected(self, role, content, tool_call_id=tool_call_id, name=name)
-        self.log.record(message)
         self.past.cut = None
-        return message
+        return self.log.record(message, in_run=self.agent.is_running)
 
     # --- the end --------------------------------------------------------------------------------------
 

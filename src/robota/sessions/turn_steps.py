@@ -161,6 +161,7 @@ class TurnSteps:
     # --- between rounds -----------------------------------------------------------------------------------
 
     async def before_round(self, run: RunState) -> Sequence[UserMessage]:
+        self._log.end_round()
         await self._log.after_effects()
         if reason := self._enforcer.stop_requested:
             self._log.notice(f"A hook ended the run: {reason}")
@@ -221,6 +222,7 @@ class TurnSteps:
     # --- before the end -----------------------------------------------------------------------------------
 
     async def before_end(self, run: RunState, error: RobotaError | None) -> Sequence[UserMessage]:
+        self._log.end_round()
         too_long = run.stop == "context_overflow" or is_context_overflow(error)
         if too_long and self._tracker.threshold is not False and run.rounds > self._recovered_at + 1:
             self._recovered_at = run.rounds

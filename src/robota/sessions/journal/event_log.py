@@ -35,6 +35,10 @@ _RESTARTS = (records.HistoryCleared, records.SessionResumed)
 _RECORD_NAMES: dict[type[Event], str] = {events.ContextUpdated: "context"}
 
 
+def _add_piece(log: EventLog, piece: StreamPiece) -> None:
+    log.stream.add(piece)
+
+
 class EventLog:
     """The events of one session on their way into its journal. Give it the bus of an agent with `attach`."""
 
@@ -53,7 +57,7 @@ class EventLog:
         self._web: Any = None
         self._model: tuple[str, str] | None = None
         self._prompt: str | None = None
-        """The words of the prompt that was accepted last."""
+        """That of the prompt that was accepted last."""
         self._before: records.PreRunRecord | None = None
         self._told = 0  # the last event that was taken of those that may be only shown
         self._synced_batch = 0
@@ -106,6 +110,9 @@ class EventLog:
         self.stream.stop()
         await self.journal.aclose()
 
+    def fail(self, event: Event, error: Exception) -> None:
+        self.writer.fail(event.name, error)
+
     def end_run(self) -> None:
         """Another record follows: write what is left of the run of pieces, and what else waits."""
         if self.stream.pending:
@@ -128,9 +135,6 @@ class EventLog:
         return [piece for piece in held if isinstance(piece, TurnEvent)]
 
     # --- the events of a run --------------------------------------------------------------------------
-
-    def take_piece(self, piece: StreamPiece) -> None:
-        self.stream.add(piece)
 
     def take_progress(self, piece: events.ToolProgressed) -> None:
         if piece.seq > self._told:  # else it is only shown
@@ -207,10 +211,8 @@ class EventLog:
             self._hold(record)
 
     def take_response(self, event: events.ProviderResponseRaw) -> None:
-        if event.kept:
-            self.messages.response = (
-                event  # its message follows at once, and takes the rest of the stream along
-            )
+        if event.kept:  # its message follows at once, with the rest of the stream
+            self.messages.response = event
             return
         rest = self.stream.take_rest()
         self.reach(event)
@@ -290,7 +292,7 @@ class EventLog:
 EventLog.HANDLERS = {
     **dict.fromkeys(
         (events.TextDelta, events.ReasoningDelta, events.ToolInputDelta, events.ProviderNativeRawPayload),
-        EventLog.take_piece,
+        _add_piece,
     ),
     events.ToolProgressed: EventLog.take_progress,
     events.RunStarted: EventLog.take_start,

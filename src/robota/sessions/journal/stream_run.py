@@ -60,7 +60,9 @@ class NativeEvents:
         """An event that carries `text`, of which `shown` may be seen."""
         events = self._events
         if text != shown:
-            events.append(self._redactor.json(encode(_exchange(decode(raw), text, shown))))
+            whole = _is_json(raw)
+            known = encode(_exchange(decode(raw), text, shown) if whole else shown)
+            events.append(self._redactor.json(known))
             return
         envelope = raw.replace(encode(text), b'""', 1) if text else raw
         if len(envelope) == len(raw) and text and not text.isascii():
@@ -87,6 +89,10 @@ class NativeEvents:
 
     def _look(self) -> None:
         unknown, self._unknown = self._unknown, {}
+        for at in [at for at, envelope in unknown.items() if not _is_json(envelope)]:
+            del unknown[at]  # it would spoil the record: it is kept as a text
+            words = self._redactor.text(self._events[at].decode("utf-8", "replace"))
+            self._events[at] = encode(words)
         together = b"[%s]" % b",".join(unknown.values())
         if self._redactor.json(together) is together:
             news = [hash(envelope.translate(None, _DIGITS)) for envelope in unknown.values()]
@@ -94,6 +100,14 @@ class NativeEvents:
             return
         for at in unknown:
             self._events[at] = self._redactor.json(self._events[at])
+
+
+def _is_json(raw: bytes) -> bool:
+    try:
+        decode(raw)
+    except ValueError:
+        return False
+    return True
 
 
 def _exchange(value: Json, text: str, shown: str) -> Json:

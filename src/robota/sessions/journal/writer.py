@@ -54,7 +54,7 @@ INLINE_LIMIT = 32 * 1024
 class RecordWriter:
     """Writes records, each with the number of the last turn event that it and those before it tell of."""
 
-    __slots__ = ("event", "journal", "redactor", "run")
+    __slots__ = ("event", "failure", "journal", "redactor", "run")
 
     def __init__(self, journal: SessionJournal, redactor: Redactor) -> None:
         self.journal = journal
@@ -62,6 +62,16 @@ class RecordWriter:
         self.event = 0
         self.run = 0
         """The number of the run under way."""
+        self.failure = ""
+        """What could not be written, for another reason than the disk."""
+
+    def fail(self, event: str, error: Exception) -> None:
+        """An event could not be written: the session goes on, and whoever looks is told what is missing."""
+        what = f"{type(error).__name__}: {error}"
+        first = not self.failure
+        self.failure = f"The journal {self.journal.path} has no record of an event ({event}): {what}."
+        if first and self.journal.on_trouble is not None:
+            self.journal.on_trouble(self.failure)
 
     def write(self, record: Record) -> int:
         """Append a record; its number."""

@@ -32,6 +32,7 @@ from robota.sessions.journal.entries import SessionLogReader
 from robota.sessions.journal.pieces import PROGRESS
 from robota.sessions.journal.port import Position
 from robota.sessions.journal.records import Record
+from robota.sessions.log import INJECTED
 from robota.sessions.replay.recorded import (
     ASKED,
     CLOSED,
@@ -57,6 +58,11 @@ _ASIDES = (records.EntryRecord, records.SessionChange, records.SettingsRecord, r
 _LONG = (records.UserRecord, records.RunContinued, records.CompactRecord)
 """Actions that take time, so that other things may happen meanwhile."""
 _ACTIONS = (*_LONG, records.HistoryCleared, records.SessionEnded)
+
+
+def is_injected(message: Message | None) -> bool:
+    """Whether it came from outside while a run was under way."""
+    return message is not None and message.metadata.get("origin") == INJECTED
 
 
 class Recording:
@@ -113,7 +119,7 @@ class _Taker:
             self.begin_segment(record)
         message = self.conversation.take(record)
         self.position = Position(record.seq, record.ev, isinstance(record, records.SessionEnded))
-        if isinstance(record, _ASIDES) and self.busy:
+        if (isinstance(record, _ASIDES) or is_injected(message)) and self.busy:
             if not self.add_piece(Meanwhile(record)):
                 self.action.asides.setdefault(self.action.clock, []).append((self.notices, record))
             return

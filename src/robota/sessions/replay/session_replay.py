@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct, convert
 
 from robota.core.errors import RobotaError
-from robota.core.events import SettingsChanged, TurnEvent
+from robota.core.events import HistoryMutation, SettingsChanged, TurnEvent
 from robota.core.messages import JsonObject, Message
 from robota.core.provider import ModelSettings, NativeWebTools
 from robota.core.robota import RunLimits
@@ -327,6 +327,11 @@ async def _do(session: Session, action: Action) -> None:
 def _do_aside(session: Session, aside: Record) -> None:
     if isinstance(aside, records.EntryRecord):
         session.add_history_entry(aside.entry)
+    elif isinstance(aside, records.MessageRecord):
+        index = session.agent.conversation.append(aside.message)
+        mutation = HistoryMutation(message=aside.message, index=index, seq=session.events.seq)
+        if session.log.event_log is not None:  # at once: what is emitted now would come behind what follows
+            session.log.event_log.take_message(mutation)
     elif isinstance(aside, records.SessionChange) and aside.provider is not None:
         before: Any = session.agent.provider
         session.set_provider(getattr(before, "inner", before).next(aside), str(aside.value))

@@ -68,7 +68,7 @@ class Migration(Struct, frozen=True):
 def default_directory() -> str:
     """`$ROBOTA_HOME/sessions`, `~/.robota/sessions` without that variable."""
     home = os.environ.get("ROBOTA_HOME") or os.path.join(os.path.expanduser("~"), ".robota")
-    return os.path.join(home, "sessions")
+    return os.path.abspath(os.path.join(home, "sessions"))
 
 
 class SessionStore:
@@ -83,7 +83,7 @@ class SessionStore:
         files: Files = REAL_FILES,
         redactor: Redactor | None = None,
     ) -> None:
-        self._base_dir = None if base_dir is None else os.fspath(base_dir)
+        self._base_dir = None if base_dir is None else os.path.abspath(base_dir)  # the process may move on
         self._files = files
         self._redactor = redactor
 

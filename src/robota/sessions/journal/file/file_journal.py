@@ -7,6 +7,7 @@ forked child it counts as closed, and opening it there meets the parent's lock.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from zlib import crc32
@@ -47,6 +48,7 @@ class FileJournal:
         """With `agent_id`, the journal is that of a sub-agent of the session. Not `durable`: `sync` does not
         wait for the disk, and nothing is kept in memory for it."""
         name = self.session_id = check_session_id(session_id)
+        directory = os.path.abspath(directory)  # the process may move on
         if agent_id:
             directory, name = f"{directory}/{session_id}/subagents", check_session_id(agent_id)
         self.path = f"{directory}/{name}.jsonl"
@@ -305,7 +307,10 @@ class Trouble(Struct, eq=False):
     def mention(self, sentence: str) -> None:
         """Something that is no trouble any more."""
         if self.listener is not None:
-            self.listener(sentence)
+            try:
+                self.listener(sentence)
+            except Exception as error:  # noqa: BLE001 - whoever is told must not keep the journal from writing
+                self.text = f"{self.text} Whoever should be told of it failed: {error!r}.".lstrip()
 
 
 class Stamp(Struct, eq=False):
