@@ -6,7 +6,14 @@ import pytest
 from tests.support.history import assert_valid_for_a_request
 
 from robota.core.errors import ConfigurationError, ProviderError
-from robota.core.events import TextDelta, ToolEnded, ToolExecutionResult
+from robota.core.events import (
+    Noticed,
+    RunCompleted,
+    TextDelta,
+    ToolEnded,
+    ToolExecutionResult,
+    TurnEvent,
+)
 from robota.core.messages import (
     AssistantMessage,
     JsonObject,
@@ -16,6 +23,7 @@ from robota.core.messages import (
     ToolMessage,
     UserMessage,
 )
+from robota.core.provider import StopChunk
 from robota.core.robota import Robota, RunLimits
 from robota.core.tool import ToolContext, ToolResult
 from robota.testing import Fail, ScriptedProvider, call
@@ -148,6 +156,65 @@ async def test_calls_of_a_forced_summary_are_not_run() -> None:
     result = await agent.run("go")
     assert (result.text, result.tools_executed) == ("Almost.", ("add",))
     assert_valid_for_a_request(agent.conversation.messages_for_api())
+
+
+FAILING = [call("fail")]
+UNKNOWN = [call("nonsense")]
+
+
+@pytest.mark.parametrize(
+    ("replies", "stop", "words"),
+    [
+        ([ADD, "As far as I got."], "max_rounds", "its limit is 1 rounds"),
+        ([ADD, []], "max_rounds", "its limit is 1 rounds"),
+        ([ADD, [Fail(ProviderError("no"))]], "max_rounds", "its limit is 1 rounds"),
+        ([ADD, ["Almost.", *ADD]], "max_rounds", "its limit is 1 rounds"),
+    ],
+    ids=["summary", "nothing", "failure", "calls"],
+)
+async def test_a_run_out_of_rounds_says_so_whatever_its_last_words_are(
+    replies: list[Any], stop: str, words: str
+) -> None:
+    await assert_ends(agent_for(*replies, max_rounds=1)[0], stop, words)
+
+
+@pytest.mark.parametrize(
+    ("replies", "stop", "words"),
+    [
+        ([FAILING, FAILING, FAILING, "I give up."], "repeated_failure", "call of fail failed 3 times"),
+        ([FAILING, FAILING, FAILING, []], "repeated_failure", "call of fail failed 3 times"),
+        ([UNKNOWN, UNKNOWN, "I give up."], "unknown_tool", "do not exist: nonsense"),
+        ([[], [], []], "no_answer", "answered with nothing"),
+        ([["Half", StopChunk("max_tokens")]], "max_tokens", "The answer is cut"),
+        ([["Half", StopChunk("content_filter")]], "content_filter", "content filter"),
+        ([["No.", StopChunk("refusal")]], "refusal", "declined"),
+    ],
+    ids=["failing", "failing, no words", "unknown", "empty", "cut", "filtered", "declined"],
+)
+async def test_an_end_that_leaves_something_undone_has_a_reason_and_a_sentence(
+    replies: list[Any], stop: str, words: str
+) -> None:
+    await assert_ends(agent_for(*replies)[0], stop, words)
+
+
+async def test_words_after_two_empty_replies_are_an_ordinary_answer() -> None:
+    agent, _ = agent_for([], [], "Here I am.")
+    notices: list[Noticed] = []
+    agent.events.on(Noticed, notices.append)
+    result = await agent.run("go")
+    assert (result.text, result.stop_reason, notices) == ("Here I am.", "end_turn", [])
+
+
+async def assert_ends(agent: Robota, stop: str, words: str) -> None:
+    told: list[TurnEvent] = []
+    agent.events.on(TurnEvent, told.append)
+    result = await agent.run("go")
+    assert (result.stop_reason, result.error) == (stop, None)
+    notice, end = told[-2:]
+    assert isinstance(notice, Noticed)
+    assert words in notice.message
+    assert isinstance(end, RunCompleted)
+    assert end.stop_reason == stop
 
 
 # --- tools that do not exist -------------------------------------------------------------------------------
