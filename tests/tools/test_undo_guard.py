@@ -219,3 +219,57 @@ async def test_a_workspace_of_several_directories_is_saved_whole(store, work, tm
     await use(run_tool, work, "Bash", command=command)
     store.undo(store.entries()[0].id)
     assert (tmp_path / "second" / "f").read_text() == "x"
+
+
+UNREADABLE = (
+    "echo 'unclosed", "rm f; fi", "coproc rm f", "f() { rm f; }; f", "trap 'rm f' EXIT", "rm {f,g}",
+    "x=(f); rm ${x[0]}", "eval 'rm f'", "$(echo rm) f", "echo f | xargs rm", "cat <(rm f)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("command", UNREADABLE)
+async def test_before_a_command_that_cannot_be_read_the_workspace_is_saved(command, store, work):
+    (work / "unnamed").write_text("x")
+    result = await use(guarded(invoke_tool, store), work, "Bash", command=command)
+    assert "Cannot be undone" not in result.text
+    [entry] = store.entries()
+    assert store.undo(entry.id).kept == ()
+    assert sorted(path.name for path in work.iterdir()) == ["f", "unnamed"]
+
+
+@pytest.mark.parametrize("command", UNREADABLE)
+async def test_or_it_says_that_it_was_not(command, tmp_path, work):
+    for number in range(5):
+        (work / str(number)).touch()
+    store = UndoStore(tmp_path / "undo", limits=Limits(files=3))
+    result = await use(guarded(invoke_tool, store), work, "Bash", command=command)
+    assert "[Cannot be undone completely: The workspace has more than 3 files" in result.text
+
+
+async def test_arguments_that_only_the_tool_understands_have_the_workspace_saved(store, work):
+    async def start(ctx: ToolContext, command: list[str]) -> str:
+        """Start a program."""
+        (Path(ctx.cwd) / "f").unlink()
+        return "started"
+
+    tool = FunctionTool("start", "", {"type": "object"}, start, tool_class="execute")
+    request = ToolCall(id="t1", name="start", arguments='{"command": ["rm", "f"]}')
+    call = prepare_call(0, "run-1", request, {"start": tool})
+    await guarded(invoke_tool, store)(call, ToolContext(cwd=str(work)))
+    [entry] = store.entries()
+    assert store.undo(entry.id).kept == ()
+    assert (work / "f").read_text() == "old\n"
+
+
+async def test_work_outside_the_workspace_is_said_and_not_saved(store, work):
+    elsewhere = work.parent / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "large").touch()
+    command = "cd ../elsewhere && python3 -c 'pass' && rm -f named"
+    result = await use(guarded(invoke_tool, store, workspace=[str(work)]), work, "Bash", command=command)
+    assert (
+        f"[Cannot be undone completely: The command works in {elsewhere}, outside the workspace:"
+        in result.text
+    )
+    strict = guarded(invoke_tool, store, workspace=[str(work)], required=True)
+    assert (await use(strict, work, "Bash", command=command)).denied

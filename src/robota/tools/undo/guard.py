@@ -84,11 +84,13 @@ def _may_change(call: PreparedCall) -> bool:
     return call.tool is not None and call.answer is None and bool(_changed_by(call))
 
 
-def _changed_by(call: PreparedCall) -> list[tuple[str, str]]:
-    """The commands and files that the call names, each with its kind."""
+def _changed_by(call: PreparedCall) -> list[tuple[str, str | None]]:
+    """The commands and files that the call names, each with its kind; None for what is no text."""
     touched = subjects(call.request.name, call.arguments, call.tool)
     return [
-        (each.kind, each.value) for each in touched if each.kind in _CHANGING and isinstance(each.value, str)
+        (each.kind, each.value if isinstance(each.value, str) else None)
+        for each in touched
+        if each.kind in _CHANGING
     ]
 
 
@@ -151,18 +153,22 @@ class _Protection(msgspec.Struct):
 
     def _plan(self) -> tuple[Plan | None, str]:
         from robota.tools.files.path import locate  # noqa: PLC0415 - loaded with the first call
-        from robota.tools.undo.plan import plan_command, plan_files  # noqa: PLC0415
+        from robota.tools.undo.plan import plan_anything, plan_command, plan_files  # noqa: PLC0415
 
         changed = _changed_by(self.call)
         cwd = self.context.cwd or os.getcwd()
-        files = [locate(text, cwd) for kind, text in changed if kind == "write"]
-        label = f"{self.call.request.name} {', '.join(files)}"
-        plan = plan_files(files, self.workspace or (cwd,)) if files else None
+        workspace, where = self.workspace or (cwd,), os.path.join(cwd, self._started_in())
+        files = [locate(text, cwd) for kind, text in changed if kind == "write" and text is not None]
+        label = f"{self.call.request.name} {', '.join(files)}".rstrip()
+        plan = plan_files(files, workspace) if files else None
         for kind, text in changed:
-            if kind == "command":
-                where = os.path.join(cwd, self._started_in())
-                by_command, label = plan_command(text, where, self.workspace or (cwd,)), text
-                plan = by_command if plan is None else plan.join(by_command)
+            if text is None:  # only the tool knows what that means
+                more: Plan | None = plan_anything(where, workspace)
+            elif kind == "command":
+                more, label = plan_command(text, where, workspace), text
+            else:
+                continue
+            plan = more if plan is None else plan.join(more)
         return plan, label
 
     def _started_in(self) -> str:

@@ -92,6 +92,11 @@ def plan_files(paths: Iterable[str], workspace: Sequence[str]) -> Plan:
     return Plan(cover(map(os.path.realpath, paths)), workspace=_first(workspace))
 
 
+def plan_anything(cwd: str, workspace: Sequence[str]) -> Plan:
+    """Before something that cannot be read."""
+    return _plan_workspace(Scope(), workspace, (), (cwd,))
+
+
 def plan_command(command: str, cwd: str, workspace: Sequence[str], home: str | None = None) -> Plan | None:
     """Before a shell command; None when it changes nothing."""
     home = os.path.expanduser("~") if home is None else home
@@ -100,7 +105,7 @@ def plan_command(command: str, cwd: str, workspace: Sequence[str], home: str | N
     try:
         script = parse_shell(command)
     except ShellSyntaxError:
-        return _plan_workspace(Scope(), workspace, (), here)
+        return plan_anything(cwd, workspace)
     invocations = walk(find_invocations(script, here, home))
     reach = _Reach(script, home)
     for invocation in invocations:
