@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 from functools import cached_property
+
+from msgspec.structs import replace
 
 from robota.core.permissions.command_patterns import path_items
 from robota.core.permissions.command_reading import Reading, list_mentions, list_touches
@@ -14,9 +17,9 @@ from robota.core.permissions.processes import holds_environment, leave_processes
 from robota.core.permissions.rules import Rule
 from robota.core.permissions.subjects import READING_TOOLS
 from robota.core.shell.effects import Touch, known_path
-from robota.core.shell.expansions import splits
+from robota.core.shell.expansions import names_set_by_commands, splits
 from robota.core.shell.mentions import find_possible_writes
-from robota.core.shell.script import plain_word
+from robota.core.shell.script import Word, plain_word
 
 _NAMES = re.compile(r"[=@:,;{}\[\]]")
 _LINKERS = frozenset({"ln", "link", "mount", "bindfs", "cpio", "rsync"})
@@ -103,7 +106,8 @@ class CommandFiles:
     def _touch_hit_in(self, directory: str | None, touch: Touch, denied: DeniedPaths) -> Hit | None:
         path, sure = known_path(touch.word, directory, self._home, self._assigned), touch.sure
         if path is not None and path.startswith("/proc/"):
-            path, sure = leave_processes(posixpath.normpath(path), directory)
+            path, led = leave_processes(posixpath.normpath(path), directory)
+            sure = sure and led
         if path is None:
             return self._unknown_hit(directory, touch, denied)
         try:
@@ -117,12 +121,16 @@ class CommandFiles:
                 touch.part, certain=sure, reason="" if sure else "it may use a file that a rule denies"
             )
         walked = touch.recursive and not touch.mentioned and (touch.hidden or not denied.hidden)
+        walked = walked and (os.path.isdir(path) if touch.kind == "write" else not os.path.isfile(path))
         if walked and denied.reaches_below(forms):
             return Hit(touch.part, certain=False, reason="it would also reach files that a rule denies")
         return None
 
     def _unknown_hit(self, directory: str | None, touch: Touch, denied: DeniedPaths) -> Hit | None:
         word = touch.word
+        if values := self._values_of(word):
+            hits = [self._touch_hit_in(directory, replace(touch, word=value), denied) for value in values]
+            return next((hit for hit in hits if hit is not None), None)
         climbs = directory is None and ".." in word.text
         # A glob that no file matches stands for itself.
         if (
@@ -134,6 +142,16 @@ class CommandFiles:
         ):
             return Hit(touch.part, certain=False, reason="the file is only known when it runs")
         return None
+
+    def _values_of(self, word: Word) -> list[Word]:
+        """The words that a loop or an assignment gives a quoted variable; none when not all are known."""
+        pieces = [piece for piece in word.pieces if piece[1]]
+        if len(pieces) != 1 or pieces[0][0] != "variable" or not pieces[0][2]:
+            return []
+        name, names = pieces[0][1], names_set_by_commands(self._script)
+        values = self._script.assigned.get(name, [])
+        known = name not in names and "*" not in names and not any(each.scripts for each in self._every)
+        return values if known and not any(value.computed for value in values) else []
 
     def shows_environment(self, command: str) -> bool:
         """Whether a part reads what another process holds: our own environment is not for commands."""

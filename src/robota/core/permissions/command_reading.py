@@ -87,7 +87,9 @@ def list_touches(reading: Reading) -> list[Touch]:
 
 @lru_cache(maxsize=2048)
 def list_mentions(reading: Reading) -> list[Touch]:
-    return list({replace(touch, part=""): touch for touch in find_mentions(reading.every)}.values())
+    return list(
+        {replace(touch, part=""): touch for touch in find_mentions(reading.every, reading.home)}.values()
+    )
 
 
 @lru_cache(maxsize=2048)

@@ -36,7 +36,7 @@ _WRITE_SECOND = frozenset({"split", "csplit", "xxd", "uniq"})
 _EXTRACTORS = frozenset({"tar", "bsdtar", "unzip", "7z", "cpio", "pax"})
 
 
-def find_mentions(invocations: Sequence[Invocation]) -> Iterator[Touch]:
+def find_mentions(invocations: Sequence[Invocation], home: str) -> Iterator[Touch]:
     """What may be read beside the files that `find_touches` tells."""
     programs = load_programs()
     for invocation in invocations:
@@ -46,7 +46,7 @@ def find_mentions(invocations: Sequence[Invocation]) -> Iterator[Touch]:
         if invocation.computed or name in programs.names_only:
             continue
         own = _own_words(invocation)
-        moved = _moved_to(own, invocation.directories)
+        moved = _moved_to(own, invocation.directories, home)
         use = programs.files.get(name)
         if name == "git":
             found = list(_shown_by_git(own))
@@ -56,16 +56,14 @@ def find_mentions(invocations: Sequence[Invocation]) -> Iterator[Touch]:
         else:
             found = [part for word in own for part in _split(word)]
         where, part = (*invocation.directories, *moved), invocation.command.text
-        trees = name in programs.takes_trees
-        yield from (Touch("read", word, where, part, recursive=trees, mentioned=True) for word in found)
+        trees = name in programs.takes_trees or (use is not None and bool(use.recursive))
+        for word in found:
+            tree = trees or "/" in word.text or word.tilde  # a bare word is rarely meant as a directory
+            yield Touch("read", word, where, part, recursive=tree, mentioned=True)
         for token in _told_in_texts(invocation, own):
-            yield Touch(
-                "read", plain_word(token), invocation.directories, invocation.command.text, sure=False
-            )
+            yield Touch("read", plain_word(token), where, part, mentioned=True, sure=False)
         if name == "git" and any(word.text in ("--no-index", "--untracked") for word in own):
-            yield Touch(
-                "read", plain_word("."), invocation.directories, invocation.command.text, recursive=True
-            )
+            yield Touch("read", plain_word("."), where, part, recursive=True)
 
 
 def find_possible_writes(invocations: Sequence[Invocation]) -> Iterator[Touch]:
@@ -116,7 +114,7 @@ def _is_operand(word: Word) -> bool:
     return not word.text.startswith("-")
 
 
-def _moved_to(words: Sequence[Word], directories: Directories) -> Directories:
+def _moved_to(words: Sequence[Word], directories: Directories, home: str) -> Directories:
     """Where options such as `-C` lead, from every directory that the command may run in."""
     found: list[str | None] = []
     for index, word in enumerate(words):
@@ -125,17 +123,23 @@ def _moved_to(words: Sequence[Word], directories: Directories) -> Directories:
             continue
         following = words[index + 1] if index + 1 < len(words) else word
         target, known = (option.group(2), word) if option.group(2) else (following.text, following)
+        if known.literal and (target == "~" or target.startswith("~/")):
+            target = home + target[1:]
         for base in directories:
             inside = known.literal and (base is not None or target.startswith("/"))
             found.append(posixpath.normpath(posixpath.join(base or "/", target)) if inside else None)
     return tuple(dict.fromkeys(found))
 
 
+def _known_text(found: re.Match[str]) -> str:
+    return "~" if "HOME" in found.group() else "."
+
+
 def _split(word: Word) -> Iterator[Word]:
     """The word and its parts: `--opt=file`, `-ofile`, `@file`, `key=file`, `host:file`."""
     if len(word.text) > _LONGEST:
         return
-    text = _KNOWN.sub(lambda found: "~" if "HOME" in found.group() else ".", word.text)
+    text = _KNOWN.sub(_known_text, word.text)
     if ("$" in text and word.computed) or word.globbed:
         if any(kind == "text" and piece for kind, piece, _ in word.pieces):
             yield word
@@ -200,8 +204,12 @@ def _told_in_texts(invocation: Invocation, words: Sequence[Word]) -> Iterator[st
     if check in ("sed", "awk"):
         reads = sed_awk.sed_escapes if check == "sed" else sed_awk.awk_escapes
         texts = [word.text for word in words if reads(word.text)]
-    elif name in load_programs().interpreters or (options is not None and options.input):
-        texts = [word.text for word in words]
+    elif (
+        name in load_programs().interpreters
+        or name in load_programs().shells
+        or (options is not None and options.input)
+    ):
+        texts = [_KNOWN.sub(_known_text, word.text) for word in words]
         texts += [each.body for each in invocation.command.redirections if each.body]
         texts += [
             each.target.text
