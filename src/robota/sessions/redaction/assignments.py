@@ -60,7 +60,7 @@ _SCHEMA = Pattern(
 )
 _NUMBER = Pattern(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?=\s*(?:[,}\]\\]|\Z))")
 _STRING = Pattern(
-    r"(?:(?:Some|Just|SecretStr|SecretString|String::from)\()?[bBrRuUL@]?(?P<slashes>\\{0,15})(?P<quote>[\"'`])"
+    r"(?:(?:Some|Just|SecretStr|SecretString|String::from|\[\]byte)\()?[bBrRuUL@]?(?P<slashes>\\{0,15})(?P<quote>[\"'`])"
 )
 _LONG_STRING = Pattern(r"[bBrRuU]?(?:\"\"(?=\"\w)|''(?='\w))(?P<slashes>)(?P<quote>[\"'])")
 _EMPTY = Pattern(r"[\[{]\s*(?:\\+[nrt]\s*)*[\]}]|\[REDACTED\]")

@@ -25,6 +25,10 @@ def _cell(before: str, ahead: str, _ends: bool) -> Decision | None:
     if len(before) >= BEHIND:
         del lines[:1]  # it may have been cut
     lines = [line for line in lines if not _RULER.fullmatch(line)]
+    rest = ahead.partition("\n")[0]
+    if lines and _GAP.search(lines[-1]) and _delimiter(lines[-1]) is None:  # columns of blanks
+        row, rest = _GAP.sub("\t", row.lstrip()), _GAP.sub("\t", rest.rstrip())
+        lines = [_GAP.sub("\t", line.strip()) for line in lines]
     if not lines or (delimiter := _delimiter(lines[-1])) is None:
         return None
     width, heading = lines[-1].count(delimiter), ""
@@ -32,7 +36,6 @@ def _cell(before: str, ahead: str, _ends: bool) -> Decision | None:
         if line.count(delimiter) != width:
             break
         heading = line
-    rest = ahead.partition("\n")[0]
     if row.count(delimiter) + rest.count(delimiter) != width or heading.rstrip()[-1:] == ",":
         return None
     names = [cell.strip(" \t\r\"'`*") for cell in _OPENING.sub("", heading).split(delimiter)]
@@ -47,7 +50,7 @@ def _delimiter(line: str) -> str | None:
 
 
 def _judge(name: str, ahead: str) -> Decision | None:
-    found, strength = _VALUE.match(ahead), name_strength(name)
+    found, strength = _VALUE.match(ahead), _IN_TABLES.get(name.lower(), name_strength(name))
     if found is None or strength is Strength.NONE:
         return None
     secret = found["secret"]
@@ -59,9 +62,12 @@ def _judge(name: str, ahead: str) -> Decision | None:
 
 _OPENING = Pattern(r"^.*[:=(\[] ?\\*[\"'`](?=\w)")
 """The string of JSON or of a program that a table stands in."""
+_IN_TABLES = {"pass": Strength.TEXT, "secret": Strength.WEAK}
+"""A column `secret` may list names of secrets."""
+_GAP = Pattern(r" {2,}")
 _RULER = Pattern(r"[\s|│+:=-]*")
 _HEADING = Pattern(r"(?:[\w.#/-]{1,40}(?: [\w.#/-]{1,24}){0,2})?")
-_VALUE = Pattern(r"(?P<secret>[^\s,;|│\"'`\\]+)(?=\\*[\"'`]|[ \t]*(?:[,;|│\t\r\n]|\Z))")
+_VALUE = Pattern(r"(?P<secret>[^\s,;|│\"'`\\]+)(?=\\*[\"'`]| {2}|[ \t]*(?:[,;|│\t\r\n]|\Z))")
 
 
 class CellPattern:
@@ -70,7 +76,9 @@ class CellPattern:
     __slots__ = ("_heading",)
 
     def __init__(self, name: str) -> None:
-        self._heading = Pattern(rf"{name}[\"'`*]{{0,3}}+[ \t]{{0,24}}+(?:[,;|│\r\n]|(?<=\t)|\\[nrt\"])")
+        self._heading = Pattern(
+            rf"{name}[\"'`*]{{0,3}}+[ \t]{{0,24}}+(?:[,;|│\r\n]|(?<=\t)|(?<=  )|\\[nrt\"])"
+        )
 
     def search(self, text: str, position: int, stop: int, /) -> re.Match[str] | None:
         heading = self._heading.search(text, max(0, position - BEHIND), stop)
@@ -83,12 +91,13 @@ class CellPattern:
         return None
 
 
-_NEXT = Pattern(r"(?:[\n,;\t|│]|\\[nt])[ \t]{0,20}\\{0,3}[\"'`]?(?=[^\s,;|│\"'`-])")
+_NEXT = Pattern(r"(?:[\n,;\t|│]| {2}|\\[nt])[ \t]{0,20}\\{0,3}[\"'`]?(?=[^\s,;|│\"'`-])")
 
 TABLES: tuple[Rule, ...] = tuple(
     Rule(literal, CellPattern(literal + rest), _cell, needs=(need,), folded=True)
     for literal, rest, need in (
-        ("passw", "(?:or)?d", "pass"),
+        ("pass", "(?:w(?:or)?d|phrase)?", "pass"),
+        ("pwd", "", "pw"),
         ("secret", "(?:_?key)?", "secret"),
         ("token", "", "token"),
         ("api", "[_ -]?key", "key"),
