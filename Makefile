@@ -15,7 +15,7 @@ FAST ?= tests/core tests/permissions tests/sdk tests/test_public_api.py \
 	$(patsubst %,tests/sessions/test_%.py,compaction permission_enforcer questions session_abort session_run) \
 	$(patsubst %,tests/providers/test_%.py,anthropic_wire gemini_wire openai_responses_wire)
 
-.PHONY: help run test test-fast test-system check format static fuzz fuzz-http oracle kills signals printed flips soak bench bench-search bench-sessions stubs pins clean
+.PHONY: help run test test-fast test-system check format static fuzz fuzz-http oracle kills signals printed flips real-model soak bench bench-search bench-sessions stubs pins clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -89,6 +89,9 @@ bench-sessions: $(VENV)/.dev ## Measure the list of sessions, redaction and open
 	$(BIN)/python bench/sessions_list.py
 	$(BIN)/python bench/redaction.py
 	$(BIN)/python bench/open_journal.py
+
+real-model: $(VENV)/.dev ## A real small model calls tools, in this process and behind a llama.cpp server
+	$(BIN)/python fuzz/real_model.py $(MODELS)
 
 soak: $(VENV)/.dev ## Many turns in one process: memory and descriptors must stay flat
 	$(BIN)/python bench/soak.py

@@ -77,6 +77,18 @@ async def test_an_image_that_cannot_be_read_is_not_a_model_that_cannot_see(
     assert str(error).endswith("; send PNG, JPEG, GIF or WebP, or leave the image out.")
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Invalid file data: got unsupported MIME type 'audio/mpeg'. See assistants/tools/file-search.",
+        "The file type you uploaded is not supported. Please try again with a pdf.",
+    ],
+)
+async def test_a_file_that_cannot_be_read_is_not_a_model_without_tools(message: str) -> None:
+    error = await failure(refusing(400, message))
+    assert str(error).startswith("acme cannot read a file of this conversation (400: ")
+
+
 async def test_a_model_that_cannot_see_is_still_told() -> None:
     error = await failure(
         refusing(400, "image input is not supported - hint: you may need to provide the mmproj")

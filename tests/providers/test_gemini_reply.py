@@ -118,6 +118,7 @@ def test_thinking_and_signatures_are_kept_for_the_way_back() -> None:
         ("MAX_TOKENS", "max_tokens"),
         ("CONTINUATION", "max_tokens"),
         ("SAFETY", "content_filter"),
+        ("MODEL_ARMOR", "content_filter"),
         ("RECITATION", "content_filter"),
         ("PROHIBITED_CONTENT", "content_filter"),
         ("MALFORMED_FUNCTION_CALL", "error"),

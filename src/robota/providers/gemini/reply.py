@@ -24,7 +24,7 @@ from robota.providers.gemini.parts import MARK
 from robota.providers.wire.reply import Peer, ReplyContent, count_of, image_of, text_of
 
 _FILTERS = (
-    "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "ESCALATION",
+    "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "ESCALATION", "MODEL_ARMOR",
     "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION",
 )  # fmt: skip
 _FAILURES = (

@@ -95,6 +95,11 @@ BAD_IMAGE = Reason(
         ),
     ),
 )
+BAD_FILE = Reason(
+    "cannot read a file of this conversation",
+    "send a type that it takes, such as PDF, or leave the file out",
+    (("file",), ("invalid file", "file data", "file type", "unsupported file", "mime type")),
+)
 _NOT_SUPPORTED = ("not support", "unsupported", "only supported", "found that support", "not enabled")
 NO_TOOLS = Reason(
     "cannot use tools with this model",
@@ -106,7 +111,7 @@ NO_VISION = Reason(
     "choose a model that can, or leave the images out",
     (("image", "vision", "multimodal"), _NOT_SUPPORTED),
 )
-REASONS = (NO_CREDIT, FILTERED, TOO_LONG, BAD_IMAGE, NO_TOOLS, NO_VISION, TOO_LARGE)
+REASONS = (NO_CREDIT, FILTERED, TOO_LONG, BAD_IMAGE, BAD_FILE, NO_TOOLS, NO_VISION, TOO_LARGE)
 """The first that fits stands."""
 
 
