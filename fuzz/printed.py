@@ -190,6 +190,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background had it ignored
     shown: dict[str, int] = {}
     lost: dict[str, int] = {}
     worst = failures = 0

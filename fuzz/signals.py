@@ -139,6 +139,7 @@ def main() -> int:
     parser.add_argument("--until", type=int, default=800)
     parser.add_argument("--step", type=int, default=5)
     options = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background had it ignored
     moments = range(options.first, options.until + 1, options.step)
     runs = failures = 0
     codes: dict[int, int] = {}
