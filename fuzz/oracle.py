@@ -68,7 +68,8 @@ set -T
 """
 """Whatever a text does, it ends after some sixty commands or twenty programs."""
 SECONDS = 10
-MODES = re.compile(r'openat?\((?:AT_FDCWD, )?"([^"]*)", [^)]*O_(?:WRONLY|RDWR)')
+EXECUTED = re.compile(r'execve\("([^"]*)".*\) = 0$', re.MULTILINE)
+OPENED = re.compile(r'openat?\((?:AT_FDCWD, )?"([^"]*)", [^)\n]*O_(?:WRONLY|RDWR)')
 
 
 class Start(NamedTuple):
@@ -103,7 +104,7 @@ class Place:
         self.root = root
         self.stubs, self.home = root / "stubs", root / "tree" / "home"
         self.work, self.log = root / "tree" / "deep" / "er" / "work", root / "log"
-        self.stubs.mkdir()
+        self.stubs.mkdir(parents=True)
         for name in STUBS:
             stub = self.stubs / name
             stub.write_text(STUB + RUNNERS.get(name, "exit $(( ($# + ${#1}) % 2 ))") + "\n")
@@ -187,15 +188,20 @@ def run_in_bash(text: str, place: Place, *, strace: bool = False) -> Run:
     process.wait()
     records = place.log.read_bytes().decode(errors="surrogateescape").split("\036")
     fields = [record.split("\037")[:-1] for record in records if record]
+    started = [Start(each[0], tuple(each[1:])) for each in fields if len(each) > 1]
     written = place.changes()
     if strace:
-        opened = MODES.findall(trace.read_text(errors="surrogateescape"))
+        seen = trace.read_text(errors="surrogateescape")
+        ours = ("/dev/", str(place.log))
+        # Relative paths are told by what changed in the tree.
         written |= {
-            os.path.join(place.work, path)
-            for path in opened
-            if not path.startswith(("/dev/", str(place.log)))
+            path for path in OPENED.findall(seen) if path.startswith("/") and not path.startswith(ours)
         }
-    return Run([Start(each[0], tuple(each[1:])) for each in fields if len(each) > 1], written, bool(ended))
+        known = (str(place.root), str(ENV), str(BASH))
+        started += [
+            Start(str(place.work), (path,)) for path in EXECUTED.findall(seen) if not path.startswith(known)
+        ]
+    return Run(started, written, bool(ended))
 
 
 def read(text: str, place: Place) -> Reading | None:

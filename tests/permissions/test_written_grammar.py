@@ -50,7 +50,8 @@ BLANKS = "\x0b\x0c\r\u00a0\u1680\u2003\u2028\u202f\u3000\u200b\u2060\ufeff\x85\x
 BUILTINS = table(r"""
     set -a ¦ set -k ¦ set -- a b ¦ set a ¦ set -o posix ¦ set -o ¦ set ¦ set -ek ¦ set "$x" ¦ set +o posix
     set -eo
-    read 'a[0]' ¦ read -a x ¦ read "$x" ¦ read $x ¦ read -r 'a[$(ls)]' ¦ read -e x ¦ read -i a -e x
+    read 'a[0]' ¦ read -a x ¦ read "$x" ¦ read $x ¦ read -r 'a[$(ls)]' ¦ read -e x ¦ read -p $x y
+    read -i a -e x
     printf -v x a ¦ printf -vx a ¦ printf "$x" a ¦ printf $x a ¦ printf -v 'a[$(ls)]' x
     declare -i x=1 ¦ declare -n x=y ¦ declare "$x" ¦ declare -A x ¦ declare -f ¦ export -f x ¦ export "$x"
     export 'a[0]=1'

@@ -3,7 +3,7 @@
 set -eu
 missing=""
 for pair in tmux:tmux bwrap:bubblewrap rsync:rsync sponge:moreutils ed:ed ex:vim-tiny patch:patch \
-  openssl:openssl sqlite3:sqlite3 unzip:unzip zip:zip make:make npm:npm chromium:chromium; do
+  openssl:openssl sqlite3:sqlite3 unzip:unzip zip:zip make:make strace:strace npm:npm chromium:chromium; do
   command -v "${pair%%:*}" > /dev/null || missing="$missing ${pair##*:}"
 done
 [ -z "$missing" ] && exit 0

@@ -62,6 +62,8 @@ def _sets_plainly(words: Sequence[Word], script: Script) -> bool:
 def _reads_plainly(words: Sequence[Word], script: Script) -> bool:
     value = False
     for word in words:
+        if splits(word, script):
+            return False
         if value:
             value = False
         elif word.literal and _READ_FLAGS.match(word.text) and word.text[:1] == "-":
