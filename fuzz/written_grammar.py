@@ -76,7 +76,9 @@ class Grammar:
         if token in ("(", "[", "{"):
             inner, tokens = self._read_choice(tokens)
             assert tokens[0] == {"(": ")", "[": "]", "{": "}"}[token]
-            return _repeat(inner, {"(": (1, 1), "[": (0, 1), "{": (0, 2)}[token], self._deepest), tokens[1:]
+            return _repeat(
+                inner, {"(": (1,), "[": (0, 1), "{": (0, 0, 0, 1, 2)}[token], self._deepest
+            ), tokens[1:]
         if token[0] in "\"'":
             return lambda rng, depth: token[1:-1], tokens
         if token[0] == "/":
@@ -90,11 +92,9 @@ class Grammar:
         return text
 
 
-def _repeat(inner: Maker, bounds: tuple[int, int], deepest: int) -> Maker:
-    least, most = bounds
-
+def _repeat(inner: Maker, times_made: tuple[int, ...], deepest: int) -> Maker:
     def repeat(rng: random.Random, depth: int) -> str:
-        times = least if depth > deepest else rng.randint(least, most)
+        times = times_made[0] if depth > deepest else rng.choice(times_made)
         return "".join(inner(rng, depth) for _ in range(times))
 
     return repeat

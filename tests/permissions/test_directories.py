@@ -121,6 +121,10 @@ def test_git_does_not_run_unasked_where_plain_files_would_be_its_settings(worksp
     assert judge("git status", "bare") == "approve"
     assert judge("git status", "bare/refs") == "approve"
     fine = table("git status ¦ cd repo && git status ¦ git -C repo log ¦ cd plain && git log")
+    fine += [
+        'cd "$(git rev-parse --show-toplevel)" && git status',
+        "cd $(git rev-parse --show-toplevel); git log",
+    ]
     assert_answers("auto", fine, judge)
     commands = table(r"""
         cd bare && git status ¦ git -C bare status ¦ git -C plain -C ../bare status ¦ (cd bare; git log)

@@ -31,7 +31,7 @@ from robota.core.shell.expansions import find_possible_options
 from robota.core.shell.invocations import Invocation
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=1024)
 def _cover(reading: Reading, allow: RuleSet) -> Cover | Gap:
     covered = cover_parts(allow, reading.invocations)
     if isinstance(covered, Cover) and not covered.whole and reading.steering is not None:

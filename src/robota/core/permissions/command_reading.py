@@ -19,7 +19,7 @@ from robota.core.shell.invocations import Invocation, find_invocations, find_ste
 from robota.core.shell.mentions import find_mentions
 from robota.core.shell.script import Command, Script, ShellSyntaxError, plain_word
 
-_REMEMBERED = 4_096  # characters of a command that is worth keeping
+_REMEMBERED = 1_000  # characters of a command that is worth keeping
 
 
 class Reading(Struct, frozen=True, eq=False):
@@ -52,7 +52,7 @@ def _read(text: str, directory: str | None, home: str, cwd: str) -> Reading:
     return Reading(script, directory, home, unread, tuple(invocations), every, problem, steering)
 
 
-_read_again = lru_cache(maxsize=2048)(_read)
+_read_again = lru_cache(maxsize=1024)(_read)
 
 
 def _read_script(command: str) -> tuple[Script, str | None]:
@@ -78,21 +78,21 @@ def _find_problem(invocation: Invocation) -> str | None:
     return find_outside(invocation.words, invocation.script)
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=1024)
 def list_touches(reading: Reading) -> list[Touch]:
     """The files that the command names; touches that differ in nothing but their part are judged alike."""
     touches = find_touches(reading.script, reading.every, (reading.directory,), reading.home)
     return list({replace(touch, part=""): touch for touch in touches}.values())
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=1024)
 def list_mentions(reading: Reading) -> list[Touch]:
     return list(
         {replace(touch, part=""): touch for touch in find_mentions(reading.every, reading.home)}.values()
     )
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=1024)
 def find_texts(reading: Reading) -> dict[str, str]:
     """The spellings that deny rules are compared with, each with its part."""
     texts: dict[str, str] = {}
@@ -101,13 +101,13 @@ def find_texts(reading: Reading) -> dict[str, str]:
     return texts
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=1024)
 def find_started_texts(reading: Reading) -> dict[str, str]:
     """What options and variables start, each with its part."""
     return dict(find_started(reading.every))
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=1024)
 def find_perhaps(reading: Reading) -> dict[str, str]:
     """What a program may start that no table knows of, each with its part."""
     return dict(find_perhaps_started(reading.every))

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from robota.core.shell.effects import Touch
 from robota.core.shell.invocations import Invocation
 
+_TOP = "$(git rev-parse --show-toplevel)"
 _PARTS_OF_ONE = re.compile(r"(?:\A|/)(?:\.git|HEAD|config|refs|objects)(?:/|\Z)")
 
 
@@ -26,11 +27,17 @@ def find_doubtful_git(every: Sequence[Invocation], touches: Iterable[Touch]) -> 
         return "git would run in a repository that the command itself may have written"
     for each in calls:
         for directory in _git_directories(each):
-            if directory is None:
+            if directory is None and not _stays_in_repository(every):
                 return "git would run in a directory that is only known when it runs"
-            if _obeys_files_here(directory):
+            if directory is not None and _obeys_files_here(directory):
                 return f"git would take plain files for the settings of a repository: {directory}"
     return None
+
+
+def _stays_in_repository(every: Sequence[Invocation]) -> bool:
+    """Whether the command goes nowhere but to the top of the working tree that it is in."""
+    moves = [each.words for each in every if each.program in ("cd", "pushd", "popd")]
+    return bool(moves) and all(len(words) == 2 and words[1].text == _TOP for words in moves)
 
 
 def _git_directories(invocation: Invocation) -> Iterator[str | None]:
