@@ -14,7 +14,6 @@ from tests.providers.loopback import Loopback, Reply
 from tests.support.llama_server import llama_server
 from tests.support.scripted_gguf import tool_call, write_scripted_gguf
 
-from robota.cli.own_server import is_own_server
 from robota.core import (
     AssistantMessage,
     ModelSettings,
@@ -30,6 +29,7 @@ from robota.core.robota import Robota
 from robota.providers.local import LocalProvider
 from robota.providers.local.circles import find_circle
 from robota.providers.local_server import LocalServerProvider
+from robota.providers.own_server import is_own_server
 from robota.testing.reply_conformance import ask, listen
 from robota.tools.function_tool import tool
 

@@ -8,11 +8,12 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
+from robota.cli.chosen_provider import chosen_provider
 from robota.cli.keyboard import Keyboard
 from robota.cli.lines import LinePrinter, Questioner, take_turn
-from robota.cli.provider_choice import ProviderArguments, chosen_provider
 from robota.cli.session_choice import SessionChoice
 from robota.cli.signals import Signalled, Signals
+from robota.providers.choice import ProviderArguments
 
 if TYPE_CHECKING:
     from robota.cli.main import Options

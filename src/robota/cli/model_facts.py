@@ -28,7 +28,7 @@ def show_models(provider: str, base_url: str | None) -> None:
 
 
 async def _find(provider: str, base_url: str | None) -> tuple[ModelCatalog, str]:
-    from robota.cli.provider_choice import ProviderArguments, find_named, make_profile  # noqa: PLC0415 - see above
+    from robota.providers.choice import ProviderArguments, find_named, make_profile  # noqa: PLC0415 - see above
 
     given = ProviderArguments(base_url=base_url, environment=os.environ)
     definition = find_named(given, provider)

@@ -10,9 +10,9 @@ import sys
 
 import click
 
-from robota.cli.provider_choice import KEYS, ProviderArguments, find_named, list_served, make_profile
 from robota.core.env_ref import ENV_REFERENCE_PREFIX
 from robota.core.provider_definition import ProbeResult, ProviderDefinition
+from robota.providers.choice import KEYS, ProviderArguments, find_named, list_served, make_profile
 from robota.providers.definitions import all_definitions
 
 CHECK_SECONDS = 10.0

@@ -22,7 +22,7 @@ from robota.sdk.assembly import (
 
 if TYPE_CHECKING:
     from robota.cli.main import Options
-    from robota.cli.provider_choice import ChosenProvider
+    from robota.providers.choice import ChosenProvider
 
 
 BY_ADDRESS = ("openai-compatible", "local-server")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from robota._lazy import lazy_names
 
 _MODULES = {
+    "robota.sdk.assembly": "create_default_tools create_session",
+    "robota.providers.choice": "ChosenProvider choose_provider",
     "robota.tools.builtins.bash": "bash_tool",
     "robota.tools.builtins.read": "read_tool",
     "robota.tools.builtins.write": "write_tool",

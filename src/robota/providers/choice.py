@@ -1,4 +1,4 @@
-"""Which model answers: what was named, what a key is there for, a local server or model, the offline model.
+"""Which model answers: what was named, what a key is there for, a local server, a local model.
 
 The first that applies wins. Never a silent substitute: `note` says who answers when nobody chose it. A key of
 the environment goes to its vendor's own host, and elsewhere only if provider and address were both named.
@@ -6,16 +6,14 @@ the environment goes to its vendor's own host, and elsewhere only if provider an
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+import os
+from collections.abc import Callable, Mapping
 from typing import NoReturn, TypeAlias
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from robota.cli.key_advice import KeyAdvice, advise
-from robota.cli.own_server import fit_to_server, is_own_server
 from robota.core.env_ref import ENV_REFERENCE_PREFIX, format_env_reference
 from robota.core.errors import ConfigurationError, RobotaError
 from robota.core.provider import Provider
@@ -35,6 +33,8 @@ from robota.providers.catalog import (
     suggest,
 )
 from robota.providers.definitions import OURS, all_definitions, find_definition
+from robota.providers.key_advice import KeyAdvice, advise
+from robota.providers.own_server import fit_to_server, is_own_server
 
 KEYS: dict[str, str] = {
     "ANTHROPIC_API_KEY": "anthropic",
@@ -52,10 +52,9 @@ ADDRESSES: dict[str, str] = {
     "gemini": "GOOGLE_GEMINI_BASE_URL",
 }
 """The vendors' own variables for another address; it gets the vendor's key, being set beside it."""
-OFFLINE_NOTE = (
-    "No key, no base URL and no local model: this is the scripted offline model, which shows a turn but "
-    "cannot think.\nSet a key such as ANTHROPIC_API_KEY or OPENAI_API_KEY, name a service with --provider or "
-    "--base-url, or try a tiny model on this machine: robota model pull smollm2-135m"
+NOTHING = (
+    "Set a key such as ANTHROPIC_API_KEY or OPENAI_API_KEY, name a service with --provider or --base-url, or "
+    "try a tiny model on this machine: robota model pull smollm2-135m"
 )
 LOCAL_NOTE = "{why} is {name}, a tiny offline model; it is often wrong, so look twice before you approve."
 SERVER_TYPES = {"llama.cpp": "local-server"}
@@ -70,9 +69,13 @@ Confirm: TypeAlias = Callable[[str], bool]
 
 
 class ChosenProvider(Struct, frozen=True):
+    """A provider that is ready to be used, and the model to ask it for."""
+
     provider: Provider
+    """Closed by its user."""
     model: str
     note: str | None = None
+    """Why it was chosen, if nobody named it."""
     context_window: int | None = None
     """Where the shipped facts know nothing of the model."""
     secrets: tuple[str, ...] = ()
@@ -114,14 +117,33 @@ class Choice(Struct, frozen=True):
     note: str | None = None
 
 
-@asynccontextmanager
-async def chosen_provider(given: ProviderArguments) -> AsyncIterator[ChosenProvider]:
-    """The provider for this call, open while the block runs."""
-    choice = await _choose(given)
-    if choice is None or choice.definition.type == "scripted":
-        async with _offline(given, None if choice else OFFLINE_NOTE) as chosen:
-            yield chosen
-        return
+async def choose_provider(
+    *, provider: str | None = None, model: str | None = None, base_url: str | None = None
+) -> ChosenProvider:
+    """The provider and the model that the `robota` command would take, retries included.
+
+    Without arguments the keys of the environment decide. `chosen.provider` and `chosen.model` are for
+    `Robota`, `Session` or `create_session`; close the provider when you are done.
+    """
+    given = ProviderArguments(provider=provider, model=model, base_url=base_url, environment=os.environ)
+    try:
+        choice = await find_choice(given)
+        if choice is None:
+            raise ConfigurationError(f"There is no model to ask. {NOTHING}")
+        return await open_choice(choice, given)
+    except ConfigurationError as error:
+        raise ConfigurationError(_as_keywords(str(error))) from error
+
+
+def _as_keywords(sentence: str) -> str:
+    """What the command calls its options, as a program would write them."""
+    for option, keyword in (("--model or ROBOTA_MODEL", "model=…"), ("--model", "model=…")):
+        sentence = sentence.replace(option, keyword)
+    return sentence.replace("--provider", "provider=…").replace("--base-url", "base_url=…")
+
+
+async def open_choice(choice: Choice, given: ProviderArguments) -> ChosenProvider:
+    """Make the provider; a server of the user's own is asked about its model first."""
     config, note = choice.config, choice.note
     if not config.model:
         config, note = await _find_model(choice)
@@ -129,25 +151,12 @@ async def chosen_provider(given: ProviderArguments) -> AsyncIterator[ChosenProvi
     config, note = fitted.config, "\n".join(filter(None, (note, fitted.note))) or None
     provider = choice.definition.create(config)
     window: int | None = fitted.window or getattr(provider, "context_size", None)
-    provider = KeyAdvice(provider, advise(choice.definition, config))
-    async with RetryingProvider(provider, policy=PATIENCE) as patient:
-        yield ChosenProvider(patient, config.model or "", note, window, given.secrets(choice.definition))
+    patient = RetryingProvider(KeyAdvice(provider, advise(choice.definition, config)), policy=PATIENCE)
+    return ChosenProvider(patient, config.model or "", note, window, given.secrets(choice.definition))
 
 
-@asynccontextmanager
-async def _offline(given: ProviderArguments, note: str | None) -> AsyncIterator[ChosenProvider]:
-    from robota.cli.offline import CONTEXT_WINDOW, MODEL, offline_model  # noqa: PLC0415 - a server nobody else needs
-    from robota.providers.openai_compatible import OpenAICompatibleProvider  # noqa: PLC0415
-
-    async with (
-        offline_model() as url,
-        OpenAICompatibleProvider(base_url=url, model=MODEL, name="offline") as provider,
-    ):
-        yield ChosenProvider(provider, MODEL, note, CONTEXT_WINDOW, given.secrets())
-
-
-async def _choose(given: ProviderArguments) -> Choice | None:
-    """The first that applies; `None` leaves the offline model."""
+async def find_choice(given: ProviderArguments) -> Choice | None:
+    """The first that applies; `None` when there is nothing to go by."""
     if given.provider in (None, "local") and (given.model or "").startswith(LOCAL_PREFIX):
         return _take_local((given.model or "").removeprefix(LOCAL_PREFIX))
     if given.provider:
