@@ -48,6 +48,8 @@ A plan comes with its tables, so that no other object can get their identity.
 
 
 class EventBus:
+    """Carries the events of one agent to everybody who listens."""
+
     __slots__ = ("_busy", "_later", "_listeners", "_plan", "_tables", "seq")
 
     def __init__(self) -> None:

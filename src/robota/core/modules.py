@@ -25,6 +25,8 @@ MODULE_EVENTS = (
 
 
 class ModuleEvent(Struct, frozen=True):
+    """Something that happened to a module."""
+
     name: str
     """One of `MODULE_EVENTS`."""
     module: str
@@ -57,6 +59,8 @@ class WorkflowConverter(Protocol):
 
 
 class WorkflowProblem(Struct, frozen=True):
+    """What is wrong with a workflow, and where."""
+
     message: str
     path: str = ""
     """Where in the workflow, such as `nodes.2.next`."""

@@ -67,6 +67,8 @@ class ModelCatalog(Struct, frozen=True, kw_only=True):
 
 
 class SetupHelpLink(Struct, frozen=True, kw_only=True):
+    """Where a user gets a key or reads how."""
+
     kind: HelpLinkKind
     url: str
     label: str = ""
@@ -83,6 +85,8 @@ class SetupStep(Struct, frozen=True, kw_only=True):
 
 
 class CredentialRequirement(Struct, frozen=True):
+    """What a provider needs before it can be used."""
+
     any_of: tuple[Credential, ...]
     """One of these settings must have a usable value."""
 

@@ -16,6 +16,8 @@ AnswerScope: TypeAlias = Literal["once", "session", "project"]
 
 
 class Question(Struct, frozen=True, kw_only=True, tag_field="kind", rename="camel"):
+    """What all questions have: an id, the call that asks, the agent."""
+
     id: str = ""
     """Given when it is asked: `<call>` or `<call>.<n>`, so that the same question has the same id again."""
     call_id: str = ""
@@ -40,6 +42,8 @@ class PermissionQuestion(Question, frozen=True, kw_only=True, tag="permission"):
 
 
 class QuestionOption(Struct, frozen=True):
+    """One of the answers to choose from."""
+
     label: str
     description: str = ""
 
@@ -85,6 +89,8 @@ class PermissionAnswer(
 
 
 class ChoiceAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What the user chose."""
+
     chosen: tuple[str, ...] = ()
     """Labels, or the user's own words."""
     dismissed: bool = False
@@ -92,6 +98,8 @@ class ChoiceAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
 
 
 class PlanAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Whether the user approved a plan, and with which words."""
+
     approve: bool
     feedback: str = ""
     """For the model: what to change, or what to mind."""
@@ -100,6 +108,8 @@ class PlanAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_u
 
 
 class FormAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What the user filled in."""
+
     action: Literal["accept", "decline", "cancel"]
     content: JsonObject = msgspec.field(default_factory=dict)
 

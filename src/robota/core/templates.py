@@ -31,6 +31,8 @@ class AgentTemplate(Struct, frozen=True, kw_only=True):
 
 
 class AppliedTemplate(Struct, frozen=True):
+    """A template with the caller's own values, and what to mind about them."""
+
     config: dict[str, Any]
     template: AgentTemplate
     warnings: tuple[str, ...] = ()

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 else:  # named, not loaded: `help` and `inspect.signature` evaluate the annotations of a Struct
     for _name in (
         "Budget", "CompactionSection", "Executors", "HookPort", "HooksConfig", "Judge", "Plugin",
-        "QuestionHandler", "Questions", "Redactor", "RuleSaver", "SessionJournal", "UsageLedger",
-        "WorkspaceGuard",
+        "QuestionHandler", "Questions", "Redactor", "RuleSaver", "SessionJournal", "SessionLogger",
+        "UsageLedger", "WorkspaceGuard",
     ):  # fmt: skip
         globals()[_name] = ForwardRef(_name)
 
