@@ -298,6 +298,34 @@ def test_messages_kept_by_a_compaction_stand_behind_its_summary(tmp_path: Path) 
     assert imported.view[0].metadata["replaces"] == 2
 
 
+def test_a_real_compaction_is_imported_with_its_summary(tmp_path: Path) -> None:
+    """The first prompt behind it follows the last message that was kept, not the summary."""
+    kept = {"preservedSegment": {"headUuid": "u2", "anchorUuid": "c2", "tailUuid": "a2"}}
+    again = {"preservedSegment": {"headUuid": "u3", "anchorUuid": "d2", "tailUuid": "a3"}}
+    boundary = {"subtype": "compact_boundary", "content": "Conversation compacted"}
+    imported = read(
+        tmp_path,
+        line("user", "u1", None, "old"),
+        line("assistant", "a1", "u1", "old answer"),
+        line("user", "u2", "a1", "kept"),
+        line("assistant", "a2", "u2", "kept answer"),
+        line("system", "c1", None, logicalParentUuid="a2", compactMetadata=kept, **boundary),
+        line("user", "c2", "c1", "summary", isCompactSummary=True),
+        line("user", "u3", "a2", "next"),
+        line("assistant", "a3", "u3", "next answer"),
+        line("system", "d1", None, logicalParentUuid="a3", compactMetadata=again, **boundary),
+        line("user", "d2", "d1", "second summary", isCompactSummary=True),
+        line("user", "u4", "a3", "last"),
+    )
+
+    assert texts(imported.messages) == [
+        "old", "old answer", "[Context Summary]\nsummary", "kept", "kept answer",
+        "[Context Summary]\nsecond summary", "next", "next answer", "last",
+    ]  # fmt: skip
+    assert texts(imported.view) == ["[Context Summary]\nsecond summary", "next", "next answer", "last"]
+    assert imported.problems == ()
+
+
 # --- content --------------------------------------------------------------------------------------------
 
 

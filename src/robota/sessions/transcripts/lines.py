@@ -63,6 +63,8 @@ class TranscriptLine(Struct, frozen=True, kw_only=True):
     """The provider's id of the reply that an assistant line is a piece of."""
     kept_from: str | None = None
     """On a compaction: the first of the earlier messages that the model went on seeing."""
+    kept_to: str | None = None
+    """The last of them."""
     kept_behind: str | None = None
     """On a compaction: the entry (its summary) after which the model saw them."""
 
@@ -236,6 +238,7 @@ def _as_line(entry: _Envelope, uuid: str, number: int, offset: int, size: int) -
         meta=bool(entry.is_meta),
         response=_response_id(entry.message) if entry.type == "assistant" else None,
         kept_from=_text(segment.get("headUuid")),
+        kept_to=_text(segment.get("tailUuid")),
         kept_behind=_text(segment.get("anchorUuid")),
     )
 
@@ -262,7 +265,7 @@ def conversation_lines(index: TranscriptIndex, problems: Problems) -> list[Chain
     leaf = _newest(index)
     if leaf is None:
         return []
-    return _add_parallel(index, _move_kept(_walk(index, leaf, problems)))
+    return _add_parallel(index, _walk(index, leaf, problems))
 
 
 def _newest(index: TranscriptIndex) -> TranscriptLine | None:
@@ -274,10 +277,10 @@ def _newest(index: TranscriptIndex) -> TranscriptLine | None:
 
 
 def _walk(index: TranscriptIndex, leaf: TranscriptLine, problems: Problems) -> list[TranscriptLine]:
-    line, chain = leaf, [leaf]
+    line, chain, parents = leaf, [leaf], _relink(index)
     seen, lowest = {leaf.uuid}, index.by_uuid[leaf.uuid]
-    while line.parent is not None:
-        parent = index.find(line.parent)
+    while (followed := parents.get(line.uuid, line.parent)) is not None:
+        parent = index.find(followed)
         if parent is None or parent.uuid in seen:
             wrong = "is not in the file" if parent is None else "follows it in turn (a circle)"
             parent = _nearest_before(index, lowest, aside=leaf.aside)
@@ -302,18 +305,20 @@ def _nearest_before(index: TranscriptIndex, place: int, *, aside: bool) -> Trans
     return None
 
 
-def _move_kept(chain: list[TranscriptLine]) -> list[TranscriptLine]:
-    """Put the last compaction that kept messages before those, where the model sees its summary."""
-    places = {line.uuid: place for place, line in enumerate(chain)}
-    boundary = next((line for line in reversed(chain) if line.kept_from is not None), None)
-    if boundary is None:
-        return chain
-    place = places[boundary.uuid]
-    first = places.get(boundary.kept_from or "", place)
-    last = max(places.get(boundary.kept_behind or "", place), place)
-    if first >= place:
-        return chain
-    return chain[:first] + chain[place : last + 1] + chain[first:place] + chain[last + 1 :]
+def _relink(index: TranscriptIndex) -> dict[str, str | None]:
+    """What lines follow where a compaction kept messages: these stand behind its summary, what came next
+    behind them, and the compaction itself where they were. What was written next may name either."""
+    parents: dict[str, str | None] = {}
+    for boundary in (line for line in reversed(index.lines) if line.kept_from is not None):
+        head, anchor = index.find(boundary.kept_from or ""), boundary.kept_behind or boundary.uuid
+        tail = boundary.kept_to or boundary.parent
+        if head is None or tail is None or index.find(anchor) is None or head.uuid in parents:
+            continue
+        for line in index.lines:
+            if line.parent == anchor and line.uuid != boundary.uuid:
+                parents.setdefault(line.uuid, tail)
+        parents[boundary.uuid], parents[head.uuid] = head.parent, anchor
+    return parents
 
 
 def _add_parallel(index: TranscriptIndex, chain: list[TranscriptLine]) -> list[ChainLine]:
