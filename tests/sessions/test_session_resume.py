@@ -11,6 +11,7 @@ from tests.support.session_options import fork_session, resume_session
 
 from robota.core.errors import StorageError, ValidationError
 from robota.core.history import HistoryEntry
+from robota.core.jsontext import encode
 from robota.sessions.options import SessionOptions
 from robota.sessions.replay.session_replay import replay_session
 from robota.sessions.start import LEFT_OUT, restore, restore_journal
@@ -105,6 +106,53 @@ async def test_an_old_record_goes_on_too(tmp_path: Path) -> None:
 
     assert [message.content for message in session.messages] == ["hi", "hello"]
     assert await session.run("more") == "on"
+
+
+async def test_an_originals_record_keeps_its_events_its_name_and_its_creation(tmp_path: Path) -> None:
+    store = SessionStore(tmp_path)
+    said = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
+    moment = "2025-03-01T12:00:00.000Z"
+    note = {"id": "e1", "timestamp": moment, "category": "event", "type": "note", "data": {"n": 1}}
+    chat = [
+        {"id": f"m{at}", "timestamp": moment, "category": "chat", "type": message["role"], "data": message}
+        for at, message in enumerate(said)
+    ]
+    known = {"id": "o-1", "cwd": str(tmp_path), "name": "greetings", "createdAt": moment, "updatedAt": moment}
+    record = {**known, "messages": said, "history": [chat[0], note, chat[1]]}
+    (tmp_path / "o-1.json").write_bytes(encode(record))
+    log = [
+        {"timestamp": moment, "sessionId": "o-1", "event": "history_mutation", "message": message}
+        for message in said
+    ]
+    (tmp_path / "o-1.jsonl").write_bytes(b"".join(encode(line) + b"\n" for line in log))
+
+    session = resume_session(store, "o-1", provider=ScriptedProvider("on"), options=OPTIONS)
+    assert [entry.type for entry in session.history] == ["user", "note", "assistant"]
+    assert session.name == "greetings"
+    await session.run("more")
+    await session.shutdown()
+
+    saved = store.load("o-1")
+    assert saved is not None
+    assert (saved.name, saved.created_at) == ("greetings", moment)
+    assert [entry.type for entry in saved.parse_history()][:3] == ["user", "note", "assistant"]
+    again = resume_session(store, "o-1", provider=ScriptedProvider(), options=OPTIONS)
+    assert [entry.type for entry in again.history][:3] == ["user", "note", "assistant"]
+    assert again.name == "greetings"
+
+
+async def test_the_creation_is_that_of_the_session_not_of_its_snapshot(tmp_path: Path) -> None:
+    store = await record(tmp_path)
+    created = restore(store, "s-1").created_at
+    Path(store.path_of("s-1")).unlink()
+
+    session = resume_session(store, "s-1", provider=ScriptedProvider("on"), options=OPTIONS)
+    await session.run("more")
+    await session.shutdown()
+
+    saved = store.load_snapshot("s-1")
+    assert saved is not None
+    assert saved.created_at == created
 
 
 # --- forks -----------------------------------------------------------------------------------------------

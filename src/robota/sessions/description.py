@@ -8,7 +8,7 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from robota.core.hooks.definition import HOOK_EVENTS
-from robota.core.messages import JsonObject
+from robota.core.messages import JsonObject, Message
 from robota.core.provider import NativeWebTools, get_provider_capabilities
 from robota.core.tool import tool_schema
 
@@ -83,6 +83,13 @@ def describe_to_hooks(session: Session) -> JsonObject:
     return common
 
 
+def _began_at(messages: list[Message]) -> str:
+    """The time of the first message: a session that was never used is not saved."""
+    from robota.sessions.store.snapshot_file import format_time  # noqa: PLC0415 - not before the first save
+
+    return format_time(messages[0].timestamp) if messages else ""
+
+
 def describe_snapshot(session: Session) -> SessionRecord | JsonObject:
     """What the store keeps, without the secrets that only this process knows."""
     from robota.sessions.store.message_codec import (  # noqa: PLC0415 - not before the first save
@@ -95,6 +102,7 @@ def describe_snapshot(session: Session) -> SessionRecord | JsonObject:
     record = SessionRecord(
         id=session.session_id,
         cwd=session.cwd,
+        created_at=session.past.created_at or _began_at(agent.messages),
         name=session.name,
         model=agent.model or None,
         system_prompt=agent.system_message,

@@ -22,6 +22,8 @@ class Past(Struct, eq=False):
     """How prompts ended that had an id, by that."""
     cut: CutConversation | None = None
     """A run to go on with."""
+    created_at: str = ""
+    """When the session began."""
     spent: int = 0
     """Requests of the past that are in the ledger."""
 
@@ -32,7 +34,7 @@ class Past(Struct, eq=False):
 
 
 def look_back(start: SessionStart | None) -> Past:
-    return Past() if start is None else Past(dict(start.results), start.cut)
+    return Past() if start is None else Past(dict(start.results), start.cut, start.created_at)
 
 
 def recall_usage(session: Session, start: SessionStart | None) -> None:

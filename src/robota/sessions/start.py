@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from robota.core.conversation import ConversationStore
 from robota.core.errors import StorageError, ValidationError
-from robota.core.messages import AssistantMessage, Json, ToolMessage
+from robota.core.history import HistoryEntry, is_chat_entry
+from robota.core.messages import AssistantMessage, Json, Message, ToolMessage
 from robota.core.ports import REAL_WORLD, Ports
 from robota.core.run import RunResult, RunState
 from robota.sessions.files import REAL_FILES, Files, opened
@@ -195,6 +196,11 @@ def restore(
         position = _find_end(path, session_id)
         items = read_journal(path, session_id=session_id, events=_WANTED)
         start = fold_journal(items, session_id, step=wanted, unanswered=unanswered, ports=ports)
+        if not start.last_seq and (known := _load_original(store, session_id)) is not None:
+            if len(start.messages) <= len(known.messages):  # its log says less
+                start = _from_snapshot(known, wanted, unanswered, ports)
+            else:
+                start.facts, start.created_at = _facts_of(known), known.created_at
         start.position = position
         if wanted is None:
             _look_into_snapshot(store, start, ports)
@@ -214,6 +220,14 @@ def restore(
     if fork or step is not None:
         start.session_id, start.cut, start.results, start.spent = "", None, {}, []
     return start
+
+
+def _load_original(store: SessionStore, session_id: str) -> SessionRecord | None:
+    """The record beside a log of the TypeScript original, which has what such a log does not say."""
+    try:
+        return store.load_snapshot(session_id)
+    except StorageError:
+        return None
 
 
 def _find_end(path: str, session_id: str) -> Position | None:
@@ -291,19 +305,39 @@ def fold_journal(
 def _from_snapshot(record: SessionRecord, step: int | None, unanswered: str, ports: Ports) -> SessionStart:
     start = SessionStart(record.id)
     start.conversation = conversation = ConversationStore(ports)
-    for message in record.parse_messages()[:step]:
-        if isinstance(message, AssistantMessage) and message.metadata.get("compaction"):
-            conversation.restore_mark(message)
-        else:
-            conversation.append(message)
+    for entry in _timeline(record):
+        if isinstance(entry, HistoryEntry):
+            conversation.add_entry(entry)
+        elif step is None or len(conversation) < step:
+            if isinstance(entry, AssistantMessage) and entry.metadata.get("compaction"):
+                conversation.restore_mark(entry)
+            else:
+                conversation.append(entry)
     for call in conversation.open_calls:
         conversation.append(ToolMessage(unanswered, call.id, call.name, metadata={"success": False}))
-    start.steps = len(conversation)
-    start.facts = SessionFacts(
+    start.steps, start.facts = len(conversation), _facts_of(record)
+    start.created_at, start.updated_at = record.created_at, record.updated_at
+    start.problems = tuple(record.problems)
+    return start
+
+
+def _facts_of(record: SessionRecord) -> SessionFacts:
+    return SessionFacts(
         cwd=record.cwd,
         system_prompt=record.system_prompt,
         model=record.model or "",
         session_name=record.name,
     )
-    start.problems = tuple(record.problems)
-    return start
+
+
+def _timeline(record: SessionRecord) -> list[Message | HistoryEntry]:
+    """Messages and events in their order; the messages alone if the two lists tell of different ones."""
+    messages = record.parse_messages()
+    try:
+        entries = record.parse_history()
+    except ValidationError:
+        entries = []
+    waiting = iter(messages)
+    timeline = [next(waiting, None) if is_chat_entry(entry) else entry for entry in entries]
+    whole = None not in timeline and next(waiting, None) is None
+    return [entry for entry in timeline if entry is not None] if whole else [*messages]
