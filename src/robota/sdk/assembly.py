@@ -90,7 +90,8 @@ def create_session(
     `auto_allow_bash_if_sandboxed` lets those that it confines run without a question.
     """
     where = working_directory() if cwd is None else cwd
-    live, todos = LiveRules(rules), TodoList()
+    start = restore_session(store, resume, on_problem) if isinstance(resume, str) else resume
+    live, todos = LiveRules(rules), TodoList() if start is None else _recall_todos(start)
     options = SessionOptions(
         permissions=PermissionOptions(rules=live, guard=Workspace(where, live)),
         hooks=HookOptions(keep_variables=keep_variables),
@@ -118,9 +119,19 @@ def create_session(
         cwd=where,
         store=store,
         permission_handler=approve,
-        start=restore_session(store, resume, on_problem) if isinstance(resume, str) else resume,
+        start=start,
         options=options,
     )
+
+
+def _recall_todos(start: SessionStart) -> TodoList:
+    """The list as the session was left with it."""
+    from robota.sessions.compaction.kept_state import find_todos  # noqa: PLC0415 - for those who go on
+
+    try:
+        return TodoList.from_json(find_todos(start.messages))
+    except ValueError:  # that of another tool
+        return TodoList()
 
 
 def restore_session(

@@ -8,7 +8,7 @@ remember, word for word.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -18,17 +18,16 @@ from robota.core.context import BYTES_PER_TOKEN, ContextTally
 from robota.core.conversation import SUMMARY_HEADING, ConversationStore
 from robota.core.errors import RobotaError
 from robota.core.events import Compacted, CompactionMarked, Noticed, ReplayEvent, SummaryCalled, TurnEvent
-from robota.core.messages import AssistantMessage, Message, SystemMessage, ToolCall, UserMessage
-from robota.core.permissions.subjects import PATHS
+from robota.core.messages import AssistantMessage, Message, SystemMessage, UserMessage
 from robota.core.plain_text import shorten
 from robota.core.provider import ChatRequest, Provider
 from robota.core.robota import Robota
-from robota.sessions.compaction.sections import add_sections, disarm, write_sections
+from robota.sessions.compaction.kept_state import find_files, find_sections
+from robota.sessions.compaction.sections import CompactionSection, add_sections, disarm, write_sections
 from robota.sessions.compaction.summarizer import CompactionError, Summarizer
 from robota.sessions.compaction.transcript import fit_text, is_summary, read_summary
 from robota.sessions.context_window_tracker import ContextWindowTracker
 from robota.sessions.hooks import HookPort
-from robota.sessions.journal.decoding import parse_arguments
 from robota.sessions.options import CompactionOptions
 
 CompactionTrigger: TypeAlias = Literal["auto", "manual"]
@@ -134,8 +133,7 @@ class CompactionOrchestrator(Struct, eq=False):
 
     def _compose(self, summary: str) -> str:
         """Summary and sections; the summary is cut to what they leave below the threshold."""
-        sections = self.options.sections
-        written = write_sections(() if sections is None else sections())
+        written = write_sections(self._find_sections())
         tracker, system = self.tracker, self._conversation.system
         rest: list[Message] = [
             AssistantMessage(f"{SUMMARY_HEADING}\n{written}", metadata={"compaction": True})
@@ -145,6 +143,13 @@ class CompactionOrchestrator(Struct, eq=False):
         free = tracker.limit_tokens - ContextTally(rest).estimate().serialized_tokens - MARGIN
         room = int(min(free, tracker.max_tokens * SUMMARY_SHARE)) * BYTES_PER_TOKEN
         return add_sections(fit_text(disarm(summary), room) or NO_ROOM, written)
+
+    def _find_sections(self) -> list[CompactionSection]:
+        """What the session gives, and of what the conversation tells whatever is not among that."""
+        given = [] if self.options.sections is None else list(self.options.sections())
+        known = {section.title for section in given}
+        found = find_sections(self._conversation.messages)
+        return [*given, *(section for section in found if section.title not in known)]
 
     def _tell_call(self, request: ChatRequest, outcome: AssistantMessage | RobotaError) -> None:
         asked = request.messages[-1]
@@ -177,7 +182,6 @@ NOTE = (
     "read. Much of what happened is missing: look things up again before relying on them."
 )
 LATEST_REQUESTS = 3
-MAX_FILES = 50
 
 
 def summarize_by_rule(messages: Sequence[Message], limit: int) -> str:
@@ -205,21 +209,3 @@ def summarize_by_rule(messages: Sequence[Message], limit: int) -> str:
         if body:
             told.append(f"{title}:\n{body}")
     return "\n\n".join(told)
-
-
-def find_files(messages: Iterable[Message]) -> list[str]:
-    """The files that tools were called with, the latest first."""
-    found: dict[str, None] = {}
-    for message in messages:
-        for call in message.tool_calls if isinstance(message, AssistantMessage) else ():
-            for path in _paths_in(call):
-                found.pop(path, None)
-                found[path] = None
-    return list(reversed(found))[:MAX_FILES]
-
-
-def _paths_in(call: ToolCall) -> list[str]:
-    arguments = parse_arguments(call.arguments)
-    if not isinstance(arguments, dict):
-        return []
-    return [path for name in PATHS if isinstance(path := arguments.get(name), str) and path]

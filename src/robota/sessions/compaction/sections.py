@@ -16,6 +16,8 @@ from msgspec import Struct
 PROJECT_RULES = "Project rules"
 OPEN_TODOS = "Open todos"
 PLAN = "The plan"
+USER_RULES = "What the user asked for, always or never, in their own words"
+FILES_IN_USE = "Files in use, the latest first"
 
 TAG = "kept-state"
 NOTE = (
