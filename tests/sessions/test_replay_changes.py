@@ -102,7 +102,7 @@ async def test_another_outcome_of_a_hook(tmp_path: Path) -> None:
 async def test_another_prompt(tmp_path: Path) -> None:
     found = await plant(tmp_path, on("user", 2, lambda entry: {**entry, "input": "no thanks"}))
 
-    assert (found.step, found.event) == (6, "context")
+    assert (found.step, found.event) == (6, "history_mutation")
 
 
 async def test_another_time_or_id_of_a_message_is_no_difference(tmp_path: Path) -> None:

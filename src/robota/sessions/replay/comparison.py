@@ -14,7 +14,7 @@ from robota.sessions.journal.entries import LazyList, LogEntry
 _LEFT_OUT = frozenset(("timestamp", "seq", "sessionId", "epoch"))
 _NOT_COMPARED = frozenset(
     ("context_loaded", "session_resumed", "run_start", "question_asked", "question_closed", "model_change",
-     "tool_progress")
+     "context", "tool_progress")
 )  # fmt: skip
 """What depends on the world around a session, or follows from something that is compared."""
 _IN_BATCH = frozenset(
@@ -24,7 +24,6 @@ _IN_BATCH = frozenset(
 _SIZES = {
     "session_init": frozenset(("systemPromptLength",)),
     "pre_run": frozenset(("historyChars", "historyEstTokens")),
-    "context": frozenset(("usedTokens", "usedPercentage", "remainingPercentage")),
     "context_compact": frozenset(("before", "after")),
 }
 """Figures that follow from the length of texts."""

@@ -50,7 +50,7 @@ from robota.sessions.turn_steps import NOT_SUMMARISED
 
 INTERRUPTED = "interrupted"
 REDACTED = b"[REDACTED]"
-UNCOUNTED = frozenset(("stream", "notice", "model_change", "session_init", "session_resumed"))
+UNCOUNTED = frozenset(("stream", "notice", "model_change", "context", "session_init", "session_resumed"))
 """Records that do not move an action's clock: how many there are depends on timing, or on what was done
 meanwhile."""
 _ASIDES = (records.EntryRecord, records.SessionChange, records.SettingsRecord, records.InboxRecord)

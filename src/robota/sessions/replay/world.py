@@ -26,7 +26,7 @@ from robota.sessions.replay.recording import INTERRUPTED, UNCOUNTED
 if TYPE_CHECKING:
     from robota.sessions.session import Session
 
-AFTER_END = frozenset(("hook_executed", "context"))
+AFTER_END = frozenset(("hook_executed",))
 """Records that may follow the end of a compaction."""
 
 
