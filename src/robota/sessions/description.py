@@ -8,12 +8,14 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from robota.core.hooks.definition import HOOK_EVENTS
+from robota.core.jsontext import decode
 from robota.core.messages import JsonObject, Message
 from robota.core.provider import NativeWebTools, get_provider_capabilities
 from robota.core.tool import tool_schema
 
 if TYPE_CHECKING:
     from robota.sessions.session import Session
+    from robota.sessions.snapshots import RedactedHistory
     from robota.sessions.store.session_record import SessionRecord
 
 
@@ -90,15 +92,12 @@ def _began_at(messages: list[Message]) -> str:
     return format_time(messages[0].timestamp) if messages else ""
 
 
-def describe_snapshot(session: Session) -> SessionRecord | JsonObject:
+def describe_snapshot(session: Session, redacted: RedactedHistory) -> SessionRecord | JsonObject:
     """What the store keeps, without the secrets that only this process knows."""
-    from robota.sessions.store.message_codec import (  # noqa: PLC0415 - not before the first save
-        history_entry_to_record,
-        message_to_record,
-    )
-    from robota.sessions.store.session_record import SessionRecord  # noqa: PLC0415 - likewise
+    from robota.sessions.store.session_record import SessionRecord  # noqa: PLC0415 - not before the first save
+    from robota.sessions.store.session_store import SessionStore  # noqa: PLC0415 - likewise
 
-    agent, journal = session.agent, session.log.journal
+    agent, journal, redactor = session.agent, session.log.journal, session.log.secrets.redactor
     record = SessionRecord(
         id=session.session_id,
         cwd=session.cwd,
@@ -108,11 +107,13 @@ def describe_snapshot(session: Session) -> SessionRecord | JsonObject:
         system_prompt=agent.system_message,
         tool_schemas=[to_builtins(tool_schema(tool)) for tool in agent.tools],
         journal_seq=None if journal is None else journal.saved,
-        messages=[message_to_record(message) for message in agent.messages],
-        history=[history_entry_to_record(entry) for entry in agent.history],
+        messages=[],
     )
-    redactor = session.log.secrets.redactor
-    if not redactor.own:
-        return record
-    fields: JsonObject = redactor.value(record.to_mapping())
-    return fields
+    known: JsonObject = redactor.value(record.to_mapping()) if redactor.own else record.to_mapping()
+    messages, history = redacted.encode(agent.messages, agent.history, redactor)
+    if isinstance(session.store, SessionStore):
+        return {**known, "messages": messages, "history": history}
+    if redactor.own:
+        return {**known, "messages": decode(messages), "history": decode(history)}
+    record.messages, record.history = decode(messages), decode(history)
+    return record

@@ -468,7 +468,7 @@ class Session(Closing):
                 await log.open()
                 log.report(SessionShutdown, reason=reason)
                 await log.sync()
-                self._snapshots.save()
+                await self._snapshots.finish()
                 await self.hooks.fire("SessionEnd", {"reason": reason})
         finally:
             await log.aclose()

@@ -7,16 +7,21 @@ cost more with every prompt. A store without a journal gets each one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec import Raw
+
 from robota.core.errors import from_unknown
-from robota.core.messages import JsonObject
+from robota.core.history import HistoryEntry
+from robota.core.jsontext import encode
+from robota.core.messages import JsonObject, Message
 
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop, TimerHandle
+    from asyncio import AbstractEventLoop, Future, TimerHandle
 
     from robota.sessions.log import SessionLog
+    from robota.sessions.redaction import Redactor
     from robota.sessions.store.session_record import SessionRecord
     from robota.sessions.store.session_store import SessionStorePort
 
@@ -28,18 +33,57 @@ GROWTH = 0.1
 """The part of a larger journal that must be new."""
 
 
+class RedactedHistory:
+    """The messages and events of a conversation as JSON without secrets: each is made once, because none is
+    ever changed."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[object, bytes]] = {}
+
+    def encode(
+        self, messages: Sequence[Message], history: Sequence[HistoryEntry], redactor: Redactor
+    ) -> tuple[Raw, Raw]:
+        """Both lists of a snapshot."""
+        known: dict[int, tuple[object, bytes]] = {}
+
+        def look_up(value: Message | HistoryEntry) -> bytes:
+            found = self._known.get(id(value)) or known.get(id(value))
+            known[id(value)] = found = found or (value, redactor.json(encode(value)))
+            return found[1]
+
+        def entry(value: HistoryEntry) -> bytes:
+            if value.category != "chat":
+                return look_up(value)
+            head = encode(
+                {"id": value.id, "timestamp": value.timestamp, "category": "chat", "type": value.type}
+            )
+            return b'%b,"data":%b}' % (head[:-1], look_up(value.data))
+
+        said = b"[%b]" % b",".join([look_up(message) for message in messages])
+        happened = b"[%b]" % b",".join([entry(each) for each in history])
+        self._known = known
+        return Raw(said), Raw(happened)
+
+
 class Snapshots:
-    __slots__ = ("_log", "_loop", "_make_record", "_saved_at", "_store", "_timer", "trouble")
+    __slots__ = (
+        "_log", "_loop", "_make_record", "_redacted", "_saved_at", "_saving", "_store", "_timer", "trouble",
+    )  # fmt: skip
 
     def __init__(
         self,
         store: SessionStorePort | None,
         log: SessionLog,
-        make_record: Callable[[], SessionRecord | JsonObject],
+        make_record: Callable[[RedactedHistory], SessionRecord | JsonObject],
     ) -> None:
         self._store = store
         self._log = log
         self._make_record = make_record
+        self._redacted = RedactedHistory()
+        self._saving: Future[None] | None = None
+        """One is being written, in a thread."""
         self._saved_at = 0
         self._timer: TimerHandle | None = None
         self._loop: AbstractEventLoop | None = None
@@ -57,24 +101,55 @@ class Snapshots:
 
             loop = asyncio.get_running_loop()
             if self._timer is None or self._loop is not loop:  # that of another loop may never come
-                self._loop, self._timer = loop, loop.call_later(MOMENT, self.save)
+                self._loop, self._timer = loop, loop.call_later(MOMENT, self._save_aside)
 
-    def save(self) -> None:
+    def _save_aside(self) -> None:
+        """Write one in a thread, so that a large one holds nobody up."""
+        import asyncio  # noqa: PLC0415 - likewise
+
+        self._timer = None
+        if self._store is not None and self._saving is None:
+            self._saving = future = asyncio.ensure_future(self._save_in_thread())
+            future.add_done_callback(lambda _: setattr(self, "_saving", None))
+
+    async def finish(self) -> None:
+        """The session ends: write the last one, behind one that is being written."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._store is None:
-            return
+        if self._saving is not None:
+            await self._saving
+        if self._store is not None:
+            await self._save_in_thread()
+
+    async def _save_in_thread(self) -> None:
+        import asyncio  # noqa: PLC0415 - likewise
+
+        written = self._written()
         try:
-            self._store.save(self._make_record())
+            record = self._make_record(self._redacted)
+            assert self._store is not None
+            await asyncio.to_thread(self._store.save, record)
         except Exception as error:  # noqa: BLE001 - a store may be anybody's; the journal does not need it
-            trouble = f"The session could not be saved: {from_unknown(error)}"
-            if not self.trouble:
-                self._log.notice(trouble)
-            self.trouble = trouble
+            self._note_failure(error)
+        else:
+            self.trouble, self._saved_at = "", written
+
+    def save(self) -> None:
+        """Write one at once: for a store that is all there is."""
+        assert self._store is not None
+        try:
+            self._store.save(self._make_record(self._redacted))
+        except Exception as error:  # noqa: BLE001 - likewise
+            self._note_failure(error)
         else:
             self.trouble = ""
-            self._saved_at = self._written()
+
+    def _note_failure(self, error: Exception) -> None:
+        trouble = f"The session could not be saved: {from_unknown(error)}"
+        if not self.trouble:
+            self._log.notice(trouble)
+        self.trouble = trouble
 
     def _written(self) -> int:
         journal = self._log.journal

@@ -231,10 +231,10 @@ def encode_record(fields: Mapping[str, Json]) -> bytes:
     """Fields, decoded or not, as compact JSON in the order of the file."""
     known = [key for key in FIELD_ORDER if key in fields]
     ordered = (*known, *(key for key in fields if key not in FIELD_ORDER))
-    return encode({key: _encode_field(key, fields[key]) for key in ordered})
+    return encode({key: encode_field(key, fields[key]) for key in ordered})
 
 
-def _encode_field(key: str, value: Json) -> Raw:
+def encode_field(key: str, value: Json) -> Raw:
     try:
         return value if isinstance(value, Raw) else Raw(encode(value))
     except (RecursionError, TypeError) as error:

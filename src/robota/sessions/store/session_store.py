@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from robota.core.errors import StorageError, ValidationError
 from robota.core.messages import Json
@@ -21,6 +21,7 @@ from robota.sessions.journal.file.lock import JournalLock
 from robota.sessions.store.session_record import (
     SessionRecord,
     check_session_id,
+    encode_field,
     encode_record,
     seal,
     split_record,
@@ -188,7 +189,12 @@ class SessionStore:
 
     def _save(self, fields: Mapping[str, Json], file: SnapshotFile) -> None:
         merged = merge_fields(file.path, fields, file.fields())
-        file.replace(seal(self._trusted_redactor().json(encode_record(merged))))
+        ready = {key for key, value in fields.items() if isinstance(value, Raw)}  # without secrets already
+        redactor = self._trusted_redactor()
+        for key, value in merged.items():
+            if key not in ready:
+                merged[key] = Raw(redactor.json(bytes(encode_field(key, value)), key))
+        file.replace(seal(encode_record(merged)))
 
     def _migrate(self, id: str) -> bool:
         file = SnapshotFile(self._files, self.path_of(id))

@@ -1,0 +1,66 @@
+"""Snapshots redact only what is new, and a large one holds nobody up."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.sessions.recorded_session import scripted
+
+from robota.core.history import message_to_history_entry
+from robota.core.jsontext import decode
+from robota.core.messages import AssistantMessage, UserMessage
+from robota.sessions.redaction import REDACTED, Redactor
+from robota.sessions.snapshots import RedactedHistory
+from robota.sessions.store.session_store import SessionStore
+
+pytestmark = pytest.mark.anyio
+SECRET = "hunter2-hunter2-hunter2"
+
+
+class CountingRedactor(Redactor):
+    """Counts what it is given."""
+
+    def __init__(self) -> None:
+        super().__init__((SECRET,))
+        self.looked_at = 0
+
+    def json(self, encoded: bytes, key: str = "", *, repeated: bool = False) -> bytes:
+        self.looked_at += 1
+        return super().json(encoded, key, repeated=repeated)
+
+
+def test_each_message_is_redacted_once_for_both_lists_and_all_snapshots() -> None:
+    redactor, redacted = CountingRedactor(), RedactedHistory()
+    messages = [UserMessage(f"the word is {SECRET}"), AssistantMessage("noted")]
+    for _ in range(3):
+        history = [message_to_history_entry(message) for message in messages]
+        said, happened = redacted.encode(messages, history, redactor)
+
+    assert redactor.looked_at == 2
+    assert [message["content"] for message in decode(said)] == [f"the word is {REDACTED}", "noted"]
+    assert [entry["data"] for entry in decode(happened)] == decode(said)
+    redacted.encode([*messages, UserMessage("more")], [], redactor)
+    assert redactor.looked_at == 3
+
+
+async def test_a_snapshot_is_written_beside_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[threading.Thread] = []
+    save = SessionStore.save
+
+    def note(store: SessionStore, record: Any) -> None:
+        threads.append(threading.current_thread())
+        save(store, record)
+
+    monkeypatch.setattr(SessionStore, "save", note)
+    recorded = scripted(tmp_path, "one")
+    await recorded.run("first")
+    await recorded.session.shutdown()
+
+    assert threads
+    assert threading.main_thread() not in threads
+    loaded = SessionStore(tmp_path / "sessions").load_snapshot("s-1")
+    assert loaded is not None
+    assert loaded.parse_messages() == recorded.session.messages
