@@ -67,6 +67,7 @@ trap 'builtin mapfile -d "\036" _started < "$ORACLE_LOG"
 set -T
 """
 """Whatever a text does, it ends after some sixty commands or twenty programs."""
+PLAIN_NAME = re.compile(r"[\w./-]+")
 SECONDS = 10
 EXECUTED = re.compile(r'execve\("([^"]*)".*\) = 0$', re.MULTILINE)
 OPENED = re.compile(r'openat?\((?:AT_FDCWD, )?"([^"]*)", [^)\n]*O_(?:WRONLY|RDWR)')
@@ -223,7 +224,8 @@ def is_named(start: Start, reading: Reading) -> bool:
     line = "".join(word + "\0" for word in start.words)
     for each in reading.invocations:
         wanted = [re.escape(each.program) + "\0", *map(word_pattern, each.words[1:])]
-        place = None in each.directories or start.directory in each.directories
+        known = {os.path.realpath(directory) for directory in each.directories if directory is not None}
+        place = None in each.directories or os.path.realpath(start.directory) in known
         if place and re.fullmatch("".join(wanted), line, re.DOTALL):
             return True
     return False
@@ -233,13 +235,9 @@ def word_pattern(word: Word) -> str:
     """What a word may become: itself, one word, or any number of them."""
     if word.literal and not word.tilde:
         return re.escape(word.text) + "\0"
-    if (
-        all(quoted for kind, _, quoted in word.pieces if kind != "text")
-        and not word.globbed
-        and not word.tilde
-    ):
-        return "[^\0]*\0"
-    return "(?:[^\0]*\0)*"
+    several = not {"@", "*"}.isdisjoint(word.variables) or word.globbed or word.tilde
+    open_pieces = (kind for kind, _, quoted in word.pieces if kind != "text" and not quoted)
+    return "(?:[^\0]*\0)*" if several or any(open_pieces) else "[^\0]*\0"
 
 
 def is_target(path: str, reading: Reading, place: Place) -> bool:
@@ -282,9 +280,9 @@ def _past_rules(text: str, run: Run, place: dict[str, str]) -> Iterator[str]:
         for start in run.started:
             if decide(shlex.join(start.words), RULES) != "auto":
                 yield f"auto, but bash started {start.words}, which is not"
-    denied = {f"Bash({start.words[0]}:*)" for start in run.started} | {
-        f"Write({path})" for path in run.written
-    }
+    denied = {
+        f"Bash({start.words[0]}:*)" for start in run.started if PLAIN_NAME.fullmatch(start.words[0])
+    } | {f"Write({path})" for path in run.written}
     for rule in sorted(denied):
         if decide(text, ["Bash"], [rule]) == "auto":
             yield f"auto although {rule} is denied"

@@ -19,7 +19,7 @@ from robota.core.permissions.subjects import READING_TOOLS
 from robota.core.shell.effects import Touch, known_path
 from robota.core.shell.expansions import names_set_by_commands, splits
 from robota.core.shell.mentions import find_possible_writes
-from robota.core.shell.script import Word, plain_word
+from robota.core.shell.script import Piece, Word, build_word
 
 _NAMES = re.compile(r"[=@:,;{}\[\]]")
 _LINKERS = frozenset({"ln", "link", "mount", "bindfs", "cpio", "rsync"})
@@ -29,6 +29,11 @@ _COPIES_LINKS = re.compile(
 _ENVIRONMENT = re.compile(r"\bproc/\S*(?:environ|/mem\b)")
 _WIDE = re.compile(r"proc|environ|find|/[^\s/]*[*?\[]")
 _OUTWARD = re.compile(_WIDE.pattern + r"|\.\.|~|\$|/(?![^\s'\"/])|\bcd\b|\bpushd\b")
+
+
+def _without_globs(word: Word) -> Word:
+    pieces: list[Piece] = [(kind, text, True) for kind, text, _ in word.pieces]
+    return build_word(pieces, word.raw) if pieces else word
 
 
 class CommandFiles:
@@ -138,7 +143,7 @@ class CommandFiles:
             or "/proc/" in word.text
             or splits(word, self._script)
             or denied.may_hit(path_items(word, directory, self._home, self._assigned))
-            or denied.may_hit(path_items(plain_word(word.text), directory, self._home, self._assigned))
+            or denied.may_hit(path_items(_without_globs(word), directory, self._home, self._assigned))
         ):
             return Hit(touch.part, certain=False, reason="the file is only known when it runs")
         return None

@@ -17,6 +17,8 @@ from robota.core.shell.programs import load_programs, program_name
 from robota.core.shell.runners import Unwrapped, unwrap
 from robota.core.shell.script import Command, Scope, Script, ShellSyntaxError, Word
 
+_READ_BY_BASH = frozenset({"BASH_ENV", "BASHOPTS", "ENV", "GLOBIGNORE", "PS0", "PS4", "SHELLOPTS"})
+"""Variables that mean something to bash itself even when they are set for one command."""
 MAXIMUM_RUNNERS = 8
 MAXIMUM_DIRECTORIES = 8
 MAXIMUM_PATH = 4_096
@@ -78,6 +80,7 @@ def find_steering(script: Script, every: Sequence[Invocation]) -> str | None:
     programs = load_programs()
     is_steering, setters = programs.is_steering, programs.setters
     names = {*script.lasting, *(name for each in every for inner in each.scripts for name in inner.lasting)}
+    names |= {each.name for invocation in every for each in invocation.command.assignments} & _READ_BY_BASH
     for name in sorted(names):
         if is_steering(name):
             return name
