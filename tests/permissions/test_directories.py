@@ -50,6 +50,7 @@ STEADY = table(r"""
     cd sub || ls; echo a > x ¦ ls | ls; cd sub; echo a > x ¦ cd ./sub/.. && echo a > x
 """)  # fmt: skip
 LOST = table(r"""
+    ls || cd sub && echo a > x ¦ ls || cd sub; echo a > x ¦ ls || cd .. && ls; echo a > x
     for d in a b; do cd sub; done; echo a > x ¦ while cd sub; do ls; done; echo a > x
     for d in a; do echo a > x; cd ..; done
     if cd sub; then ls; fi; echo a > x ¦ if ls; then cd ..; fi; echo a > x

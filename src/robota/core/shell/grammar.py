@@ -171,16 +171,21 @@ def _mark_unsteady(reader: Reader, start: int) -> None:
 
 
 def _read_and_or(reader: Reader) -> None:
+    doubtful: int | None = None
     while True:
         _read_pipeline(reader)
         _skip_blanks(reader)
         operator = reader.peek(2)
         if operator not in ("&&", "||"):
-            return
+            break
+        if operator == "||" and doubtful is None:
+            doubtful = len(reader.script.commands)
         reader.pos += 2
         chain = reader.chain
         _skip_blanks(reader, lines=True)
         reader.chain = chain if operator == "&&" else reader.script.next_scope()
+    if doubtful is not None:  # in `a || cd b && c` the last one may run without the `cd`
+        _mark_unsteady(reader, doubtful)
 
 
 def _read_pipeline(reader: Reader) -> None:
