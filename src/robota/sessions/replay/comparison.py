@@ -27,6 +27,8 @@ _SIZES = {
     "context_compact": frozenset(("before", "after")),
 }
 """Figures that follow from the length of texts."""
+_FACTS = frozenset(("session_init", "pre_run"))
+"""What a session is, told before it does anything."""
 _STEPS = frozenset(("history_mutation", "compaction_marked"))
 _Difference: TypeAlias = tuple[str, Json, Json]
 
@@ -56,6 +58,8 @@ class LogComparison(Struct, eq=False, kw_only=True):
     """Messages that were there before."""
     sizes: bool = True
     """Not if texts may have had another length."""
+    facts: bool = True
+    """Not if a session is tried with other options: that they are others is no news."""
     _compared: dict[tuple[object, ...], int] = {}
 
     def first_divergence(
@@ -84,6 +88,8 @@ class LogComparison(Struct, eq=False, kw_only=True):
     def _compare(self, ours: LogEntry | None, theirs: LogEntry | None) -> _Difference | None:
         if ours is None or theirs is None or ours["event"] != theirs["event"]:
             return "", _name(ours), _name(theirs)
+        if not self.facts and ours["event"] in _FACTS:
+            return None
         ignored = _LEFT_OUT if self.sizes else _LEFT_OUT | _SIZES.get(str(ours["event"]), frozenset())
         fields = (field for field in {**ours, **theirs} if field not in ignored)
         return self._first((field, ours.get(field), theirs.get(field)) for field in fields)

@@ -70,7 +70,8 @@ class Changes(Struct, frozen=True, kw_only=True):
     tools: tuple[Tool, ...] = ()
     """These run in the place of the recorded results of the tools of the same names."""
     options: Callable[[SessionOptions], SessionOptions] | None = None
-    """Gets the options of the replay and returns those to use."""
+    """Gets the options of the replay and returns those to use. What they change first is told, not that they
+    are others."""
 
 
 UNCHANGED = Changes()
@@ -279,7 +280,11 @@ class _SegmentReplay:
         return self.replayed
 
     def compare(self, following: int | None) -> Divergence | None:
-        comparison = LogComparison(step=self.before.steps, sizes=not self.replay.recording.redacted)
+        comparison = LogComparison(
+            step=self.before.steps,
+            sizes=not self.replay.recording.redacted,
+            facts=self.replay.changes.options is None,
+        )
         found = comparison.first_divergence(
             self.recorded(following), self.entries(), prefix=self.journal.closed_for_more
         )
