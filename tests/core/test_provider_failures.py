@@ -206,7 +206,7 @@ async def cancelling(request: ChatRequest) -> AsyncGenerator[Any, None]:
 @pytest.mark.parametrize(
     ("stream", "sentence"),
     [
-        (yielding("a string"), r"Provider 'odd' yielded str 'a string', which is no chunk"),
+        (yielding("a string"), r"Provider 'odd' yielded str 'a string', which is not a chunk"),
         (yielding(None), r"Provider 'odd' yielded NoneType None"),
         (yielding(TextChunk(None)), r"Provider 'odd' yielded TextChunk"),  # type: ignore[arg-type]
         (yielding(ToolCall("c", "")), r"Provider 'odd' sent a tool call without a name"),
@@ -282,7 +282,7 @@ async def test_one_call_without_a_conversation_gives_a_message() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "sentence"), [([Fail(ProviderError("no"))], "no"), ([object()], "is no chunk")]
+    ("reply", "sentence"), [([Fail(ProviderError("no"))], "no"), ([object()], "is not a chunk")]
 )
 async def test_one_call_that_fails_raises(reply: list[Any], sentence: str) -> None:
     provider = ScriptedProvider(["Hel", *reply])

@@ -178,7 +178,7 @@ def test_two_tools_with_one_name_are_refused_by_name() -> None:
 
 @pytest.mark.parametrize("wrong", [lambda a: a, "add", None, {"name": "add"}, Schemaless])
 def test_something_that_is_no_tool_is_refused_with_the_fix(wrong: Any) -> None:
-    with pytest.raises(ConfigurationError, match=r"is no tool: .*@tool"):
+    with pytest.raises(ConfigurationError, match=r"is not a tool: .*@tool"):
         Robota(ScriptedProvider(), tools=[add, wrong])
 
 
@@ -202,7 +202,7 @@ class Nameless:
 
 @pytest.mark.parametrize("wrong", ["claude", None, ScriptedProvider, Nameless(), object()])
 async def test_something_that_is_no_provider_is_refused_with_the_fix(wrong: Any) -> None:
-    with pytest.raises(ConfigurationError, match=r"is no provider: .*stream"):
+    with pytest.raises(ConfigurationError, match=r"is not a provider: .*stream"):
         await Robota(wrong).run("go")
 
 

@@ -88,7 +88,7 @@ def test_a_pulled_model_is_used_when_there_is_no_key(project: Path, tmp_path: Pa
         ("/nowhere/model.gguf", "There is no model file /nowhere/model.gguf"),
         ("smollm2-135m", "robota model pull smollm2-135m"),
         ("nope", "There is no model 'nope'"),
-        (__file__, "it is no GGUF file"),
+        (__file__, "it is not a GGUF file"),
     ],
 )
 def test_a_model_that_cannot_be_used_is_one_sentence(project: Path, named: str, words: str) -> None:

@@ -37,7 +37,7 @@ HISTORIES = {
         AssistantMessage("", (ToolCall("call_0", "add", '{"a":2,"b":2}'),)),
         ToolMessage("4", tool_call_id="call_0", name="add"),
     ),
-    "arguments that are no JSON": (
+    "arguments that are not JSON": (
         SystemMessage("Be brief."),
         UserMessage("Add."),
         AssistantMessage("", (ToolCall("c1", "add", '{"a": 1, "b'),)),

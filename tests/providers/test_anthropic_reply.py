@@ -317,7 +317,7 @@ def test_other_ways_to_say_that_it_broke(sent: bytes) -> None:
 def test_nonsense_is_refused_in_one_sentence(sent: bytes) -> None:
     error = read_failure(sent)[1]
     assert isinstance(error, ProviderError)
-    assert str(error).startswith("test sent something that is no Messages reply (")
+    assert str(error).startswith("test sent something that is not a Messages reply (")
 
 
 def test_an_empty_reply_is_a_broken_connection() -> None:

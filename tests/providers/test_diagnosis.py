@@ -114,7 +114,7 @@ async def test_a_filter_is_told_as_a_filter(message: str, fields: dict[str, obje
     assert not is_retryable(error)
 
 
-# --- a 200 that is no stream -----------------------------------------------------------------------------
+# --- a 200 that is not a stream -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("body", [b"OK", b"upstream: none\nplease wait\n", "Grüezi".encode()])

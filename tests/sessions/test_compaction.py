@@ -258,7 +258,7 @@ async def test_a_hook_that_blocks_makes_an_automatic_compaction_wait() -> None:
         (["Half a sum", Fail(ProviderError("The line broke."))], "The line broke."),
         ([Fail(AuthenticationError("The key was refused."))], "The key was refused."),
         ([Fail(ValueError("bug"))], "Provider 'scripted' failed: ValueError: bug"),
-        ([7], "is no chunk"),
+        ([7], "is not a chunk"),
     ],
 )
 async def test_without_a_usable_summary_the_conversation_is_untouched(reply: object, why: str) -> None:

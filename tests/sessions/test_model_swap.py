@@ -141,7 +141,11 @@ async def test_a_provider_brings_its_own_model_along(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("provider", "model", "says"),
-    [(other(), None, "no model of its own"), (object(), "m", "is no provider"), (other(), 3, "must be text")],
+    [
+        (other(), None, "no model of its own"),
+        (object(), "m", "is not a provider"),
+        (other(), 3, "must be text"),
+    ],
 )
 async def test_a_swap_that_cannot_work_changes_nothing(
     tmp_path: Path, provider: Any, model: Any, says: str

@@ -128,7 +128,7 @@ SLIPS: dict[str, tuple[Callable[[], object], str]] = {
         lambda: make_session(SessionOptions(hooks={"PreToolUse": (GROUP,)})),
         "The PreToolUse hooks for 'bash' would never run: there is no tool 'bash'; did you mean 'Bash'?",
     ),
-    "groups that are no list": (
+    "groups that are not a list": (
         lambda: make_session(SessionOptions(hooks={"PreToolUse": HOOK})),
         "PreToolUse: expected a list of groups, got a dict",
     ),

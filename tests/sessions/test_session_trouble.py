@@ -77,7 +77,7 @@ async def test_an_event_that_cannot_be_written_is_trouble_and_told_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(log: EventLog, event: Event) -> None:
-        raise TypeError("this is no JSON")
+        raise TypeError("this is not JSON")
 
     monkeypatch.setitem(EventLog.HANDLERS, HistoryMutation, refuse)
     session = open_session(tmp_path, ScriptedProvider("one", "two"))
@@ -87,7 +87,7 @@ async def test_an_event_that_cannot_be_written_is_trouble_and_told_once(
     assert await session.run("hi") == "one"
     assert await session.run("hi") == "two"
 
-    assert "has no record of an event (history_mutation): TypeError: this is no JSON." in session.trouble
+    assert "has no record of an event (history_mutation): TypeError: this is not JSON." in session.trouble
     assert [notice for notice in notices if "no record" in notice] == notices[:1]
 
 

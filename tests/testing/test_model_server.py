@@ -200,7 +200,7 @@ async def test_a_failure_of_the_test_itself_is_not_replaced(client):
 
 
 def test_a_step_that_no_server_can_play_is_refused_at_once():
-    with pytest.raises(ConfigurationError, match="Fail is no step"):
+    with pytest.raises(ConfigurationError, match="Fail is not a step"):
         ModelServer([Fail(ValueError())])
 
 

@@ -119,10 +119,10 @@ def test_json_is_read_too(read):
         ("repeat: true", "1: there are no `replies`; write the list of them under that name."),
         ("replies: [a]\nrepaet: no", "2: a script has no `repaet`; did you mean `repeat`?"),
         ("replies: [a]\nrepeat: often", "2: the value of `repeat` does not fit: expected `bool`, got `str`."),
-        ("- Hello\n- yes", "2: `yes` is no text; put quotes around it."),
+        ("- Hello\n- yes", "2: `yes` is not text; put quotes around it."),
         ("- Hello\n- - - Hi", "2: a list cannot be a step; write a text, or a mapping such as `error: 429`."),
-        ("- Hello\n- eror: 429", "2: `eror` is no step; did you mean `error`?"),
-        ("- {}", "1: `` is no step; there are say, echo,"),
+        ("- Hello\n- eror: 429", "2: `eror` is not a step; did you mean `error`?"),
+        ("- {}", "1: `` is not a step; there are say, echo,"),
         ("- error: 429\n  retry-after: 7", "2: `error` has no `retry-after`; did you mean `retry_after`?"),
         ("- error: busy", "1: the value of `error` does not fit: expected `int`, got `str`."),
         ("- crlf: false", "1: `crlf: false` does nothing; leave it out, or write true."),
@@ -145,7 +145,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
     with pytest.raises(ConfigurationError, match=r"nowhere\.yaml cannot be read: No such file"):
         read_script(tmp_path / "nowhere.yaml")
     (tmp_path / "odd.yaml").write_bytes(b"- \xff\n")
-    with pytest.raises(ConfigurationError, match=r"odd\.yaml is no UTF-8 text; save it as UTF-8"):
+    with pytest.raises(ConfigurationError, match=r"odd\.yaml is not UTF-8 text; save it as UTF-8"):
         read_script(tmp_path / "odd.yaml")
     (tmp_path / "deep.yaml").write_text("[" * 10_000)
     with pytest.raises(ConfigurationError, match=r"deep\.yaml"):

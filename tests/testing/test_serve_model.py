@@ -119,7 +119,7 @@ def test_a_bad_script_is_one_sentence(tmp_path):
     script.write_text("- Hello\n- eror: 429\n")
     done = run("--script", str(script))
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"robota: {script}, line 2: `eror` is no step; did you mean `error`?\n"
+    assert done.stderr == f"robota: {script}, line 2: `eror` is not a step; did you mean `error`?\n"
 
 
 def test_only_one_source_of_replies_is_taken():

@@ -219,7 +219,7 @@ PDF = FilePart(b64encode(b"%PDF-1.4\n%%EOF\n").decode(), "application/pdf")
         (bytearray(PNG), "[Image attached]", (IMAGE,)),
         ([PNG, b"%PDF-1.4\n%%EOF\n"], "[Image, File attached]", (IMAGE, PDF)),
         (b"just text \xc3\xa9", "just text é", ()),
-        (b"\x00\xff\xfe", "[3 bytes that cannot be shown: which are no text, image or PDF]", ()),
+        (b"\x00\xff\xfe", "[3 bytes that cannot be shown: which are not text, an image or a PDF]", ()),
         (ImageUriPart("https://example.org/a.png"), "[Image attached]", (ImageUriPart("https://example.org/a.png"),)),
         ([1, "a"], '[1,"a"]', ()),
     ],
@@ -292,7 +292,7 @@ async def test_a_result_that_cannot_be_shown_is_an_error_result():
 
     result = await give.run({}, CONTEXT)
     assert result.error == (
-        "Tool 'give' ran, but its result (lock) is not JSON: lock is no JSON value. "
+        "Tool 'give' ran, but its result (lock) is not JSON: lock is not a JSON value. "
         "It should return text, JSON values or message parts."
     )
 

@@ -335,7 +335,7 @@ async def test_a_body_of_bytes_is_given_as_text_or_base64(value: str, body: byte
     assert (request.headers["content-type"], request.body) == ("application/octet-stream", body)
 
     result, requests = await call(spec, {"body": "data:application/pdf;base64,?"})
-    assert (str(result.error).startswith("act was not called: 'body' is no base64"), requests) == (True, [])
+    assert (str(result.error).startswith("act was not called: 'body' is not base64"), requests) == (True, [])
 
 
 @pytest.mark.parametrize(
@@ -503,7 +503,7 @@ async def test_credentials_are_not_sent_to_another_server_the_document_names() -
         (answer('{"a": "é"}', "application/json"), '{"a": "é"}'),
         (answer("Grüße".encode("latin-1"), "text/plain; charset=latin-1"), "Grüße"),
         (answer(b"", "", status="204 No Content"), "(HTTP 204, without content)"),
-        (answer(b"\x89PNG", "image/png"), "(4 bytes of 'image/png', which is no text)"),
+        (answer(b"\x89PNG", "image/png"), "(4 bytes of 'image/png', which is not text)"),
         (answer("\x1b[31m<system-reminder>x"), "&lt;system-reminder>x"),
     ],
 )

@@ -106,9 +106,9 @@ BOMB = "\n".join(
     [
         ("{", "cannot be read"),
         ("a: [", "cannot be read"),
-        ("just words", "is no object"),
-        ("[1]", "is no object"),
-        ("", "is no object"),
+        ("just words", "is not an object"),
+        ("[1]", "is not an object"),
+        ("", "is not an object"),
         ("a: &a [*a]", "contains itself"),
         ("x: " + "[" * 5000, "nested too deeply"),
         ('{"a":' * 5000, "cannot be read"),
@@ -121,7 +121,7 @@ BOMB = "\n".join(
         ('{"openapi": "3.1.0", "paths": {"/x": {"get": {}}}}', "names no server: pass `base_url`"),
         (
             '{"openapi": "3.1.0", "servers": [{"url": "/v1"}], "paths": {"/x": {"get": {}}}}',
-            "'/v1' is no address to send requests to: pass `base_url`",
+            "'/v1' is not an address to send requests to: pass `base_url`",
         ),
     ],
 )

@@ -62,5 +62,5 @@ def test_an_unregistered_tool_leaves_its_name_free():
 
 
 def test_a_plain_function_is_no_tool():
-    with pytest.raises(ConfigurationError, match="is no tool: decorate the function with @tool"):
+    with pytest.raises(ConfigurationError, match="is not a tool: decorate the function with @tool"):
         ToolRegistry([len])  # type: ignore[list-item]

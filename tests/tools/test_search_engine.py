@@ -70,7 +70,7 @@ def test_it_is_looked_for_once(monkeypatch, program, tmp_path):
 
 def test_a_given_program_must_work(program):
     assert find_engine(RIPGREP).command == (RIPGREP,)
-    with pytest.raises(SearchError, match="is no ripgrep 13 or later that runs"):
+    with pytest.raises(SearchError, match="is not a ripgrep 13 or later that runs"):
         find_engine(str(program("exit 1")))
 
 
@@ -79,7 +79,7 @@ async def test_a_given_program_that_does_not_work_is_an_error_result(tmp_path):
     tool = grep_tool(ripgrep=str(tmp_path / "rg"))
     result = await tool.run({"pattern": "x"}, ToolContext(cwd=str(tmp_path)))
     assert (result.ok, result.error_code) == (False, "unavailable")
-    assert f"{tmp_path / 'rg'} is no ripgrep" in result.text
+    assert f"{tmp_path / 'rg'} is not a ripgrep" in result.text
 
 
 @pytest.mark.anyio

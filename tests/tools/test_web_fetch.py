@@ -212,7 +212,7 @@ async def test_a_binary_file_is_politely_refused_without_reading_it(content_type
 
     assert (result.ok, result.error_code) == (False, "binary")
     assert result.error == (
-        f"{site.origin}/f is no text ({content_type}, 9,000 bytes), and only text can be shown. "
+        f"{site.origin}/f is not text ({content_type}, 9,000 bytes), and only text can be shown. "
         "If it is needed, save it with a command and use a program that reads it."
     )
 

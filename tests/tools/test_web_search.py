@@ -140,7 +140,7 @@ async def test_results_that_were_all_filtered_out_are_mentioned() -> None:
 
 async def test_what_is_no_domain_is_named() -> None:
     result = await search(hits_at(), allowed_domains=["https://example.org/"])
-    assert result.error == "'https://example.org/' is no domain; write it like example.org."
+    assert result.error == "'https://example.org/' is not a domain; write it like example.org."
 
 
 # --- which service --------------------------------------------------------------------------------
@@ -184,12 +184,12 @@ def test_the_environment_decides_unless_a_name_does(
         (
             None,
             {"SEARXNG_URL": "search"},
-            "The value of SEARXNG_URL is no address; it must look like https://search.example.",
+            "The value of SEARXNG_URL is not an address; it must look like https://search.example.",
         ),
         (
             None,
             {"BRAVE_API_KEY": "se\nkret"},
-            "The value of BRAVE_API_KEY is no key: it has blanks or odd letters.",
+            "The value of BRAVE_API_KEY is not a key: it has blanks or odd letters.",
         ),
     ],
 )

@@ -156,7 +156,7 @@ async def test_text_that_latin_1_cannot_hold_makes_the_file_utf_8(old):
 async def test_half_a_surrogate_pair_is_refused_and_leaves_nothing_behind(tmp_path):
     result = await write(tmp_path / "dir" / "f", "ab\ud800")
     assert result.error == (
-        "The content is no valid text: its character 3 is half of a surrogate pair (U+D800). "
+        "The content is not valid text: its character 3 is half of a surrogate pair (U+D800). "
         "Nothing was written."
     )
     assert os.listdir(tmp_path) == []

@@ -65,7 +65,7 @@ class LinePrinter:
             case Noticed(message=message):
                 self.remark(message)
             case RunCompleted(stop_reason="context_overflow", text=text):
-                self.remark(text)  # the engine's own words are no answer
+                self.remark(text)  # the engine's own words are not an answer
             case _:
                 return
 

@@ -124,18 +124,18 @@ def robota(signals: Signals, /, version: bool, words: tuple[str, ...], **values:
     _check_rules("--deny", values["deny"], "deny")
     if len(words) > 1:
         raise click.UsageError(
-            f"A prompt is one argument: put it in quotes. {words[0]!r} is no command; there are "
+            f"A prompt is one argument: put it in quotes. {words[0]!r} is not a command; there are "
             f"{', '.join(SUBCOMMANDS)}."
         )
     if values["continue_last"] and values["resume"] is not None:
-        raise click.UsageError("-c goes on with the last session and -r with another: leave one of them out.")
+        raise click.UsageError("-c continues the last session and -r another one: leave one of them out.")
     source = click.get_current_context().get_parameter_source
     typed = frozenset(name for name in values if source(name) is ParameterSource.COMMANDLINE)
     options = Options(**values, prompt=_with_piped_input("".join(words)), typed=typed)
     if options.print_mode and not options.prompt.strip():
         raise click.UsageError('Nothing to do: give a prompt, as in robota -p "list the python files".')
     if not options.print_mode and not sys.stdin.isatty():
-        raise click.UsageError("This is no terminal: use robota -p PROMPT to run one prompt.")
+        raise click.UsageError("This is not a terminal: use robota -p PROMPT to run one prompt.")
     return _run(options, signals)
 
 

@@ -85,4 +85,4 @@ def last_session(store: SessionStore | None, cwd: str) -> str:
     for summary in known:
         if not summary.problem:
             return summary.id
-    raise ConfigurationError(f"There is no session to go on with in {cwd}: start one without --continue.")
+    raise ConfigurationError(f"There is no session to continue in {cwd}: start one without --continue.")

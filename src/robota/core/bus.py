@@ -65,7 +65,7 @@ class EventBus:
     def on(self, kind: type[E], listener: Callable[[E], object]) -> Unsubscribe:
         """Call `listener` with each event of that type or of a type derived from it."""
         if not (isinstance(kind, type) and issubclass(kind, Event)):
-            raise ConfigurationError(f"{kind!r} is no event type; robota.core.events has them.")
+            raise ConfigurationError(f"{kind!r} is not an event type; robota.core.events has them.")
         code = getattr(listener, "__code__", None)
         if code is not None and code.co_flags & _COROUTINE:
             raise ConfigurationError(

@@ -51,7 +51,7 @@ class MessageView(Sequence[Message]):
     def __repr__(self) -> str:
         return f"MessageView({list(self)!r})"
 
-    __hash__ = None  # type: ignore[assignment]  # a view of something that grows is no key
+    __hash__ = None  # type: ignore[assignment]  # a view of something that grows is not a key
 
 
 class EncodedHistory(Struct, eq=False):

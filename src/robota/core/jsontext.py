@@ -38,7 +38,7 @@ def encode(value: Json) -> bytes:
 def _decode_raw(value: object) -> Json:
     if isinstance(value, msgspec.Raw):
         return decode(bytes(value))
-    raise TypeError(f"{type(value).__name__} is no JSON")
+    raise TypeError(f"{type(value).__name__} is not JSON")
 
 
 def decode_leniently(data: bytes) -> Json:

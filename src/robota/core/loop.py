@@ -265,7 +265,7 @@ class Loop:
         return False
 
     async def fail(self, error: Exception) -> None:
-        """Something broke that is no model and no tool."""
+        """Something broke that is neither a model nor a tool."""
         if not isinstance(error, RobotaError):
             import logging  # noqa: PLC0415 - only when the engine itself failed
 

@@ -122,7 +122,7 @@ class PluginChain:
         for plugin in plugins:
             if not isinstance(plugin, Plugin):
                 raise ConfigurationError(
-                    f"{plugin!r} is no plugin: pass an instance of a subclass of robota.Plugin."
+                    f"{plugin!r} is not a plugin: pass an instance of a subclass of robota.Plugin."
                 )
         self.source = plugins
         self.plugins = sorted(plugins, key=lambda plugin: -plugin.priority)

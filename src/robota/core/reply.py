@@ -109,7 +109,7 @@ def open_stream(provider: Provider, request: ChatRequest) -> AsyncGenerator[Chun
 
 def refuse_chunk(chunk: object, provider: str) -> ProviderError:
     return ProviderError(
-        f"Provider {provider!r} yielded {type(chunk).__name__} {chunk!r:.80}, which is no chunk; "
+        f"Provider {provider!r} yielded {type(chunk).__name__} {chunk!r:.80}, which is not a chunk; "
         "see robota.core.provider for the chunks a stream may have.",
         provider=provider,
     )

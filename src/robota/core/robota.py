@@ -381,7 +381,8 @@ def check_provider(provider: object) -> None:
     named = isinstance(getattr(provider, "name", None), str)
     if isinstance(provider, type) or not named or not callable(getattr(provider, "stream", None)):
         raise ConfigurationError(
-            f"{provider!r} is no provider: it needs a `name` and an async generator method `stream(request)`."
+            f"{provider!r} is not a provider: it needs a `name` and an async generator method "
+            "`stream(request)`."
         )
 
 

@@ -173,7 +173,7 @@ class Toolset(Struct, frozen=True):
 
 
 def name_tools(tools: Iterable[Tool]) -> dict[str, Tool]:
-    """The tools by their names; what is no tool, and a name that comes twice, is refused."""
+    """The tools by their names; what is not a tool, and a name that comes twice, is refused."""
     named: dict[str, Tool] = {}
     try:
         given = iter(tools)
@@ -182,7 +182,7 @@ def name_tools(tools: Iterable[Tool]) -> dict[str, Tool]:
     for tool in given:
         name = getattr(tool, "name", None)
         if not isinstance(name, str) or not name or isinstance(tool, type) or not hasattr(tool, "run"):
-            raise ConfigurationError(f"{tool!r} is no tool: decorate the function with @tool.")
+            raise ConfigurationError(f"{tool!r} is not a tool: decorate the function with @tool.")
         if name in named:
             raise ConfigurationError(f"Two tools have the name {name!r}; rename one of them.")
         named[name] = tool

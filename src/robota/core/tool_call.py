@@ -151,12 +151,12 @@ def checked_result(name: str, result: object) -> ToolResult:
                 f"{name} returned a ToolResult whose {part} is {type(value).__name__}, not text: {value}"
             )
     if not all(isinstance(part, Part) for part in result.parts):
-        return ToolResult.failure(f"{name} returned a ToolResult whose parts are no message parts.")
+        return ToolResult.failure(f"{name} returned a ToolResult whose parts are not message parts.")
     if result.metadata:
         try:
             encode(result.metadata)
         except (TypeError, ValueError, RecursionError) as error:
-            return ToolResult.failure(f"{name} returned a ToolResult whose metadata is no JSON: {error}.")
+            return ToolResult.failure(f"{name} returned a ToolResult whose metadata is not JSON: {error}.")
     return result
 
 

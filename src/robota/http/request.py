@@ -36,7 +36,7 @@ class Request(Struct, frozen=True):
 def build_request(method: str, url: Url, headers: Mapping[str, str]) -> Request:
     """The request for an address; raises `HeaderError` for a header that could forge another request."""
     if not _TOKEN.fullmatch(method):
-        raise ValueError(f"{method!r} is no HTTP method.")
+        raise ValueError(f"{method!r} is not an HTTP method.")
     own = {} if any(name.lower() == "host" for name in headers) else {"Host": url.authority}
     sent = {**own, **headers}
     for name, value in sent.items():

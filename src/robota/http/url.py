@@ -69,7 +69,7 @@ def parse_url(text: str) -> Url:
         raise UrlError("it holds a user name or password; send credentials as a header")
     parts = _AUTHORITY.fullmatch(shape["authority"])
     if parts is None:
-        raise UrlError(f"{shape['authority']!r} is no host, or its port is no number")
+        raise UrlError(f"{shape['authority']!r} is not a host, or its port is not a number")
     scheme = shape["scheme"].lower()
     port = int(parts["port"] or _DEFAULT_PORTS[scheme])
     if not 0 < port < 65536:
@@ -85,13 +85,13 @@ def canonical_host(text: str) -> str:
         try:
             return socket.inet_ntop(socket.AF_INET6, socket.inet_pton(socket.AF_INET6, text[1:-1]))
         except OSError as error:
-            raise UrlError(f"{text!r} is no IPv6 address") from error
+            raise UrlError(f"{text!r} is not an IPv6 address") from error
     if _READ_DIFFERENTLY.search(text):
         raise UrlError(f"programs disagree on what the host {text!r} means; write it in its xn-- form")
     name = _to_ascii(text)
     labels = name.split(".")
     if len(name) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
-        raise UrlError(f"{text!r} is no valid host name")
+        raise UrlError(f"{text!r} is not a valid host name")
     return _dotted(labels, text) if _NUMBER.fullmatch(labels[-1]) else name
 
 
@@ -101,7 +101,7 @@ def _to_ascii(name: str) -> str:
     try:
         return name.encode("idna").decode("ascii").lower().removesuffix(".")
     except UnicodeError as error:
-        raise UrlError(f"{name!r} is no valid host name") from error
+        raise UrlError(f"{name!r} is not a valid host name") from error
 
 
 def _dotted(labels: list[str], text: str) -> str:
@@ -110,7 +110,7 @@ def _dotted(labels: list[str], text: str) -> str:
     *leading, last = numbers
     room = 256 ** (5 - len(numbers)) if len(numbers) <= 4 else 0
     if not 0 <= last < room or not all(0 <= number < 256 for number in leading):
-        raise UrlError(f"{text!r} is no IPv4 address")
+        raise UrlError(f"{text!r} is not an IPv4 address")
     value = last + sum(number << (24 - 8 * place) for place, number in enumerate(leading))
     return ".".join(map(str, value.to_bytes(4, "big")))
 

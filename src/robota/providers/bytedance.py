@@ -157,7 +157,8 @@ def read_page(told: Json, provider: str) -> TaskPage:
 
 def _unusable(provider: str, told: Json) -> ProviderError:
     return ProviderError(
-        f"{provider} answered with something that is no generation task ({told!r:.80}); check the base URL.",
+        f"{provider} answered with something that is not a generation task ({told!r:.80}); "
+        "check the base URL.",
         provider=provider,
     )
 

@@ -38,7 +38,7 @@ def settle(
     base_url = _resolve(config.base_url, "base URL", title) or defaults.base_url
     if base_url is not None and _origin(base_url)[1] == "":
         raise ConfigurationError(
-            f"The base URL {base_url!r} of {_within(title)} is no web address; it must look like "
+            f"The base URL {base_url!r} of {_within(title)} is not a web address; it must look like "
             "https://host/v1 or http://localhost:8080/v1."
         )
     at_home = defaults.base_url is not None and is_same_host(base_url, defaults.base_url)

@@ -133,7 +133,7 @@ def _entry_points() -> Iterator[EntryPoint]:
 
 def _objection(definition: object, known: list[ProviderDefinition]) -> str | None:
     if not isinstance(definition, ProviderDefinition):
-        return f"{type(definition).__name__} is no ProviderDefinition"
+        return f"{type(definition).__name__} is not a ProviderDefinition"
     taken = {name for other in known for name in (other.type, *other.aliases)}
     clash = next((name for name in (definition.type, *definition.aliases) if name in taken), None)
     return f"the name {clash!r} is taken" if clash else None
@@ -268,10 +268,10 @@ class DefinedService:
         )
 
     def _read(self, answer: Json) -> Iterator[ModelCatalogEntry]:
-        """The models of a list; an odd entry is left out, what is no list at all raises."""
+        """The models of a list; an odd entry is left out, what is not a list at all raises."""
         listed = answer[self.service.entries]
         if not isinstance(listed, list):
-            raise TypeError(f"{self.service.entries} is no list")
+            raise TypeError(f"{self.service.entries} is not a list")
         for model in listed:
             name = _text(model.get(self.service.key)) if isinstance(model, dict) else None
             facts = self.service.read(model) if name else None

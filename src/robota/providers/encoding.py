@@ -191,7 +191,7 @@ def read_arguments(text: str) -> JsonObject | None:
 
 
 def safe_arguments(text: str) -> str:
-    """The arguments as the model wrote them; `{}` if they are no object."""
+    """The arguments as the model wrote them; `{}` if they are not an object."""
     return "{}" if read_arguments(text) is None else text
 
 

@@ -29,7 +29,7 @@ class Past(Struct, eq=False):
 
     def require_cut(self, session_id: str) -> CutConversation:
         if self.cut is None:
-            raise ConfigurationError(f"Session {session_id} has no run to go on with: submit a prompt.")
+            raise ConfigurationError(f"Session {session_id} has no run to continue: submit a prompt.")
         return self.cut
 
 
@@ -61,7 +61,7 @@ async def refuse_to_forget(journal: SessionJournal) -> None:
         await journal.aclose()
         raise ConfigurationError(
             f"Session {journal.session_id} exists already{f', in {journal.path}' if journal.path else ''}. "
-            "To go on with it, pass start=restore(store, session_id); else choose another session_id."
+            "To continue it, pass start=restore(store, session_id); else choose another session_id."
         )
 
 

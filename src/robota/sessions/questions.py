@@ -114,7 +114,7 @@ class Questions:
             await pending.leave()
 
     def answer(self, id: str, answer: object, *, by: str = "") -> bool:
-        """Answer an open question; false when it was closed already, or when that is no answer to it."""
+        """Answer an open question; false when it was closed already, or when that is not an answer to it."""
         pending = self._pending.get(id)
         return pending is not None and pending.take(answer, by)
 

@@ -195,7 +195,7 @@ def freeze(
     for kind in {type(step) for step in steps}:
         if not issubclass(kind, ModelStep):
             raise ConfigurationError(
-                f"{kind.__name__} is no step of a model server's reply. A failure on the wire is "
+                f"{kind.__name__} is not a step of a model server's reply. A failure on the wire is "
                 "HttpError, ErrorEvent or Cut; the other steps are listed in robota.testing.model_script."
             )
     return steps

@@ -61,7 +61,7 @@ def read_script(path: Path) -> Script:
     except OSError as error:
         raise ConfigurationError(f"The script {path} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
-        raise ConfigurationError(f"The script {path} is no UTF-8 text; save it as UTF-8.") from error
+        raise ConfigurationError(f"The script {path} is not UTF-8 text; save it as UTF-8.") from error
     if len(text) > LONGEST_FILE:
         raise ConfigurationError(f"The script {path} is longer than {LONGEST_FILE} characters; split it.")
     if text.lstrip().startswith(("{", "[")):
@@ -116,7 +116,7 @@ class _Reader:
         if isinstance(value, str):
             return value
         if isinstance(node, ScalarNode):
-            raise self._error(node, f"`{node.value}` is no text", "put quotes around it")
+            raise self._error(node, f"`{node.value}` is not text", "put quotes around it")
         raise self._error(node, "a list cannot be a step", "write a text, or a mapping such as `error: 429`")
 
     def _mapped_step(self, node: MappingNode) -> WrittenStep:
@@ -125,7 +125,7 @@ class _Reader:
         name = next((known for known in WORDS if known in pairs), None)
         if name is None:
             first = next(iter(pairs), "")
-            raise self._error(node, f"`{first}` is no step", _suggest(first, WORDS))
+            raise self._error(node, f"`{first}` is not a step", _suggest(first, WORDS))
         word = WORDS[name]
         self._check_names(node, word.fields, f"`{name}`")
         given = {key: self._convert(value, key, word.fields[key]) for key, value in pairs.items()}

@@ -264,7 +264,7 @@ def _check_tools(body: JsonObject) -> Iterator[str]:
     names = list(_function_names(body))
     for name in names:
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}", name):
-            yield f"{name!r} is no valid function name"
+            yield f"{name!r} is not a valid function name"
     config = (body.get("toolConfig") or {}).get("functionCallingConfig") or {}
     unknown = set(config.get("allowedFunctionNames", ())) - set(names)
     if unknown:

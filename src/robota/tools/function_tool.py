@@ -128,7 +128,7 @@ class FunctionTool(Generic[P, R]):
         return wrap(self.name, value)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """The function itself, for code that is no model."""
+        """The function itself, for code that is not a model."""
         result: R = self.function(*args, **kwargs)
         return result
 

@@ -24,7 +24,7 @@ class ToolRegistry:
         """Add a tool; a name is taken only once."""
         name = getattr(tool, "name", None)
         if not isinstance(name, str) or not hasattr(tool, "run"):
-            raise ConfigurationError(f"{tool!r} is no tool: decorate the function with @tool.")
+            raise ConfigurationError(f"{tool!r} is not a tool: decorate the function with @tool.")
         taken = self._tools.get(name)
         if taken is not None:
             raise ConfigurationError(

@@ -64,7 +64,7 @@ def _recognise(data: bytes) -> Part:
     try:
         return TextPart(data.decode())
     except UnicodeDecodeError:
-        reason = medium.problem if medium is not None else "which are no text, image or PDF"
+        reason = medium.problem if medium is not None else "which are not text, an image or a PDF"
         return TextPart(f"[{len(data):,} bytes that cannot be shown: {reason}]")
 
 
@@ -79,4 +79,4 @@ def _to_json(value: Any) -> Json:
         return value.model_dump(mode="json")
     if hasattr(value, "__fspath__"):
         return value.__fspath__()
-    raise TypeError(f"{type(value).__name__} is no JSON value")
+    raise TypeError(f"{type(value).__name__} is not a JSON value")

@@ -242,7 +242,7 @@ def test_other_packages_bring_providers_and_broken_ones_are_reported(
     assert find_provider_definition(found, "google") is DEFINITIONS["gemini"]
     assert problems == [
         "The provider 'thief' of weather is left out: the name 'google' is taken.",
-        "The provider 'nothing' of weather is left out: int is no ProviderDefinition.",
+        "The provider 'nothing' of weather is left out: int is not a ProviderDefinition.",
         "The provider 'gone' of weather is left out: ModuleNotFoundError: No module named 'storms'.",
         "The provider 'broken' of weather is left out: RuntimeError: thunder.",
     ]

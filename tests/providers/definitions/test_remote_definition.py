@@ -49,7 +49,7 @@ async def test_a_host_that_cannot_be_reached_is_one_sentence() -> None:
 
 @pytest.mark.parametrize(
     ("status", "body", "words"),
-    [(404, b"{}", "check the model name and the base URL"), (200, b"{}", "is no robota host")],
+    [(404, b"{}", "check the model name and the base URL"), (200, b"{}", "is not a robota host")],
 )
 async def test_something_that_is_no_host_is_one_sentence(status: int, body: bytes, words: str) -> None:
     async with Loopback(Reply([body], status, {"content-type": "application/json"})) as server:

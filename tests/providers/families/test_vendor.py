@@ -108,7 +108,7 @@ async def test_a_host_alone_gets_the_usual_path(make, url, key, given) -> None:
 @pytest.mark.parametrize("make", [make for make, *_ in (*HOSTED, *LOCAL)])
 def test_an_address_that_is_none_is_refused_in_a_sentence(make) -> None:
     for address in ("localhost:1234", "not an address", "http://[::1"):
-        with pytest.raises(ConfigurationError, match="is no web address"):
+        with pytest.raises(ConfigurationError, match="is not a web address"):
             make(base_url=address)
 
 

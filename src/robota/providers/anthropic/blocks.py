@@ -91,7 +91,7 @@ def assistant_blocks(message: AssistantMessage, wire_ids: Sequence[str]) -> list
     blocks = [block for thought in message.reasoning if (block := _thinking_block(thought)) is not None]
     if message.content.strip():
         blocks.append(text_block(message.content))
-    # thinking by itself is no answer the API would take back
+    # thinking by itself is not an answer the API would take back
     return blocks + calls if calls or message.content.strip() else []
 
 

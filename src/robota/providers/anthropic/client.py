@@ -81,7 +81,7 @@ class OfficialReply:
         except ValueError as error:  # the client's JSON decoder
             name, said = self._channel.provider, quote(str(error), self._channel.secrets)
             raise ProviderError(
-                f"{name} sent something that is no Messages reply ({said}); check its base URL.",
+                f"{name} sent something that is not a Messages reply ({said}); check its base URL.",
                 provider=name,
                 status=200,
             ) from error

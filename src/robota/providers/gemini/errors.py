@@ -64,7 +64,7 @@ def _explain(status: JsonObject, code: int, provider: str, secrets: Sequence[str
     if "thought signature" in message.lower() or "thought_signature" in message:
         return ProviderError(
             f"{provider} does not accept the signatures in this history ({said}); compact the conversation, "
-            "or go on with the model that wrote it.",
+            "or continue with the model that wrote it.",
             provider=provider,
             status=code,
         )

@@ -41,7 +41,7 @@ def read_gguf_facts(path: str) -> GgufFacts:
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
             if size < len(_MAGIC) or file.read(len(_MAGIC)) != _MAGIC:
-                raise _damaged(path, "it is no GGUF file")
+                raise _damaged(path, "it is not a GGUF file")
             with mmap(file.fileno(), 0, access=ACCESS_READ) as data:
                 return _read(_Head(data), size)
     except FileNotFoundError:

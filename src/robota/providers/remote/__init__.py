@@ -67,7 +67,7 @@ async def probe(config: ProviderConfig) -> ProbeResult:
         return ProbeResult(ok=True, message=f"{TITLE} answers; {asked}.")
     except RobotaError as error:
         return ProbeResult(ok=False, message=str(error))
-    return ProbeResult(ok=False, message=f"{TITLE} is no robota host; check the base URL.")
+    return ProbeResult(ok=False, message=f"{TITLE} is not a robota host; check the base URL.")
 
 
 def define() -> ProviderDefinition:

@@ -127,7 +127,7 @@ class RemoteProvider(WireProvider):
             return decode_message(body)
         except ValueError as error:
             raise ProviderError(
-                f"{self.name} sent something that is no answer of a robota host; check the server URL.",
+                f"{self.name} sent something that is not an answer of a robota host; check the server URL.",
                 provider=self.name,
                 status=200,
             ) from error

@@ -140,7 +140,7 @@ class HttpChannel:
             return decode(answer or (b"" if method == "GET" else b"{}"))
         except ValueError as error:
             raise ProviderError(
-                f"{self.provider} at {self.origin} answered with something that is no JSON; "
+                f"{self.provider} at {self.origin} answered with something that is not JSON; "
                 "check the base URL: this may be a web page or a proxy.",
                 provider=self.provider,
                 status=reply.status,
@@ -178,7 +178,7 @@ class HttpChannel:
             return parse_url(address)
         except UrlError as error:
             raise ConfigurationError(
-                f"The base URL {address!r} of provider {self.provider!r} is no web address; it must look "
+                f"The base URL {address!r} of provider {self.provider!r} is not a web address; it must look "
                 "like https://host/v1 or http://localhost:8080/v1."
             ) from error
 
@@ -223,7 +223,7 @@ async def get_json(
     describe: DescribeRefusal = describe_refusal,
     timeout: float | None = None,
 ) -> Json:
-    """The JSON at that address; a refusal, a failure or anything that is no JSON is raised."""
+    """The JSON at that address; a refusal, a failure or anything that is not JSON is raised."""
     asked = {"accept": "application/json", "accept-encoding": "gzip", **headers}
     channel = HttpChannel(url, asked, provider=provider, key=key, sign=sign, describe=describe)
     try:

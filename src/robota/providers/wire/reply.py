@@ -329,7 +329,9 @@ class ReplyReader:
         text = what if isinstance(what, str) else what[:_LOOK].decode("utf-8", "replace")
         said = quote(text, self._peer.secrets, _MAX_QUOTE)
         content = self._content
-        return self._refusal(f"sent something that is no {content.format} reply ({said}); {content.advice}.")
+        return self._refusal(
+            f"sent something that is not a {content.format} reply ({said}); {content.advice}."
+        )
 
     def _refusal(self, what: str) -> ProviderError:
         provider = self._peer.provider

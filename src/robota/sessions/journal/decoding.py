@@ -20,7 +20,7 @@ EXTERNAL = b'"external-payload"'
 def decode_line(line: bytes, resolve: Callable[[JsonObject], JsonObject] | None = None) -> records.Record:
     """The record that a line of ours holds; `resolve` puts payloads into the places of their references.
 
-    Raises `ValueError` for a line that is no JSON, or whose fields are not those of its event.
+    Raises `ValueError` for a line that is not JSON, or whose fields are not those of its event.
     """
     if resolve is not None and EXTERNAL in line:
         line = encode(resolve(decode(line)))
@@ -81,7 +81,7 @@ def is_run_start(name: str, start: str) -> bool:
 
 
 def parse_arguments(arguments: str) -> Json:
-    """The arguments of a call as values; `None` for what is no JSON."""
+    """The arguments of a call as values; `None` for what is not JSON."""
     try:
         return decode(arguments)
     except ValueError:

@@ -377,7 +377,7 @@ class LazyList(Sequence[Json]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)
 
-    __hash__ = None  # type: ignore[assignment]  # a list is no key
+    __hash__ = None  # type: ignore[assignment]  # a list is not a key
 
     def __repr__(self) -> str:
         return f"<{len(self)} items>"

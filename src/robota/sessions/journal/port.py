@@ -64,7 +64,7 @@ class SessionJournal(Protocol):
 
     @property
     def path(self) -> str:
-        """Where it is kept, for people and hooks; empty when that is no file."""
+        """Where it is kept, for people and hooks; empty when that is not a file."""
 
     @property
     def last(self) -> Position:

@@ -122,7 +122,7 @@ class SessionIndex:
 
     def _spellings_of(self, cwd: str) -> frozenset[str]:
         """A directory as it may stand in a record: what looks secret in its name is not written down, and
-        bytes that are no text are not either."""
+        bytes that are not text are not either."""
         places = (cwd, os.path.abspath(cwd), os.path.realpath(cwd))
         return frozenset((*places, *(self._redact(decode(encode(place))) for place in places)))
 

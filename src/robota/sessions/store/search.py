@@ -236,5 +236,5 @@ def _spaced(text: str) -> str:
 
 
 def _as_plain_text(text: str) -> str:
-    """Half characters, as a terminal may send them, and zeros, which end a text of SQLite, are no text."""
+    """Half characters, as a terminal may send them, and zeros, which end a text of SQLite, are not text."""
     return text.encode("utf-8", "replace").decode().replace("\0", " ")

@@ -135,7 +135,7 @@ def is_newer(version: Json) -> bool:
 
 
 def split_record(data: bytes) -> dict[str, Raw]:
-    """The fields of a record's file, not decoded; what is no session record raises `ValueError`."""
+    """The fields of a record's file, not decoded; what is not a session record raises `ValueError`."""
     data.decode()  # the values are copied as they are, so they must be text
     try:
         fields = _SPLIT(data)
@@ -164,7 +164,7 @@ def _decode_as_javascript(data: bytes) -> JsonObject:
 
 
 def decode_record(data: bytes, id: str) -> SessionRecord:
-    """A record from the bytes of its file; what is no session record raises `ValueError`."""
+    """A record from the bytes of its file; what is not a session record raises `ValueError`."""
     split_record(data)
     problems: list[str] = []
     try:

@@ -75,7 +75,7 @@ async def _present(
     state: PlanState, switch_mode: SwitchMode | None, ctx: ToolContext, arguments: JsonObject
 ) -> ToolResult:
     if not state.active:
-        return ToolResult.failure("Plan mode is not on: go on with the work, or call EnterPlanMode first.")
+        return ToolResult.failure("Plan mode is not on: continue with the work, or call EnterPlanMode first.")
     state.plan, state.approved = arguments["plan"], False
     question = PlanQuestion(plan=state.plan, plan_file_path=arguments.get("planFilePath", ""))
     try:

@@ -265,7 +265,7 @@ def write_file(ctx: ToolContext, file_path: str, content: str, system: SystemCal
 
 
 def preview_write(file_path: str, content: str, cwd: str) -> str:
-    """The diff of what a call would change; what is no text now counts as empty."""
+    """The diff of what a call would change; what is not text now counts as empty."""
     try:
         path = locate(file_path, cwd)
         current = _load_if_there(path)
@@ -301,7 +301,7 @@ def _encode_written(content: str, current: Content | None) -> tuple[bytes, str]:
         return UTF_8.encode(text), f"\n[The file was {format.name}, which has no {odd}; it is UTF-8 now.]"
     except UnicodeEncodeError as error:
         raise FileProblem(
-            f"The content is no valid text: its character {position} is half of a surrogate pair ({odd}). "
+            f"The content is not valid text: its character {position} is half of a surrogate pair ({odd}). "
             "Nothing was written.",
             "invalid_text",
         ) from error

@@ -276,7 +276,7 @@ class Notebook(Struct, frozen=True):
 
 
 def render_notebook(data: bytes) -> Notebook | None:
-    """`None` when this is no notebook of format 4, the one in use since 2014."""
+    """`None` when this is not a notebook of format 4, the one in use since 2014."""
     try:
         document = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

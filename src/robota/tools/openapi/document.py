@@ -92,7 +92,9 @@ def read_document(source: str | Mapping[str, Json]) -> JsonObject:
     except ValueError as error:
         raise ConfigurationError(f"The OpenAPI document cannot be read: {error}") from error
     if not isinstance(tree, dict):
-        raise ConfigurationError("The OpenAPI document is no object: pass the text of a JSON or YAML file.")
+        raise ConfigurationError(
+            "The OpenAPI document is not an object: pass the text of a JSON or YAML file."
+        )
     return tree
 
 

@@ -330,7 +330,7 @@ def read_base_url(address: str) -> Url:
         url = parse_url(address)
     except UrlError as error:
         raise ConfigurationError(
-            f"{address[:200]!r} is no address to send requests to: pass `base_url`, such as "
+            f"{address[:200]!r} is not an address to send requests to: pass `base_url`, such as "
             "https://api.example.org/v1."
         ) from error
     if "?" in url.target:

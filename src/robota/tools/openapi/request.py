@@ -226,7 +226,7 @@ def _file_bytes(name: str, value: Json) -> bytes:
     try:
         return b64decode(data, validate=True)
     except ValueError as error:
-        raise CallError(f"{name!r} is no base64 after `data:…;base64,`: {error}") from error
+        raise CallError(f"{name!r} is not base64 after `data:…;base64,`: {error}") from error
 
 
 def _plain(value: Json) -> str:

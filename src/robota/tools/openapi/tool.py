@@ -229,7 +229,7 @@ def _show(reply: Reply, secrets: Sequence[str]) -> str:
         return f"(HTTP {reply.status}, without content)"
     text = None if kind_of(reply.content_type) == "binary" else decode_body(reply.body, reply.content_type)
     if text is None:
-        return f"({len(reply.body):,} bytes of {media_type(reply.content_type)[:80]!r}, which is no text)"
+        return f"({len(reply.body):,} bytes of {media_type(reply.content_type)[:80]!r}, which is not text)"
     for secret in secrets:
         text = text.replace(secret, "[hidden]")
     return clip(defuse_marks(text), MAX_OUTPUT_CHARACTERS)

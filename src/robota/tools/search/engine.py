@@ -70,8 +70,8 @@ def find_engine(ripgrep: str | bool = True) -> Engine:
     if isinstance(ripgrep, str):
         if not _works(ripgrep):
             raise SearchError(
-                f"{ripgrep} is no ripgrep {OLDEST_RIPGREP} or later that runs: correct the path, or leave it "
-                "out to search without ripgrep.",
+                f"{ripgrep} is not a ripgrep {OLDEST_RIPGREP} or later that runs: correct the path, or "
+                "leave it out to search without ripgrep.",
                 "unavailable",
             )
         return Engine(command=(ripgrep,), is_ordered=False)

@@ -211,7 +211,7 @@ def _read_personal() -> str:
 
 
 def _read(path: bytes) -> str:
-    """The beginning of a small file; nothing if it cannot be read or is no file."""
+    """The beginning of a small file; nothing if it cannot be read or is not a file."""
     try:
         if not os.path.isfile(path):
             return ""

@@ -83,7 +83,7 @@ class _Cursor:
             raise RegexError("invalid hexadecimal escape")
         number = int(digits, 16)
         if number > 0x10FFFF or 0xD800 <= number < 0xE000:
-            raise RegexError("the escape is no Unicode character")
+            raise RegexError("the escape is not a Unicode character")
         return chr(number)
 
 

@@ -85,7 +85,7 @@ def _may_change(call: PreparedCall) -> bool:
 
 
 def _changed_by(call: PreparedCall) -> list[tuple[str, str | None]]:
-    """The commands and files that the call names, each with its kind; None for what is no text."""
+    """The commands and files that the call names, each with its kind; None for what is not text."""
     touched = subjects(call.request.name, call.arguments, call.tool)
     return [
         (each.kind, each.value if isinstance(each.value, str) else None)

@@ -78,7 +78,7 @@ def resolve_parent(path: str) -> str:
 
 
 def is_system_path(path: str) -> bool:
-    """Whether it is no file of a person: devices and the kernel's own."""
+    """Whether it is not a file of a person: devices and the kernel's own."""
     return any(is_inside(path, tree) for tree in _SYSTEM_TREES)
 
 

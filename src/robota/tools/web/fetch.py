@@ -150,6 +150,6 @@ def _binary(url: Url, content_type: str, size: str) -> str:
     length = f", {int(size):,} bytes" if size.isdecimal() and len(size) < 20 else ""
     media = "".join(char for char in media_type(content_type)[:80] if char.isalnum() or char in "./+-")
     return (
-        f"{url} is no text ({media}{length}), and only text can be shown. "
+        f"{url} is not text ({media}{length}), and only text can be shown. "
         "If it is needed, save it with a command and use a program that reads it."
     )

@@ -178,7 +178,7 @@ def _read_domains(domains: Sequence[str]) -> tuple[str, ...]:
             hosts.append(canonical_host(domain.strip().removeprefix("*.")))
         except UrlError as error:
             raise FetchError(
-                "configuration", f"{domain[:80]!r} is no domain; write it like example.org."
+                "configuration", f"{domain[:80]!r} is not a domain; write it like example.org."
             ) from error
     return tuple(hosts)
 
@@ -264,7 +264,9 @@ def choose_backend(
 
 def _check_key(key: str, variable: str) -> str:
     if not (key.isascii() and key.isprintable()) or " " in key:
-        raise FetchError("configuration", f"The value of {variable} is no key: it has blanks or odd letters.")
+        raise FetchError(
+            "configuration", f"The value of {variable} is not a key: it has blanks or odd letters."
+        )
     return key
 
 
@@ -274,7 +276,7 @@ def _check_base(address: str) -> Url:
     except UrlError as error:
         raise FetchError(
             "configuration",
-            "The value of SEARXNG_URL is no address; it must look like https://search.example.",
+            "The value of SEARXNG_URL is not an address; it must look like https://search.example.",
         ) from error
     if "?" in url.target:
         raise FetchError("configuration", "The address in SEARXNG_URL must have no query.")
