@@ -50,7 +50,10 @@ class Burst(ScriptedProvider):
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk, None]:
         calls = False
-        for step in self._steps(self._next_reply(request), request):
+        reply = self._next_reply(request)
+        while callable(reply):
+            reply = reply(request)
+        for step in reply:
             calls = calls or isinstance(step, ToolCall)
             yield TextChunk(step) if isinstance(step, str) else step  # type: ignore[misc]  # no other steps here
         yield StopChunk("tool_use" if calls else "end_turn")

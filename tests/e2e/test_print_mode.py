@@ -75,7 +75,7 @@ def test_without_a_key_the_scripted_model_answers_and_says_what_it_is(tmp_path: 
         (("-p", "x", "--deny", ""), "--deny"),
         (("-p", "x", "--deny", "bash(rm *)"), "did you mean 'Bash'?"),
         (("-p", "x", "--deny", "rm"), "there is no tool 'rm'; there are"),
-        (("hello",), "no terminal"),
+        (("hello",), "not a terminal"),
     ],
 )
 def test_wrong_usage_is_one_sentence_and_exit_code_2(

@@ -260,7 +260,7 @@ def test_a_web_page_is_recognised() -> None:
 def test_nonsense_is_refused_in_one_sentence(sent: bytes) -> None:
     error = read_failure(sent)[1]
     assert isinstance(error, ProviderError)
-    assert str(error).startswith("test sent something that is no Chat Completions reply (")
+    assert str(error).startswith("test sent something that is not a Chat Completions reply (")
 
 
 def test_an_endless_body_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -121,7 +121,7 @@ async def test_a_filter_is_told_as_a_filter(message: str, fields: dict[str, obje
 async def test_a_reply_that_is_no_stream_is_quoted_and_not_asked_for_again(body: bytes) -> None:
     error = await failure(Reply([body], headers={"content-type": "text/plain"}))
     said = " ".join(body.decode().split())
-    text = f"acme sent something that is no Chat Completions reply ({said}); check the base URL."
+    text = f"acme sent something that is not a Chat Completions reply ({said}); check the base URL."
     assert (str(error), is_retryable(error)) == (text, False)
 
 

@@ -91,7 +91,7 @@ async def test_the_key_is_in_a_header_and_headers_given_win() -> None:
 
 
 def test_an_address_or_a_key_that_cannot_work_is_told_at_once() -> None:
-    with pytest.raises(ConfigurationError, match="no web address"):
+    with pytest.raises(ConfigurationError, match="not a web address"):
         GeminiProvider(KEY, "localhost")
     with pytest.raises(ConfigurationError, match="x-goog-api-key"):
         GeminiProvider("kluczę")

@@ -252,7 +252,7 @@ def test_an_odd_event_does_no_harm(odd: Any) -> None:
 def test_something_else_is_refused() -> None:
     for body in (b'{"object": "chat.completion"}', b"[1]", b"data: nonsense\n\n"):
         _, error = read_failure(body)
-        assert "is no Gemini reply" in str(error)
+        assert "is not a Gemini reply" in str(error)
     _, error = read_failure(b"<html>")
     assert "web page" in str(error)
 

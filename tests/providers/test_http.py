@@ -290,7 +290,7 @@ async def test_a_proxy_that_appears_later_is_asked_from_then_on(monkeypatch: pyt
     "url", ["localhost:8080/v1", "ftp://x/v1", "https://", "/v1", "http://[::1/v1", "http://x:y/v1"]
 )
 def test_a_url_that_is_no_web_address_is_refused_at_once(url: str) -> None:
-    with pytest.raises(ConfigurationError, match="no web address"):
+    with pytest.raises(ConfigurationError, match="not a web address"):
         channel(url)
 
 

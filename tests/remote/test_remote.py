@@ -92,7 +92,7 @@ async def test_a_session_over_a_host_is_recorded_as_if_it_had_the_service_itself
         (("http://x", " ", "p", "m"), "user_api_key"),
         (("http://x", KEY, "", "m"), "name of a provider"),
         (("http://x", KEY, "p", ""), "a model"),
-        (("ftp://x", KEY, "p", "m"), "no web address"),
+        (("ftp://x", KEY, "p", "m"), "not a web address"),
         (("http://x", "kéy", "p", "m"), "HTTP does not allow"),
     ],
 )

@@ -210,7 +210,7 @@ def test_what_the_vendor_refuses_is_refused(contents, problem):
 
 def test_tools_are_checked():
     tools = [{"functionDeclarations": [{"name": "1add"}]}]
-    assert "no valid function name" in GEMINI.check({"contents": [user("a")], "tools": tools})
+    assert "not a valid function name" in GEMINI.check({"contents": [user("a")], "tools": tools})
     config = {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["add"]}}
     assert "not declared" in GEMINI.check({"contents": [user("a")], "toolConfig": config})
 

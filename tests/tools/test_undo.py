@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.support.unprivileged import public_directory
 from tests.tools.undo_repository import build_repository, differences, run_bash, take_picture
@@ -431,6 +431,10 @@ def mutate(work: Path, steps: list[tuple[str, str, str]]) -> None:
 
 
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(  # a link to what has the same names as the directory whose place it took
+    first=[("write", "a/b", "a")],
+    second=[("delete", "a", ""), ("link", "a", "b"), ("write", "b/b", "a")],
+)
 @given(first=STEPS, second=STEPS)
 def test_any_change_of_a_tree_is_undone_and_done_again(tmp_path_factory, first, second):
     top = tmp_path_factory.mktemp("random")

@@ -88,7 +88,6 @@ _MODULES = {
         "ChoiceAnswer ChoiceQuestion FormAnswer FormQuestion PermissionAnswer PermissionQuestion "
         "PlanAnswer PlanQuestion Question QuestionOption"
     ),
-    "robota.core.bus": "EventBus EventStream",
     "robota.core.wrapper": "ProviderWrapper",
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}

@@ -1,8 +1,6 @@
 """What type checkers see; written by `python -m robota._stubs`."""
 
 from robota.core.agent_tool import AgentTool as AgentTool
-from robota.core.bus import EventBus as EventBus
-from robota.core.bus import EventStream as EventStream
 from robota.core.cache import CacheEntry as CacheEntry
 from robota.core.cache import CacheStorage as CacheStorage
 from robota.core.cache import CachingProvider as CachingProvider

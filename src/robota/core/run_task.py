@@ -68,7 +68,7 @@ class RunTask:
 
     def check(self) -> None:
         """Stop here if somebody asked for it, also if a tool or a provider swallowed the request."""
-        if self.is_stopping:
+        if self.aborted or self._stopped:
             self._stopped = True
             raise asyncio.CancelledError
 

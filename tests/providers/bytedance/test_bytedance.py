@@ -219,5 +219,5 @@ def test_it_is_no_chat_provider() -> None:
 
 async def test_an_answer_without_end_is_not_read_to_it() -> None:
     async with RawServer(HEAD, endless=b" " * 60_000) as server, ByteDanceTasks("key", server.url) as tasks:
-        with pytest.raises(ProviderError, match="no JSON"):
+        with pytest.raises(ProviderError, match="not JSON"):
             await tasks.get("cgt-1")

@@ -267,6 +267,9 @@ def _beginnings(text: str, own: Sequence[Rule]) -> Iterator[int]:
     lines = text.rfind("\n", 0, max(text.rfind("\n"), 0)) + 1
     if _BEFORE_A_SECRET.search(text, lines) or may_match(text[lines:], own):
         yield len(text) - lines
+    row = text.rfind("\n") + 1
+    if "|" in text[row:]:  # of a table: its heading, far above, may tell what a cell is
+        yield len(text) - row
     for rule in own:
         known = rule.holds[:-1]
         yield from (length for length in range(1, len(known) + 1) if text.endswith(known[:length]))

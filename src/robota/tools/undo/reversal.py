@@ -48,8 +48,7 @@ class Reversal:
         self._open()
         try:
             scanner = Scanner(HashCache())
-            for change in self._changes:
-                scanner.look(change.path)
+            scanner.look_at(change.path for change in self._changes)
             self._now = self.with_real_modes(scanner.states)
             yield self
         finally:

@@ -190,8 +190,7 @@ class Scanner(Struct):
 
     def scan(self, scope: Scope, workspace: str = "") -> Snapshot:
         """The states in the scope, and of other names in the workspace that files in it have."""
-        for path in scope.paths:
-            self.look(os.fsencode(path))
+        self.look_at(map(os.fsencode, scope.paths))
         for tree in scope.trees:
             self._walk(os.fsencode(tree))
         inodes = {state.inode for state in self.states.values()} - {0}
@@ -224,6 +223,18 @@ class Scanner(Struct):
                         bytes_here = entry.stat(follow_symlinks=False).st_size
                         size += bytes_here if bytes_here <= limits.file_bytes else 0
         return size
+
+    def look_at(self, paths: Iterable[bytes]) -> None:
+        """The states of these paths; what is found only through one of them that is a link is not there."""
+        links: set[bytes] = set()
+        for path in sorted(paths):
+            above = os.path.dirname(path)
+            if above in links:
+                links.add(path)
+                continue
+            state = self.look(path)
+            if state is not None and state.kind == "link":
+                links.add(path)
 
     def look(self, path: bytes) -> PathState | None:
         """The state of one path; it becomes part of the snapshot."""
