@@ -99,7 +99,7 @@ def test_headers_cannot_forge_a_request(headers: dict[str, str]) -> None:
 
 
 def test_a_method_cannot_either() -> None:
-    with pytest.raises(ValueError, match="no HTTP method"):
+    with pytest.raises(ValueError, match="not an HTTP method"):
         build_request("GET / HTTP/1.1\r\nX:", parse_url("http://a.example/"), {})
 
 

@@ -123,7 +123,7 @@ async def test_refusals_of_the_client_are_ours():
     ("fault", "words", "status"),
     [
         (ErrorEvent("Overloaded", "overloaded_error"), "broke off its reply (Overloaded)", 529),
-        (RawBytes(b"event: content_block_delta\ndata: {half\n\n"), "no Messages reply", 200),
+        (RawBytes(b"event: content_block_delta\ndata: {half\n\n"), "not a Messages reply", 200),
     ],
 )
 async def test_a_fault_inside_the_stream_is_an_error_after_the_text(fault, words, status):

@@ -224,7 +224,7 @@ async def test_a_gigabyte_in_a_megabyte_is_dropped(client: str) -> None:
 async def test_a_whole_answer_of_a_host_is_limited_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("robota.providers.remote.provider.MAX_BODY_BYTES", 1 << 20)
     async with RawServer(HEAD, endless=b" " * 60_000) as server, CLIENTS["remote"](server.url) as provider:
-        with pytest.raises(RobotaError, match="no answer of a robota host"):
+        with pytest.raises(RobotaError, match="not an answer of a robota host"):
             await provider.chat(ChatRequest(model="m", messages=(UserMessage("Hi."),)))
 
 

@@ -203,7 +203,7 @@ async def test_without_a_run_that_was_cut_there_is_nothing_to_go_on_with(tmp_pat
     world = World()
     studio = await record(tmp_path, world, "done")
     session = go_on(SessionStore(studio.kept), world, "again")
-    with pytest.raises(ConfigurationError, match="has no run to go on with"):
+    with pytest.raises(ConfigurationError, match="has no run to continue"):
         await session.continue_run()
     await session.shutdown()
 

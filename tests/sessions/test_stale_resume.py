@@ -117,7 +117,7 @@ async def test_a_cut_run_that_the_first_took_to_its_end_is_over(tmp_path: Path) 
     assert (await first.continue_run()).text == "unknown"
     await first.shutdown()
 
-    with pytest.raises(ConfigurationError, match="no run to go on with"):
+    with pytest.raises(ConfigurationError, match="no run to continue"):
         await second.continue_run()
     assert await second.run("and now?") == "again"
 

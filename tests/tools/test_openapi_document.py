@@ -88,7 +88,7 @@ def test_yaml_that_only_the_patient_reader_takes_is_read_by_it() -> None:
     "text", ["[" * 200_000, "x: " + "{a: " * 200_000, "- " * 200_000, "- [" + "[], " * 2_000 + "]"]
 )
 def test_depth_that_would_exhaust_the_stack_is_refused(text: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"nested too deeply|no object"):
+    with pytest.raises(ConfigurationError, match=r"nested too deeply|not an object"):
         load_openapi(text)
 
 
