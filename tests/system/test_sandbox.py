@@ -11,7 +11,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import anyio
 import msgspec
 import pytest
 from tests.support.processes import mark, read_fifo, running_with
@@ -690,27 +689,3 @@ def test_landlock_needs_no_root(workspace: Path, place: Path) -> None:
     assert (workspace / "src" / "f").read_text() == "x\n"
     assert (place / "outside").read_text() == "old\n"
     assert sorted(os.listdir(workspace)) == LISTED
-
-
-KILLED = """
-import asyncio, sys
-from robota.core.tool import ToolContext
-from robota.tools.builtins.bash import bash_tool
-from robota.tools.sandbox.sandbox import Sandbox
-
-tool = bash_tool(sandbox=Sandbox("required", backends=["bubblewrap"]))
-arguments = {"command": "echo ready > ready; sleep 1000"}
-asyncio.run(tool.run(arguments, ToolContext(cwd=sys.argv[1])))
-"""
-
-
-async def test_a_command_does_not_outlive_a_killed_robota(workspace: Path, mark: str) -> None:
-    os.mkfifo(workspace / "ready")
-    robota = subprocess.Popen([sys.executable, "-c", KILLED, str(workspace)])  # noqa: ASYNC220 - starts at once
-    assert await read_fifo(workspace / "ready") == "ready\n"
-    robota.kill()
-    robota.wait()
-
-    with anyio.fail_after(30):
-        while running_with(mark):  # noqa: ASYNC110 - the end of a grandchild tells nobody
-            await anyio.sleep(0.01)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.command import model_requests
 
 from robota.testing.model_server import ModelServer
 
@@ -66,4 +67,4 @@ def test_a_person_types_a_prompt_in_a_real_terminal_and_reads_the_answer(
         terminal.close()
 
     assert "안녕 hello" in screen
-    assert server.requests[0].body["messages"][-1]["content"] == "안녕 hello"
+    assert model_requests(server)[0].body["messages"][-1]["content"] == "안녕 hello"

@@ -19,8 +19,8 @@ from msgspec import Struct
 from robota.core.permissions.paths import is_inside
 from robota.tools.sandbox.policy import SandboxPolicy
 
-_ISOLATION = ("--unshare-all", "--die-with-parent", "--cap-drop", "ALL")
-"""Nothing outlives a killed robota, and without capabilities also root can neither unmount nor remount."""
+_ISOLATION = ("--unshare-all", "--cap-drop", "ALL")
+"""Without capabilities also root can neither unmount nor remount anything."""
 _SYSTEM = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run")
 _KERNEL = tuple(f"/proc/{name}" for name in ("sys", "sysrq-trigger", "fs", "acpi", "scsi"))
 """Where root may change the kernel's settings by its name alone, without any capability; bubblewrap covers
