@@ -44,15 +44,19 @@ class Keyboard:
             return line
         return self._read_line()
 
-    def read_answer(self, question: str) -> str | None:
-        """The same, but only what is typed from now on."""
-        self._set_aside()
-        kept, self._ahead = self._ahead, ""
-        try:
-            print(question, end="", flush=True)
-            return self._read_line()
-        finally:
-            self._ahead = kept + self._ahead
+    def read_answer(self, question: str, *, seen: int | None = None) -> str | None:
+        """The same, but only what is typed from now on; nothing if a signal came since so many were `seen`,
+        which did what it does and cannot be waited for here."""
+        with self.signals.acting(self.signals.unwind):
+            if seen is not None and self.signals.count != seen:
+                return None
+            self._set_aside()
+            kept, self._ahead = self._ahead, ""
+            try:
+                print(question, end="", flush=True)
+                return self._read_line()
+            finally:
+                self._ahead = kept + self._ahead
 
     def _read_line(self) -> str | None:
         while "\n" not in self._ahead:

@@ -5,6 +5,7 @@ What is shown is stripped of terminal control on its way (`screen`); in a questi
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import sys
 from collections.abc import Iterator
@@ -141,8 +142,10 @@ class Questioner:
             choices = "y/a/N"
             lines.append(f"  a: for this session also whatever fits {visible(request.rule)}")
         print(*lines, sep="\n", file=sys.stderr, flush=True)
+        seen = self._keyboard.signals.count
+        await asyncio.sleep(0)  # an abort that waits for the loop comes before the question
         try:
-            answer = self._keyboard.read_answer(f"Allow once? [{choices}] ")
+            answer = self._keyboard.read_answer(f"Allow once? [{choices}] ", seen=seen)
         except Signalled as cause:
             self._keyboard.signals.pass_on(cause.number)
             return False

@@ -30,11 +30,13 @@ class Signalled(KeyboardInterrupt):
 class Signals:
     """One for the process."""
 
-    __slots__ = ("_act", "code")
+    __slots__ = ("_act", "code", "count")
 
     def __init__(self) -> None:
         self.code = 0
         """The exit code that a signal asked for; 0 while the program goes on."""
+        self.count = 0
+        """Signals that have come."""
         self._act: Act = self._end_at_once
 
     def install(self) -> None:
@@ -68,6 +70,7 @@ class Signals:
         self._act(number)
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
+        self.count += 1
         self._act(number)
 
     def _end_at_once(self, number: int) -> None:
