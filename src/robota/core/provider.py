@@ -198,6 +198,8 @@ def get_provider_capabilities(provider: Provider) -> Capabilities:
 def get_provider_secrets(provider: Provider) -> tuple[str, ...]:
     """The keys that the provider says it holds (`secrets`), so that nobody writes them down."""
     held = getattr(provider, "secrets", ())
+    if not held:
+        return ()
     return tuple(key for key in held if isinstance(key, str)) if isinstance(held, tuple | list) else ()
 
 

@@ -39,7 +39,7 @@ class LiveHooks:
     """Runs the configured hooks, which may be replaced at any time.
 
     `common` gives the input that all hooks share, `report` hears every outcome, `notice` what of the
-    configuration takes no effect here. `tools` are the names that matchers may have.
+    configuration takes no effect here. `tools` gives the names that matchers may have.
     """
 
     __slots__ = ("_common", "_config", "_executors", "_keep", "_notice", "_report", "_tools")
@@ -53,14 +53,14 @@ class LiveHooks:
         notice: Callable[[str], object] = str,
         executors: Executors = (),
         keep_variables: Sequence[str] = (),
-        tools: Iterable[str] | None = None,
+        tools: Callable[[], Iterable[str]] | None = None,
     ) -> None:
         self._common = common
         self._executors = executors
         self._keep = keep_variables
         self._report = report
         self._notice = notice
-        self._tools = None if tools is None else frozenset(tools)
+        self._tools = tools
         self.replace(config)
 
     def replace(self, config: GivenHooks) -> None:
@@ -70,7 +70,7 @@ class LiveHooks:
             from robota.core.hooks.runner import as_config, executor_table  # noqa: PLC0415 - see below
 
             config = as_config(config)
-            check_hooks(config, self._tools)
+            check_hooks(config, None if self._tools is None else frozenset(self._tools()))
             self._executors = executors = executor_table(self._executors, self._keep)
             for sentence in describe_unsupported(config, executors):
                 self._notice(sentence)

@@ -149,6 +149,8 @@ class SessionOptions(Struct, frozen=True, kw_only=True):
 
     def hook_options(self) -> HookOptions:
         given = self.hooks
+        if given is None:
+            return _NO_HOOKS
         return given if isinstance(given, HookOptions) else HookOptions(config=given)
 
 
@@ -156,4 +158,5 @@ def permission_options(given: PermissionOptions | PermissionRules | LiveRules) -
     return given if isinstance(given, PermissionOptions) else PermissionOptions(rules=given)
 
 
+_NO_HOOKS = HookOptions()
 DEFAULT_OPTIONS = SessionOptions()

@@ -137,7 +137,7 @@ def make_hooks(
         notice=log.notice,
         executors=wanted.executors,
         keep_variables=wanted.keep_variables,
-        tools=[tool.name for tool in agent.tools],
+        tools=lambda: [tool.name for tool in agent.tools],
     )
 
 

@@ -63,19 +63,16 @@ class _Door(logging.Handler):
 
     @staticmethod
     def _is_heard() -> bool:
-        logger = logging.getLogger(_NAME)
-        return len(logger.handlers) > 1 or (logger.propagate and bool(logging.getLogger().handlers))
+        return len(_LOGGER.handlers) > 1 or (_LOGGER.propagate and bool(logging.getLogger().handlers))
 
 
-_NAME = "robota"
+_LOGGER = logging.getLogger("robota")
 _FORMAT = logging.Formatter()
+_DOOR = _Door()
 
 
 def guard_log_records(secrets: SessionSecrets) -> None:
     """Have records of `robota.*` without these secrets, as long as the session lives."""
-    logger = logging.getLogger(_NAME)
-    door = next((handler for handler in logger.handlers if isinstance(handler, _Door)), None)
-    if door is None:
-        door = _Door()
-        logger.handlers.insert(0, door)  # before those that show or keep records
-    door.sessions.add(secrets)
+    if _DOOR not in _LOGGER.handlers:  # a program that configures its log may have thrown it out
+        _LOGGER.handlers.insert(0, _DOOR)  # before those that show or keep records
+    _DOOR.sessions.add(secrets)

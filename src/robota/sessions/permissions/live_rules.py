@@ -47,7 +47,8 @@ class PermissionRules(Struct, frozen=True, kw_only=True):
 
         for kind in _KINDS:
             for rule in getattr(self, kind):
-                problem = find_unknown_tool(rule.partition("(")[0].strip(), tools)
+                name = rule.partition("(")[0].strip()
+                problem = None if name in tools else find_unknown_tool(name, tools)
                 if problem is not None:
                     raise ConfigurationError(f"The {kind} rule {rule!r} cannot work: {problem}")
 
