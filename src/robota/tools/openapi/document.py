@@ -14,7 +14,7 @@ from robota.core.errors import ConfigurationError
 from robota.core.jsontext import decode, encode
 from robota.core.messages import Json, JsonObject
 from robota.tools.json_schema import DEFINITIONS, cut_schema, definition_name, find_used, tidy_schema
-from robota.tools.openapi.yaml_text import read_yaml
+from robota.tools.yaml_text import read_yaml
 
 _MAX_HOPS = 30
 MAX_INLINED = 5_000
