@@ -1,0 +1,22 @@
+"""What was skipped, corrected or ignored while files were loaded, so that nothing vanishes silently."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class Problem(Struct, frozen=True):
+    """Something in a file that does not work as it is written."""
+
+    source: str
+    """The file, or another place such as an environment variable."""
+    message: str
+    """One sentence: what is wrong, what was done about it, how to correct it."""
+    line: int = 0
+    """Counted from 1; 0 when no single line is to blame."""
+    subject: str = ""
+    """The key, rule, skill or agent that it is about."""
+
+    def __str__(self) -> str:
+        place = f"{self.source}:{self.line}" if self.line else self.source
+        return f"{place}: {self.subject}: {self.message}" if self.subject else f"{place}: {self.message}"
