@@ -1,0 +1,175 @@
+"""JSON with comments and trailing commas, as people write settings: its value, and where each part stands.
+
+`read_jsonc` is what loads files: strict JSON, the usual case, never sees the slow reader. `parse_jsonc` keeps
+the places, for whoever names a line or changes the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from robota.core.jsontext import decode
+from robota.core.messages import Json, JsonObject
+
+_BLANK = re.compile(r"(?:[ \t\r\n]++|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+")
+_TEXT = re.compile(r'"(?:[^"\\\n]|\\.)*+"')
+_WORD = re.compile(r"[-+.\w]+")
+
+
+class JsoncError(ValueError):
+    """Text that is not JSON; `line` counts from 1."""
+
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+class Node(Struct, frozen=True, kw_only=True):
+    """A value and its place: `text[start:end]`."""
+
+    value: Json
+    start: int
+    end: int
+    parts: tuple[Part, ...] = ()
+    """Of an object or a list."""
+
+    def find(self, key: str | int) -> Node | None:
+        """The part under that key or number. Of a key that is written twice the last one counts."""
+        if isinstance(key, int):
+            return self.parts[key].node if isinstance(self.value, list) and key < len(self.parts) else None
+        return next((part.node for part in reversed(self.parts) if part.key == key), None)
+
+
+class Part(Struct, frozen=True):
+    """A member of an object, or an item of a list."""
+
+    key: str | None
+    start: int
+    node: Node
+    comma: int
+    """Where the comma behind it stands; -1 when there is none."""
+
+
+def read_jsonc(text: str) -> Json:
+    """The value that the text stands for."""
+    try:
+        return decode(text)
+    except ValueError:
+        return parse_jsonc(text).value
+
+
+def parse_jsonc(text: str) -> Node:
+    """The value with all places; what is not JSON raises `JsoncError`."""
+    try:
+        return _Reader(text).read_document()
+    except RecursionError as error:
+        raise JsoncError("it is nested too deeply", 1) from error
+
+
+def find_line(text: str, path: Sequence[str | int]) -> int:
+    """The line of the value at `path`, or of the nearest one around it; 0 when the text is not JSON."""
+    try:
+        node = parse_jsonc(text)
+    except JsoncError:
+        return 0
+    at = node.start
+    for key in path:
+        part = next((each for each in reversed(node.parts) if each.key == key), None)
+        below = node.find(key)
+        if below is None:
+            break
+        at, node = below.start if part is None else part.start, below
+    return text.count("\n", 0, at) + 1
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 1 if text.startswith("\ufeff") else 0
+
+    def read_document(self) -> Node:
+        node = self._read_value()
+        if self._peek():
+            raise self._error("there is something behind the end of the value")
+        return node
+
+    def _peek(self) -> str:
+        """The next letter that counts; empty at the end."""
+        found = _BLANK.match(self._text, self._at)
+        self._at = found.end() if found else self._at
+        return self._text[self._at : self._at + 1]
+
+    def _read_value(self) -> Node:
+        letter = self._peek()
+        if letter == "{":
+            return self._read_object()
+        if letter == "[":
+            return self._read_list()
+        return self._read_scalar(_TEXT if letter == '"' else _WORD)
+
+    def _read_scalar(self, pattern: re.Pattern[str]) -> Node:
+        start, found = self._at, pattern.match(self._text, self._at)
+        if found is None:
+            raise self._error(self._describe_next())
+        try:
+            value = decode(found[0])
+        except ValueError as error:
+            shown = found[0] if len(found[0]) <= 40 else f"{found[0][:40]}…"
+            raise self._error(f"{shown} is not a value: texts need double quotes") from error
+        self._at = found.end()
+        return Node(value=value, start=start, end=self._at)
+
+    def _read_object(self) -> Node:
+        start, parts = self._at, []
+        values: JsonObject = {}
+        self._at += 1
+        while self._peek() != "}":
+            part = self._read_member()
+            parts.append(part)
+            values[part.key or ""] = part.node.value
+            if part.comma < 0 and self._peek() != "}":
+                raise self._error(f"a comma or }} is missing: {self._describe_next()}")
+        self._at += 1
+        return Node(value=values, start=start, end=self._at, parts=tuple(parts))
+
+    def _read_list(self) -> Node:
+        start, parts = self._at, []
+        self._at += 1
+        while self._peek() != "]":
+            node = self._read_value()
+            parts.append(Part(None, node.start, node, self._read_comma()))
+            if parts[-1].comma < 0 and self._peek() != "]":
+                raise self._error(f"a comma or ] is missing: {self._describe_next()}")
+        self._at += 1
+        return Node(value=[part.node.value for part in parts], start=start, end=self._at, parts=tuple(parts))
+
+    def _read_member(self) -> Part:
+        if self._peek() != '"':
+            raise self._error(f"a key in double quotes is missing: {self._describe_next()}")
+        key = self._read_scalar(_TEXT)
+        if self._peek() != ":":
+            raise self._error(f"a colon is missing behind the key {key.value!r}")
+        self._at += 1
+        return Part(str(key.value), key.start, self._read_value(), self._read_comma())
+
+    def _read_comma(self) -> int:
+        if self._peek() != ",":
+            return -1
+        self._at += 1
+        return self._at - 1
+
+    def _describe_next(self) -> str:
+        rest = self._text[self._at : self._at + 2]
+        if not rest:
+            return "the text ends too early"
+        if rest == "/*":
+            return "a comment has no end"
+        if rest[0] == '"' and _TEXT.match(self._text, self._at) is None:
+            return "a text has no end"
+        return f"{rest[0]} does not belong there"
+
+    def _error(self, message: str) -> JsoncError:
+        return JsoncError(message, self._text.count("\n", 0, self._at) + 1)
