@@ -1,0 +1,78 @@
+"""`BuiltinCommandSource`: the commands of the table, with what may be typed behind them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from robota.sdk.commands.effects import CommandResult
+from robota.sdk.commands.registry import Command
+from robota.sdk.commands.table import ROWS, Row, Words
+
+if TYPE_CHECKING:
+    from robota.core.models import ModelFacts
+    from robota.sdk.commands.host import CommandHost
+
+SYSTEM = "robota.sdk.commands.system"
+
+
+class BuiltinCommandSource:
+    """`models` are the ones that `/model` offers, by id; by default those that robota knows."""
+
+    name = "builtin"
+
+    def __init__(self, models: dict[str, ModelFacts] | None = None) -> None:
+        self._models = models
+        self._commands: tuple[Command, ...] = ()
+
+    def commands(self) -> Iterable[Command]:
+        if not self._commands:
+            self._commands = tuple(map(self._make, ROWS))
+        return self._commands
+
+    def _make(self, row: Row) -> Command:
+        return Command(
+            name=row.name,
+            description=row.description,
+            execute=partial(run_row, row),
+            subcommands=tuple(
+                Command(name=word, description=text)
+                for word, text in (self._model_words() if row.name == "model" else row.words)
+            ),
+            argument_hint=row.hint,
+            disable_model_invocation=not row.for_models,
+            gives_way=row.gives_way,
+        )
+
+    def _model_words(self) -> Words:
+        """One id for each model, and how much it can hold; dated spellings of the same one are left out."""
+        models: Iterable[tuple[str, ModelFacts]]
+        if self._models is None:
+            from robota.core.models import shipped_models  # noqa: PLC0415 - reads a file
+
+            models = shipped_models().models.items()
+        else:
+            models = self._models.items()
+        ids: dict[str, tuple[str, str]] = {}
+        for id, facts in models:
+            ids.setdefault(facts.name, (id, f"{facts.name} ({describe_window(facts.context_window)})"))
+        return tuple(ids.values())
+
+
+def describe_window(tokens: int) -> str:
+    """`1M`, `200K`: a count of tokens in three signs or so."""
+    for unit, letter in ((1_000_000, "M"), (1_000, "K")):
+        if tokens >= unit:
+            return f"{tokens / unit:.3g}{letter}"
+    return str(tokens)
+
+
+async def run_row(row: Row, host: CommandHost, args: str) -> CommandResult:
+    from importlib import import_module  # noqa: PLC0415 - for those who call a command
+
+    module, _, function = row.function.partition(".")
+    given = getattr(import_module(f"{SYSTEM}.{module}"), function)(host, args)
+    result: CommandResult = await given if inspect.isawaitable(given) else given
+    return result

@@ -1,0 +1,125 @@
+"""What a command answers: words for people, and an effect for whoever called it.
+
+A command changes its session and nothing else. What belongs to the caller (leaving, a picker, another model)
+is an effect, which the caller carries out or leaves. `CommandResult.data` is the effect as JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import msgspec
+from msgspec import Struct
+
+from robota.core.messages import Json
+
+
+class Effect(Struct, frozen=True, rename="camel"):
+    """What a command found, did, or wants its caller to do."""
+
+
+class ModelChosen(Effect, frozen=True):
+    """Another model is to answer from now on."""
+
+    model_id: str
+
+
+class ProviderChosen(Effect, frozen=True):
+    """Another provider profile is to be used from now on."""
+
+    provider: str
+
+
+class LanguageChosen(Effect, frozen=True):
+    language: str
+
+
+class ResetRequested(Effect, frozen=True):
+    """The user's settings are to be deleted, and the program left."""
+
+    reset_requested: bool = True
+
+
+class ResumePicker(Effect, frozen=True):
+    """A list of earlier sessions to choose from is to be shown."""
+
+    trigger_resume_picker: bool = True
+
+
+class ExitRequested(Effect, frozen=True):
+    exit_requested: bool = True
+
+
+class Renamed(Effect, frozen=True):
+    """The session is to have this name."""
+
+    name: str
+
+
+class ModeSet(Effect, frozen=True):
+    """The permission mode that counts now."""
+
+    mode: str
+
+
+class Compacted(Effect, frozen=True):
+    """How full the context window was, and is, in per cent."""
+
+    before: float
+    after: float
+
+
+class CostShown(Effect, frozen=True, omit_defaults=True):
+    session_id: str
+    message_count: int
+    cost_usd: float | None = None
+    """Missing when nothing is known about prices."""
+
+
+class ContextShown(Effect, frozen=True):
+    used_tokens: int
+    max_tokens: int
+    percentage: float
+
+
+class PermissionsShown(Effect, frozen=True):
+    mode: str
+    session_allowed: tuple[str, ...]
+
+
+class SubmitPrompt(Effect, frozen=True):
+    """A prompt to be submitted, with what is shown of it and what was typed."""
+
+    input: str
+    display_input: str | None = None
+    raw_input: str | None = None
+
+
+class Written(Effect, frozen=True):
+    """A file that the command wrote."""
+
+    path: str
+
+
+class FilesChanged(Effect, frozen=True):
+    """Files that are different now; front ends that show some look again."""
+
+    files: tuple[str, ...]
+
+
+class CommandResult(Struct, frozen=True):
+    """What became of a command; one that could not be carried out says why."""
+
+    message: str
+    success: bool = True
+    effect: Effect | None = None
+
+    @property
+    def data(self) -> Mapping[str, Json]:
+        """The effect in the spelling of the wire; empty without one."""
+        return MappingProxyType({} if self.effect is None else msgspec.to_builtins(self.effect))
+
+
+def failure(message: str) -> CommandResult:
+    return CommandResult(message, success=False)

@@ -1,0 +1,95 @@
+"""`CommandRegistry`: every command that can be typed, whoever brings it: built-in ones, skills, plugins."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Protocol, TypeAlias
+
+from msgspec import Struct
+
+from robota.sdk.commands.effects import CommandResult
+
+CommandFunction: TypeAlias = Callable[..., CommandResult | Awaitable[CommandResult]]
+"""Called with the interactive session and the words behind the command's name."""
+
+
+class Command(Struct, frozen=True, kw_only=True):
+    """Something that is called by its name behind a slash."""
+
+    name: str
+    """Of a plugin's command `plugin:name`."""
+    description: str
+    source: str = "builtin"
+    """Who brings it: `builtin`, `skill` or `plugin`."""
+    execute: CommandFunction | None = None
+    """`None` for a word below a command, which only completes what is typed."""
+    subcommands: tuple[Command, ...] = ()
+    argument_hint: str = ""
+    disable_model_invocation: bool = True
+    """Whether only people may call it."""
+    user_invocable: bool = True
+    """Whether people may call it, so that menus show it."""
+    gives_way: bool = False
+    """Whether a command of the same name from a later source takes its place, as a user's own `/review`."""
+
+
+class CommandSource(Protocol):
+    """Brings commands. It may be asked often, and keeps what is expensive."""
+
+    @property
+    def name(self) -> str: ...
+    def commands(self) -> Iterable[Command]: ...
+
+
+class CommandRegistry:
+    """The commands of all sources; where two have the same name, the first source counts."""
+
+    __slots__ = ("_sources",)
+
+    def __init__(self, *sources: CommandSource) -> None:
+        self._sources: list[CommandSource] = list(sources)
+
+    def add_source(self, source: CommandSource) -> None:
+        self._sources.append(source)
+
+    def replace_source(self, source: CommandSource) -> None:
+        """Put a source in the place of the one with its name; behind the others if there is none."""
+        names = [each.name for each in self._sources]
+        if source.name in names:
+            self._sources[names.index(source.name)] = source
+        else:
+            self._sources.append(source)
+
+    def commands(self, prefix: str = "") -> list[Command]:
+        """What a user may call whose name begins like this, in any case."""
+        start = prefix.casefold()
+        return [each for each in self._named().values() if each.name.casefold().startswith(start)]
+
+    def find(self, name: str) -> Command | None:
+        """The command of that name; of a plugin's, its short name is enough while no other has it."""
+        named = self._named()
+        return named.get(name) or named.get(self.resolve(name) or "")
+
+    def resolve(self, short: str) -> str | None:
+        """The full name of a plugin's command, if exactly one has this short one."""
+        matching = [name for name in self._named() if name.endswith(f":{short}")]
+        return matching[0] if short and len(matching) == 1 else None
+
+    def subcommands(self, name: str) -> tuple[Command, ...]:
+        command = self.find(name)
+        return () if command is None else command.subcommands
+
+    def for_models(self) -> list[Command]:
+        """What a model may call by itself."""
+        return [each for each in self._merged().values() if not each.disable_model_invocation]
+
+    def _named(self) -> dict[str, Command]:
+        return {name: each for name, each in self._merged().items() if each.user_invocable}
+
+    def _merged(self) -> dict[str, Command]:
+        found: dict[str, Command] = {}
+        for source in self._sources:
+            for command in source.commands():
+                if command.name not in found or found[command.name].gives_way:
+                    found[command.name] = command
+        return found

@@ -1,0 +1,56 @@
+"""The table of built-in commands: one row for each. What a row names is loaded when it is called."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from msgspec import Struct
+
+Words: TypeAlias = tuple[tuple[str, str], ...]
+
+
+class Row(Struct, frozen=True):
+    """A command as menus show it."""
+
+    name: str
+    description: str
+    function: str
+    """`module.function` below `robota.sdk.commands.system`."""
+    hint: str = ""
+    """What may stand behind the name."""
+    words: Words = ()
+    """The words that may come first, each with a description."""
+    for_models: bool = False
+    """Whether a model may call it by itself, as a tool: nothing that changes rights, settings, the provider
+    or the conversation."""
+    gives_way: bool = False
+    """Whether a skill of the same name takes its place."""
+
+
+MODES: Words = (
+    ("plan", "Look, change nothing"),
+    ("default", "Ask before changes"),
+    ("acceptEdits", "Edit files of the workspace without a question"),
+    ("bypassPermissions", "Never ask"),
+)
+LANGUAGES: Words = (("ko", "Korean"), ("en", "English"), ("ja", "Japanese"), ("zh", "Chinese"))
+
+ROWS = (
+    Row("help", "Show available commands", "conversation.show_help"),
+    Row("clear", "Clear conversation history", "conversation.clear"),
+    Row("compact", "Compress context window", "conversation.compact", "[instructions]"),
+    Row("mode", "Show or change the permission mode", "permissions.mode", "[mode]", MODES),
+    Row("model", "Change AI model", "choices.model", "<id>"),
+    Row("language", "Set response language", "choices.language", "<code>", LANGUAGES),
+    Row("cost", "Session id, message count and cost", "usage.cost"),
+    Row("context", "Context window info", "context.context"),
+    Row("permissions", "Current mode and what was allowed for the session", "permissions.permissions"),
+    Row("resume", "Resume a previous session", "conversation.resume"),
+    Row("rename", "Rename the current session", "conversation.rename", "<name>"),
+    Row("reset", "Delete settings and leave", "conversation.reset"),
+    Row("usage", "What the session used: tokens, money, tools", "usage.usage"),
+    Row("init", "Write an AGENTS.md for this project", "prompts.init", "[wishes]", gives_way=True),
+    Row("review", "Review the changes in the working tree", "prompts.review", "[what]", gives_way=True),
+    Row("commit", "Commit the work in the working tree", "prompts.commit", "[wishes]", gives_way=True),
+    Row("exit", "Leave", "conversation.leave"),
+)
