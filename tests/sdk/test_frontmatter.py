@@ -114,3 +114,13 @@ def test_places_follow_the_environment(tmp_path: Path) -> None:
 def test_a_directory_that_does_not_exist_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="does not exist"):
         find_places(tmp_path / "nowhere")
+
+
+def test_examples_below_a_description_and_words_in_bold_are_mended() -> None:
+    example = "\n<example>\nContext: Slow\n</example>\n"
+    document = parse_document(
+        f"---\ndescription: **Use**: for queues\n{example}model: opus\n---\nbody", "a.md"
+    )
+
+    assert document.problem is None
+    assert (document.text("description"), document.text("model")) == ("**Use**: for queues", "opus")

@@ -17,7 +17,9 @@ from robota.sdk.problems import Problem
 MAX_BYTES = 1 << 20
 """Of a file that goes to a model as a whole; more is a mistake."""
 _HEAD = re.compile(r"\A---[ \t]*\n(?P<head>.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-_PLAIN_VALUE = re.compile(r"(?m)^(?P<key>[\w-]+):[ \t]+(?P<value>[^\s\"'\[{|>&*!#-].*)$")
+_PLAIN_VALUE = re.compile(r"(?m)^(?P<key>[\w-]+):[ \t]+(?P<value>(?:\*\*|[^\s\"'\[{|>&*!#-]).*)$")
+_EXAMPLE = re.compile(r"(?ms)^<(?P<tag>\w+)>$.*?^</(?P=tag)>$\n?")
+"""Belongs to the description above it, which goes on without being indented."""
 _YES = frozenset(("true", "yes", "on", "1"))
 _NO = frozenset(("false", "no", "off", "0"))
 
@@ -101,7 +103,9 @@ def _read_head(head: str) -> Mapping[str, Json]:
     try:
         read = read_yaml(head)
     except ValueError:
-        mended = _PLAIN_VALUE.sub(_quote, head)  # `description: Use when: …` is common, and no YAML
+        mended = _PLAIN_VALUE.sub(
+            _quote, _EXAMPLE.sub("", head)
+        )  # `description: Use when: …` is common, and no YAML
         if mended == head:
             raise
         read = read_yaml(mended)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any
 
 from robota.core.messages import Json
@@ -63,6 +64,7 @@ def _check_depth(text: str) -> None:
             raise ValueError("it is nested too deeply")
 
 
+@cache
 def _make_loader(kind: Any) -> Any:
     class Loader(kind):  # type: ignore[misc] # known when it is used
         yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 - the library's

@@ -1,0 +1,214 @@
+"""Finds the agents that users and projects define, each in a Markdown file whose body is its instructions.
+
+What can be used is used, everything else is named in a `Problem`. An agent that cannot be guarded as its file
+says is not offered at all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping
+from typing import get_args
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from robota.core.errors import ConfigurationError
+from robota.core.given import nearest
+from robota.core.hooks.definition import DEFAULT_TIMEOUT, HooksConfig, claude_timeout, parse_hooks
+from robota.core.permissions.modes import PermissionMode
+from robota.core.permissions.rules import RuleProblem, find_unknown_tool, parse_rule
+from robota.core.plain_text import strip_controls
+from robota.sdk.agents.definition import BUILT_IN_AGENTS, OTHER_NAMES, AgentDefinition, AgentScope
+from robota.sdk.frontmatter import Document, list_markdown, read_document
+from robota.sdk.places import Places
+from robota.sdk.problems import Problem
+
+_MODES: Mapping[str, PermissionMode] = {mode: mode for mode in get_args(PermissionMode)}
+_READ = (
+    "name", "description", "model", "maxTurns", "tools", "disallowedTools", "permissionMode", "skills",
+    "background", "isolation", "effort", "hooks",
+)  # fmt: skip
+_NOT_HERE = {
+    "memory": "agents keep no notes of their own",
+    "initialPrompt": "an agent's task is what it is given",
+    "allowedTools": "that is a key of skills, the list of an agent is called `tools`",
+}
+
+
+class Agents(Struct, frozen=True, kw_only=True):
+    """The agents of a session, by name."""
+
+    definitions: Mapping[str, AgentDefinition] = field(default_factory=lambda: dict(BUILT_IN_AGENTS))
+    problems: tuple[Problem, ...] = ()
+
+
+def load_agents(
+    places: Places, *, trusted: bool, sources: Collection[str] | None = None, tools: Collection[str] = ()
+) -> Agents:
+    """The agents of the project, if it is `trusted`, of the user, and the built-in ones; the first of a name
+    counts. `sources` are the layers that may be read, as for settings. `tools` are those of the session."""
+    found: dict[str, AgentDefinition] = {}
+    problems: list[Problem] = []
+    for home, scope in _homes(places):
+        if (scope == "project" and not trusted) or (sources is not None and scope not in sources):
+            continue
+        here: dict[str, AgentDefinition] = {}
+        for path in list_markdown(home):
+            agent = _read_agent(path, scope, tools, problems)
+            if agent is None:
+                continue
+            if agent.name in here:
+                first = here[agent.name].source
+                what = f"Another file, {first}, has an agent of this name, which counts: rename one of them."
+                problems.append(Problem(path, what, subject=agent.name))
+            else:
+                here[agent.name] = agent
+        found = here | found
+    return Agents(definitions={**BUILT_IN_AGENTS, **found}, problems=tuple(problems))
+
+
+def _homes(places: Places) -> Iterator[tuple[str, AgentScope]]:
+    yield places.project(".robota", "agents"), "project"
+    yield places.project(".claude", "agents"), "project"
+    yield places.user("agents"), "user"
+    yield places.project(".agents", "agents"), "project"
+    yield places.claude("agents"), "user"
+
+
+def _read_agent(
+    path: str, scope: AgentScope, tools: Collection[str], problems: list[Problem]
+) -> AgentDefinition | None:
+    """The agent of a file; `None` with a problem if it cannot be offered."""
+    try:
+        document = read_document(path)
+    except OSError as error:
+        problems.append(Problem(path, f"The file cannot be read ({error.strerror}): the agent is missing."))
+        return None
+    if document.problem is not None:
+        problems.append(document.problem)
+        return None
+    return _Reader(path, _with_known_spellings(document), problems).read(scope, tools)
+
+
+def _with_known_spellings(document: Document) -> Document:
+    """`max-turns` and `max_turns` are `maxTurns`."""
+    plain = {name.casefold(): name for name in (*_READ, *_NOT_HERE, "mcpServers")}
+    fields = {
+        plain.get(str(key).replace("-", "").replace("_", "").casefold(), str(key)): value
+        for key, value in document.fields.items()
+    }
+    return replace(document, fields=fields)
+
+
+class _Reader(Struct):
+    path: str
+    document: Document
+    problems: list[Problem]
+
+    def read(self, scope: AgentScope, tools: Collection[str]) -> AgentDefinition | None:
+        document = self.document
+        name = document.text("name") or os.path.splitext(os.path.basename(self.path))[0]
+        name = strip_controls(name).strip()
+        if reason := self._find_obstacle(name):
+            self._tell(f"{reason} The agent is not offered.", name)
+            return None
+        hooks = self._read_hooks(name)
+        if hooks is None:
+            return None
+        self._check_keys(name)
+        model = document.text("model")
+        return AgentDefinition(
+            name=name,
+            description=document.text("description"),
+            system_prompt=document.body.strip(),
+            model="" if model.casefold() == "inherit" else model,
+            max_turns=self._read_turns(name),
+            tools=self._read_tools("tools", name, tools),
+            disallowed_tools=self._read_tools("disallowedTools", name, tools) or (),
+            permission_mode=self._read_mode(name),
+            skills=document.words("skills") or (),
+            background=document.flag("background"),
+            isolation="worktree"
+            if self._choice("isolation", ("worktree", "none"), name) == "worktree"
+            else "none",
+            effort=document.text("effort"),
+            hooks=hooks,
+            source=self.path,
+            scope=scope,
+        )
+
+    def _tell(self, message: str, subject: str) -> None:
+        self.problems.append(Problem(self.path, message, subject=subject))
+
+    def _find_obstacle(self, name: str) -> str:
+        if not self.document.text("description"):
+            return "There is no `description:` in the head of the file, by which a model could choose it."
+        if ":" in name:
+            return "Its name has a colon, which belongs to the agents of plugins."
+        return "" if self.document.body.strip() else "There are no instructions below the head of the file."
+
+    def _read_hooks(self, name: str) -> HooksConfig | None:
+        """`None` if what is written there cannot be used: hooks may be what guards the agent."""
+        raw = self.document.fields.get("hooks")
+        if raw is None:
+            return {}
+        claude = f"{os.sep}.claude{os.sep}" in self.path
+        try:
+            return parse_hooks(
+                raw, source=self.path, default_timeout=claude_timeout if claude else DEFAULT_TIMEOUT
+            )
+        except ConfigurationError as error:
+            self._tell(f"{error} The agent is not offered.", name)
+            return None
+
+    def _check_keys(self, name: str) -> None:
+        fields = self.document.fields
+        for key, reason in _NOT_HERE.items():
+            if key in fields:
+                self._tell(f"`{key}` takes no effect: {reason}.", name)
+        servers = fields.get("mcpServers")
+        if servers is not None and not (
+            isinstance(servers, list) and all(isinstance(each, str) for each in servers)
+        ):
+            self._tell("`mcpServers` takes no effect here: configure the servers in `.mcp.json`.", name)
+        for key in fields.keys() - {*_READ, *_NOT_HERE, "mcpServers"}:
+            if near := nearest(key, _READ, 0.85):
+                self._tell(f"`{key}` is not known; did you mean `{near}`?", name)
+
+    def _read_turns(self, name: str) -> int:
+        text = self.document.text("maxTurns")
+        if text and not (text.isdecimal() and int(text)):
+            self._tell(f"`maxTurns` is {text!r}, not a number of at least 1; there is no limit.", name)
+            return 0
+        return int(text or 0)
+
+    def _choice(self, key: str, choices: Collection[str], name: str) -> str:
+        text = self.document.text(key)
+        if text and text not in choices:
+            self._tell(
+                f"`{key}` is {text!r}, which is not one of {', '.join(choices)}; it was left out.", name
+            )
+            return ""
+        return text
+
+    def _read_mode(self, name: str) -> PermissionMode | None:
+        return _MODES.get(self._choice("permissionMode", tuple(_MODES), name))
+
+    def _read_tools(self, key: str, name: str, tools: Collection[str]) -> tuple[str, ...] | None:
+        """The names as written. One that nothing answers to is told, and stays: it may come with a server."""
+        words = self.document.words(key)
+        for word in words or ():
+            rule = parse_rule(word)
+            wrong = rule.reason if isinstance(rule, RuleProblem) else _find_unknown(rule.tool, tools)
+            if wrong:
+                self._tell(f"`{key}` names {word!r}, which has no effect: {wrong.rstrip('.')}.", name)
+        return words
+
+
+def _find_unknown(tool: str, tools: Collection[str]) -> str | None:
+    if tool == "*" or OTHER_NAMES.get(tool, tool) in {*tools, "Agent"}:
+        return None
+    wrong = find_unknown_tool(tool, tools)
+    elsewhere = tools and wrong is None and "__" not in tool and "*" not in tool
+    return "this program has no such tool" if elsewhere else wrong

@@ -1,0 +1,28 @@
+"""Agents in real files, in a project and a home below a test's directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from robota.sdk.agents.loader import Agents, load_agents
+from robota.sdk.places import Places, find_places
+
+TOOLS = ("Read", "Write", "Edit", "Glob", "Grep", "Bash", "KillBash", "Agent")
+
+
+def make_places(tmp_path: Path) -> Places:
+    for name in ("project", "home"):
+        (tmp_path / name).mkdir(exist_ok=True)
+    return find_places(tmp_path / "project", {"HOME": str(tmp_path / "home")})
+
+
+def write_agent(directory: Path | str, name: str, *lines: str, body: str = "Look closely.") -> Path:
+    path = Path(directory) / f"{name}.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    head = "\n".join(lines or (f"name: {name}", f"description: Does {name}."))
+    path.write_text(f"---\n{head}\n---\n{body}\n")
+    return path
+
+
+def load(places: Places, *, trusted: bool = True) -> Agents:
+    return load_agents(places, trusted=trusted, tools=TOOLS)
