@@ -109,6 +109,7 @@ def describe_snapshot(session: Session, redacted: RedactedHistory) -> SessionRec
         journal_seq=None if journal is None else journal.saved,
         messages=[],
     )
+    record.keep(session.kept.values)
     known: JsonObject = redactor.value(record.to_mapping()) if redactor.own else record.to_mapping()
     messages, history = redacted.encode(agent.messages, agent.history, redactor)
     if isinstance(session.store, SessionStore):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Literal, TypeAlias
 
 from msgspec import to_builtins
@@ -19,7 +20,7 @@ Origin: TypeAlias = Literal["steering", "reminder", "task", "command"]
 class Inbox:
     """Messages that wait. Each is on record before it is delivered, so that a crash loses none."""
 
-    __slots__ = ("_known", "_log", "_ports", "_unwritten", "_waiting")
+    __slots__ = ("_known", "_log", "_ports", "_waiting")
 
     def __init__(self, log: SessionLog, ports: Ports, earlier: Mapping[str, InboxRecord | None] = {}) -> None:
         """`earlier` was put into it by another process: by id what waits, `None` for what was delivered."""
@@ -27,8 +28,6 @@ class Inbox:
         self._ports = ports
         self._known = set(earlier)
         self._waiting = [item for item in earlier.values() if item is not None]
-        self._unwritten: list[InboxRecord] = []
-        """What came before the journal was open."""
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -50,16 +49,8 @@ class Inbox:
         if item.id not in self._known:
             self._known.add(item.id)
             self._waiting.append(item)
-            self._unwritten.append(item)
-            self.write()
+            self._log.when_open(partial(self._log.write, item))
         return item.id
-
-    def write(self) -> None:
-        """Have on record what waits, once the journal is open."""
-        if self._log.opened:
-            unwritten, self._unwritten = self._unwritten, []
-            for item in unwritten:
-                self._log.write(item)
 
     def drain(self) -> list[UserMessage]:
         """Everything that waits, as messages."""

@@ -5,6 +5,7 @@ done to it from outside, what it learnt from the world.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, convert, to_builtins
@@ -70,8 +71,7 @@ class SessionLog(Struct, eq=False):
     """The journal is given the conversation anew, because it has another one or has lost some of it."""
     _waiting: list[Message] = []
     """Messages that came in the middle of a round."""
-    _early: list[str] = []
-    """Notices that came before the session was used."""
+    _waiting_for_journal: list[Callable[[], None]] = []
     opened: bool = False
     """The journal has all that happens from here on."""
     used: bool = False
@@ -104,11 +104,10 @@ class SessionLog(Struct, eq=False):
             if last.record and not self._known and not self.begins_again:
                 await refuse_to_forget(log.journal)
             self._begin(log, last)
-        self.opened = True
-        self.used = True
-        early, self._early = self._early, []
-        for sentence in early:
-            self.notice(sentence)
+        self.opened = self.used = True
+        waiting, self._waiting_for_journal = self._waiting_for_journal, []
+        for act in waiting:
+            act()
 
     async def _read_again(self, journal: SessionJournal) -> None:
         """Others went on with the same journal: go on from there, not from what this session was then."""
@@ -173,6 +172,13 @@ class SessionLog(Struct, eq=False):
         if self.opened and not self.closed and self._event_log is not None:
             self._event_log.write(record)
 
+    def when_open(self, act: Callable[[], None]) -> None:
+        """Do something that is to be on record: at once, or as soon as the journal is open."""
+        if self.opened:
+            act()
+        else:
+            self._waiting_for_journal.append(act)
+
     async def accept(self, prompt: Prompt, record: records.UserRecord) -> None:
         """Write a prompt down before anything else: from here on it survives a power cut."""
         text = prompt if isinstance(prompt, str) else None
@@ -184,13 +190,9 @@ class SessionLog(Struct, eq=False):
 
     def continue_run(self, cut: CutRun, tools: Iterable[Tool]) -> None:
         """Another process began this run and did not end it."""
-        self.write(
-            records.RunContinued(
-                execution_id=cut.state.execution_id,
-                conversation_id=cut.conversation_id,
-                looking=tuple(tool.name for tool in tools if tool_class(tool) == "inspect"),
-            )
-        )
+        looking = tuple(tool.name for tool in tools if tool_class(tool) == "inspect")
+        of: Any = {"execution_id": cut.state.execution_id, "conversation_id": cut.conversation_id}
+        self.write(records.RunContinued(looking=looking, **of))
 
     def note_change(self, what: str, value: Json, **more: Json) -> None:
         """Something about the session was changed; until the journal is open, its first record says so."""
@@ -275,12 +277,8 @@ class SessionLog(Struct, eq=False):
 
     def notice(self, sentence: str) -> None:
         """Something the user should know."""
-        if not sentence:
-            return
-        if not self.opened:  # nobody listens yet, and a number that the journal lacks must not be given
-            self._early.append(sentence)
-        else:
-            self.tell(Noticed, message=sentence)
+        if sentence:  # nobody listens before, and a number that the journal lacks must not be given
+            self.when_open(partial(self.tell, Noticed, message=sentence))
 
     # --- the disk -------------------------------------------------------------------------------------------
 

@@ -72,5 +72,6 @@ def catch_up(session: Session, start: SessionStart) -> None:
     past.cut = start.cut if past.cut is not None else None
     recall_usage(session, start)
     session.inbox.learn(start.inbox)
+    session.kept.values |= start.kept
     session.questions.known.update(start.answers)
     session.tracker.update()

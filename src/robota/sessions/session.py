@@ -23,11 +23,7 @@ from robota.core.errors import SessionBusyError
 from robota.core.events import PromptQueued, SessionShutdown, TurnEvent
 from robota.core.given import require_kind
 from robota.core.history import HistoryEntry
-from robota.core.messages import (
-    Message,
-    Prompt,
-    prompt_text,
-)
+from robota.core.messages import Message, Prompt, prompt_text
 from robota.core.permissions import PermissionMode
 from robota.core.provider import ModelSettings, Provider
 from robota.core.robota import AgentConfig, check_prompt
@@ -46,6 +42,7 @@ from robota.sessions.follow import follow
 from robota.sessions.inbox import Inbox
 from robota.sessions.injection import InjectedRole, make_injected
 from robota.sessions.journal.records import UserRecord
+from robota.sessions.kept_fields import KeptFields
 from robota.sessions.options import DEFAULT_OPTIONS, SessionOptions, SubmitOptions
 from robota.sessions.parts import (
     delegate,
@@ -84,7 +81,7 @@ class Session(Closing):
 
     __slots__ = (
         "__weakref__", "_ended", "_ending", "_name", "_shutdown", "_snapshots", "admission", "agent",
-        "authors", "cwd", "enforcer", "hooks", "inbox", "log", "message_count", "options", "past",
+        "authors", "cwd", "enforcer", "hooks", "inbox", "kept", "log", "message_count", "options", "past",
         "questions", "resources", "rules", "session_id", "steps", "store", "tracker", "usage",
     )  # fmt: skip
 
@@ -134,6 +131,7 @@ class Session(Closing):
         self.resources = Resources(self.log.notice)
         self.inbox = Inbox(self.log, options.ports, {} if known is None else known.inbox)
         self.past = look_back(known)
+        self.kept = KeptFields(self.log, {} if known is None else known.kept)
         self.log.catch_up = partial(catch_up, self)
         self.usage = UsageLedger() if options.ledger is None else options.ledger
         self.admission = Admission(self.usage, provider, self.log.notice)
@@ -311,7 +309,6 @@ class Session(Closing):
             await self.log.open()
             if id in self.past.results:  # somebody else has submitted it meanwhile
                 return read_output(self.past.results[id], output)
-            self.inbox.write()
             await self.log.accept(prompt, UserRecord(input=words, display=display_input, submit_id=id))
             update_web_tools(self)
             result = await self.agent.run(prompt, max_rounds=max_rounds, output=output, settings=settings)

@@ -26,8 +26,10 @@ from robota.sessions.journal.file.reader import read_journal
 from robota.sessions.journal.losses import LOST, salvage
 from robota.sessions.journal.port import JournalError, JournalProblem, Position
 from robota.sessions.journal.records import (
+    KEPT_FIELDS,
     ClosedRecord,
     InboxRecord,
+    KeptField,
     MessageRecord,
     Record,
     SessionBegan,
@@ -170,6 +172,11 @@ class SessionStart:
             self.answers[record.id] = record.answer
         elif isinstance(record, MessageRecord) and (delivered := record.message.metadata.get("inbox")):
             self.inbox[delivered] = None
+
+    @property
+    def kept(self) -> dict[KeptField, list[Json]]:
+        """What others than the session had put into its record."""
+        return {field: self._changes[field] for field in KEPT_FIELDS if field in self._changes}
 
     def changed(self, what: str) -> Json:
         """The latest value of what was changed since the beginning."""
@@ -317,6 +324,7 @@ def _from_snapshot(record: SessionRecord, step: int | None, unanswered: str, por
         conversation.append(ToolMessage(unanswered, call.id, call.name, metadata={"success": False}))
     start.steps, start.facts = len(conversation), _facts_of(record)
     start.created_at, start.updated_at = record.created_at, record.updated_at
+    start._changes.update(record.kept.items())
     start.problems = tuple(record.problems)
     return start
 

@@ -113,6 +113,14 @@ class SessionResumed(SessionFacts, kw_only=True, tag="session_resumed"):
     """Another process goes on; without system prompt and tools, which are as they were."""
 
 
+KeptField: TypeAlias = Literal[
+    "backgroundTasks", "backgroundTaskEvents", "backgroundJobGroups", "backgroundJobGroupEvents",
+    "memoryEvents", "usedMemoryReferences", "contextReferences",
+]  # fmt: skip
+"""Fields of a session's record that the layers above put there."""
+KEPT_FIELDS: tuple[KeptField, ...] = get_args(KeptField)
+
+
 class SessionChange(Record, kw_only=True, tag="session_change"):
     change: str
     value: Json = None

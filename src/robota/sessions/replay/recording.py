@@ -53,7 +53,10 @@ REDACTED = b"[REDACTED]"
 UNCOUNTED = frozenset(("stream", "notice", "model_change", "context", "session_init", "session_resumed"))
 """Records that do not move an action's clock: how many there are depends on timing, or on what was done
 meanwhile."""
-_ASIDES = (records.EntryRecord, records.SessionChange, records.SettingsRecord, records.InboxRecord)
+_ASIDES = (
+    records.EntryRecord, records.SessionChange, records.SettingsRecord, records.InboxRecord,
+    records.LoadedRecord,
+)  # fmt: skip
 """What may be done to a session at any time, also in the middle of something else."""
 _LONG = (records.UserRecord, records.RunContinued, records.CompactRecord)
 """Actions that take time, so that other things may happen meanwhile."""

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct, convert
 
 from robota.core.errors import RobotaError
-from robota.core.events import HistoryMutation, SettingsChanged, TurnEvent
+from robota.core.events import ContextLoaded, HistoryMutation, SettingsChanged, TurnEvent
 from robota.core.messages import JsonObject, Message
 from robota.core.provider import ModelSettings, NativeWebTools
 from robota.core.robota import RunLimits
@@ -347,6 +347,10 @@ def _do_aside(session: Session, aside: Record) -> None:
         changed = aside.values.get("permissions")
         session.rules.replace(None if changed is None else convert(changed, PermissionRules))
         session.log.tell(SettingsChanged, keys=aside.keys, values=aside.values)
+    elif isinstance(aside, records.LoadedRecord):
+        session.log.report(ContextLoaded, data=aside.data)
+    elif isinstance(aside, records.SessionChange) and aside.change in records.KEPT_FIELDS:
+        session.kept.put(aside.change, aside.value)
     elif isinstance(aside, records.SessionChange):
         setattr(session, _ATTRIBUTES[aside.change], aside.value)
 

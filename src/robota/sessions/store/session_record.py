@@ -16,6 +16,7 @@ from robota.core.errors import ValidationError
 from robota.core.history import HistoryEntry
 from robota.core.jsontext import decode, decode_leniently, encode
 from robota.core.messages import Json, JsonObject, Message
+from robota.sessions.journal.records import KEPT_FIELDS, KeptField
 from robota.sessions.store.message_codec import (
     history_entry_from_record,
     message_from_record,
@@ -90,6 +91,17 @@ class SessionRecord(Struct, kw_only=True, rename="camel"):
             for number, entry in enumerate(self.history, 1)
         ]
 
+    @property
+    def kept(self) -> dict[KeptField, list[Json]]:
+        """The fields that belong to layers above sessions, in the spelling on disk."""
+        named = {field: getattr(self, name) for name, field in _KEPT.items()}
+        return {field: value for field, value in named.items() if value is not None}
+
+    def keep(self, fields: Mapping[KeptField, list[Json]]) -> None:
+        for name, field in _KEPT.items():
+            if field in fields:
+                setattr(self, name, fields[field])
+
     def to_mapping(self) -> JsonObject:
         """The fields that are set, in the spelling on disk."""
         known = {key: getattr(self, name) for name, key in _KEYS.items()}
@@ -104,6 +116,7 @@ _KEYS = {
     for name, key in zip(SessionRecord.__struct_fields__, SessionRecord.__struct_encode_fields__, strict=True)
     if name not in ("extra", "problems")
 }
+_KEPT = {name: field for field in KEPT_FIELDS for name, key in _KEYS.items() if key == field}
 FIELD_ORDER = tuple(_KEYS.values())
 """Short fields come first: whoever opens the file sees at once which session it is."""
 _TEXT_KEYS = frozenset(

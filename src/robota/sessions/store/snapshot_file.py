@@ -256,6 +256,7 @@ def _take_over(record: SessionRecord, restored: SessionStart) -> None:
     record.updated_at = max(record.updated_at, restored.updated_at)
     record.name = restored.changed("name") or record.name or restored.name
     record.model = restored.changed("model") or record.model or restored.model or None
+    record.keep(restored.kept)
     record.system_prompt = restored.system_prompt or record.system_prompt
     if restored.facts.tool_schemas is not None:
         record.tool_schemas = list(restored.facts.tool_schemas)
