@@ -144,20 +144,23 @@ class Directory(Struct, eq=False):
             while chunk := self.system.read(descriptor, CHUNK_BYTES):
                 yield chunk
 
-    def replace(self, name: str, data: bytes, before: os.stat_result | None) -> bool:
+    def replace(
+        self, name: str, data: bytes, before: os.stat_result | None, *, private: bool = False
+    ) -> bool:
         """Put a file with this content in the place of the one that was seen `before`.
 
         False, and nothing happened, when that is no longer what is there. The new file keeps mode, owner and
-        group. Other names of the old file (hard links) keep the old content.
+        group; a `private` one is its owner's alone. Other names of the old file (hard links) keep the old
+        content.
         """
         temporary = f".robota-{os.urandom(8).hex()}.tmp"
         # Only the owner may look into it until it has the mode of the file it replaces.
-        mode = 0o666 if before is None else 0o600
+        mode = 0o666 if before is None and not private else 0o600
         descriptor = self.system.open(self._where(temporary), _CREATE, mode, dir_fd=self._here)
         done = False
         try:
             try:
-                self._fill(descriptor, data, before)
+                self._fill(descriptor, data, None if private else before)
             finally:
                 self.system.close(descriptor)
             # What remains between this look and the rename is too short to be met by accident.
