@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
 from robota.sdk.commands.effects import CommandResult
-from robota.sdk.commands.registry import Command
+from robota.sdk.commands.registry import Command, CommandFunction
 from robota.sdk.commands.table import ROWS, Row, Words
 
 if TYPE_CHECKING:
@@ -69,10 +68,9 @@ def describe_window(tokens: int) -> str:
     return str(tokens)
 
 
-async def run_row(row: Row, host: CommandHost, args: str) -> CommandResult:
+def run_row(row: Row, host: CommandHost, args: str) -> CommandResult | Awaitable[CommandResult]:
     from importlib import import_module  # noqa: PLC0415 - for those who call a command
 
     module, _, function = row.function.partition(".")
-    given = getattr(import_module(f"{SYSTEM}.{module}"), function)(host, args)
-    result: CommandResult = await given if inspect.isawaitable(given) else given
-    return result
+    run: CommandFunction = getattr(import_module(f"{SYSTEM}.{module}"), function)
+    return run(host, args)

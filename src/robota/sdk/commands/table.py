@@ -49,6 +49,13 @@ ROWS = (
     Row("rename", "Rename the current session", "conversation.rename", "<name>"),
     Row("reset", "Delete settings and leave", "conversation.reset"),
     Row("usage", "What the session used: tokens, money, tools", "usage.usage"),
+    Row(
+        "export",
+        "Write the conversation to a file",
+        "export.export",
+        "[markdown | html | json] [path]",
+        (("markdown", "To read"), ("html", "A page for a browser"), ("json", "For programs")),
+    ),
     Row("init", "Write an AGENTS.md for this project", "prompts.init", "[wishes]", gives_way=True),
     Row("review", "Review the changes in the working tree", "prompts.review", "[what]", gives_way=True),
     Row("commit", "Commit the work in the working tree", "prompts.commit", "[wishes]", gives_way=True),
