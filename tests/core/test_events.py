@@ -11,10 +11,14 @@ import msgspec
 import pytest
 from tests.support.history import assert_valid_for_a_request
 
+from robota.core.background import GroupSnapshot, TaskFailure, TaskSnapshot
 from robota.core.errors import ProviderError, ValidationError
+from robota.core.event_wire import event_from_wire, event_to_wire
 from robota.core.events import (
     EVENT_TYPES,
     AssistantMessageCommitted,
+    BackgroundGroupChanged,
+    BackgroundTaskChanged,
     Compacted,
     CompactionMarked,
     ContextLoaded,
@@ -58,8 +62,6 @@ from robota.core.events import (
     ToolProgressed,
     ToolStarted,
     TurnEvent,
-    event_from_wire,
-    event_to_wire,
 )
 from robota.core.messages import AssistantMessage, TokenUsage, ToolCall, ToolMessage, UserMessage
 from robota.core.plugin import Plugin, Refusal
@@ -96,6 +98,18 @@ ONE_OF_EACH: list[Event] = [
     SettingsChanged(keys=["permissions"], **OF),
     QuestionAsked(question=PlanQuestion(id="x-r1-0", plan="1. Look"), **OF),
     QuestionClosed(id="x-r1-0", answer={"approve": True}, by="page", **OF),
+    BackgroundTaskChanged(
+        change="failed",
+        task=TaskSnapshot(
+            task_id="t",
+            kind="agent",
+            state="failed",
+            created_at=datetime(2026, 1, 2, tzinfo=UTC),
+            error=TaskFailure(category="timeout", message="Silent.", reason="idle"),
+        ),
+        **OF,
+    ),
+    BackgroundGroupChanged(change="updated", group=GroupSnapshot(group_id="g", task_ids=("t",)), **OF),
     PromptQueued("next", **OF),
     Noticed("look", **OF),
     RunFailed(message="broken", code="PROVIDER_ERROR", recoverable=True, **OF),

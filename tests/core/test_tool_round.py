@@ -8,6 +8,7 @@ import anyio
 import pytest
 from tests.support.history import assert_valid_for_a_request
 
+from robota.core.event_wire import event_from_wire, event_to_wire
 from robota.core.events import (
     Event,
     OwnerPathSegment,
@@ -16,8 +17,6 @@ from robota.core.events import (
     ToolExecutionRequest,
     ToolProgressed,
     ToolStarted,
-    event_from_wire,
-    event_to_wire,
 )
 from robota.core.messages import AssistantMessage, ImagePart, Json, JsonObject, ToolCall, ToolMessage
 from robota.core.questions import ChoiceAnswer, ChoiceQuestion, Question

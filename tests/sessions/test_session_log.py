@@ -14,6 +14,7 @@ import pytest
 from tests.sessions.recorded_session import RecordedSession, add, assert_replays, scripted, served
 
 from robota.core.errors import NetworkError
+from robota.core.event_wire import event_to_wire
 from robota.core.events import (
     Compacted,
     CompactionMarked,
@@ -31,7 +32,6 @@ from robota.core.events import (
     ToolEnded,
     ToolProgressed,
     ToolStarted,
-    event_to_wire,
 )
 from robota.core.jsontext import encode
 from robota.core.messages import ImagePart, Json, JsonObject, TextPart, TokenUsage

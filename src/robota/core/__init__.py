@@ -18,16 +18,18 @@ _MODULES = {
     ),
     "robota.core.conversation": "ConversationStore",
     "robota.core.events": (
-        "AnyEvent AnyReplayEvent AnyTurnEvent AssistantMessageCommitted Compacted CompactionMarked "
-        "ContextLoaded ContextUpdated Event HistoryMutation HookExecuted ModelChanged Noticed "
-        "OwnerPathSegment PermissionDecided PreRun PromptQueued ProviderNativeRawPayload ProviderRequest "
-        "ProviderResponseNormalized ProviderResponseRaw ProviderRetried ProviderStreamRawDelta "
-        "QuestionAsked QuestionClosed ReasoningDelta ReplayEvent RunCompleted RunFailed RunInterrupted "
-        "RunStarted ServerToolUsed SessionInit SessionShutdown SettingsChanged SubagentEvent "
-        "SummaryCalled TextDelta ThinkingChanged ToolBatchStarted ToolEnded ToolExecutionRequest "
-        "ToolExecutionResult ToolInputDelta ToolMessageCommitted ToolProgressed ToolStarted TurnEvent "
-        "event_from_wire event_to_wire"
+        "AnyEvent AnyReplayEvent AnyTurnEvent AssistantMessageCommitted BackgroundGroupChanged "
+        "BackgroundTaskChanged Compacted CompactionMarked ContextLoaded ContextUpdated Event "
+        "HistoryMutation HookExecuted ModelChanged Noticed OwnerPathSegment PermissionDecided PreRun "
+        "PromptQueued ProviderNativeRawPayload ProviderRequest ProviderResponseNormalized "
+        "ProviderResponseRaw ProviderRetried ProviderStreamRawDelta QuestionAsked QuestionClosed "
+        "ReasoningDelta ReplayEvent RunCompleted RunFailed RunInterrupted RunStarted ServerToolUsed "
+        "SessionInit SessionShutdown SettingsChanged SubagentEvent SummaryCalled TextDelta ThinkingChanged "
+        "ToolBatchStarted ToolEnded ToolExecutionRequest ToolExecutionResult ToolInputDelta "
+        "ToolMessageCommitted ToolProgressed ToolStarted TurnEvent"
     ),
+    "robota.core.event_wire": "event_from_wire event_to_wire",
+    "robota.core.background": "GroupSnapshot TaskFailure TaskSnapshot",
     "robota.core.errors": (
         "AbortError AgentBusyError AuthenticationError CacheIntegrityError CircuitBreakerOpenError "
         "ConfigurationError ModelNotAvailableError NetworkError PluginError ProviderError RateLimitError "

@@ -1,6 +1,9 @@
 """What type checkers see; written by `python -m robota._stubs`."""
 
 from robota.core.agent_tool import AgentTool as AgentTool
+from robota.core.background import GroupSnapshot as GroupSnapshot
+from robota.core.background import TaskFailure as TaskFailure
+from robota.core.background import TaskSnapshot as TaskSnapshot
 from robota.core.cache import CacheEntry as CacheEntry
 from robota.core.cache import CacheStorage as CacheStorage
 from robota.core.cache import CachingProvider as CachingProvider
@@ -39,10 +42,14 @@ from robota.core.errors import get_error_code as get_error_code
 from robota.core.errors import is_recoverable as is_recoverable
 from robota.core.errors import wrap_provider_error as wrap_provider_error
 from robota.core.event_history import EventHistory as EventHistory
+from robota.core.event_wire import event_from_wire as event_from_wire
+from robota.core.event_wire import event_to_wire as event_to_wire
 from robota.core.events import AnyEvent as AnyEvent
 from robota.core.events import AnyReplayEvent as AnyReplayEvent
 from robota.core.events import AnyTurnEvent as AnyTurnEvent
 from robota.core.events import AssistantMessageCommitted as AssistantMessageCommitted
+from robota.core.events import BackgroundGroupChanged as BackgroundGroupChanged
+from robota.core.events import BackgroundTaskChanged as BackgroundTaskChanged
 from robota.core.events import Compacted as Compacted
 from robota.core.events import CompactionMarked as CompactionMarked
 from robota.core.events import ContextLoaded as ContextLoaded
@@ -87,8 +94,6 @@ from robota.core.events import ToolMessageCommitted as ToolMessageCommitted
 from robota.core.events import ToolProgressed as ToolProgressed
 from robota.core.events import ToolStarted as ToolStarted
 from robota.core.events import TurnEvent as TurnEvent
-from robota.core.events import event_from_wire as event_from_wire
-from robota.core.events import event_to_wire as event_to_wire
 from robota.core.history import HistoryEntry as HistoryEntry
 from robota.core.history import chat_entry_to_message as chat_entry_to_message
 from robota.core.history import get_messages_for_api as get_messages_for_api

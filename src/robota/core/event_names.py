@@ -6,14 +6,20 @@ A name is `ownerType.localName`. The typed event stays the truth; these names an
 from __future__ import annotations
 
 from robota.core.events import (
+    BackgroundTaskChanged,
     Event,
     OwnerPathSegment,
+    PromptQueued,
+    ReasoningDelta,
     RunCompleted,
     RunFailed,
     RunInterrupted,
     RunStarted,
     SubagentEvent,
+    TextDelta,
+    ThinkingChanged,
     ToolEnded,
+    ToolInputDelta,
     ToolProgressed,
     ToolStarted,
     TurnEvent,
@@ -52,6 +58,19 @@ def innermost(event: TurnEvent) -> TurnEvent:
     while isinstance(event, SubagentEvent):
         event = event.inner
     return event
+
+
+_ONLY_SHOWN = (TextDelta, ReasoningDelta, ToolInputDelta, ToolProgressed, ThinkingChanged, PromptQueued)
+_ONLY_SHOWN_CHANGES = frozenset(("text_delta", "tool_start", "tool_end"))
+
+
+def is_only_shown(event: TurnEvent) -> bool:
+    """Whether what a child or a task tells is shown by its parent under the number before, and kept only in
+    the child's own journal, or the task's log."""
+    told = innermost(event)
+    if isinstance(told, BackgroundTaskChanged):
+        return told.change in _ONLY_SHOWN_CHANGES
+    return isinstance(told, _ONLY_SHOWN)
 
 
 def owner_path(event: TurnEvent, agent_id: str) -> tuple[OwnerPathSegment, ...]:

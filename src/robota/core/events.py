@@ -25,11 +25,10 @@ from typing import ClassVar, Literal, TypeAlias, get_args
 import msgspec
 from msgspec import Struct
 
-from robota.core.errors import ValidationError
+from robota.core.background import GroupChange, GroupSnapshot, TaskChange, TaskSnapshot
 from robota.core.messages import (
     AssistantMessage,
     Json,
-    JsonObject,
     Message,
     StopReason,
     TokenUsage,
@@ -229,6 +228,22 @@ class QuestionClosed(TurnEvent, frozen=True, kw_only=True, tag="question_closed"
     by: str = ""
     reason: Literal["answered", "aborted", "nobody", "fault"] = "answered"
     """`fault`: what a handler gave was no answer."""
+
+
+class BackgroundTaskChanged(TurnEvent, frozen=True, kw_only=True, tag="background_task_event"):
+    """Something happened to a task in the background."""
+
+    change: TaskChange
+    task: TaskSnapshot
+    text: str = ""
+    """The words of a `text_delta`, the name of the tool of `tool_start` and `tool_end`."""
+
+
+class BackgroundGroupChanged(TurnEvent, frozen=True, kw_only=True, tag="background_job_group_event"):
+    """Something happened to a group of tasks in the background."""
+
+    change: GroupChange
+    group: GroupSnapshot
 
 
 class PromptQueued(TurnEvent, frozen=True, tag="prompt_queued"):
@@ -443,8 +458,9 @@ class CompactionMarked(ReplayEvent, frozen=True, kw_only=True, tag="compaction_m
 AnyTurnEvent: TypeAlias = (
     RunStarted | TextDelta | ReasoningDelta | ToolInputDelta | ThinkingChanged | ServerToolUsed
     | ProviderRetried | ToolStarted | ToolProgressed | ToolEnded | ContextUpdated | Compacted
-    | ModelChanged | SettingsChanged | QuestionAsked | QuestionClosed | PromptQueued | Noticed | RunFailed
-    | RunInterrupted | RunCompleted | SubagentEvent
+    | ModelChanged | SettingsChanged | QuestionAsked | QuestionClosed | BackgroundTaskChanged
+    | BackgroundGroupChanged | PromptQueued | Noticed | RunFailed | RunInterrupted | RunCompleted
+    | SubagentEvent
 )  # fmt: skip
 AnyReplayEvent: TypeAlias = (
     SessionInit | PreRun | ProviderRequest | ProviderNativeRawPayload | ProviderStreamRawDelta
@@ -464,22 +480,3 @@ EVENT_TYPES: dict[str, type[Event]] = {
 
 for _name, _kind in EVENT_TYPES.items():
     _kind.name = _name
-
-
-def event_to_wire(event: Event) -> JsonObject:
-    """The event as plain JSON values, tagged by `event`."""
-    encoded: JsonObject = msgspec.to_builtins(event, enc_hook=list)  # views of history become lists
-    return encoded
-
-
-def event_from_wire(data: Mapping[str, Json]) -> Event:
-    """The event that `event_to_wire` wrote."""
-    kind = EVENT_TYPES.get(str(data.get("event")))
-    if kind is None:
-        raise ValidationError(
-            f"Unknown event {data.get('event')!r}; known: {', '.join(sorted(EVENT_TYPES))}."
-        )
-    try:
-        return msgspec.convert(data, kind)
-    except msgspec.ValidationError as error:
-        raise ValidationError(f"Event {kind.name!r} is malformed: {error}.", field="event") from error

@@ -8,18 +8,13 @@ from typing import TYPE_CHECKING, TypedDict
 from msgspec.structs import replace
 
 from robota.core.errors import ConfigurationError
+from robota.core.event_names import is_only_shown
 from robota.core.events import (
-    PromptQueued,
-    ReasoningDelta,
     RunCompleted,
     RunInterrupted,
     SessionShutdown,
     SubagentEvent,
-    TextDelta,
-    ThinkingChanged,
     ToolEnded,
-    ToolInputDelta,
-    ToolProgressed,
     TurnEvent,
 )
 from robota.sessions.options import HookOptions, JournalOptions, SessionOptions, permission_options
@@ -37,8 +32,6 @@ if TYPE_CHECKING:
 
 RESULT_KEPT = 2_000
 """Characters of a text that the parent's stream carries; the child's own has all of it."""
-_TRANSIENT = (TextDelta, ReasoningDelta, ToolInputDelta, ToolProgressed, ThinkingChanged, PromptQueued)
-"""Shown by the parent, numbered only in the child's stream."""
 _HOOK_NAMES = {"Stop": "SubagentStop"}
 _SILENT = frozenset(("SessionStart", "SessionEnd", "UserPromptSubmit"))
 """Hooks about the session as a whole."""
@@ -107,8 +100,7 @@ def make_child(
     events = parent.events
 
     def pass_on(event: TurnEvent) -> None:
-        numbered = not isinstance(event, _TRANSIENT)
-        seq = events.next_seq() if numbered else events.seq
+        seq = events.seq if is_only_shown(event) else events.next_seq()
         events.emit(SubagentEvent(agent_id=agent_id, inner=_shorten(event), seq=seq))  # type: ignore[arg-type]
 
     child.events.on(TurnEvent, pass_on)

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from robota.sessions.store.session_record import SessionRecord
 
 
+_END_EVENTS = ("Stop", "SubagentStop")
+
+
 def describe_session(session: Session) -> JsonObject:
     """The fields of `session_init`."""
     agent, options, rules = session.agent, session.options, session.rules.rules
@@ -72,8 +75,8 @@ def update_web_tools(session: Session) -> None:
         session.agent.using = replace(session.agent.using, native_web_tools=choose_web_tools(session))
 
 
-def describe_to_hooks(session: Session) -> JsonObject:
-    """What every hook is told."""
+def describe_to_hooks(session: Session, event: str) -> JsonObject:
+    """What every hook is told, and those about the end of a run of what goes on beside it."""
     common: JsonObject = {
         "session_id": session.session_id,
         "transcript_path": session.log.path,
@@ -82,6 +85,8 @@ def describe_to_hooks(session: Session) -> JsonObject:
     }
     if session.options.agent_id:
         common["agent_id"] = session.options.agent_id
+    if event in _END_EVENTS:
+        common |= session.background.describe_to_hooks()
     return common
 
 
@@ -110,6 +115,7 @@ def describe_snapshot(session: Session, redacted: RedactedHistory) -> SessionRec
         messages=[],
     )
     record.keep(session.kept.values)
+    session.background.write_into(record)
     known: JsonObject = redactor.value(record.to_mapping()) if redactor.own else record.to_mapping()
     messages, history = redacted.encode(agent.messages, agent.history, redactor)
     if isinstance(session.store, SessionStore):

@@ -48,7 +48,7 @@ class LiveHooks:
         self,
         config: GivenHooks = None,
         *,
-        common: Callable[[], JsonObject],
+        common: Callable[[str], JsonObject],
         report: Callable[[HookOutcome, str], None],
         notice: Callable[[str], object] = str,
         executors: Executors = (),
@@ -94,7 +94,7 @@ class LiveHooks:
         outcome = await run_hooks(
             self._config,
             event,
-            {**self._common(), **hook_input},
+            {**self._common(event), **hook_input},
             executors=self._executors,
             matches_rule=matches_rule,
         )

@@ -124,7 +124,7 @@ def _only(kinds: type | tuple[type, ...], handler: QuestionHandler) -> QuestionH
 
 
 def make_hooks(
-    options: SessionOptions, agent: Robota, common: Callable[[], JsonObject], log: SessionLog
+    options: SessionOptions, agent: Robota, common: Callable[[str], JsonObject], log: SessionLog
 ) -> HookPort:
     """`common` gives the input that all hooks share."""
     wanted = options.hook_options()

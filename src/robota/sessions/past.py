@@ -73,5 +73,6 @@ def catch_up(session: Session, start: SessionStart) -> None:
     recall_usage(session, start)
     session.inbox.learn(start.inbox)
     session.kept.values |= start.kept
+    session.background.learn(start.background)
     session.questions.known.update(start.answers)
     session.tracker.update()

@@ -30,6 +30,7 @@ from robota.core.robota import AgentConfig, check_prompt
 from robota.core.run import OutputKind, OutputT, RunResult, read_output
 from robota.core.run_task import stream_run, wait_for_readers
 from robota.core.tool import Tool
+from robota.sessions.background import BackgroundWork
 from robota.sessions.context_window_tracker import AutoCompactThreshold, ContextWindowTracker
 from robota.sessions.description import (
     describe_session,
@@ -81,8 +82,9 @@ class Session(Closing):
 
     __slots__ = (
         "__weakref__", "_ended", "_ending", "_name", "_shutdown", "_snapshots", "admission", "agent",
-        "authors", "cwd", "enforcer", "hooks", "inbox", "kept", "log", "message_count", "options", "past",
-        "questions", "resources", "rules", "session_id", "steps", "store", "tracker", "usage",
+        "authors", "background", "cwd", "enforcer", "hooks", "inbox", "kept", "log", "message_count",
+        "options", "past", "questions", "resources", "rules", "session_id", "steps", "store", "tracker",
+        "usage",
     )  # fmt: skip
 
     def __init__(
@@ -130,6 +132,7 @@ class Session(Closing):
         self._snapshots = Snapshots(kept, self.log, partial(describe_snapshot, self))
         self.resources = Resources(self.log.notice)
         self.inbox = Inbox(self.log, options.ports, {} if known is None else known.inbox)
+        self.background = BackgroundWork() if known is None else known.background
         self.past = look_back(known)
         self.kept = KeptFields(self.log, {} if known is None else known.kept)
         self.log.catch_up = partial(catch_up, self)
@@ -380,9 +383,7 @@ class Session(Closing):
 
     def follow(self, after: int = 0) -> AsyncGenerator[TurnEvent, None]:
         """The events behind number `after`, whenever they happened: those of the journal, then live ones.
-
-        Each number comes once. Leaving it leaves the session alone.
-        """
+        Each number comes once. Leaving it leaves the session alone."""
         return follow(self.log, self.events, after)
 
     async def compact(self, instructions: str | None = None) -> str | None:

@@ -15,6 +15,7 @@ from robota.core.history import HistoryEntry, is_chat_entry
 from robota.core.messages import AssistantMessage, Json, Message, ToolMessage
 from robota.core.ports import REAL_WORLD, Ports
 from robota.core.run import RunResult, RunState
+from robota.sessions.background import BackgroundWork
 from robota.sessions.files import REAL_FILES, Files, opened
 from robota.sessions.journal.conversation import (
     CONVERSATION_RECORDS,
@@ -28,6 +29,7 @@ from robota.sessions.journal.port import JournalError, JournalProblem, Position
 from robota.sessions.journal.records import (
     KEPT_FIELDS,
     ClosedRecord,
+    GroupRecord,
     InboxRecord,
     KeptField,
     MessageRecord,
@@ -37,6 +39,7 @@ from robota.sessions.journal.records import (
     SessionEnded,
     SessionFacts,
     SessionResumed,
+    TaskRecord,
     Unknown,
     UserRecord,
 )
@@ -52,6 +55,7 @@ _WANTED = (
     CONVERSATION_RECORDS
     | USAGE_RECORDS
     | {kind.name for kind in (SessionBegan, SessionChange, SessionEnded, InboxRecord, ClosedRecord)}
+    | {TaskRecord.name, GroupRecord.name}
 )
 
 _HARMLESS = ("torn", "joined", "repeated", "reordered", "version", "unchecked")
@@ -62,8 +66,8 @@ class SessionStart:
     """A session as it was left."""
 
     __slots__ = (
-        "_changes", "answers", "closed", "conversation", "created_at", "cut", "damaged", "facts",
-        "first_prompt", "inbox", "last_seq", "mended", "position", "problems", "prompts", "results",
+        "_changes", "answers", "background", "closed", "conversation", "created_at", "cut", "damaged",
+        "facts", "first_prompt", "inbox", "last_seq", "mended", "position", "problems", "prompts", "results",
         "session_id", "spent", "steps", "updated_at",
     )  # fmt: skip
 
@@ -78,6 +82,7 @@ class SessionStart:
         """What waits to be told to the model, by id; `None` for what it was told."""
         self.answers: dict[str, Json] = {}
         """What was answered to questions of the last run, by id."""
+        self.background = BackgroundWork()
         self.facts = SessionFacts()
         """What it was begun with."""
         self._changes: dict[str, Json] = {}
@@ -168,6 +173,8 @@ class SessionStart:
         """What a process that goes on with the session has to know of questions and messages under way."""
         if isinstance(record, InboxRecord):
             self.inbox[record.id] = record
+        elif isinstance(record, TaskRecord | GroupRecord):
+            self.background.take(record)
         elif isinstance(record, ClosedRecord):
             self.answers[record.id] = record.answer
         elif isinstance(record, MessageRecord) and (delivered := record.message.metadata.get("inbox")):
@@ -323,6 +330,7 @@ def _from_snapshot(record: SessionRecord, step: int | None, unanswered: str, por
     for call in conversation.open_calls:
         conversation.append(ToolMessage(unanswered, call.id, call.name, metadata={"success": False}))
     start.steps, start.facts = len(conversation), _facts_of(record)
+    start.background = BackgroundWork.from_record(record)
     start.created_at, start.updated_at = record.created_at, record.updated_at
     start._changes.update(record.kept.items())
     start.problems = tuple(record.problems)

@@ -17,6 +17,7 @@ from msgspec import convert, to_builtins
 from robota.core import events
 from robota.core.bus import EventBus, HandlerTable, Unsubscribe
 from robota.core.encoded import MessageView
+from robota.core.event_names import is_only_shown
 from robota.core.events import Event, TurnEvent
 from robota.core.messages import JsonObject
 from robota.core.tool_call import NOT_STARTED, place_of
@@ -37,6 +38,11 @@ _RECORD_NAMES: dict[type[Event], str] = {events.ContextUpdated: "context"}
 
 def _add_piece(log: EventLog, piece: StreamPiece) -> None:
     log.stream.add(piece)
+
+
+def _take_task(log: EventLog, event: events.BackgroundTaskChanged) -> None:
+    if not is_only_shown(event):
+        log.take_any(event)
 
 
 class EventLog:
@@ -273,8 +279,7 @@ class EventLog:
         self.writer.write(convert(event.data, records.RECORD_TYPES[event.name]))
 
     def take_subagent(self, event: events.SubagentEvent) -> None:
-        if event.seq > self._told:  # else it is only shown
-            self._told = event.seq
+        if not is_only_shown(event):
             self.reach(event)
             self.writer.write(records.SubagentRecord(agent_id=event.agent_id, inner=to_builtins(event.inner)))
 
@@ -319,6 +324,8 @@ EventLog.HANDLERS = {
     events.ModelChanged: EventLog.take_any,
     events.SettingsChanged: EventLog.take_any,
     events.SubagentEvent: EventLog.take_subagent,
+    events.BackgroundTaskChanged: _take_task,
+    events.BackgroundGroupChanged: EventLog.take_any,
     events.QuestionAsked: EventLog.take_any,
     events.QuestionClosed: EventLog.take_any,
 }

@@ -26,6 +26,8 @@ _AS_WRITTEN: dict[type[Record], type[TurnEvent]] = {
     records.CompactedRecord: events.Compacted,
     records.ModelRecord: events.ModelChanged,
     records.SettingsRecord: events.SettingsChanged,
+    records.TaskRecord: events.BackgroundTaskChanged,
+    records.GroupRecord: events.BackgroundGroupChanged,
     records.QuestionRecord: events.QuestionAsked,
     records.ClosedRecord: events.QuestionClosed,
 }

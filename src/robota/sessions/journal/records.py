@@ -14,6 +14,7 @@ from typing import ClassVar, Literal, TypeAlias, get_args
 import msgspec
 from msgspec import UNSET, Struct, UnsetType, field
 
+from robota.core.background import GroupChange, GroupSnapshot, TaskChange, TaskSnapshot
 from robota.core.events import ToolOutcome
 from robota.core.history import HistoryEntry
 from robota.core.messages import (
@@ -113,11 +114,8 @@ class SessionResumed(SessionFacts, kw_only=True, tag="session_resumed"):
     """Another process goes on; without system prompt and tools, which are as they were."""
 
 
-KeptField: TypeAlias = Literal[
-    "backgroundTasks", "backgroundTaskEvents", "backgroundJobGroups", "backgroundJobGroupEvents",
-    "memoryEvents", "usedMemoryReferences", "contextReferences",
-]  # fmt: skip
-"""Fields of a session's record that the layers above put there."""
+KeptField: TypeAlias = Literal["memoryEvents", "usedMemoryReferences", "contextReferences"]
+"""Fields of a session's record that the layers above put there; those about tasks follow from events."""
 KEPT_FIELDS: tuple[KeptField, ...] = get_args(KeptField)
 
 
@@ -409,6 +407,17 @@ class ClosedRecord(EventRecord, kw_only=True, tag="question_closed"):
     reason: Literal["answered", "aborted", "nobody", "fault"] = "answered"
 
 
+class TaskRecord(EventRecord, kw_only=True, tag="background_task_event"):
+    change: TaskChange
+    task: TaskSnapshot
+    text: str = ""
+
+
+class GroupRecord(EventRecord, kw_only=True, tag="background_job_group_event"):
+    change: GroupChange
+    group: GroupSnapshot
+
+
 class SubagentRecord(EventRecord, kw_only=True, tag="subagent"):
     agent_id: str
     inner: JsonObject
@@ -452,7 +461,7 @@ AnyRecord: TypeAlias = (
     | BatchBegan | Decision | CallBegan
     | CallEnded | OriginalResult | HookRecord | SummaryRecord | MarkRecord | ContextRecord
     | CompactedRecord | ModelRecord | SettingsRecord | QuestionRecord | ClosedRecord | SubagentRecord
-    | NoticeRecord | ServerToolRecord | RetryRecord | LoadedRecord
+    | TaskRecord | GroupRecord | NoticeRecord | ServerToolRecord | RetryRecord | LoadedRecord
 )  # fmt: skip
 RECORD_TYPES: dict[str, type[Record]] = {
     str(kind.__struct_config__.tag): kind for kind in get_args(AnyRecord)

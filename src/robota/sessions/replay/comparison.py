@@ -19,7 +19,7 @@ _NOT_COMPARED = frozenset(
 """What depends on the world around a session, or follows from something that is compared."""
 _IN_BATCH = frozenset(
     ("hook_executed", "permission_decided", "tool_original", "notice", "session_change", "settings_change",
-     "inbox", "history_entry")
+     "inbox", "history_entry", "subagent", "background_task_event", "background_job_group_event")
 )  # fmt: skip
 _SIZES = {
     "session_init": frozenset(("systemPromptLength",)),

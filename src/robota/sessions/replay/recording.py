@@ -53,9 +53,11 @@ REDACTED = b"[REDACTED]"
 UNCOUNTED = frozenset(("stream", "notice", "model_change", "context", "session_init", "session_resumed"))
 """Records that do not move an action's clock: how many there are depends on timing, or on what was done
 meanwhile."""
+BESIDE = (records.SubagentRecord, records.TaskRecord, records.GroupRecord)
+"""What was told of work beside the conversation."""
 _ASIDES = (
     records.EntryRecord, records.SessionChange, records.SettingsRecord, records.InboxRecord,
-    records.LoadedRecord,
+    records.LoadedRecord, *BESIDE,
 )  # fmt: skip
 """What may be done to a session at any time, also in the middle of something else."""
 _LONG = (records.UserRecord, records.RunContinued, records.CompactRecord)

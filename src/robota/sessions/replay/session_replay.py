@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from msgspec import Struct, convert
+from msgspec.structs import replace
 
 from robota.core.errors import RobotaError
 from robota.core.events import ContextLoaded, HistoryMutation, SettingsChanged, TurnEvent
@@ -18,6 +19,7 @@ from robota.core.robota import RunLimits
 from robota.core.tool import Tool
 from robota.sessions.journal import records
 from robota.sessions.journal.entries import EntryFold, LogEntry, SessionLogReader
+from robota.sessions.journal.events import EventReader
 from robota.sessions.journal.records import Record
 from robota.sessions.options import (
     CompactionOptions,
@@ -37,7 +39,7 @@ from robota.sessions.replay.doubles import (
     ReplayTool,
 )
 from robota.sessions.replay.recorded import Action, Segment
-from robota.sessions.replay.recording import Recording
+from robota.sessions.replay.recording import BESIDE, Recording
 from robota.sessions.replay.world import ReplayWorld
 from robota.sessions.session import Session
 from robota.sessions.start import SessionStart, restore_journal
@@ -337,9 +339,6 @@ def _do_aside(session: Session, aside: Record) -> None:
         mutation = HistoryMutation(message=aside.message, index=index, seq=session.events.seq)
         if session.log.event_log is not None:  # at once: what is emitted now would come behind what follows
             session.log.event_log.take_message(mutation)
-    elif isinstance(aside, records.SessionChange) and aside.provider is not None:
-        before: Any = session.agent.provider
-        session.set_provider(getattr(before, "inner", before).next(aside), str(aside.value))
     elif isinstance(aside, records.InboxRecord):
         origin: Any = aside.origin
         session.inbox.put(aside.read_prompt(), origin=origin, id=aside.id)
@@ -349,10 +348,22 @@ def _do_aside(session: Session, aside: Record) -> None:
         session.log.tell(SettingsChanged, keys=aside.keys, values=aside.values)
     elif isinstance(aside, records.LoadedRecord):
         session.log.report(ContextLoaded, data=aside.data)
-    elif isinstance(aside, records.SessionChange) and aside.change in records.KEPT_FIELDS:
-        session.kept.put(aside.change, aside.value)
+    elif isinstance(aside, BESIDE):
+        aside.ev = 1  # its number is another one here
+        for event in EventReader().take(aside):
+            session.events.emit(replace(event, seq=session.events.next_seq()))
     elif isinstance(aside, records.SessionChange):
-        setattr(session, _ATTRIBUTES[aside.change], aside.value)
+        _change(session, aside)
+
+
+def _change(session: Session, change: records.SessionChange) -> None:
+    if change.provider is not None:
+        before: Any = session.agent.provider
+        session.set_provider(getattr(before, "inner", before).next(change), str(change.value))
+    elif change.change in records.KEPT_FIELDS:
+        session.kept.put(change.change, change.value)
+    else:
+        setattr(session, _ATTRIBUTES[change.change], change.value)
 
 
 _ATTRIBUTES = {

@@ -260,6 +260,7 @@ def _take_over(record: SessionRecord, restored: SessionStart) -> None:
     record.system_prompt = restored.system_prompt or record.system_prompt
     if restored.facts.tool_schemas is not None:
         record.tool_schemas = list(restored.facts.tool_schemas)
+    restored.background.write_into(record)
     record.messages = decode(encode(restored.messages))
     record.history = decode(encode(restored.history))
     record.journal_seq = restored.last_seq or None
