@@ -1,0 +1,258 @@
+"""What a project wants to do by itself: commands it would run, servers it would start, rights it would take.
+
+Files are read as data and nothing of them acts. A wish is shown to the user before it may come true, and a
+wish that has changed since is another one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from robota.core.jsontext import encode
+from robota.core.messages import Json
+from robota.sdk.frontmatter import MAX_BYTES, list_markdown
+from robota.sdk.places import Places
+from robota.sdk.problems import Problem
+from robota.sdk.settings.jsonc import JsoncError, read_jsonc
+
+WishKind: TypeAlias = Literal[
+    "hooks", "servers", "commands", "plugins", "allow", "directories", "mode", "env", "addresses", "agents",
+    "skills", "settings",
+]  # fmt: skip
+SettingsFile: TypeAlias = tuple[str, Mapping[str, Json]]
+"""The path of a project's settings file, and what is in it."""
+
+_TITLES: Mapping[WishKind, str] = {
+    "hooks": "Hooks that run by themselves",
+    "servers": "MCP servers",
+    "commands": "Other commands",
+    "plugins": "Plugins and where they come from",
+    "allow": "Rules that let tools run without a question",
+    "directories": "More directories to work in",
+    "mode": "Permission mode",
+    "env": "Environment variables",
+    "addresses": "Addresses and credentials (never taken from a project, trusted or not)",
+    "agents": "Agents",
+    "skills": "Skills that run commands or bring rights",
+    "settings": "Settings of the sandbox and of hooks",
+}
+_MAX_SHOWN = 500
+_NEVER = ("apiKeyHelper", "awsAuthRefresh", "awsCredentialExport", "otelHeadersHelper", "baseURL", "provider")
+_SENSITIVE = (
+    "sandbox", "autoAllowReadOnly", "allowedHttpHookUrls", "httpHookAllowedEnvVars", "disableAllHooks",
+    "enableAllProjectMcpServers", "enabledMcpjsonServers", "autoMemoryDirectory", "plansDirectory",
+)  # fmt: skip
+_SOURCES = ("extraKnownMarketplaces", "pluginConfigs")
+_SHELL = re.compile(rb"(?m)(?:^|(?<=\s))!`([^`\n]+)`|^[ \t]*```+!.*\n((?:.*\n)*?)[ \t]*```")
+_RIGHTS = re.compile(rb"(?m)^(allowed-tools|hooks|mcpServers)[ \t]*:[ \t]*(.*)$")
+
+
+class Wish(Struct, frozen=True, order=True):
+    """One thing that a project wants."""
+
+    kind: str
+    text: str
+    """For people; everything that could be mistaken on a screen is escaped."""
+    mark: str
+    """Of all that it says, also of what is not shown."""
+
+
+class Wishes(Struct, frozen=True):
+    """All of them, in a fixed order."""
+
+    all: tuple[Wish, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.all)
+
+    @property
+    def digest(self) -> str:
+        """The same for the same wishes, whichever order the files have them in."""
+        return _hash(encode([[wish.kind, wish.text, wish.mark] for wish in self.all]))
+
+    def of(self, kind: WishKind) -> tuple[str, ...]:
+        return tuple(wish.text for wish in self.all if wish.kind == kind)
+
+    def describe(self) -> list[str]:
+        """For people, by kind, a line each."""
+        return describe_wishes(self.all)
+
+
+def describe_wishes(wishes: Iterable[Wish], sign: str = "-") -> list[str]:
+    """A title for each kind and a line for each wish."""
+    lines: list[str] = []
+    found = sorted(set(wishes))
+    for kind, title in _TITLES.items():
+        texts = [wish.text for wish in found if wish.kind == kind]
+        lines += [f"{title}:", *(f"  {sign} {text}" for text in dict.fromkeys(texts))] if texts else []
+    return lines
+
+
+def find_wishes(places: Places, settings: Iterable[SettingsFile]) -> Wishes:
+    """Everything that takes effect once the directory is trusted; `settings` are the project's files."""
+    found: set[Wish] = set()
+    problems: list[Problem] = []
+    for path, values in settings:
+        found.update(_find_in_settings(places.shown(path), values))
+    found.update(_find_in_mcp_file(places, problems))
+    found.update(_find_agents(places))
+    found.update(_find_skills(places))
+    return Wishes(tuple(sorted(found)), tuple(problems))
+
+
+def make_wish(kind: WishKind, source: str, text: str, content: Json = None) -> Wish:
+    """`content` is what counts besides the text."""
+    shown = "".join(letter if letter.isprintable() else _escape(letter) for letter in f"{text}  [{source}]")
+    if len(shown) > _MAX_SHOWN:
+        shown = f"{shown[:_MAX_SHOWN]}… (+{len(shown) - _MAX_SHOWN} characters)"
+    return Wish(kind, shown, _hash(encode([text, source, content])))
+
+
+def _escape(letter: str) -> str:
+    return letter.encode("unicode_escape", "backslashreplace").decode()
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:32]
+
+
+def _find_in_settings(source: str, values: Mapping[str, Json]) -> Iterator[Wish]:
+    yield from _find_hooks(source, values.get("hooks"))
+    yield from _find_servers(source, values.get("mcpServers"))
+    yield from _find_permissions(source, values)
+    yield from _find_addresses(source, values)
+    for name, value in _items(values.get("env")):
+        yield make_wish("env", source, f"{name}={_plain(value)}")
+    for name, value in _items(values.get("enabledPlugins")):
+        yield make_wish("plugins", source, f"{name}: {_plain(value)}")
+    for key, value in values.items():
+        if key in _SENSITIVE:
+            yield make_wish("settings", source, f"{key}: {_plain(value)}")
+        elif key in _SOURCES:
+            yield make_wish("plugins", source, f"{key}: {_plain(value)}")
+        elif isinstance(value, dict) and "command" in value:  # statusLine, fileSuggestion and the like
+            yield make_wish("commands", source, f"{key}: {_plain(value['command'])}", value)
+
+
+def _find_addresses(source: str, values: Mapping[str, Json]) -> Iterator[Wish]:
+    for key in _NEVER:
+        if key in values:
+            yield make_wish("addresses", source, f"{key}: {_plain(values[key])}")
+    for name, profile in _items(values.get("providers")):
+        for what, value in _items(profile):
+            if what in ("apiKey", "baseURL", "options"):
+                shown = "…" if what == "apiKey" else _plain(value)
+                yield make_wish("addresses", source, f"providers.{name}.{what}: {shown}", value)
+
+
+def _find_hooks(source: str, hooks: Json) -> Iterator[Wish]:
+    for event, groups in _items(hooks):
+        for group in groups if isinstance(groups, list) else ():
+            matcher = group.get("matcher", "") if isinstance(group, dict) else ""
+            handlers = group.get("hooks") if isinstance(group, dict) else None
+            for handler in handlers if isinstance(handlers, list) else ():
+                said = handler if isinstance(handler, dict) else {}
+                ways = (said[key] for key in ("command", "url", "prompt", "tool") if key in said)
+                what = " ".join(_plain(each) for each in (next(ways, handler), *_list(said.get("args"))))
+                where = f"{event} ({matcher})" if matcher else event
+                yield make_wish("hooks", source, f"{where}: {what}", group)
+
+
+def _find_servers(source: str, servers: Json) -> Iterator[Wish]:
+    for name, server in _items(servers):
+        said = server if isinstance(server, dict) else {}
+        words = (said.get("command") or said.get("url") or server, *_list(said.get("args")))
+        yield make_wish("servers", source, f"{name}: {' '.join(map(_plain, words))}", server)
+
+
+def _find_permissions(source: str, values: Mapping[str, Json]) -> Iterator[Wish]:
+    permissions = values.get("permissions")
+    given = permissions if isinstance(permissions, dict) else {}
+    for rule in _list(given.get("allow")):
+        yield make_allow_wish(source, _plain(rule))
+    for directory in _list(given.get("additionalDirectories")):
+        yield make_wish("directories", source, _plain(directory))
+    for mode in (given.get("defaultMode"), values.get("defaultTrustLevel")):
+        if mode is not None:
+            yield make_wish("mode", source, _plain(mode))
+
+
+def make_allow_wish(source: str, rule: str) -> Wish:
+    """That a rule of the file at `source`, as it is shown, lets something run without a question."""
+    return make_wish("allow", source, rule)
+
+
+def _find_in_mcp_file(places: Places, problems: list[Problem]) -> Iterator[Wish]:
+    data = _read(places.project(".mcp.json"))
+    if data is None:
+        return
+    try:
+        found = read_jsonc(data.decode("utf-8-sig"))
+    except ValueError as error:
+        line = error.line if isinstance(error, JsoncError) else 0
+        problems.append(
+            Problem(".mcp.json", f"It is not JSON ({error}): no server of it is known. Correct it.", line)
+        )
+        return
+    yield from _find_servers(".mcp.json", found.get("mcpServers") if isinstance(found, dict) else None)
+
+
+def _find_agents(places: Places) -> Iterator[Wish]:
+    for directory in _own_directories(places, (".robota", ".claude", ".agents"), "agents"):
+        for path in list_markdown(directory):
+            data = _read(path)
+            if data is not None:
+                name = os.path.relpath(path, directory).removesuffix(".md")
+                yield make_wish("agents", places.shown(path), name, _hash(data))
+
+
+def _find_skills(places: Places) -> Iterator[Wish]:
+    skills = _own_directories(places, (".robota", ".claude", ".agents"), "skills")
+    for directory in (*skills, *_own_directories(places, (".claude",), "commands")):
+        for path in list_markdown(directory):
+            data = _read(path)
+            if data is None:
+                continue
+            rights = [b": ".join(found).decode("utf-8", "replace").strip() for found in _RIGHTS.findall(data)]
+            lines = [(one or more).decode("utf-8", "replace").strip() for one, more in _SHELL.findall(data)]
+            if rights or lines:
+                yield make_wish("skills", places.shown(path), "; ".join((*lines, *rights)), _hash(data))
+
+
+def _own_directories(places: Places, homes: Iterable[str], name: str) -> Iterator[str]:
+    """Those of the project that are not the user's own, as they are when somebody works in their home."""
+    mine = {places.user(name), places.claude(name), os.path.join(places.home, ".agents", name)}
+    mine = {os.path.realpath(path) for path in mine}
+    for home in homes:
+        path = places.project(home, name)
+        if os.path.isdir(path) and os.path.realpath(path) not in mine:
+            yield path
+
+
+def _read(path: str) -> bytes | None:
+    """A regular file of a size that anybody would load; `None` if it is none."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+        with open(descriptor, "rb") as file:
+            return file.read(MAX_BYTES + 1)
+    except OSError:  # whoever loads it says what is wrong with it, and then it acts as little as here
+        return None
+
+
+def _items(value: Json) -> Iterable[tuple[str, Json]]:
+    return value.items() if isinstance(value, dict) else ()
+
+
+def _list(value: Json) -> list[Json]:
+    return value if isinstance(value, list) else []
+
+
+def _plain(value: Json) -> str:
+    return value if isinstance(value, str) else encode(value).decode()
