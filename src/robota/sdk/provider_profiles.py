@@ -180,6 +180,11 @@ def parse_profiles(
     return ProviderProfiles(current=current, profiles=profiles)
 
 
+def profile_field(spelling: str) -> ProfileField | None:
+    """The field of a profile that settings files spell so."""
+    return _SPELLINGS.get(spelling)
+
+
 def make_profile_key(model: str, taken: Iterable[str] = ()) -> str:
     """A name for a profile, made from its model: letters, digits and hyphens, with `-2` if it is taken."""
     plain = "".join(letter if letter.isalnum() and letter.isascii() else "-" for letter in model.lower())

@@ -134,12 +134,21 @@ def parse_hooks(
 
     Malformed entries raise one `ConfigurationError` that lists all of them with place and reason.
     """
-    reader = _Reader(source, default_timeout)
-    config = reader.read(raw)
-    if reader.problems:
-        listing = "\n".join(f"- {problem}" for problem in reader.problems)
+    config, problems = read_hooks(raw, source=source, default_timeout=default_timeout)
+    if problems:
+        listing = "\n".join(f"- {problem}" for problem in problems)
         raise ConfigurationError(f"The hooks in {source} cannot be used; correct these entries:\n{listing}")
     return config
+
+
+def read_hooks(
+    raw: Json, *, source: str = "settings", default_timeout: TimeoutRule = DEFAULT_TIMEOUT
+) -> tuple[HooksConfig, tuple[str, ...]]:
+    """The same for those who go on without what is malformed: all that can be used, and what is wrong with
+    the rest, each with its place (`PreToolUse[0].hooks[1]: …`)."""
+    reader = _Reader(source, default_timeout)
+    config = reader.read(raw)
+    return config, tuple(reader.problems)
 
 
 def merge_hooks(*configs: HooksConfig) -> HooksConfig:
@@ -167,9 +176,15 @@ def check_hooks(config: HooksConfig, tools: Collection[str] | None = None) -> No
 
 def _named_tools(group: HookGroup) -> Iterator[str]:
     """The names of tools that a group spells out; what a pattern may match is not known."""
-    if group.matcher not in ("", "*") and NAMES_ONLY.fullmatch(group.matcher):
-        yield from filter(None, (name.strip() for name in re.split(r"[|,]", group.matcher)))
+    yield from list_names(group.matcher)
     yield from (hook.condition.partition("(")[0].strip() for hook in group.hooks if hook.condition)
+
+
+def list_names(matcher: str) -> tuple[str, ...]:
+    """The names that a matcher lists; none for one that is a pattern or matches everything."""
+    if matcher in ("", "*") or not NAMES_ONLY.fullmatch(matcher):
+        return ()
+    return tuple(filter(None, (name.strip() for name in re.split(r"[|,]", matcher))))
 
 
 def _find_unknown_event(event: str) -> str | None:
@@ -205,10 +220,13 @@ class _Reader(Struct):
         if not isinstance(raw, dict):
             self.problems.append(f"hooks: expected an object of events, got {kind_of_value(raw)}")
             return {}
-        for event in raw:
+        known = {}
+        for event, groups in raw.items():
             if problem := _find_unknown_event(event):
                 self.problems.append(f"{event}: {problem}")
-        return {event: self._read_groups(event, groups) for event, groups in raw.items()}
+            else:
+                known[event] = self._read_groups(event, groups)
+        return known
 
     def _read_groups(self, event: str, raw: Json) -> tuple[HookGroup, ...]:
         if not isinstance(raw, list):

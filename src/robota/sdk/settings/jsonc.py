@@ -69,12 +69,9 @@ def parse_jsonc(text: str) -> Node:
         raise JsoncError("it is nested too deeply", 1) from error
 
 
-def find_line(text: str, path: Sequence[str | int]) -> int:
-    """The line of the value at `path`, or of the nearest one around it; 0 when the text is not JSON."""
-    try:
-        node = parse_jsonc(text)
-    except JsoncError:
-        return 0
+def find_line(text: str, path: Sequence[str | int], node: Node | None = None) -> int:
+    """The line of the value at `path`, or of the nearest one around it; `node` if the text was parsed."""
+    node = parse_jsonc(text) if node is None else node
     at = node.start
     for key in path:
         part = next((each for each in reversed(node.parts) if each.key == key), None)
@@ -83,6 +80,34 @@ def find_line(text: str, path: Sequence[str | int]) -> int:
             break
         at, node = below.start if part is None else part.start, below
     return text.count("\n", 0, at) + 1
+
+
+def join_doubled(node: Node) -> tuple[Json, tuple[str, ...]]:
+    """The value with what stands under a key that is written twice put together, so that nothing is lost that
+    guards something; and those keys."""
+    doubled: list[str] = []
+
+    def join(first: Json, second: Json) -> Json:
+        if isinstance(first, dict) and isinstance(second, dict):
+            shared = {key: join(first[key], second[key]) for key in first.keys() & second.keys()}
+            return {**first, **second, **shared}
+        return [*first, *second] if isinstance(first, list) and isinstance(second, list) else second
+
+    def build(node: Node) -> Json:
+        if isinstance(node.value, list):
+            return [build(part.node) for part in node.parts]
+        if not isinstance(node.value, dict):
+            return node.value
+        built: JsonObject = {}
+        for part in node.parts:
+            key, value = part.key or "", build(part.node)
+            if key in built:
+                doubled.append(key)
+                value = join(built[key], value)
+            built[key] = value
+        return built
+
+    return build(node), tuple(doubled)
 
 
 class _Reader:

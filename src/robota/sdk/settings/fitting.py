@@ -1,0 +1,78 @@
+"""Settings fitted to the tools that a session has.
+
+Files are shared between programs and projects: a rule or a hook for a tool that is not there is named and
+left out, instead of keeping the session from starting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from msgspec.structs import replace
+
+from robota.core.hooks.definition import TOOL_EVENTS, HookGroup, list_names
+from robota.core.permissions.rules import RuleKind, find_unknown_tool
+from robota.sdk.problems import Problem
+from robota.sdk.settings.settings import Settings
+from robota.sessions.permissions.live_rules import PermissionRules
+
+_KINDS: tuple[RuleKind, ...] = ("allow", "deny", "ask")
+
+
+def fit_to_tools(settings: Settings, tools: Collection[str]) -> Settings:
+    """Without rules and hooks that name a tool which a session with these does not have."""
+    problems: list[Problem] = []
+    rules = {kind: _fit_rules(settings, kind, tools, problems) for kind in _KINDS}
+    hooks = {
+        event: tuple(filter(None, (_fit_group(event, group, tools, problems) for group in groups)))
+        if event in TOOL_EVENTS
+        else groups
+        for event, groups in settings.hooks.items()
+    }
+    if not problems:
+        return settings
+    return replace(
+        settings,
+        rules=PermissionRules(mode=settings.rules.mode, **rules),
+        hooks=hooks,
+        problems=(*settings.problems, *problems),
+    )
+
+
+def _fit_rules(
+    settings: Settings, kind: RuleKind, tools: Collection[str], problems: list[Problem]
+) -> tuple[str, ...]:
+    usable: list[str] = []
+    for rule in getattr(settings.rules, kind):
+        name = rule.partition("(")[0].strip()
+        wrong = None if name in tools else find_unknown_tool(name, tools)
+        if wrong is None:
+            usable.append(rule)
+        else:
+            sources = settings.origins.get(f"permissions.{kind}", ("the settings",))
+            problems.append(Problem(", ".join(sources), wrong, subject=f"{kind} rule {rule}"))
+    return tuple(usable)
+
+
+def _fit_group(
+    event: str, group: HookGroup, tools: Collection[str], problems: list[Problem]
+) -> HookGroup | None:
+    """The group without names of tools that are not there; `None` when it has no others."""
+    source = group.hooks[0].source if group.hooks else "the settings"
+
+    def is_known(name: str) -> bool:
+        wrong = None if name in tools else find_unknown_tool(name, tools)
+        if wrong is not None:
+            problems.append(Problem(source, wrong, subject=f"hooks.{event}"))
+        return wrong is None
+
+    named = list_names(group.matcher)
+    known = [name for name in named if is_known(name)]
+    hooks = tuple(
+        hook
+        for hook in group.hooks
+        if not hook.condition or is_known(hook.condition.partition("(")[0].strip())
+    )
+    if (named and not known) or (group.hooks and not hooks):
+        return None
+    return replace(group, hooks=hooks, matcher="|".join(known) if len(known) < len(named) else group.matcher)

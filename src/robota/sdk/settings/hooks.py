@@ -1,0 +1,96 @@
+"""The hooks of all layers, pooled: no layer removes another one's; a project cannot turn off the user's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from msgspec.structs import replace
+
+from robota.core.hooks.definition import (
+    DEFAULT_TIMEOUT,
+    HookDefinition,
+    HooksConfig,
+    claude_timeout,
+    merge_hooks,
+    read_hooks,
+)
+from robota.core.permissions.globs import compile_glob
+from robota.sdk.problems import Problem
+from robota.sdk.settings.merge import Entry, Merged
+
+_STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
+
+
+def build_hooks(merged: Merged) -> HooksConfig:
+    """Every usable hook; what is wrong with the others is added to the problems."""
+    switches = merged.written.get("disableAllHooks", [])
+    off_for_all = _is_on(entry for entry in switches if not entry.layer.of_project)
+    off_for_project = _is_on(entry for entry in switches if entry.layer.of_project)
+    configs = []
+    for entry in merged.written.get("hooks", ()):
+        if off_for_all or (off_for_project and entry.layer.of_project):
+            continue
+        config, problems = read_hooks(
+            entry.value,
+            source=entry.layer.path,
+            default_timeout=DEFAULT_TIMEOUT if entry.layer.dialect == "robota" else claude_timeout,
+        )
+        for problem in problems:
+            place, _, reason = problem.partition(": ")
+            merged.report(entry.layer, ("hooks", *_read_place(place)), f"{reason.rstrip('.')}.")
+        configs.append(config)
+    pooled, refused = permit_http_hooks(
+        merge_hooks(*configs),
+        urls=merged.values.get("allowedHttpHookUrls"),
+        variables=merged.values.get("httpHookAllowedEnvVars"),
+    )
+    merged.problems += refused
+    return pooled
+
+
+def _is_on(entries: Iterable[Entry]) -> bool:
+    """What the highest of these layers says."""
+    said = [entry.value for entry in entries]
+    return bool(said and said[-1])
+
+
+def _read_place(place: str) -> list[str | int]:
+    """`PreToolUse[0].hooks[1]` as the keys that lead there."""
+    return [int(found[2]) if found[2] else found[1].split(" ")[0] for found in _STEP.finditer(place)]
+
+
+def permit_http_hooks(
+    config: HooksConfig, *, urls: Sequence[str] | None, variables: Sequence[str] | None
+) -> tuple[HooksConfig, list[Problem]]:
+    """Hooks without http handlers that may not go where they want to; `None` is no restriction.
+
+    Whoever adds hooks from elsewhere (plugins, skills) asks here too.
+    """
+    if urls is None and variables is None:
+        return config, []
+    globs = None if urls is None else [compile_glob(url) for url in urls]
+    problems: list[Problem] = []
+
+    def permit(hook: HookDefinition) -> HookDefinition | None:
+        if hook.type != "http":
+            return hook
+        if globs is not None and not any(glob.matches(hook.url) for glob in globs):
+            message = "allowedHttpHookUrls has no entry for this address; the hook does not run."
+            problems.append(Problem(hook.source, message, subject=hook.label))
+            return None
+        if variables is None:
+            return hook
+        return replace(hook, allowed_env_vars=tuple(x for x in hook.allowed_env_vars if x in variables))
+
+    return _filter(config, permit), problems
+
+
+def _filter(config: HooksConfig, keep: Callable[[HookDefinition], HookDefinition | None]) -> HooksConfig:
+    return {
+        event: tuple(
+            replace(group, hooks=tuple(kept for hook in group.hooks if (kept := keep(hook)) is not None))
+            for group in groups
+        )
+        for event, groups in config.items()
+    }

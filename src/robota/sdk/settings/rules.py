@@ -1,0 +1,119 @@
+"""The permission rules of all layers, pooled: a deny of any layer counts, and none vanishes.
+
+A deny or ask rule that cannot be used makes its tool ask, every tool if that cannot be told.
+"""
+
+from __future__ import annotations
+
+import os
+
+from robota.core.messages import Json
+from robota.core.permissions.modes import CLASS_POLICY, TRUST_TO_MODE, PermissionMode
+from robota.core.permissions.rules import RuleKind, RuleProblem, parse_rule
+from robota.sdk.places import Places
+from robota.sdk.settings.claude_rules import translate_rule
+from robota.sdk.settings.layers import Layer
+from robota.sdk.settings.merge import Merged
+from robota.sdk.settings.read_only import READ_ONLY_COMMANDS
+from robota.sessions.permissions.live_rules import PermissionRules
+
+_KINDS: tuple[RuleKind, ...] = ("allow", "deny", "ask")
+
+
+def build_rules(merged: Merged, places: Places) -> PermissionRules:
+    """Rules and mode; what is wrong with them is added to the problems."""
+    pooled: dict[str, dict[str, None]] = {kind: {} for kind in _KINDS}
+    for kind in _KINDS:
+        for entry in merged.written.get(f"permissions.{kind}", ()):
+            for position, text in enumerate(entry.value):
+                usable, asked = _read_rule(text, kind, position, entry.layer, places, merged)
+                pooled[kind] |= dict.fromkeys(usable)
+                pooled["ask"] |= dict.fromkeys(asked)
+    if merged.values.get("autoAllowReadOnly"):
+        pooled["allow"] |= dict.fromkeys(READ_ONLY_COMMANDS)
+    return PermissionRules(
+        mode=_choose_mode(merged),
+        allow=tuple(pooled["allow"]),
+        deny=tuple(pooled["deny"]),
+        ask=tuple(pooled["ask"]),
+    )
+
+
+def _read_rule(
+    text: Json, kind: RuleKind, position: int, layer: Layer, places: Places, merged: Merged
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What a rule comes to, and what has to be asked about because it cannot be used."""
+    rule = parse_rule(text, kind=kind)
+    usable: tuple[str, ...] = ()
+    tool: str | None
+    if isinstance(rule, RuleProblem):
+        tool, problem = rule.tool, rule.reason
+    elif layer.dialect == "robota":
+        return (rule.text.strip(),), ()
+    else:
+        root = places.claude_home if layer.name == "user" else places.cwd
+        translation = translate_rule(rule, kind, root)
+        usable, tool, problem = translation.rules, rule.tool, translation.problem
+    if not problem:
+        return usable, ()
+    asked = () if usable or kind == "allow" else (tool or "*",)
+    merged.report(
+        layer,
+        ("permissions", kind, position),
+        f"the rule {_show(text)}: {problem}.{_consequence(kind, usable, asked)}",
+    )
+    return usable, asked
+
+
+def _consequence(kind: RuleKind, usable: tuple[str, ...], asked: tuple[str, ...]) -> str:
+    if usable:
+        return ""
+    if kind == "allow":
+        return " It grants nothing."
+    return " Every call is asked about." if asked == ("*",) else f" Every call of {asked[0]} is asked about."
+
+
+def _show(rule: Json) -> str:
+    text = rule if isinstance(rule, str) and rule.isprintable() else ascii(rule)
+    return text if len(text) <= 200 else text[:197] + "..."
+
+
+def _choose_mode(merged: Merged) -> PermissionMode:
+    values = merged.values
+    written = values.get("permissions.defaultMode")
+    level = values.get("defaultTrustLevel")
+    mode: PermissionMode = TRUST_TO_MODE[level] if written is None and level is not None else "default"
+    if written in CLASS_POLICY:
+        mode = written
+    elif written in ("auto", "dontAsk"):
+        layer = merged.written["permissions.defaultMode"][-1].layer
+        merged.report(
+            layer,
+            ("permissions", "defaultMode"),
+            f"there is no mode {written} here; the mode is default, which asks before anything is changed.",
+        )
+    if mode == "bypassPermissions" and "permissions.disableBypassPermissionsMode" in values:
+        layer = merged.written["permissions.disableBypassPermissionsMode"][-1].layer
+        merged.report(
+            layer,
+            ("permissions", "disableBypassPermissionsMode"),
+            "the mode bypassPermissions is disabled; the mode is default.",
+        )
+        return "default"
+    return mode
+
+
+def find_directories(merged: Merged, places: Places) -> tuple[str, ...]:
+    """The additional directories of all layers, absolute."""
+    found: dict[str, None] = {}
+    for entry in merged.written.get("permissions.additionalDirectories", ()):
+        for position, text in enumerate(entry.value):
+            if not isinstance(text, str) or not text.strip():
+                continue
+            at_home = text == "~" or text.startswith("~/")
+            path = os.path.normpath(os.path.join(places.cwd, places.home + text[1:] if at_home else text))
+            found[path] = None
+            if not os.path.isdir(path):
+                where = ("permissions", "additionalDirectories", position)
+                merged.report(entry.layer, where, f"the directory {_show(text)} does not exist.")
+    return tuple(found)

@@ -1,0 +1,207 @@
+"""All settings of one session, ready to be used: merged, checked, each with its origin."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from msgspec import Struct, field
+
+from robota.core.credentials import is_credential
+from robota.core.env_ref import ENV_REFERENCE_PREFIX, is_env_reference, resolve_env_reference
+from robota.core.hooks.definition import HooksConfig
+from robota.core.messages import Json
+from robota.sdk.places import Places
+from robota.sdk.problems import Problem
+from robota.sdk.provider_profiles import ProviderProfiles
+from robota.sdk.settings.hooks import build_hooks
+from robota.sdk.settings.keys import KEYS
+from robota.sdk.settings.layers import Layer, read_layers
+from robota.sdk.settings.merge import Merged, merge_layers
+from robota.sdk.settings.profiles import build_profiles
+from robota.sdk.settings.rules import build_rules, find_directories
+from robota.sessions.context_window_tracker import DEFAULT_AUTO_COMPACT_THRESHOLD, AutoCompactThreshold
+from robota.sessions.permissions.live_rules import PermissionRules
+
+if TYPE_CHECKING:
+    from robota.sessions.usage.budget import Budget
+
+SandboxChoice: TypeAlias = Literal["off", "auto", "required"]
+
+_NEVER_RESOLVED = ("permissions", "hooks")
+"""Rules and commands mean what is written; a command reads its variables itself."""
+
+
+class SandboxSettings(Struct, frozen=True, kw_only=True):
+    mode: SandboxChoice = "auto"
+    auto_allow_bash: bool = False
+    """Commands that the sandbox confines run without a question."""
+    allow_write: tuple[str, ...] = ()
+    deny_write: tuple[str, ...] = ()
+    deny_read: tuple[str, ...] = ()
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """What counts; a change makes a new one."""
+
+    values: Mapping[str, Json] = field(default_factory=dict)
+    """Key with dots to what is written, `$ENV:` references as they are: for showing."""
+    origins: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Key with dots to the files it came from; several where entries are pooled."""
+    layers: tuple[Layer, ...] = ()
+    """As they were written, the highest first."""
+    rules: PermissionRules = PermissionRules()
+    additional_dirs: tuple[str, ...] = ()
+    hooks: HooksConfig = field(default_factory=dict)
+    profiles: ProviderProfiles = ProviderProfiles()
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Variables for commands and hooks."""
+    problems: tuple[Problem, ...] = ()
+    resolved: Mapping[str, Json] = field(default_factory=dict)
+    """The values with what `$ENV:` references stand for: for using, never for showing."""
+
+    def get(self, name: str) -> Json:
+        """What counts for a key of the table, its default if nobody set it."""
+        value = self.resolved.get(name)
+        return KEYS[name].default if value is None else value
+
+    @property
+    def model(self) -> str | None:
+        """The model that somebody named: here, or in the current profile."""
+        named: str | None = self.get("model")
+        profile = self.profiles.profiles.get(self.profiles.current or "")
+        return named if named is not None or profile is None else profile.model
+
+    @property
+    def language(self) -> str | None:
+        language: str | None = self.get("language")
+        return language
+
+    @property
+    def bypass_is_disabled(self) -> bool:
+        """Whether the mode `bypassPermissions` may not be chosen."""
+        return self.get("permissions.disableBypassPermissionsMode") is not None
+
+    @property
+    def sandbox(self) -> SandboxSettings:
+        mode: SandboxChoice = self.get("sandbox")
+        if self.get("sandbox.failIfUnavailable"):
+            mode = "required"
+        elif self.get("sandbox.enabled") is False:
+            mode = "off"
+        return SandboxSettings(
+            mode=mode,
+            auto_allow_bash=self.get("sandbox.autoAllowBashIfSandboxed"),
+            allow_write=tuple(self.get("sandbox.filesystem.allowWrite") or ()),
+            deny_write=tuple(self.get("sandbox.filesystem.denyWrite") or ()),
+            deny_read=tuple(self.get("sandbox.filesystem.denyRead") or ()),
+        )
+
+    @property
+    def auto_compact_threshold(self) -> AutoCompactThreshold:
+        if self.get("autoCompactEnabled") is False:
+            return False
+        threshold: AutoCompactThreshold | None = self.get("autoCompactThreshold")
+        return DEFAULT_AUTO_COMPACT_THRESHOLD if threshold is None else threshold
+
+    @property
+    def budget(self) -> Budget | None:
+        """`None` when nothing is limited."""
+        cost, tokens, requests = (
+            self.get(f"budget.{name}") for name in ("maxCostUsd", "maxTokens", "maxRequests")
+        )
+        if cost is tokens is requests is None:
+            return None
+        from robota.sessions.usage.budget import Budget  # noqa: PLC0415 - few have one
+
+        return Budget(max_cost_usd=cost, max_tokens=tokens, max_requests=requests)
+
+    @property
+    def keep_variables(self) -> tuple[str, ...]:
+        """Credentials of the environment that commands and hooks may have."""
+        return tuple(self.get("passEnv") or ())
+
+    def secrets(self) -> tuple[str, ...]:
+        """Every value that must be written nowhere."""
+        found = [*self.profiles.secrets()]
+        found += [value for name, value in self.env.items() if is_credential(name, value)]
+        found += [
+            used
+            for name, value in self.resolved.items()
+            for used in _find_resolved(self.values.get(name), value)
+        ]
+        return tuple(dict.fromkeys(filter(None, found)))
+
+    def __repr__(self) -> str:
+        return f"Settings({', '.join(sorted(self.values))})"
+
+
+def load_settings(
+    places: Places,
+    *,
+    sources: Collection[str] | None = None,
+    flags: Mapping[str, Json] | None = None,
+    environment: Mapping[str, str] = os.environ,
+    trusted: bool,
+) -> Settings:
+    """The settings of somebody who works there.
+
+    `sources` picks among the files (`user`, `project`, `local`); `None` is all. Of a project that is not
+    `trusted`, only deny and ask rules count. A file that cannot be read raises; everything else that is wrong
+    is in `problems`.
+    """
+    layers = read_layers(places, sources=sources, flags=flags, environment=environment)
+    merged = merge_layers(layers, trusted=trusted)
+    resolved = {
+        name: value if name.startswith(_NEVER_RESOLVED) else _resolve(value, (name,), environment, merged)
+        for name, value in merged.values.items()
+    }
+    variables = resolved.get("env") or {}
+    return Settings(
+        rules=build_rules(merged, places),
+        additional_dirs=find_directories(merged, places),
+        hooks=build_hooks(merged),
+        profiles=build_profiles(merged, resolved.get("providers")),
+        env={name: _as_text(value) for name, value in variables.items()},
+        values=merged.values,
+        origins=merged.origins,
+        layers=layers,
+        resolved=resolved,
+        problems=tuple(merged.problems),
+    )
+
+
+def _resolve(value: Json, path: tuple[str, ...], environment: Mapping[str, str], merged: Merged) -> Json:
+    """`$ENV:NAME` as what it stands for; a variable that is not set leaves it as it is. Keys stay references
+    until a provider is made."""
+    if isinstance(value, dict):
+        return {name: _resolve(each, (*path, name), environment, merged) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_resolve(each, path, environment, merged) for each in value]
+    if not is_env_reference(value) or (path[0] == "providers" and path[-1] == "apiKey"):
+        return value
+    stands_for = resolve_env_reference(value, environment)
+    if stands_for is None:
+        name = value.removeprefix(ENV_REFERENCE_PREFIX).strip()
+        sources = merged.origins.get(".".join(path)) or merged.origins[path[0]]
+        message = f"the variable {name} is not set, so the reference stays as it is."
+        merged.problems.append(Problem(sources[-1], message, subject=".".join(path)))
+        return value
+    return stands_for
+
+
+def _find_resolved(written: Json, used: Json) -> Iterator[str]:
+    """The values that stand where references were written."""
+    if isinstance(written, dict) and isinstance(used, dict):
+        for name in written:
+            yield from _find_resolved(written[name], used.get(name))
+    elif isinstance(written, list) and isinstance(used, list):
+        for each, other in zip(written, used, strict=False):
+            yield from _find_resolved(each, other)
+    elif written != used and isinstance(used, str):
+        yield used
+
+
+def _as_text(value: Json) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
