@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -17,6 +18,13 @@ def robota_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(os.environ, "ROBOTA_HOME", str(tmp_path_factory.mktemp("robota-home")))
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def signals_heard() -> None:
+    """What a test starts can be hung up on, also when the tests themselves run under `nohup`."""
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")

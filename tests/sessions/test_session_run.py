@@ -21,6 +21,7 @@ from robota.core.errors import (
 from robota.core.events import Compacted, ContextUpdated, HistoryMutation, RunFailed
 from robota.core.hooks import HookOutcome
 from robota.core.messages import ImagePart, TextPart, UserMessage
+from robota.sessions.session import Session
 from robota.sessions.turn_steps import PromptBlockedError
 from robota.testing import Fail, ScriptedProvider, call
 from robota.tools.function_tool import tool
@@ -397,3 +398,14 @@ async def test_a_session_without_a_store_works_and_leaves_no_file(tmp_path: Path
 
 async def _yes(request: object) -> bool:
     return True
+
+
+async def test_a_prompt_is_kept_with_the_words_that_front_ends_show() -> None:
+    session = Session(provider=ScriptedProvider("one", "two"))
+
+    await session.submit("the whole text of a skill", display_input="/audit", raw_input="audit")
+    await session.submit("plain")
+
+    first, second = (message for message in session.messages if isinstance(message, UserMessage))
+    assert first.metadata["display"] == "/audit"
+    assert "display" not in second.metadata

@@ -176,7 +176,9 @@ class Loop:
             recorder.record(SystemMessage(system, **recorder.identity()))
         if self.wanted is not None and not get_provider_capabilities(agent.provider).output_schema:
             prompt = add_words(prompt, self.wanted.instruction)
-        recorder.record(user_message(prompt, **recorder.identity()))
+        shown = None if steps is None else steps.shown
+        metadata = None if shown is None or shown == prompt_text(prompt) else {"display": shown}
+        recorder.record(user_message(prompt, **recorder.identity(), metadata=metadata))
         return True
 
     # --- one round ----------------------------------------------------------------------------------------

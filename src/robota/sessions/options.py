@@ -17,6 +17,7 @@ from robota.sessions.context_window_tracker import DEFAULT_AUTO_COMPACT_THRESHOL
 from robota.sessions.permissions.live_rules import LiveRules, PermissionRules
 
 if TYPE_CHECKING:
+    from robota.core.bus import EventBus
     from robota.core.hooks import HooksConfig
     from robota.core.hooks.runner import Executors
     from robota.core.plugin import Plugin
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from robota.sessions.usage.ledger import UsageLedger
 else:  # named, not loaded: `help` and `inspect.signature` evaluate the annotations of a Struct
     for _name in (
-        "Budget", "CompactionSection", "Executors", "HookPort", "HooksConfig", "Judge", "Plugin",
+        "Budget", "CompactionSection", "EventBus", "Executors", "HookPort", "HooksConfig", "Judge", "Plugin",
         "QuestionHandler", "Questions", "Redactor", "RuleSaver", "SessionJournal", "SessionLogger",
         "UsageLedger", "WorkspaceGuard",
     ):  # fmt: skip
@@ -131,6 +132,8 @@ class SessionOptions(Struct, frozen=True, kw_only=True):
     """Asks the user what tools want to know; calls are the business of `permission_handler`."""
     questions: Questions | None = None
     """Given to share them: a sub-agent's are asked where its parent's are."""
+    events: EventBus | None = None
+    """Given to listen before the session is made."""
     deps: Any = None
     name: str | None = None
     """What the user calls the session."""

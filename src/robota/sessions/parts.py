@@ -44,7 +44,7 @@ def make_agent(
     options: SessionOptions,
 ) -> Robota:
     """The agent alone; what the session puts between it and the world is its `config`."""
-    return Robota(
+    agent = Robota(
         provider,
         model=model,
         tools=tools,
@@ -56,6 +56,9 @@ def make_agent(
         conversation=ConversationStore(options.ports) if conversation is None else conversation,
         limits=options.limits,
     )
+    if options.events is not None:
+        agent.events = options.events
+    return agent
 
 
 def make_log(

@@ -301,14 +301,15 @@ class Session(Closing):
             return await self.continue_run(output=output, settings=settings)
         if id in self.past.results:
             return read_output(self.past.results[id], output)
-        words = prompt_text(prompt) if raw_input is None else raw_input
+        text = prompt_text(prompt)
+        words = text if raw_input is None else raw_input
         if self.agent.streaming:  # a run whose stream was left may still be ending
             await wait_for_readers(self.agent)
             if self._ended is not None and not self.agent.is_running:
                 await self._ended.wait()
         self._enter()
         try:
-            self.steps.words = words
+            self.steps.words, self.steps.shown = words, text if display_input is None else display_input
             await self.log.open()
             if id in self.past.results:  # somebody else has submitted it meanwhile
                 return read_output(self.past.results[id], output)

@@ -48,7 +48,7 @@ class TurnSteps:
 
     __slots__ = (
         "_agent", "_compaction", "_enforcer", "_hooks", "_inbox", "_log", "_recovered_at", "_resumed",
-        "_start_context", "_started", "_tracker", "_web_tools", "aborted", "words",
+        "_start_context", "_started", "_tracker", "_web_tools", "aborted", "shown", "words",
     )  # fmt: skip
 
     def __init__(
@@ -79,6 +79,7 @@ class TurnSteps:
         """The round in which the conversation was summarised because it was too long."""
         self.words = ""
         """What the user typed."""
+        self.shown: str | None = None
         self.aborted = False
 
     # --- before the model ---------------------------------------------------------------------------------
