@@ -6,6 +6,7 @@ from robota._stubs import stubs
 
 PUBLIC = [
     "AgentConfig",
+    "InteractiveSession",
     "ModelSettings",
     "Plugin",
     "Robota",
@@ -18,6 +19,7 @@ PUBLIC = [
     "__version__",
     "choose_provider",
     "create_project_session_store",
+    "create_query",
     "create_session",
     "evaluate_permission",
     "explain_permission",

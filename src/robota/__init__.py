@@ -18,6 +18,8 @@ _MODULES = {
     "robota.core.run": "RunResult",
     "robota.core.sync": "run_sync",
     "robota.sdk.assembly": "create_project_session_store create_session",
+    "robota.sdk.interactive": "InteractiveSession",
+    "robota.sdk.query": "create_query",
     "robota.providers.choice": "choose_provider",
     "robota.sessions.session": "Session",
     "robota.sessions.options": "SessionOptions",

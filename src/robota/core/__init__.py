@@ -33,8 +33,8 @@ _MODULES = {
     "robota.core.errors": (
         "AbortError AgentBusyError AuthenticationError CacheIntegrityError CircuitBreakerOpenError "
         "ConfigurationError ModelNotAvailableError NetworkError PluginError ProviderError RateLimitError "
-        "RobotaError SessionBusyError StorageError StructuredOutputError ToolExecutionError "
-        "ValidationError from_unknown get_error_code is_recoverable wrap_provider_error"
+        "RobotaError SessionBusyError SessionNotFoundError StorageError StructuredOutputError "
+        "ToolExecutionError ValidationError from_unknown get_error_code is_recoverable wrap_provider_error"
     ),
     "robota.core.provider": (
         "Capabilities ChatRequest Chunk MetadataChunk ModelSettings NativePayload NativeWebTool "

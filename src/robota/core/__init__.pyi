@@ -33,6 +33,7 @@ from robota.core.errors import ProviderError as ProviderError
 from robota.core.errors import RateLimitError as RateLimitError
 from robota.core.errors import RobotaError as RobotaError
 from robota.core.errors import SessionBusyError as SessionBusyError
+from robota.core.errors import SessionNotFoundError as SessionNotFoundError
 from robota.core.errors import StorageError as StorageError
 from robota.core.errors import StructuredOutputError as StructuredOutputError
 from robota.core.errors import ToolExecutionError as ToolExecutionError

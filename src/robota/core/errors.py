@@ -144,6 +144,10 @@ class SessionBusyError(RobotaError, code="SESSION_BUSY", category="user", recove
     """A prompt came while the session works on another one."""
 
 
+class SessionNotFoundError(RobotaError, code="SESSION_NOT_FOUND", category="user"):
+    """A session was named that does not exist."""
+
+
 class AbortError(RobotaError, code="ABORTED", category="user", recoverable=True):
     """The user stopped the run; raised by `Session.run` only."""
 

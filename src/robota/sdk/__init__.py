@@ -5,7 +5,14 @@ from __future__ import annotations
 from robota._lazy import lazy_names
 
 _MODULES = {
-    "robota.sdk.assembly": "create_default_tools create_session",
+    "robota.core.history": "HistoryEntry chat_entry_to_message get_messages_for_api is_chat_entry "
+    "message_to_history_entry",
+    "robota.sdk.assembly": "MoreOptions create_default_tools create_session",
+    "robota.sdk.execution": "ExecutionResult",
+    "robota.sdk.interactive": "InteractiveSession",
+    "robota.sdk.problems": "Problem",
+    "robota.sdk.query": "create_query",
+    "robota.sdk.tool_states": "DiffLine ToolState ToolSummary",
     "robota.providers.choice": "ChosenProvider choose_provider",
     "robota.tools.builtins.bash": "bash_tool",
     "robota.tools.builtins.read": "read_tool",

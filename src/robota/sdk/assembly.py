@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar
 
-from robota.core.errors import ConfigurationError
-from robota.core.provider import Provider
+from anyio import to_thread
+from msgspec import Struct
+
+from robota.core.bus import EventBus
+from robota.core.errors import ConfigurationError, SessionNotFoundError
+from robota.core.given import nearest, suggest
+from robota.core.permissions.modes import CLASS_POLICY, PermissionMode
+from robota.core.provider import NativeWebTools, Provider, get_provider_capabilities
 from robota.core.questions import PermissionAnswer, PermissionQuestion
+from robota.core.retry import RetryingProvider
 from robota.core.robota import RunLimits
 from robota.core.tool import Tool
+from robota.sdk.kit import Kit, recall_todos
+from robota.sdk.places import Places
+from robota.sdk.project import Project, load_project
 from robota.sdk.sandbox import make_sandbox
 from robota.sdk.workspace import Workspace
 from robota.sessions.compaction.sections import OPEN_TODOS, CompactionSection
@@ -22,7 +32,7 @@ from robota.sessions.options import (
     SessionOptions,
 )
 from robota.sessions.permissions.live_rules import LiveRules, PermissionRules
-from robota.sessions.questions import PermissionHandler
+from robota.sessions.questions import PermissionHandler, Questions
 from robota.sessions.redaction import Redactor
 from robota.sessions.session import Session
 from robota.sessions.store.session_store import SessionStore, SessionStorePort
@@ -38,6 +48,7 @@ from robota.tools.builtins.write import write_tool
 
 if TYPE_CHECKING:
     from robota.sessions.start import SessionStart
+    from robota.sessions.usage.budget import Budget
     from robota.tools.sandbox.sandbox import SandboxMode
 
 __all__ = [
@@ -58,8 +69,187 @@ SYSTEM_MESSAGE = (
     "answer, keep answers short, and say what you could not check. The working directory is {cwd}."
 )
 
+T = TypeVar("T")
+SwitchMode: TypeAlias = Callable[[str | None], Awaitable[None]]
+
 IDLE_SECONDS = 600.0
 """Longer than any model thinks without a word, and than a small machine reads a long prompt."""
+
+
+class MoreOptions(TypedDict, total=False):
+    """What fewer sessions need to say."""
+
+    max_turns: int
+    """Model calls per prompt; 0 for no limit."""
+    budget: Budget
+    tools: Iterable[Tool]
+    """Besides the built-in ones."""
+    system_prompt: str
+    """In the place of the one that is put together from the project's files."""
+    append_system_prompt: str
+    settings: Mapping[str, Any]
+    """Keys of settings files, above all of them, as a command line has them."""
+    setting_sources: Iterable[str]
+    """`user`, `project`, `local`: the settings files that count; without it all of them."""
+    environment: Mapping[str, str]
+    """In the place of the process's own: where homes are, and which settings are variables."""
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """What whoever makes a session asks for; what they leave out comes from settings, or is usual."""
+
+    provider: Provider
+    places: Places
+    session_id: str
+    model: str | None = None
+    permission_mode: PermissionMode | None = None
+    store: SessionStorePort | None = None
+    name: str | None = None
+    resume: str | None = None
+    """The session to go on with, or to fork."""
+    fork: bool = False
+    trust: bool | None = None
+    more: MoreOptions
+
+
+class Assembly:
+    """Makes one session of what is wanted and what the project's files say."""
+
+    __slots__ = (
+        "_events",
+        "_kit",
+        "_mode_before",
+        "_project",
+        "_questions",
+        "_start",
+        "given_name",
+        "wanted",
+    )
+
+    def __init__(self, wanted: Wanted, events: EventBus, questions: Questions) -> None:
+        self.wanted = wanted
+        self._events = events
+        self._questions = questions
+        self._project: Project | None = None
+        self._kit: Kit | None = None
+        self._mode_before: PermissionMode = "default"
+        """What plan mode takes the place of."""
+        self._start: SessionStart | None = None
+        self.given_name = wanted.name
+        if wanted.resume is not None:
+            self._check_exists(wanted.resume)
+
+    def _check_exists(self, session_id: str) -> None:
+        store = self.wanted.store
+        if not isinstance(store, SessionStore):
+            raise ConfigurationError(
+                f"Session {session_id} can be resumed only from the store it is kept in: pass session_store."
+            )
+        if not store.exists(session_id):
+            near = nearest(session_id, [summary.id for summary in store.list()], 0.4)
+            hint = f" Did you mean {near}?" if near else ""
+            raise SessionNotFoundError(f"There is no session {session_id} in {store.base_dir}.{hint}")
+
+    @property
+    def start(self) -> SessionStart | None:
+        """The earlier session to go on with, read when it is first asked for."""
+        wanted = self.wanted
+        if self._start is None and wanted.resume is not None:
+            from robota.sessions.start import restore  # noqa: PLC0415 - for those who go on
+
+            assert isinstance(wanted.store, SessionStore)
+            self._start = restore(wanted.store, wanted.resume, fork=wanted.fork)
+        return self._start
+
+    @property
+    def name(self) -> str | None:
+        """What the user calls the session, or called it when it was left."""
+        start = self.start if self.given_name is None else None
+        return self.given_name if start is None else start.name
+
+    @property
+    def project(self) -> Project:
+        return require_made(self._project)
+
+    @property
+    def kit(self) -> Kit:
+        return require_made(self._kit)
+
+    async def make(self, switch_mode: SwitchMode) -> Session:
+        """Read the files in a thread of their own, so that the loop goes on, and put everything together."""
+        await to_thread.run_sync(self._read)
+        session = self._put_together(switch_mode)
+        await self.kit.enter(session)
+        told = () if self._start is None else self._start.problems
+        for problem in (*told, *self.project.problems):
+            session.log.notice(str(problem))
+        return session
+
+    def _read(self) -> None:
+        self._project = load_project(self.wanted.places, trust=self.wanted.trust)
+        assert self.start is None or self.wanted.resume is not None
+
+    def _put_together(self, switch_mode: SwitchMode) -> Session:
+        wanted, more, start = self.wanted, self.wanted.more, self._start
+        rules = PermissionRules(mode=wanted.permission_mode or "default")
+        self._kit = kit = Kit(self.project, rules, start)
+        options = SessionOptions(
+            permissions=PermissionOptions(rules=kit.rules, guard=kit.workspace),
+            limits=RunLimits(idle_timeout=IDLE_SECONDS),
+            max_rounds=more.get("max_turns", 0),
+            native_web_tools=find_web_tools(wanted.provider),
+            compaction=CompactionOptions(sections=kit.kept_sections),
+            budget=more.get("budget"),
+            questions=self._questions,
+            events=self._events,
+            name=self.name,
+        )
+        cwd = wanted.places.cwd
+        system = more.get("system_prompt", SYSTEM_MESSAGE.format(cwd=cwd))
+        if added := more.get("append_system_prompt"):
+            system = f"{system}\n\n{added}"
+        return Session(
+            provider=with_retries(wanted.provider),
+            model=wanted.model or ("" if start is None else start.model),
+            tools=[*kit.make_tools(switch_mode), *more.get("tools", ())],
+            system_message=system,
+            cwd=cwd,
+            store=wanted.store,
+            session_id=wanted.session_id,
+            start=start,
+            options=options,
+        )
+
+    def switch_mode(self, session: Session, mode: str | None) -> None:
+        """Enter plan mode, or leave it for a mode, by default the one before."""
+        if mode == "plan":
+            self._mode_before = session.permission_mode
+        after = self._mode_before if mode is None else mode
+        session.permission_mode = require_mode(after)
+
+
+def require_mode(mode: str) -> PermissionMode:
+    if mode not in CLASS_POLICY:
+        raise ConfigurationError(f"There is no permission mode {mode!r}; {suggest(mode, CLASS_POLICY)}")
+    return mode
+
+
+def require_made(part: T | None) -> T:
+    if part is None:
+        raise ConfigurationError("InteractiveSession not initialized: await session.ready() first.")
+    return part
+
+
+def with_retries(provider: Provider) -> Provider:
+    """The provider, asked again when its service fails for a moment."""
+    return provider if isinstance(provider, RetryingProvider) else RetryingProvider(provider)
+
+
+def find_web_tools(provider: Provider) -> NativeWebTools | None:
+    """The web tools that the model's own service runs, all that it offers."""
+    offered = get_provider_capabilities(provider)
+    search, fetch = offered.web_search.supported, offered.web_fetch.supported
+    return NativeWebTools(web_search=search, web_fetch=fetch) if search or fetch else None
 
 
 def create_session(
@@ -91,7 +281,7 @@ def create_session(
     """
     where = working_directory() if cwd is None else cwd
     start = restore_session(store, resume, on_problem) if isinstance(resume, str) else resume
-    live, todos = LiveRules(rules), TodoList() if start is None else _recall_todos(start)
+    live, todos = LiveRules(rules), TodoList() if start is None else recall_todos(start)
     options = SessionOptions(
         permissions=PermissionOptions(rules=live, guard=Workspace(where, live)),
         hooks=HookOptions(keep_variables=keep_variables),
@@ -122,16 +312,6 @@ def create_session(
         start=start,
         options=options,
     )
-
-
-def _recall_todos(start: SessionStart) -> TodoList:
-    """The list as the session was left with it."""
-    from robota.sessions.compaction.kept_state import find_todos  # noqa: PLC0415 - for those who go on
-
-    try:
-        return TodoList.from_json(find_todos(start.messages))
-    except ValueError:  # that of another tool
-        return TodoList()
 
 
 def restore_session(

@@ -112,11 +112,17 @@ def make_questions(agent: Robota, approve: PermissionHandler | None, options: Se
     if options.questions is not None:
         return options.questions
     questions = Questions(agent.events)
+    attach_handlers(questions, approve, options.ask)
+    return questions
+
+
+def attach_handlers(
+    questions: Questions, approve: PermissionHandler | None, ask: QuestionHandler | None
+) -> None:
     if approve is not None:
         questions.attach(_only(PermissionQuestion, approve))
-    if options.ask is not None:
-        questions.attach(_only((ChoiceQuestion, PlanQuestion, FormQuestion), options.ask))
-    return questions
+    if ask is not None:
+        questions.attach(_only((ChoiceQuestion, PlanQuestion, FormQuestion), ask))
 
 
 def _only(kinds: type | tuple[type, ...], handler: QuestionHandler) -> QuestionHandler:

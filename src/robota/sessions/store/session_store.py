@@ -99,6 +99,10 @@ class SessionStore:
     def journal_path(self, id: str) -> str:
         return f"{self.base_dir}/{check_session_id(id)}.jsonl"
 
+    def exists(self, id: str) -> bool:
+        """Whether anything is kept under that id."""
+        return os.path.lexists(self.journal_path(id)) or os.path.lexists(self.path_of(id))
+
     # --- one session ------------------------------------------------------------------------------------
 
     def save(self, record: SessionRecord | Mapping[str, Json]) -> None:

@@ -1,0 +1,346 @@
+"""`InteractiveSession`: what every front end stands on.
+
+A directory and a provider go in; prompts, commands and answers to questions come from anybody who is
+attached, and everybody sees the same events.
+
+Construction only remembers. The files of the project are read, and the `Session` inside is made, when it is
+first used (`ready`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Callable
+from typing import TYPE_CHECKING, Any, Unpack
+
+from robota.core.bus import EventBus, Unsubscribe
+from robota.core.closing import Closing
+from robota.core.context import ContextWindowState
+from robota.core.errors import ConfigurationError, RobotaError, SessionBusyError
+from robota.core.events import PromptQueued, TurnEvent
+from robota.core.history import HistoryEntry
+from robota.core.messages import Message, Prompt, prompt_text
+from robota.core.permissions import PermissionMode
+from robota.core.ports import new_uuid
+from robota.core.provider import ModelSettings, Provider
+from robota.core.robota import check_prompt, check_provider
+from robota.core.run import OutputKind, OutputT
+from robota.sdk.assembly import Assembly, MoreOptions, Wanted
+from robota.sdk.execution import ExecutionResult
+from robota.sdk.listeners import Listener, Listeners
+from robota.sdk.places import find_places
+from robota.sdk.prompt_queue import PromptQueue
+from robota.sdk.timeline import show_history
+from robota.sdk.tool_states import ToolState
+from robota.sdk.turn import Turn
+from robota.sessions.parts import attach_handlers
+from robota.sessions.questions import PermissionHandler, QuestionHandler, Questions
+from robota.sessions.session import Session
+
+if TYPE_CHECKING:
+    from robota.core.transport import TransportAdapter
+    from robota.sdk.kit import Kit
+    from robota.sdk.problems import Problem
+    from robota.sdk.project import Project
+    from robota.sessions.store.session_store import SessionStorePort
+
+
+def require_provider(provider: Provider | None) -> Provider:
+    if provider is None:
+        raise ConfigurationError(
+            "InteractiveSession needs a provider, such as InteractiveSession(provider=AnthropicProvider()); "
+            "robota.choose_provider() finds one."
+        )
+    check_provider(provider)
+    return provider
+
+
+class InteractiveSession(Closing):
+    """A session with everything a coding assistant has, for any number of front ends at once."""
+
+    def __init__(
+        self,
+        *,
+        provider: Provider | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        model: str | None = None,
+        permission_mode: PermissionMode | None = None,
+        permission_handler: PermissionHandler | None = None,
+        ask_handler: QuestionHandler | None = None,
+        session_store: SessionStorePort | None = None,
+        session_name: str | None = None,
+        resume_session_id: str | None = None,
+        fork_session: bool = False,
+        trust_project: bool | None = None,
+        session: Session | None = None,
+        **more: Unpack[MoreOptions],
+    ) -> None:
+        """`provider` answers; it is the caller's to make and to close. `permission_handler` is asked before
+        calls that need it, `ask_handler` everything else; both may come later, through `questions.attach`.
+        `session` is a ready-made one, for tests: then no file is read. `MoreOptions` has the rest.
+        """
+        self.events: EventBus = EventBus() if session is None else session.events
+        self.questions = Questions(self.events) if session is None else session.questions
+        self._listeners = Listeners(self.events)
+        self._queue = PromptQueue()
+        self._turn = Turn(self.events, self._listeners)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._aborted = False
+        self._session = session
+        self._assembly: Assembly | None = None
+        self._making: asyncio.Lock | None = None
+        attach_handlers(self.questions, permission_handler, ask_handler)
+        if session is not None:
+            self._turn.follow(session)
+            return
+        self._assembly = Assembly(
+            Wanted(
+                provider=require_provider(provider),
+                places=find_places(cwd, more.get("environment", os.environ)),
+                model=model,
+                permission_mode=permission_mode,
+                store=session_store,
+                session_id=new_uuid() if resume_session_id is None or fork_session else resume_session_id,
+                name=session_name,
+                resume=resume_session_id,
+                fork=fork_session,
+                trust=trust_project,
+                more=more,
+            ),
+            self.events,
+            self.questions,
+        )
+
+    # --- what it is -------------------------------------------------------------------------------------
+
+    @property
+    def session(self) -> Session:
+        """The session inside, once it is made."""
+        if self._session is None:
+            raise ConfigurationError("InteractiveSession not initialized: await session.ready() first.")
+        return self._session
+
+    @property
+    def session_id(self) -> str:
+        return self._session.session_id if self._session is not None else self._assembled.wanted.session_id
+
+    @property
+    def cwd(self) -> str:
+        return self._session.cwd if self._session is not None else self._assembled.wanted.places.cwd
+
+    @property
+    def _assembled(self) -> Assembly:
+        if self._assembly is None:
+            raise ConfigurationError("This session was given ready-made: it has no project and no kit.")
+        return self._assembly
+
+    @property
+    def project(self) -> Project:
+        """What was read from the files of the project and its user."""
+        return self._assembled.project
+
+    @property
+    def kit(self) -> Kit:
+        """The tools of the session and what they work on."""
+        return self._assembled.kit
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What was skipped, corrected or ignored while files were loaded."""
+        return () if self._assembly is None or self._session is None else self._assembly.project.problems
+
+    @property
+    def is_executing(self) -> bool:
+        return self._queue.busy
+
+    @property
+    def pending_prompt(self) -> str | None:
+        """The prompt that waits, as it is shown."""
+        return self._queue.pending
+
+    @property
+    def streaming_text(self) -> str:
+        """What the model has said in the turn under way."""
+        return self._turn.text
+
+    @property
+    def active_tools(self) -> list[ToolState]:
+        """The calls of the turn under way; the last of those that have ended, too."""
+        return self._turn.tools.shown
+
+    @property
+    def full_history(self) -> list[HistoryEntry]:
+        """The timeline for people: prompts as they were typed, answers, tools, remarks."""
+        return show_history(self._kept_history())
+
+    @property
+    def messages(self) -> list[Message]:
+        """What was said, without events. The messages as the model sees them are `session.messages`."""
+        found: list[Any] = [entry.data for entry in self.full_history if entry.category == "chat"]
+        return found
+
+    def _kept_history(self) -> list[HistoryEntry]:
+        if self._session is not None:
+            return self._session.history
+        start = self._assembled.start
+        return [] if start is None else start.history
+
+    @property
+    def context_state(self) -> ContextWindowState:
+        return self.session.context_state
+
+    @property
+    def name(self) -> str | None:
+        return self._session.name if self._session is not None else self._assembled.name
+
+    @name.setter
+    def name(self, name: str | None) -> None:
+        if self._session is not None:
+            self._session.name = name
+        else:
+            self._assembled.given_name = name
+
+    @property
+    def permission_mode(self) -> PermissionMode:
+        return self.session.permission_mode
+
+    @permission_mode.setter
+    def permission_mode(self, mode: PermissionMode) -> None:
+        self.session.permission_mode = mode
+
+    def on(self, name: str, listener: Listener) -> Unsubscribe:
+        """Call `listener` whenever that happens; `events.on` is the typed form."""
+        return self._listeners.on(name, listener)
+
+    def off(self, name: str, listener: Listener) -> None:
+        self._listeners.off(name, listener)
+
+    def attach_transport(self, transport: TransportAdapter) -> None:
+        """Connect a transport; starting and stopping it is the caller's."""
+        transport.attach(self)
+
+    # --- life -------------------------------------------------------------------------------------------
+
+    async def ready(self) -> Session:
+        """Read the project's files and make the session, the first time."""
+        if self._session is None:
+            self._making = self._making or asyncio.Lock()
+            async with self._making:
+                if self._session is None:
+                    session = await self._assembled.make(self._switch_mode)
+                    self._turn.follow(session)
+                    self._session = session
+        return self._session
+
+    async def _switch_mode(self, mode: str | None) -> None:
+        self._assembled.switch_mode(self.session, mode)
+
+    async def shutdown(self, reason: str = "other") -> None:
+        """End what runs, close what the session owns, save. Calling it again waits for the same end."""
+        self._queue.cancel()
+        if self._session is not None:
+            await self._session.shutdown(reason)
+
+    async def aclose(self) -> None:
+        await self.shutdown()
+
+    # --- prompts ----------------------------------------------------------------------------------------
+
+    async def submit(
+        self,
+        prompt: Prompt,
+        display_input: str | None = None,
+        raw_input: str | None = None,
+        *,
+        output: OutputKind[OutputT] | None = None,
+        max_turns: int | None = None,
+        settings: ModelSettings | None = None,
+        id: str = "",
+    ) -> ExecutionResult[OutputT]:
+        """Take one prompt to its end; one event tells of that: `complete`, `interrupted` or `error`.
+
+        While another is worked on, one prompt may wait; taken back by `cancel_queue` or `abort`, it returns
+        without having run. `display_input` is what front ends show in its place, `raw_input` what hooks are
+        told was typed.
+        """
+        check_prompt(prompt)
+        shown = prompt_text(prompt) if display_input is None else display_input
+        self._loop = asyncio.get_running_loop()
+        if not self._queue.take():
+            if self._queue.pending is None:
+                self.events.emit(PromptQueued(shown, seq=self.events.seq))
+            if not await self._queue.wait(shown):
+                return ExecutionResult(interrupted=True, stop_reason="aborted")
+        self._aborted = False
+        try:
+            return await self._turn.take(
+                self._prepare,
+                prompt,
+                output=output,
+                display_input=display_input,
+                raw_input=raw_input,
+                max_rounds=max_turns,
+                settings=settings,
+                id=id,
+            )
+        finally:
+            self._queue.leave()
+
+    async def _prepare(self) -> Session | None:
+        """The session to run a prompt in; `None` if it was aborted before it could begin."""
+        session = await self.ready()
+        return None if self._aborted else session
+
+    async def stream(
+        self, prompt: Prompt, display_input: str | None = None, raw_input: str | None = None, **options: Any
+    ) -> AsyncGenerator[TurnEvent, None]:
+        """`submit`, as the events of the turn; the last says how it ended. Leaving early stops it."""
+        if self._queue.busy:
+            raise SessionBusyError("This session works on another prompt: wait for it, or abort() it first.")
+        events = self.events.open()
+        task = asyncio.ensure_future(self.submit(prompt, display_input, raw_input, **options))
+        task.add_done_callback(lambda _: events.close())
+        try:
+            async for event in events:
+                yield event
+            error = (await task).error
+            if error is not None and not isinstance(error, RobotaError):
+                raise error
+        finally:
+            events.close()
+            if not task.done():
+                self.abort()
+                await asyncio.wait((task,), timeout=5)
+
+    def run_sync(self, prompt: Prompt, **options: Any) -> ExecutionResult[Any]:
+        """`submit` for code without an event loop; also in notebooks, any number of times."""
+        from robota.core.sync import run_sync  # noqa: PLC0415 - starts a thread, for those who ask for it
+
+        return run_sync(self.submit(prompt, **options))
+
+    def steer(self, prompt: Prompt) -> None:
+        """Tell the model something while it works: it hears it before its next round."""
+        self.session.steer(prompt)
+
+    def abort(self) -> None:
+        """Stop the turn under way and take back what waits. Safe from any thread and from signal handlers;
+        `interrupted` comes when it has ended."""
+        self._aborted = True
+        self._in_loop(self._queue.cancel)
+        if self._session is not None:
+            self._session.abort()
+
+    def cancel_queue(self) -> None:
+        """Take back the prompt that waits; the turn under way goes on."""
+        self._in_loop(self._queue.cancel)
+
+    def _in_loop(self, action: Callable[[], None]) -> None:
+        try:
+            inside = asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            inside = False
+        if inside or self._loop is None:
+            action()
+        elif not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(action)

@@ -1,0 +1,87 @@
+"""The tools of one session, and what they work on: rules, todos, the plan, processes."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from robota.core.tool import Tool
+from robota.sdk.sandbox import make_sandbox
+from robota.sdk.workspace import Workspace
+from robota.sessions.compaction.sections import OPEN_TODOS, CompactionSection
+from robota.sessions.permissions.live_rules import LiveRules, PermissionRules
+from robota.tools.builtins.ask_user import ask_user_tool
+from robota.tools.builtins.background import bash_output_tool, kill_bash_tool
+from robota.tools.builtins.bash import bash_tool
+from robota.tools.builtins.edit import edit_tool
+from robota.tools.builtins.glob import glob_tool
+from robota.tools.builtins.grep import grep_tool
+from robota.tools.builtins.plan import PlanState, plan_tools
+from robota.tools.builtins.read import read_tool
+from robota.tools.builtins.todo import TodoList, todo_tool
+from robota.tools.builtins.web_fetch import web_fetch_tool
+from robota.tools.builtins.web_search import web_search_tool
+from robota.tools.builtins.write import write_tool
+from robota.tools.processes import ProcessTable
+
+if TYPE_CHECKING:
+    from robota.sdk.project import Project
+    from robota.sessions.session import Session
+    from robota.sessions.start import SessionStart
+
+CONFIGURATION = (".agents", ".claude", ".robota")
+ALWAYS_ALLOWED = tuple(f"{tool}({folder}/**)" for tool in ("Read", "Glob") for folder in CONFIGURATION)
+"""The files that shape a session may be looked at without a question."""
+
+
+class Kit:
+    """Made for one session and closed with it."""
+
+    def __init__(self, project: Project, rules: PermissionRules, start: SessionStart | None) -> None:
+        self.project = project
+        allow = (*ALWAYS_ALLOWED, *rules.allow)
+        self.rules = LiveRules(
+            PermissionRules(mode=rules.mode, allow=allow, deny=rules.deny, ask=rules.ask),
+            home=project.places.home,
+        )
+        self.workspace = Workspace(project.places.cwd, self.rules)
+        self.todos = TodoList() if start is None else recall_todos(start)
+        self.plan = PlanState(active=rules.mode == "plan")
+        self.processes = ProcessTable()
+
+    def make_tools(self, switch_mode: Callable[[str | None], Awaitable[None]]) -> list[Tool]:
+        """The built-in tools, all under the same rules and on the same state."""
+        rules, processes = self.rules, self.processes
+        return [
+            read_tool(),
+            write_tool(),
+            edit_tool(),
+            glob_tool(path_filter=rules.path_filter),
+            grep_tool(path_filter=rules.path_filter),
+            bash_tool(table=processes, sandbox=make_sandbox("auto", rules)),
+            bash_output_tool(processes),
+            kill_bash_tool(processes),
+            web_fetch_tool(may_follow=rules.allows_url),
+            web_search_tool(),
+            todo_tool(self.todos),
+            ask_user_tool(),
+            *plan_tools(self.plan, switch_mode),
+        ]
+
+    def kept_sections(self) -> tuple[CompactionSection, ...]:
+        """What survives a compaction word for word."""
+        return (CompactionSection(OPEN_TODOS, self.todos.open_text),)
+
+    async def enter(self, session: Session) -> None:
+        """Have what lives as long as the session opened by it, and closed in reverse order."""
+        await session.own(self.processes)
+
+
+def recall_todos(start: SessionStart) -> TodoList:
+    """The list as the session was left with it."""
+    from robota.sessions.compaction.kept_state import find_todos  # noqa: PLC0415 - for those who go on
+
+    try:
+        return TodoList.from_json(find_todos(start.messages))
+    except ValueError:  # that of another tool
+        return TodoList()

@@ -1,0 +1,82 @@
+"""`session.on(name, function)`: events by the names that front ends know, with what they need of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from robota.core.bus import EventBus, Unsubscribe
+from robota.core.errors import ConfigurationError
+from robota.core.events import EVENT_TYPES, TurnEvent
+from robota.core.given import suggest
+
+Listener: TypeAlias = Callable[[Any], object]
+
+OWN_NAMES = (
+    "text_delta",
+    "tool_start",
+    "tool_end",
+    "thinking",
+    "complete",
+    "error",
+    "context_update",
+    "interrupted",
+)
+"""Events with a payload of their own; every other turn event comes as it is, under its name on the wire."""
+_COROUTINE = 0x80
+
+
+class Listeners:
+    """Who listens to a session by name. One that raises is logged and keeps its place."""
+
+    __slots__ = ("_by_name", "_events")
+
+    def __init__(self, events: EventBus) -> None:
+        self._events = events
+        self._by_name: dict[str, list[Listener]] = {name: [] for name in OWN_NAMES}
+
+    def on(self, name: str, listener: Listener) -> Unsubscribe:
+        own = self._by_name.get(name)
+        if own is None:
+            kind = EVENT_TYPES.get(name)
+            if kind is None or not issubclass(kind, TurnEvent):
+                known = [each for each, type_ in EVENT_TYPES.items() if issubclass(type_, TurnEvent)]
+                raise ConfigurationError(f"There is no event {name!r}; {suggest(name, {*known, *OWN_NAMES})}")
+            return self._events.on(kind, listener)
+        code = getattr(listener, "__code__", None)
+        if code is not None and code.co_flags & _COROUTINE:
+            raise ConfigurationError(
+                f"Listener {listener!r} is asynchronous; listeners are plain functions. To await, iterate "
+                "over session.stream(prompt) or session.events.open()."
+            )
+        own.append(listener)
+
+        def unsubscribe() -> None:
+            if listener in own:
+                own.remove(listener)
+
+        return unsubscribe
+
+    def off(self, name: str, listener: Listener) -> None:
+        """Take back an `on` for one of our own names; no harm if there was none."""
+        own = self._by_name.get(name)
+        if own is not None and listener in own:
+            own.remove(listener)
+
+    def hears(self, name: str) -> bool:
+        return bool(self._by_name[name])
+
+    def emit(self, name: str, payload: object) -> None:
+        for listener in tuple(self._by_name[name]):
+            try:
+                listener(payload)
+            except Exception:  # noqa: BLE001 - logged; one listener must not cost the others their event
+                _log_failure(listener, name)
+
+
+def _log_failure(listener: Listener, name: str) -> None:
+    import logging  # noqa: PLC0415 - a healthy session never needs it
+
+    logging.getLogger("robota.events").exception(
+        "Listener %r failed on event %r; the session goes on.", listener, name
+    )
