@@ -3,11 +3,21 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from robota.core.errors import ConfigurationError
-from robota.sdk.frontmatter import MAX_BYTES, list_markdown, parse_document, read_document, split_words
+from robota.sdk.frontmatter import (
+    MAX_BYTES,
+    list_markdown,
+    parse_document,
+    read_document,
+    read_head,
+    split_words,
+)
 from robota.sdk.places import find_places
 from robota.sdk.problems import Problem
+from robota.tools.yaml_text import read_yaml
 
 
 def test_a_head_and_a_body() -> None:
@@ -124,3 +134,56 @@ def test_examples_below_a_description_and_words_in_bold_are_mended() -> None:
 
     assert document.problem is None
     assert (document.text("description"), document.text("model")) == ("**Use**: for queues", "opus")
+
+
+_VALUES = st.one_of(
+    st.sampled_from(
+        ["true", "No", "null", "a: b", "a #b", "a#b", "x:", "'it''s'", '"q"', '"a\\n"', "[a]", "1", "<<", "~"]
+    ),
+    st.text(st.sampled_from("aZ09 :#'\"\\-,.$/([{&*!|>%@`~\t\u00e9\u2028"), max_size=12),
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["name", "allowed-tools", "true", "x1"]), _VALUES), max_size=4))
+def test_a_simple_head_means_what_yaml_says(lines: list[tuple[str, str]]) -> None:
+    head = "".join(f"{key}: {value}\n" for key, value in lines)
+    try:
+        expected = read_yaml(head) or {}
+    except ValueError:
+        return
+
+    assert parse_document(f"---\n{head}---\n", "a.md").fields == expected
+
+
+def test_only_the_head_of_a_long_file_is_read(tmp_path: Path) -> None:
+    long = tmp_path / "long.md"
+    long.write_text("---\nname: x\n---\n" + "word " * 10_000)
+    deep = tmp_path / "deep.md"
+    deep.write_text("---\nname: x\ndescription: " + "word " * 2_000 + "\n---\nbody\n")
+
+    assert read_head(str(long)).text("name") == "x"
+    assert len(read_head(str(long)).body) < 5_000
+    assert len(read_head(str(deep)).text("description").split()) == 2_000
+
+
+def test_what_is_no_text_is_named(tmp_path: Path) -> None:
+    binary = tmp_path / "binary.md"
+    binary.write_bytes(b"---\nname: x\n---\n\x00\x01")
+    huge = tmp_path / "huge.md"
+    huge.write_bytes(b"---\nname: x\n---\n" + b"x" * (MAX_BYTES + 1))
+
+    assert "not a text" in str(read_head(str(binary)).problem)
+    assert "larger than" in str(read_head(str(huge)).problem)
+
+
+def test_what_looks_like_yaml_and_is_none_is_mended_field_by_field() -> None:
+    head = "argument-hint: [file] [depth]\ndescription: Use when\n  it is: late\ntools: Read\nmodel: @fast\n"
+
+    document = parse_document(f"---\n{head}---\n", "a.md")
+
+    assert document.fields == {
+        "argument-hint": "[file] [depth]",
+        "description": "Use when it is: late",
+        "tools": "Read",
+        "model": "@fast",
+    }

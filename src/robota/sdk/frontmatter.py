@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct, field
 
@@ -17,9 +17,24 @@ from robota.sdk.problems import Problem
 MAX_BYTES = 1 << 20
 """Of a file that goes to a model as a whole; more is a mistake."""
 _HEAD = re.compile(r"\A---[ \t]*\n(?P<head>.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-_PLAIN_VALUE = re.compile(r"(?m)^(?P<key>[\w-]+):[ \t]+(?P<value>(?:\*\*|[^\s\"'\[{|>&*!#-]).*)$")
-_EXAMPLE = re.compile(r"(?ms)^<(?P<tag>\w+)>$.*?^</(?P=tag)>$\n?")
+_EXAMPLE = re.compile(r"(?ms)^<(?P<tag>\w+)>$.*?^</(?P=tag)>$")
 """Belongs to the description above it, which goes on without being indented."""
+_KEY = re.compile(r"(?P<key>[\w-]+):(?:[ \t]+(?P<value>.*)|[ \t]*\Z)", re.DOTALL)
+_UNCLOSED = re.compile(r"""\[[^\]]*\Z|\{[^}]*\Z|"[^"]*\Z|'[^']*\Z""")
+_LINE = re.compile(
+    r"""(?P<key>[A-Za-z][\w-]*):[ ]+
+    (?: "(?P<double>[^"\\]*)" | '(?P<single>[^']*)'
+      | (?P<plain>[A-Za-z/.($](?:[^:\#]++|:(?=[^ ])|(?<=[^ ])\#)*+) )[ ]*\Z""",
+    re.VERBOSE,
+)
+"""A line that means the same to YAML and to anybody: most heads consist of these, and need no YAML."""
+_CONSTANTS: dict[str, Json] = {
+    spelling: value
+    for word, value in (("true", True), ("false", False), ("null", None))
+    for spelling in (word, word.title(), word.upper())
+}
+HEAD_BYTES = 4096
+"""Read of a file of which only the head is wanted; a longer head is read to its end."""
 _YES = frozenset(("true", "yes", "on", "1"))
 _NO = frozenset(("false", "no", "off", "0"))
 
@@ -31,7 +46,7 @@ class Document(Struct, frozen=True, kw_only=True):
     fields: Mapping[str, Json] = field(default_factory=dict)
     body: str = ""
     problem: Problem | None = None
-    """Why the head could not be read; the body is there all the same."""
+    """What of the head could not be read; the rest of it and the body are there all the same."""
 
     def text(self, key: str) -> str:
         """A field as one line of text; empty when it is missing."""
@@ -72,53 +87,107 @@ def split_words(text: str) -> tuple[str, ...]:
 def read_document(path: str) -> Document:
     """The file at `path`. An `OSError` is the caller's: only they know whether the file has to be there."""
     with open(path, "rb") as file:
-        data = file.read(MAX_BYTES + 1)
+        return _parse(file.read(MAX_BYTES + 1), path)
+
+
+def read_head(path: str) -> Document:
+    """The same with no more of the body than comes along; a file that is too large is named all the same."""
+    with open(path, "rb", buffering=0) as file:
+        data = file.read(HEAD_BYTES) or b""
+        if len(data) < HEAD_BYTES or _HEAD.match(_decode(data)) or not data.startswith((b"---", b"\xef")):
+            size = os.fstat(file.fileno()).st_size if len(data) == HEAD_BYTES else 0
+            return _parse(data, path) if size <= MAX_BYTES else _too_large(path)
+        while len(data) <= MAX_BYTES and (more := file.read(MAX_BYTES)):
+            data += more
+        return _parse(data, path)
+
+
+def _parse(data: bytes, path: str) -> Document:
     if len(data) > MAX_BYTES:
-        what = f"The file is larger than {MAX_BYTES >> 20} MB and was not read: split it."
+        return _too_large(path)
+    if b"\0" in data:
+        what = "The file is not a text and was not read: save it as UTF-8."
         return Document(path=path, problem=Problem(path, what))
-    text = data.decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\r", "\n")
-    return parse_document(text, path)
+    return parse_document(_decode(data), path)
+
+
+def _too_large(path: str) -> Document:
+    what = f"The file is larger than {MAX_BYTES >> 20} MB and was not read: split it."
+    return Document(path=path, problem=Problem(path, what))
+
+
+def _decode(data: bytes) -> str:
+    return data.decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def parse_document(text: str, path: str) -> Document:
     found = _HEAD.match(text)
     if found is None:
         return Document(path=path, body=text)
-    body = text[found.end() :]
-    try:
-        fields = _read_head(found["head"])
-    except ValueError as error:
-        line = re.search(r"line (\d+)", str(error))
-        what = (
-            f"The head of the file is not YAML ({error}); it was left out. Put values with colons in quotes."
-        )
-        at = int(line[1]) + 1 if line else 1
-        return Document(path=path, body=body, problem=Problem(path, what, at))
-    return Document(path=path, fields=fields, body=body)
+    fields, problem = _read_head(found["head"], path)
+    return Document(path=path, fields=fields, body=text[found.end() :], problem=problem)
 
 
-def _read_head(head: str) -> Mapping[str, Json]:
-    from robota.tools.yaml_text import read_yaml  # noqa: PLC0415 - most projects have no such file
+def _read_simple(head: str) -> dict[str, Json] | None:
+    """A head of plain lines; `None` when it takes a reader of YAML to tell what it means."""
+    fields: dict[str, Json] = {}
+    for line in head.split("\n"):
+        if not line:
+            continue
+        found = _LINE.match(line) if line.isprintable() else None
+        if found is None:
+            return None
+        key, double, single, plain = found.groups()
+        if key in _CONSTANTS:
+            return None
+        plain = plain and plain.rstrip(" ")
+        fields[key] = _CONSTANTS.get(plain, plain) if plain else double or single or ""
+    return fields
+
+
+def _read_head(head: str, path: str) -> tuple[Mapping[str, Json], Problem | None]:
+    simple = _read_simple(head)
+    if simple is not None:
+        return simple, None
+    from robota.tools.yaml_text import read_yaml  # noqa: PLC0415 - most heads are simple
 
     try:
         read = read_yaml(head)
     except ValueError:
-        mended = _PLAIN_VALUE.sub(
-            _quote, _EXAMPLE.sub("", head)
-        )  # `description: Use when: …` is common, and no YAML
-        if mended == head:
-            raise
-        read = read_yaml(mended)
-    if read is None:
-        return {}
-    if not isinstance(read, dict):
-        raise ValueError("a list of `key: value` lines belongs there")
-    return read
+        return _read_blocks(head, path, read_yaml)
+    if isinstance(read, dict) or read is None:
+        return read or {}, None
+    what = "The head of the file is no list of `key: value` lines; it was left out."
+    return {}, Problem(path, what, 1)
 
 
-def _quote(found: re.Match[str]) -> str:
-    value = found["value"].rstrip().replace("'", "''")
-    return f"{found['key']}: '{value}'"
+def _read_blocks(
+    head: str, path: str, read_yaml: Callable[[str], Json]
+) -> tuple[Mapping[str, Json], Problem | None]:
+    """Each field for itself, so that a broken one costs no other. Texts that are no YAML, such as
+    `description: Use when: …` and `argument-hint: [a] [b]`, are common and taken as they are."""
+    head = _EXAMPLE.sub(lambda example: "\n" * example[0].count("\n"), head)
+    blocks: list[tuple[int, str]] = []
+    for number, line in enumerate(head.splitlines(), 2):
+        if _KEY.match(line) or not blocks:
+            blocks.append((number, line))
+        else:  # a line that begins no field belongs to the last
+            blocks[-1] = (blocks[-1][0], f"{blocks[-1][1]}\n{line}")
+    fields: dict[str, Json] = {}
+    problem: Problem | None = None
+    for number, block in blocks:
+        found = _KEY.match(block)
+        try:
+            read = read_yaml(block)
+            fields |= read if isinstance(read, dict) else {}
+        except ValueError as error:
+            if found is not None and found["value"] and not _UNCLOSED.match(found["value"]):
+                fields[found["key"]] = " ".join(found["value"].split())
+                continue
+            at = re.search(r"line (\d+)", str(error))
+            what = f"The head of the file is not YAML there ({error}); that was left out."
+            problem = problem or Problem(path, what, number + (int(at[1]) - 1 if at else 0))
+    return fields, problem
 
 
 def list_markdown(directory: str) -> list[str]:
