@@ -1,0 +1,211 @@
+"""Finds skills: which directories are looked into, in which order, and what is wrong with what lies there.
+
+The first skill of a name counts. Whatever can be used is used: a head that cannot be read leaves the body, a
+rule of the format that is broken is told as a problem. Only the heads of files are read.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from errno import EISDIR, ENOENT, ENOTDIR
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from robota.sdk.frontmatter import Document, read_head
+from robota.sdk.places import Places
+from robota.sdk.problems import Problem
+from robota.sdk.skills.skill import Dialect, Offer, Skill, Skills
+
+FILE = "SKILL.md"
+MAX_DEPTH = 5
+"""Of groups in groups; more is an accident, such as a link to a directory above."""
+_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_CALLABLE = re.compile(r"[^\s/\\\x00-\x1f\x7f][^\s\\\x00-\x1f\x7f]*")
+"""What can be typed behind a slash as one word."""
+_OFFERS: tuple[Offer, ...] = ("on", "name-only", "user-invocable-only", "off")
+
+
+class Home(Struct, frozen=True):
+    """A directory of skills, or of commands."""
+
+    path: str
+    dialect: Dialect = "claude"
+    is_commands: bool = False
+    in_project: bool = False
+
+
+def find_homes(places: Places) -> tuple[Home, ...]:
+    """Where skills are looked for, in the order in which they count."""
+    return (
+        Home(places.project(".robota", "skills"), "robota", in_project=True),
+        Home(places.project(".claude", "skills"), in_project=True),
+        Home(places.project(".claude", "commands"), is_commands=True, in_project=True),
+        Home(places.user("skills"), "robota"),
+        Home(places.project(".agents", "skills"), in_project=True),
+        Home(places.claude("skills")),
+        Home(places.claude("commands"), is_commands=True),
+        Home(os.path.join(places.home, ".agents", "skills")),
+    )
+
+
+def load_skills(
+    places: Places,
+    *,
+    trusted: bool = True,
+    overrides: Mapping[str, str] | None = None,
+    homes: tuple[Home, ...] | None = None,
+) -> Skills:
+    """The skills of somebody who works there. `trusted`: whether the project is. `overrides` is the setting
+    `skillOverrides`: how, if at all, a skill is offered."""
+    taken = _Taken(trusted=trusted, overrides=overrides or {})
+    seen: set[str] = set()
+    for home in find_homes(places) if homes is None else homes:
+        real = os.path.realpath(home.path)
+        if real in seen:  # the home directory itself is the project, or one is a link to the other
+            continue
+        seen.add(real)
+        for name, group, path in _list_commands(home.path) if home.is_commands else _list_skills(home.path):
+            taken.take(home, name, group, path)
+    return taken.settle()
+
+
+def _list_skills(directory: str, group: str = "", depth: int = 0) -> Iterator[tuple[str, str, str]]:
+    """Name, group and file of each skill; a directory without one may be a group of some."""
+    for entry in _entries(directory):
+        path = f"{entry.path}{os.sep}{FILE}"
+        if os.path.lexists(path):
+            yield entry.name, group, path
+        elif depth < MAX_DEPTH and entry.is_dir():
+            yield from _list_skills(entry.path, f"{group}{entry.name}:", depth + 1)
+
+
+def _list_commands(directory: str, group: str = "", depth: int = 0) -> Iterator[tuple[str, str, str]]:
+    for entry in _entries(directory):
+        if entry.name.endswith(".md"):
+            yield entry.name.removesuffix(".md"), group, entry.path
+        elif depth < MAX_DEPTH and entry.is_dir():
+            yield from _list_commands(entry.path, f"{group}{entry.name}:", depth + 1)
+
+
+def _entries(directory: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(directory) as entries:
+            found = [entry for entry in entries if not entry.name.startswith(".")]
+    except OSError as error:
+        if error.errno in (ENOENT, ENOTDIR):
+            return []
+        raise
+    return sorted(found, key=lambda entry: entry.name)
+
+
+class _Taken(Struct):
+    """What was found so far."""
+
+    trusted: bool
+    overrides: Mapping[str, str]
+    skills: dict[str, Skill] = {}
+    problems: list[Problem] = []
+    wishes: list[tuple[str, Skill]] = []
+    """Other names that skills would like to have."""
+
+    def take(self, home: Home, name: str, group: str, path: str) -> None:
+        try:
+            head = read_head(path)
+        except OSError as error:
+            why = "it is a directory" if error.errno == EISDIR else error.strerror
+            self.tell(path, name, f"It was left out: the file cannot be read ({why}).")
+            return
+        if head.problem is not None:
+            self.problems.append(replace(head.problem, subject=name))
+            if not head.body:
+                return
+        full = f"{group}{name}" if home.is_commands else name
+        if full in self.skills and group:
+            full = f"{group}{name}"
+        if full in self.skills:
+            used = self.skills[full].path
+            self.tell(path, full, f"It was left out: {used} has the same name and comes first.")
+            return
+        offer = self.read_offer(full)
+        if offer == "off":
+            return
+        skill = Skill(
+            name=full,
+            path=path,
+            description=_describe(head, full, home),
+            head=head if not head.body else replace(head, body=""),
+            dialect=home.dialect,
+            is_command=home.is_commands,
+            in_project=home.in_project,
+            trusted=self.trusted or not home.in_project,
+            offer=offer,
+        )
+        self.skills[full] = skill
+        self.check(skill, name)
+        self.wishes += [
+            (wish, skill) for wish in dict.fromkeys((name, head.text("name"))) if wish and wish != full
+        ]
+
+    def read_offer(self, name: str) -> Offer:
+        given = self.overrides.get(name, "on")
+        for offer in _OFFERS:
+            if given == offer:
+                return offer
+        self.tell("skillOverrides", name, f"{given!r} has no meaning; there are {', '.join(_OFFERS)}.")
+        return "on"
+
+    def check(self, skill: Skill, directory: str) -> None:
+        """Tell what a skill does against the rules of its format, as far as people and models will notice."""
+        head, path = skill.head, skill.path
+        if not _CALLABLE.fullmatch(skill.name):
+            self.tell(
+                path, skill.name, "Its name has characters that cannot be typed as a command: rename it."
+            )
+        if skill.is_command or head.problem is not None:
+            return
+        if not head.text("description"):
+            self.tell(path, skill.name, "It has no `description`, by which models choose it: add one.")
+        elif len(head.text("description")) > 1024:
+            self.tell(path, skill.name, "Its `description` is longer than 1,024 characters: shorten it.")
+        if len(directory) > 64 or not _NAME.fullmatch(directory):
+            self.tell(
+                path,
+                skill.name,
+                "Names of skills are at most 64 characters: small letters, digits, and hyphens between them.",
+            )
+        if len(head.text("compatibility")) > 500:
+            self.tell(path, skill.name, "Its `compatibility` is longer than 500 characters: shorten it.")
+        if head.text("context") not in ("", "fork", "inline"):
+            self.tell(
+                path, skill.name, f"Its `context` {head.text('context')!r} has no meaning; there is 'fork'."
+            )
+
+    def tell(self, source: str, subject: str, message: str) -> None:
+        self.problems.append(Problem(source, message, subject=subject))
+
+    def settle(self) -> Skills:
+        aliases: dict[str, str] = {}
+        for wish, skill in self.wishes:
+            other = self.skills.get(aliases.get(wish, wish))
+            if other is None and _CALLABLE.fullmatch(wish):
+                aliases[wish] = skill.name
+            elif wish == skill.head.text("name") and other is not skill:
+                why = f"that of {other.path}" if other else "no word that can be typed as a command"
+                self.tell(skill.path, skill.name, f"Its `name` {wish!r} is {why}; call it by its own.")
+        return Skills(found=self.skills, aliases=aliases, problems=tuple(self.problems))
+
+
+def _describe(head: Document, name: str, home: Home) -> str:
+    described = head.text("description")
+    if described:
+        return described
+    if not head.fields and head.problem is None and home.dialect == "robota":
+        return f"Skill: {name}"
+    for line in head.body.splitlines():
+        words = line.strip().lstrip("#").strip()
+        if words and not words.startswith(("---", "```", "<!--")):
+            return words[:200]
+    return f"Skill: {name}"
