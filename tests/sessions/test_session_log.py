@@ -58,7 +58,7 @@ RENAMED = {ContextUpdated: "context", RunCompleted: "assistant"}
 TOLD_OTHERWISE = (ToolStarted, ToolEnded, ToolProgressed, RunStarted, ProviderStreamRawDelta)
 """Events for front ends whose facts other entries carry."""
 WITHOUT_EVENT = {
-    *("user", "compact", "tool_original", "history_cleared", "history_entry"),
+    *("user", "compact", "tool_original", "history_cleared", "history_rewound", "history_entry"),
     *("session_change", "error", "interrupted"),
 }
 """What a session writes without telling anybody else."""

@@ -17,8 +17,9 @@ from tests.support.history import assert_valid_for_a_request
 from robota.core.errors import RobotaError
 from robota.core.history import HistoryEntry
 from robota.core.hooks import HookOutcome
-from robota.core.messages import Json
+from robota.core.messages import Json, UserMessage
 from robota.core.provider import ChatRequest
+from robota.sessions.rewind import rewind, take_back_rewind
 from robota.testing import Delay, Fail, ScriptedProvider, call
 from robota.tools.function_tool import tool
 
@@ -96,7 +97,9 @@ class RandomLife:
         session, rng = self.studio.session, self.rng
         await session.open()
         kind = rng.choice(
-            ["run"] * 6 + ["compact", "inject", "entry", "clear", "name", "model", "mode", "resume"]
+            ["run"] * 6
+            + ["compact", "inject", "entry", "clear", "name", "model", "mode", "resume"]
+            + ["rewind", "rewind", "back"]
         )
         if kind in ("run", "compact"):
             await self.run_cut(
@@ -108,6 +111,12 @@ class RandomLife:
             session.add_history_entry(HistoryEntry(category="event", type="note", data={"n": 1}))
         elif kind == "clear" and rng.random() < 0.4:
             session.clear_history()
+        elif kind == "rewind":
+            prompts = [at for at, message in enumerate(session.messages) if isinstance(message, UserMessage)]
+            if prompts:
+                rewind(session, rng.choice(prompts))
+        elif kind == "back":
+            take_back_rewind(session)
         elif kind == "name":
             session.name = rng.choice([None, "a", "b"])
         elif kind == "model":
@@ -140,6 +149,7 @@ class RandomLife:
         assert restored.messages == studio.session.messages
         assert [entry.id for entry in restored.history] == [entry.id for entry in studio.session.history]
         assert list(restored.conversation.messages_for_api()) == list(conversation.messages_for_api())
+        assert restored.conversation.aside == conversation.aside
         assert studio.log().problems == ()
 
 

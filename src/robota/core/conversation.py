@@ -2,16 +2,19 @@
 
 Two views of the same messages. The *timeline* keeps everything that ever happened. The *model's view* is what
 a provider is sent: it begins again at a compaction mark, says so when an answer was interrupted, and gives
-every tool call an id of its own even when a provider reused one; stored messages are never touched.
+every tool call an id of its own even when a provider reused one; stored messages are never touched. A rewind
+sets the end of both aside, from where it comes back as long as nothing else was said.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from robota.core.call_names import CallNames
 from robota.core.context import ContextTally
 from robota.core.encoded import EncodedHistory, MessageView
 from robota.core.history import HistoryEntry, message_to_history_entry
@@ -43,14 +46,16 @@ class ConversationStore:
     """The messages of a conversation and everything else on its timeline; append-only."""
 
     __slots__ = (
-        "_entries", "_messages", "_open_calls", "_pending", "_ports", "_renamed", "_seen_ids", "_starts",
-        "_system", "_view", "encoded", "epoch", "tally",
+        "_entries", "_messages", "_names", "_open_calls", "_pending", "_ports", "_starts", "_system",
+        "_view", "aside", "encoded", "epoch", "tally",
     )  # fmt: skip
 
     def __init__(self, ports: Ports = REAL_WORLD) -> None:
         self._ports = ports
         self._entries: list[Message | HistoryEntry] = []
         self._messages: list[Message] = []
+        self.aside: list[list[Message | HistoryEntry]] = []
+        """What rewinds took away, the latest last."""
         self._pending: PendingAssistant | None = None
         self._open_calls: dict[str, ToolCall] = {}
         self._system: SystemMessage | None = None
@@ -58,8 +63,7 @@ class ConversationStore:
         """Grows whenever the model's view begins again."""
         self._view: list[Message] = []
         self._starts: list[int] = []
-        self._seen_ids: dict[str, int] = {}
-        self._renamed: dict[str, str] = {}
+        self._names = CallNames()
         self.encoded = EncodedHistory(self._view, self._starts)
         self.tally = ContextTally()
 
@@ -114,6 +118,7 @@ class ConversationStore:
         if isinstance(message, SystemMessage):
             self._set_system(message)
         else:
+            self.aside = self.aside and []
             self._append_to_view(message)
         return len(self._messages) - 1
 
@@ -125,11 +130,33 @@ class ConversationStore:
 
     def clear(self) -> None:
         """Begin an empty conversation; the system message stays."""
-        system = self._system
+        self._begin_again([])
+
+    def rewind(self, count: int) -> None:
+        """Go back to the first `count` messages; what followed is set aside. The system message stays."""
+        places = (at for at, entry in enumerate(self._entries) if not isinstance(entry, HistoryEntry))
+        kept = next(islice(places, count, None), len(self._entries))
+        aside = [*self.aside, self._entries[kept:]]
+        self._begin_again(self._entries[:kept])
+        self.aside = aside
+
+    def take_back_rewind(self) -> bool:
+        """Have again what the last rewind set aside; false when there is nothing, or something was said."""
+        if not self.aside:
+            return False
+        *aside, rest = self.aside
+        self._begin_again([*self._entries, *rest])
+        self.aside = aside
+        return True
+
+    def _begin_again(self, entries: list[Message | HistoryEntry]) -> None:
+        system, self._system = self._system, None
         self._entries, self._messages, self._pending, self._open_calls = [], [], None, {}
-        self._system = None
+        self.aside = []
         self._restart([])
-        if system is not None:
+        for entry in entries:
+            self.restore(entry)
+        if system is not None and self._system is not system:
             self.append(system)
 
     def adopt(self, other: ConversationStore, behind: int) -> None:
@@ -138,7 +165,7 @@ class ConversationStore:
         for name in self.__slots__:
             setattr(self, name, getattr(other, name))
         for entry in news:
-            self.add_entry(entry) if isinstance(entry, HistoryEntry) else self.append(entry)
+            self.restore(entry)
 
     def reopen(self, count: int) -> None:
         """Take back the last results, which were made up for calls that a crash cut: they get real ones."""
@@ -146,14 +173,7 @@ class ConversationStore:
         self._entries = [entry for entry in self._entries if id(entry) not in taken]
         del self._messages[-count:]
         self._restart(self._view[0 if self._system is None else 1 : -count], prepared=True)
-        for at in range(len(self._messages) - 1, -1, -1):
-            message = self._messages[at]
-            if isinstance(message, AssistantMessage):
-                answered = {
-                    each.tool_call_id for each in self._messages[at:] if isinstance(each, ToolMessage)
-                }
-                self._open_calls = {call.id: call for call in message.tool_calls if call.id not in answered}
-                return
+        self._open_calls = _find_open_calls(self._messages)
 
     # --- the answer being streamed ---------------------------------------------------------------------
 
@@ -216,11 +236,20 @@ class ConversationStore:
         self.restore_mark(message)
         return message
 
+    def restore(self, entry: Message | HistoryEntry) -> None:
+        """Append what was in a conversation before, whatever it is."""
+        if isinstance(entry, HistoryEntry):
+            self.add_entry(entry)
+        elif isinstance(entry, AssistantMessage) and entry.metadata.get("compaction"):
+            self.restore_mark(entry)
+        else:
+            self.append(entry)
+
     def restore_mark(self, message: AssistantMessage) -> None:
         """Begin the model's view again with the message of an earlier mark."""
         self._entries.append(message)
         self._messages.append(message)
-        self._open_calls = {}
+        self.aside, self._open_calls = [], {}
         self._restart([message])
 
     # --- the model's view -------------------------------------------------------------------------------
@@ -240,7 +269,7 @@ class ConversationStore:
         self.tally = ContextTally()
         self.encoded.restart(self._view, self._starts)
         if not prepared:
-            self._seen_ids, self._renamed = {}, {}
+            self._names = CallNames()
         add = self._extend_view if prepared else self._append_to_view
         for message in ([self._system] if self._system is not None else []) + messages:
             add(message)
@@ -248,10 +277,10 @@ class ConversationStore:
     def _append_to_view(self, message: Message) -> None:
         if isinstance(message, AssistantMessage):
             self._open_calls = {call.id: call for call in message.tool_calls}
-            message = self._as_sent(message)
+            message = self._names.rename(_note_interruption(message))
         elif isinstance(message, ToolMessage):
             self._open_calls.pop(message.tool_call_id, None)
-            other = self._renamed.get(message.tool_call_id)
+            other = self._names.renamed.get(message.tool_call_id)
             if other is not None:
                 message = replace(message, tool_call_id=other)
         self._extend_view(message)
@@ -263,27 +292,18 @@ class ConversationStore:
         view.append(message)
         self.tally.add(message)
 
-    def _as_sent(self, message: AssistantMessage) -> AssistantMessage:
-        if message.state == "interrupted":
-            message = replace(message, content=message.content + INTERRUPTION_NOTE)
-        if not message.tool_calls:
-            return message
-        seen = self._seen_ids
-        repeated = [call.id for call in message.tool_calls if call.id in seen]
-        for call in message.tool_calls:
-            seen.setdefault(call.id, 1)  # first all of its own: no new name may hit one of them
-        self._renamed = {used: self._unused(used) for used in repeated}
-        if not repeated:
-            return message
-        calls = tuple(replace(call, id=self._renamed.get(call.id, call.id)) for call in message.tool_calls)
-        return replace(message, tool_calls=calls)
 
-    def _unused(self, wanted: str) -> str:
-        """Another id for a call whose own one an earlier call in the view has."""
-        seen = self._seen_ids
-        while True:
-            seen[wanted] += 1
-            other = f"{wanted}_{seen[wanted]}"
-            if other not in seen:
-                seen[other] = 1
-                return other
+def _note_interruption(message: AssistantMessage) -> AssistantMessage:
+    interrupted = message.state == "interrupted"
+    return replace(message, content=message.content + INTERRUPTION_NOTE) if interrupted else message
+
+
+def _find_open_calls(messages: Sequence[Message]) -> dict[str, ToolCall]:
+    """The calls of the last answer that no result follows."""
+    answered: set[str] = set()
+    for message in reversed(messages):
+        if isinstance(message, ToolMessage):
+            answered.add(message.tool_call_id)
+        elif isinstance(message, AssistantMessage):
+            return {call.id: call for call in message.tool_calls if call.id not in answered}
+    return {}

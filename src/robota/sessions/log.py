@@ -144,7 +144,8 @@ class SessionLog(Struct, eq=False):
         self._copy_history(0 if self.begins_again else self._known)
 
     def _copy_history(self, start: int) -> None:
-        """Write down what the conversation has that the journal does not."""
+        """Write down what the conversation has that the journal does not; it will know of no rewind."""
+        self._conversation.aside = self._conversation.aside if start else []
         index = sum(map(is_chat_entry, self._conversation.history[:start]))
         for entry in self._conversation.history[start:]:
             if is_chat_entry(entry):
@@ -226,11 +227,10 @@ class SessionLog(Struct, eq=False):
         self._conversation.add_entry(entry)
         self.write(records.EntryRecord(entry=entry))
 
-    def record_clearing(self) -> None:
-        """The conversation begins anew."""
-        self.used = True
-        self.begins_again = self.begins_again or not self.opened
-        self.write(records.HistoryCleared())
+    def record_restart(self, record: records.HistoryCleared | records.HistoryRewound) -> None:
+        """The conversation does not go on where it was."""
+        self.used, self.begins_again = True, self.begins_again or not self.opened
+        self.write(record)
 
     def announce(self, message: Message, index: int) -> None:
         if isinstance(message, AssistantMessage) and message.metadata.get("compaction"):

@@ -42,7 +42,7 @@ from robota.sessions.description import (
 from robota.sessions.follow import follow
 from robota.sessions.inbox import Inbox
 from robota.sessions.injection import InjectedRole, make_injected
-from robota.sessions.journal.records import UserRecord
+from robota.sessions.journal.records import HistoryCleared, UserRecord
 from robota.sessions.kept_fields import KeptFields
 from robota.sessions.options import DEFAULT_OPTIONS, SessionOptions, SubmitOptions
 from robota.sessions.parts import (
@@ -423,7 +423,7 @@ class Session(Closing):
         self.log.require_open()
         self.agent.clear()
         self.past.cut = None
-        self.log.record_clearing()
+        self.log.record_restart(HistoryCleared())
         self.steps.tell_context()
 
     def add_history_entry(self, entry: HistoryEntry) -> None:

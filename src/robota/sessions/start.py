@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from robota.core.conversation import ConversationStore
 from robota.core.errors import StorageError, ValidationError
 from robota.core.history import HistoryEntry, is_chat_entry
-from robota.core.messages import AssistantMessage, Json, Message, ToolMessage
+from robota.core.messages import Json, Message, ToolMessage
 from robota.core.ports import REAL_WORLD, Ports
 from robota.core.run import RunResult, RunState
 from robota.sessions.background import BackgroundWork
@@ -233,6 +233,7 @@ def restore(
         )
     if fork or step is not None:
         start.session_id, start.cut, start.results, start.spent = "", None, {}, []
+        start.conversation.aside = []
     return start
 
 
@@ -320,13 +321,8 @@ def _from_snapshot(record: SessionRecord, step: int | None, unanswered: str, por
     start = SessionStart(record.id)
     start.conversation = conversation = ConversationStore(ports)
     for entry in _timeline(record):
-        if isinstance(entry, HistoryEntry):
-            conversation.add_entry(entry)
-        elif step is None or len(conversation) < step:
-            if isinstance(entry, AssistantMessage) and entry.metadata.get("compaction"):
-                conversation.restore_mark(entry)
-            else:
-                conversation.append(entry)
+        if isinstance(entry, HistoryEntry) or step is None or len(conversation) < step:
+            conversation.restore(entry)
     for call in conversation.open_calls:
         conversation.append(ToolMessage(unanswered, call.id, call.name, metadata={"success": False}))
     start.steps, start.facts = len(conversation), _facts_of(record)

@@ -219,7 +219,16 @@ class ConversationFold:
         return record.message
 
     def take_history_cleared(self, record: records.HistoryCleared) -> None:
+        self.cut = None
         self._made.clear()
+
+    def take_history_rewound(self, record: records.HistoryRewound) -> None:
+        self.cut = None
+        self._made.settle()
+        if not record.back:
+            self.store.rewind(record.messages)
+        elif not self.store.take_back_rewind():
+            self.repairs.append("A rewind was taken back, but what it had set aside was lost.")
 
     def take_history_entry(self, record: records.EntryRecord) -> None:
         self.store.add_entry(record.entry)

@@ -31,7 +31,7 @@ from robota.sessions.journal.stream_writer import StreamWriter
 from robota.sessions.journal.writer import CallWriter, MessageWriter, RecordWriter
 from robota.sessions.redaction import Redactor
 
-_RESTARTS = (records.HistoryCleared, records.SessionResumed)
+_RESTARTS = (records.HistoryCleared, records.HistoryRewound, records.SessionResumed)
 """Records after which the running checksum of the history begins anew."""
 _RECORD_NAMES: dict[type[Event], str] = {events.ContextUpdated: "context"}
 

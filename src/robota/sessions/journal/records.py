@@ -185,6 +185,15 @@ class HistoryCleared(Record, kw_only=True, tag="history_cleared"):
     pass
 
 
+class HistoryRewound(Record, kw_only=True, tag="history_rewound"):
+    """The conversation goes on from its first messages; what followed is set aside."""
+
+    messages: int
+    """How many those are, or how many there are again."""
+    back: bool = False
+    """What the last rewind set aside is there again."""
+
+
 class EntryRecord(Record, kw_only=True, tag="history_entry"):
     entry: HistoryEntry
 
@@ -456,9 +465,9 @@ class Unknown(Record, kw_only=True, tag="unknown"):
 
 AnyRecord: TypeAlias = (
     SessionBegan | SessionResumed | SessionChange | SessionEnded | UserRecord | InboxRecord | CompactRecord
-    | ErrorRecord | InterruptedRecord | HistoryCleared | EntryRecord | RunBegan | RunContinued
-    | PreRunRecord | RequestRecord | Stream | MessageRecord | ToolMessageRecord | EmptyReply | RunEnded
-    | BatchBegan | Decision | CallBegan
+    | ErrorRecord | InterruptedRecord | HistoryCleared | HistoryRewound | EntryRecord | RunBegan
+    | RunContinued | PreRunRecord | RequestRecord | Stream | MessageRecord | ToolMessageRecord | EmptyReply
+    | RunEnded | BatchBegan | Decision | CallBegan
     | CallEnded | OriginalResult | HookRecord | SummaryRecord | MarkRecord | ContextRecord
     | CompactedRecord | ModelRecord | SettingsRecord | QuestionRecord | ClosedRecord | SubagentRecord
     | TaskRecord | GroupRecord | NoticeRecord | ServerToolRecord | RetryRecord | LoadedRecord

@@ -45,7 +45,7 @@ class SessionReplayRecord(Struct, frozen=True, kw_only=True):
 
     session_id: str
     messages: tuple[Message, ...]
-    """Every message since the beginning, or since the conversation was cleared."""
+    """Every message since the beginning, or since the conversation was cleared, without what was rewound."""
     history: tuple[HistoryEntry, ...]
     """The same with the events of the timeline."""
     model_view: tuple[Message, ...]
@@ -82,6 +82,8 @@ def _apply(store: ConversationStore, entry: LogEntry, number: int) -> None:
         store.restore_mark(message)
     elif event == "history_cleared":
         store.clear()
+    elif event == "history_rewound":
+        store.take_back_rewind() if entry.get("back") else store.rewind(entry["messages"])
     elif event == "history_entry":
         store.add_entry(history_entry_from_record(entry["entry"], id=f"entry-{number}"))
 

@@ -62,7 +62,7 @@ _ASIDES = (
 """What may be done to a session at any time, also in the middle of something else."""
 _LONG = (records.UserRecord, records.RunContinued, records.CompactRecord)
 """Actions that take time, so that other things may happen meanwhile."""
-_ACTIONS = (*_LONG, records.HistoryCleared, records.SessionEnded)
+_ACTIONS = (*_LONG, records.HistoryCleared, records.HistoryRewound, records.SessionEnded)
 
 
 def is_injected(message: Message | None) -> bool:

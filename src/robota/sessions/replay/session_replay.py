@@ -41,6 +41,7 @@ from robota.sessions.replay.doubles import (
 from robota.sessions.replay.recorded import Action, Segment
 from robota.sessions.replay.recording import BESIDE, Recording
 from robota.sessions.replay.world import ReplayWorld
+from robota.sessions.rewind import rewind, take_back_rewind
 from robota.sessions.session import Session
 from robota.sessions.start import SessionStart, restore_journal
 
@@ -320,6 +321,8 @@ async def _do(session: Session, action: Action) -> None:
             await session.compact(instructions)
         case records.HistoryCleared():
             session.clear_history()
+        case records.HistoryRewound(messages=messages, back=back):
+            take_back_rewind(session) if back else rewind(session, messages)
         case records.SessionEnded(reason=reason):
             await session.shutdown(reason)
         case records.MarkRecord(message=message):  # it was there when the conversation was copied

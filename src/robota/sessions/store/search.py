@@ -46,7 +46,9 @@ CREATE INDEX passages_of_session ON passages (session);
 """
 _FULL_TEXT = "CREATE VIRTUAL TABLE words USING fts5 (body)"
 _PLAIN = "CREATE TABLE words (rowid INTEGER PRIMARY KEY, body TEXT)"
-_SAID_EVENTS = frozenset(("message", "compaction_marked", "history_cleared", "history_mutation"))
+_SAID_EVENTS = frozenset(
+    ("message", "compaction_marked", "history_cleared", "history_rewound", "history_mutation")
+)
 _Said: TypeAlias = tuple[str, str, str, str]
 """Message id, role, time stamp, text."""
 

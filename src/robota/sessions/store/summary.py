@@ -214,6 +214,8 @@ def _count_messages(seen: list[records.Record], *, whole: bool) -> int | None:
             count = record.index + 1
         elif isinstance(record, records.HistoryCleared):
             count = 0
+        elif isinstance(record, records.HistoryRewound):
+            count = record.messages
         elif count is not None and (
             isinstance(record, records.MarkRecord) or getattr(record, "kind", "") == "history_mutation"
         ):
