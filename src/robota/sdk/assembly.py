@@ -175,10 +175,10 @@ class Assembly:
     def kit(self) -> Kit:
         return require_made(self._kit)
 
-    async def make(self, switch_mode: SwitchMode) -> Session:
+    async def make(self, switch_mode: SwitchMode, tools: Sequence[Tool]) -> Session:
         """Read the files in a thread of their own, so that the loop goes on, and put everything together."""
         await to_thread.run_sync(self._read)
-        session = self._put_together(switch_mode)
+        session = self._put_together(switch_mode, tools)
         await self.kit.enter(session)
         told = () if self._start is None else self._start.problems
         for problem in (*told, *self.project.problems):
@@ -189,7 +189,7 @@ class Assembly:
         self._project = load_project(self.wanted.places, trust=self.wanted.trust)
         assert self.start is None or self.wanted.resume is not None
 
-    def _put_together(self, switch_mode: SwitchMode) -> Session:
+    def _put_together(self, switch_mode: SwitchMode, tools: Sequence[Tool]) -> Session:
         wanted, more, start = self.wanted, self.wanted.more, self._start
         rules = PermissionRules(mode=wanted.permission_mode or "default")
         self._kit = kit = Kit(self.project, rules, start)
@@ -211,7 +211,7 @@ class Assembly:
         return Session(
             provider=with_retries(wanted.provider),
             model=wanted.model or ("" if start is None else start.model),
-            tools=[*kit.make_tools(switch_mode), *more.get("tools", ())],
+            tools=[*kit.make_tools(switch_mode), *tools, *more.get("tools", ())],
             system_message=system,
             cwd=cwd,
             store=wanted.store,
@@ -222,10 +222,11 @@ class Assembly:
 
     def switch_mode(self, session: Session, mode: str | None) -> None:
         """Enter plan mode, or leave it for a mode, by default the one before."""
-        if mode == "plan":
+        after = require_mode(self._mode_before if mode is None else mode)
+        if session.permission_mode != "plan":
             self._mode_before = session.permission_mode
-        after = self._mode_before if mode is None else mode
-        session.permission_mode = require_mode(after)
+        session.permission_mode = after
+        self.kit.plan.active = after == "plan"
 
 
 def require_mode(mode: str) -> PermissionMode:

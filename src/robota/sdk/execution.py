@@ -12,6 +12,7 @@ from robota.core.errors import AbortError
 from robota.core.history import HistoryEntry
 from robota.core.messages import StopReason, TokenUsage
 from robota.core.run import ABORTED, OutputT
+from robota.sdk.commands.effects import CommandResult
 from robota.sdk.tool_states import ToolSummary
 
 
@@ -30,8 +31,8 @@ class ExecutionResult(Struct, Generic[OutputT], frozen=True, kw_only=True):
     context_state: ContextWindowState | None = None
     history: Sequence[HistoryEntry] = ()
     """The timeline as it is after the turn."""
-    message: str = ""
-    """What a command said, when the prompt was one."""
+    command: CommandResult | None = None
+    """The answer of the command, when the prompt called one; its words are the text."""
 
     @property
     def response(self) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 from robota.core.bus import EventBus, Unsubscribe
@@ -25,8 +26,14 @@ from robota.core.permissions import PermissionMode
 from robota.core.ports import new_uuid
 from robota.core.provider import ModelSettings, Provider
 from robota.core.robota import check_prompt, check_provider
-from robota.core.run import OutputKind, OutputT
+from robota.core.run import OutputKind, OutputT, RunResult
 from robota.sdk.assembly import Assembly, MoreOptions, Wanted
+from robota.sdk.commands.builtin_source import BuiltinCommandSource
+from robota.sdk.commands.command_tools import command_tools
+from robota.sdk.commands.effects import CommandResult, SubmitPrompt
+from robota.sdk.commands.registry import CommandName, CommandRegistry
+from robota.sdk.commands.run import carry_out, run_command, run_named
+from robota.sdk.commands.slash import read_slash
 from robota.sdk.execution import ExecutionResult
 from robota.sdk.listeners import Listener, Listeners
 from robota.sdk.places import find_places
@@ -34,6 +41,7 @@ from robota.sdk.prompt_queue import PromptQueue
 from robota.sdk.timeline import show_history
 from robota.sdk.tool_states import ToolState
 from robota.sdk.turn import Turn
+from robota.sessions.options import SubmitOptions
 from robota.sessions.parts import attach_handlers
 from robota.sessions.questions import PermissionHandler, QuestionHandler, Questions
 from robota.sessions.session import Session
@@ -82,6 +90,8 @@ class InteractiveSession(Closing):
         """
         self.events: EventBus = EventBus() if session is None else session.events
         self.questions = Questions(self.events) if session is None else session.questions
+        self.commands = CommandRegistry(BuiltinCommandSource())
+        """Everything that can be called by its name behind a slash."""
         self._listeners = Listeners(self.events)
         self._queue = PromptQueue()
         self._turn = Turn(self.events, self._listeners)
@@ -207,7 +217,10 @@ class InteractiveSession(Closing):
 
     @permission_mode.setter
     def permission_mode(self, mode: PermissionMode) -> None:
-        self.session.permission_mode = mode
+        if self._assembly is None:
+            self.session.permission_mode = mode
+        else:
+            self._assembly.switch_mode(self.session, mode)
 
     def on(self, name: str, listener: Listener) -> Unsubscribe:
         """Call `listener` whenever that happens; `events.on` is the typed form."""
@@ -228,12 +241,14 @@ class InteractiveSession(Closing):
             self._making = self._making or asyncio.Lock()
             async with self._making:
                 if self._session is None:
-                    session = await self._assembled.make(self._switch_mode)
+                    tools = command_tools(self.commands.for_models(), self.execute_command)
+                    session = await self._assembled.make(self.switch_mode, tools)
                     self._turn.follow(session)
                     self._session = session
         return self._session
 
-    async def _switch_mode(self, mode: str | None) -> None:
+    async def switch_mode(self, mode: str | None) -> None:
+        """Take another permission mode; `None` leaves plan mode for the one before."""
         self._assembled.switch_mode(self.session, mode)
 
     async def shutdown(self, reason: str = "other") -> None:
@@ -274,23 +289,41 @@ class InteractiveSession(Closing):
                 return ExecutionResult(interrupted=True, stop_reason="aborted")
         self._aborted = False
         try:
-            return await self._turn.take(
-                self._prepare,
-                prompt,
-                output=output,
+            options = SubmitOptions(
+                id=id,
                 display_input=display_input,
                 raw_input=raw_input,
                 max_rounds=max_turns,
                 settings=settings,
-                id=id,
             )
+            return await self._turn.take(partial(self._run, prompt, output, options))
         finally:
             self._queue.leave()
 
-    async def _prepare(self) -> Session | None:
-        """The session to run a prompt in; `None` if it was aborted before it could begin."""
+    async def _run(
+        self, prompt: Prompt, output: OutputKind[OutputT] | None, options: SubmitOptions
+    ) -> RunResult[OutputT] | CommandResult | None:
+        """What became of a prompt, or of the command it calls; `None` if it was aborted before it began."""
         session = await self.ready()
-        return None if self._aborted else session
+        line = read_slash(prompt, self.commands)
+        if line is not None and not self._aborted:
+            answer = await run_command(self, line.command, line.args)
+            if not isinstance(answer.effect, SubmitPrompt):
+                return await carry_out(self, answer)
+            prompt = answer.effect.input
+            options["display_input"] = answer.effect.display_input
+            options["raw_input"] = answer.effect.raw_input
+        return None if self._aborted else await session.submit(prompt, output=output, **options)
+
+    async def execute_command(self, name: str, args: str = "") -> CommandResult | None:
+        """The answer of the command of that name, `None` when there is none. What it wants of its caller is
+        the effect of the answer, and is not done."""
+        await self.ready()
+        return await run_named(self, name, args)
+
+    def list_commands(self) -> list[CommandName]:
+        """The names and descriptions of all commands."""
+        return [CommandName(each.name, each.description) for each in self.commands.commands()]
 
     async def stream(
         self, prompt: Prompt, display_input: str | None = None, raw_input: str | None = None, **options: Any

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from robota.core.bus import EventBus
 from robota.core.context import ContextWindowState
-from robota.core.errors import RobotaError
+from robota.core.errors import RobotaError, ValidationError
 from robota.core.events import (
     ContextUpdated,
     Event,
@@ -18,8 +18,10 @@ from robota.core.events import (
     ToolEnded,
     ToolStarted,
 )
-from robota.core.messages import AssistantMessage, Prompt, UserMessage
+from robota.core.history import HistoryEntry
+from robota.core.messages import AssistantMessage, UserMessage
 from robota.core.run import RunResult
+from robota.sdk.commands.effects import CommandResult
 from robota.sdk.execution import ExecutionResult
 from robota.sdk.listeners import Listeners
 from robota.sdk.timeline import ShownHistory, remark_entry, summarize, summary_entry, tool_entry
@@ -60,19 +62,17 @@ class Turn:
             handler(self, event)
 
     async def take(
-        self, prepare: Callable[[], Awaitable[Session | None]], prompt: Prompt, **options: Any
+        self, run: Callable[[], Awaitable[RunResult[Any] | CommandResult | None]]
     ) -> ExecutionResult[Any]:
-        """Run a prompt, and tell how it ended."""
+        """Run a prompt or a command, and tell how it ended."""
         self._deltas.clear()
         self._ended.clear()
         self.tools.clear()
         self._listeners.emit("thinking", True)
         failure: Exception | None = None
-        result: RunResult[Any] | None = None
+        result: RunResult[Any] | CommandResult | None = None
         try:
-            session = await prepare()
-            if session is not None:
-                result = await session.submit(prompt, **options)
+            result = await run()
         except RobotaError as error:
             failure = error
         except Exception as error:
@@ -83,7 +83,9 @@ class Turn:
             self._listeners.emit("thinking", False)
         return ended
 
-    def _tell_end(self, result: RunResult[Any] | None, failure: Exception | None) -> ExecutionResult[Any]:
+    def _tell_end(
+        self, result: RunResult[Any] | CommandResult | None, failure: Exception | None
+    ) -> ExecutionResult[Any]:
         ended = self._describe(result, failure)
         if ended.error is not None:
             self._listeners.emit("error", ended.error)
@@ -95,9 +97,16 @@ class Turn:
             self._listeners.emit("context_update", ended.context_state)
         return ended
 
-    def _describe(self, result: RunResult[Any] | None, failure: Exception | None) -> ExecutionResult[Any]:
+    def _describe(
+        self, result: RunResult[Any] | CommandResult | None, failure: Exception | None
+    ) -> ExecutionResult[Any]:
         session = self._session
         state = None if session is None else session.context_state
+        if isinstance(result, CommandResult):
+            refused = None if result.success else ValidationError(result.message)
+            return ExecutionResult(
+                text=result.message, error=refused, command=result, context_state=state, history=self._shown()
+            )
         if result is None:
             return ExecutionResult(
                 error=failure, interrupted=failure is None, stop_reason="aborted", context_state=state
@@ -113,8 +122,11 @@ class Turn:
             stop_reason=result.stop_reason,
             tool_summaries=summarize(self._ended),
             context_state=state,
-            history=() if session is None else ShownHistory(session.agent.conversation),
+            history=self._shown(),
         )
+
+    def _shown(self) -> Sequence[HistoryEntry]:
+        return () if self._session is None else ShownHistory(self._session.agent.conversation)
 
     def _said_so_far(self) -> str:
         """What the model had said in this turn before it was stopped."""

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from robota.core.messages import ToolMessage
 from robota.sdk.commands.command_tools import command_tools, tool_name
 from robota.sdk.commands.effects import CommandResult, Renamed
 from robota.sdk.commands.registry import Command
+from robota.sdk.interactive import InteractiveSession
 from robota.sessions.options import PermissionOptions, SessionOptions
 from robota.sessions.permissions.live_rules import PermissionRules
 from robota.sessions.session import Session
@@ -98,3 +100,21 @@ def test_two_commands_that_would_be_the_same_tool_are_refused() -> None:
 
     with pytest.raises(ConfigurationError, match="'a:b' and 'a_b' would both be the tool robota_command_a_b"):
         command_tools(commands, answer)
+
+
+async def test_a_session_offers_the_commands_that_a_model_may_call(tmp_path: Path) -> None:
+    provider = ScriptedProvider([call("robota_command_usage")], "done")
+    async with InteractiveSession(
+        cwd=tmp_path,
+        provider=provider,
+        permission_mode="bypassPermissions",
+        environment={"HOME": str(tmp_path)},
+    ) as session:
+        await session.submit("What did this cost?")
+
+        [told] = [each for each in provider.requests[1].messages if isinstance(each, ToolMessage)]
+        assert json.loads(told.content)["message"].startswith("Session: 1 request, ")
+        offered = {tool.name for tool in provider.requests[0].tools}
+        assert {name for name in offered if name.startswith("robota_command_")} == {
+            tool_name(each.name) for each in session.commands.for_models()
+        }

@@ -82,6 +82,18 @@ def test_what_users_may_not_call_is_not_shown_and_not_found() -> None:
     assert names(registry.for_models()) == ["hidden"]
 
 
+def test_a_skill_is_no_tool_of_its_own() -> None:
+    skill = Command(name="audit", description="d", source="skill", disable_model_invocation=False)
+
+    assert CommandRegistry(Source("skill", skill)).for_models() == []
+
+
+def test_the_commands_that_models_may_call_change_no_rights_and_no_settings() -> None:
+    registry = CommandRegistry(BuiltinCommandSource())
+
+    assert names(registry.for_models()) == ["usage"]
+
+
 def test_the_built_in_commands_offer_what_may_stand_behind_them() -> None:
     registry = CommandRegistry(BuiltinCommandSource())
 

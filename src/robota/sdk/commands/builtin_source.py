@@ -12,7 +12,7 @@ from robota.sdk.commands.table import ROWS, Row, Words
 
 if TYPE_CHECKING:
     from robota.core.models import ModelFacts
-    from robota.sdk.commands.host import CommandHost
+    from robota.sdk.interactive import InteractiveSession
 
 SYSTEM = "robota.sdk.commands.system"
 
@@ -68,7 +68,7 @@ def describe_window(tokens: int) -> str:
     return str(tokens)
 
 
-def run_row(row: Row, host: CommandHost, args: str) -> CommandResult | Awaitable[CommandResult]:
+def run_row(row: Row, host: InteractiveSession, args: str) -> CommandResult | Awaitable[CommandResult]:
     from importlib import import_module  # noqa: PLC0415 - for those who call a command
 
     module, _, function = row.function.partition(".")

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-import msgspec
 from msgspec import Struct
 
+from robota.core.jsontext import decode, encode
 from robota.core.messages import Json
 
 
@@ -118,7 +118,7 @@ class CommandResult(Struct, frozen=True):
     @property
     def data(self) -> Mapping[str, Json]:
         """The effect in the spelling of the wire; empty without one."""
-        return MappingProxyType({} if self.effect is None else msgspec.to_builtins(self.effect))
+        return MappingProxyType({} if self.effect is None else decode(encode(self.effect)))
 
 
 def failure(message: str) -> CommandResult:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -31,6 +31,13 @@ class Command(Struct, frozen=True, kw_only=True):
     """Whether people may call it, so that menus show it."""
     gives_way: bool = False
     """Whether a command of the same name from a later source takes its place, as a user's own `/review`."""
+
+
+class CommandName(NamedTuple):
+    """What a list shows of a command."""
+
+    name: str
+    description: str
 
 
 class CommandSource(Protocol):
@@ -80,8 +87,9 @@ class CommandRegistry:
         return () if command is None else command.subcommands
 
     def for_models(self) -> list[Command]:
-        """What a model may call by itself."""
-        return [each for each in self._merged().values() if not each.disable_model_invocation]
+        """The built-in commands that a model may call by itself; skills have a tool of their own."""
+        merged = self._merged().values()
+        return [each for each in merged if each.source == "builtin" and not each.disable_model_invocation]
 
     def _named(self) -> dict[str, Command]:
         return {name: each for name, each in self._merged().items() if each.user_invocable}

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from robota.sdk.commands.effects import CommandResult, ContextShown
 
 if TYPE_CHECKING:
-    from robota.sdk.commands.host import CommandHost
+    from robota.sdk.interactive import InteractiveSession
 
 
-def context(host: CommandHost, args: str) -> CommandResult:
+def context(host: InteractiveSession, args: str) -> CommandResult:
     state = host.session.context_state
     used = f"{state.used_tokens:,} / {state.max_tokens:,} tokens ({state.used_percentage:.0f}%)"
     effect = ContextShown(state.used_tokens, state.max_tokens, state.used_percentage)

@@ -16,10 +16,10 @@ from robota.sdk.commands.effects import (
 )
 
 if TYPE_CHECKING:
-    from robota.sdk.commands.host import CommandHost
+    from robota.sdk.interactive import InteractiveSession
 
 
-def show_help(host: CommandHost, args: str) -> CommandResult:
+def show_help(host: InteractiveSession, args: str) -> CommandResult:
     commands = host.commands.commands()
     calls = [f"/{each.name} {each.argument_hint}".rstrip() for each in commands]
     width = min(32, max(map(len, calls)))
@@ -27,14 +27,14 @@ def show_help(host: CommandHost, args: str) -> CommandResult:
     return CommandResult("\n".join(["Available commands:", *lines]))
 
 
-def clear(host: CommandHost, args: str) -> CommandResult:
+def clear(host: InteractiveSession, args: str) -> CommandResult:
     if host.session.is_running:
         return failure("The conversation cannot be cleared while a prompt is under way: stop it first.")
     host.session.clear_history()
     return CommandResult("Conversation cleared.")
 
 
-async def compact(host: CommandHost, args: str) -> CommandResult:
+async def compact(host: InteractiveSession, args: str) -> CommandResult:
     session = host.session
     if session.is_running:
         return failure("The conversation cannot be compacted while a prompt is under way: wait, or stop it.")
@@ -45,20 +45,20 @@ async def compact(host: CommandHost, args: str) -> CommandResult:
     return CommandResult(message, effect=Compacted(before, after))
 
 
-def resume(host: CommandHost, args: str) -> CommandResult:
+def resume(host: InteractiveSession, args: str) -> CommandResult:
     return CommandResult("Choose a session to resume.", effect=ResumePicker())
 
 
-def rename(host: CommandHost, args: str) -> CommandResult:
+def rename(host: InteractiveSession, args: str) -> CommandResult:
     name = " ".join(args.split())
     if not name:
         return usage("rename", "<name>")
     return CommandResult(f'Session renamed to "{name}".', effect=Renamed(name))
 
 
-def reset(host: CommandHost, args: str) -> CommandResult:
+def reset(host: InteractiveSession, args: str) -> CommandResult:
     return CommandResult("The settings are to be deleted.", effect=ResetRequested())
 
 
-def leave(host: CommandHost, args: str) -> CommandResult:
+def leave(host: InteractiveSession, args: str) -> CommandResult:
     return CommandResult("Goodbye.", effect=ExitRequested())

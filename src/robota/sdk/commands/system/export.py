@@ -14,13 +14,13 @@ from robota.sdk.commands.arguments import split_first, usage
 from robota.sdk.commands.effects import CommandResult, Written, failure
 
 if TYPE_CHECKING:
-    from robota.sdk.commands.host import CommandHost
+    from robota.sdk.interactive import InteractiveSession
     from robota.sessions.session import Session
 
 ENDINGS = {"markdown": "md", "html": "html", "json": "json"}
 
 
-async def export(host: CommandHost, args: str) -> CommandResult:
+async def export(host: InteractiveSession, args: str) -> CommandResult:
     session, (word, path) = host.session, split_first(args)
     form = word.lower() or "markdown"
     if form not in ENDINGS:

@@ -9,21 +9,21 @@ from robota.sdk.commands.arguments import split_first
 from robota.sdk.commands.effects import CommandResult, ModeSet, PermissionsShown, failure
 
 if TYPE_CHECKING:
-    from robota.sdk.commands.host import CommandHost
+    from robota.sdk.interactive import InteractiveSession
 
 
-def mode(host: CommandHost, args: str) -> CommandResult:
+def mode(host: InteractiveSession, args: str) -> CommandResult:
     wanted, _ = split_first(args)
     if not wanted:
         current = host.session.permission_mode
         return CommandResult(f"Current mode: {current}", effect=ModeSet(current))
     if wanted not in get_args(PermissionMode):
         return failure(f"Invalid mode. Valid: {' | '.join(get_args(PermissionMode))}")
-    host.session.permission_mode = cast("PermissionMode", wanted)
+    host.permission_mode = cast("PermissionMode", wanted)
     return CommandResult(f"Permission mode set to: {wanted}", effect=ModeSet(wanted))
 
 
-def permissions(host: CommandHost, args: str) -> CommandResult:
+def permissions(host: InteractiveSession, args: str) -> CommandResult:
     live = host.session.rules
     allowed, rules = live.granted, live.rules
     lines = [f"Permission mode: {rules.mode}"]

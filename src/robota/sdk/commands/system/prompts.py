@@ -8,18 +8,18 @@ from robota.sdk.commands.effects import CommandResult, SubmitPrompt
 from robota.tools.function_tool import text_beside
 
 if TYPE_CHECKING:
-    from robota.sdk.commands.host import CommandHost
+    from robota.sdk.interactive import InteractiveSession
 
 
-def init(host: CommandHost, args: str) -> CommandResult:
+def init(host: InteractiveSession, args: str) -> CommandResult:
     return _ask("init", 0, args)
 
 
-def review(host: CommandHost, args: str) -> CommandResult:
+def review(host: InteractiveSession, args: str) -> CommandResult:
     return _ask("review", 1, args)
 
 
-def commit(host: CommandHost, args: str) -> CommandResult:
+def commit(host: InteractiveSession, args: str) -> CommandResult:
     return _ask("commit", 2, args)
 
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from robota.sdk.commands.effects import CommandResult, CostShown
 
 if TYPE_CHECKING:
-    from robota.sdk.commands.host import CommandHost
+    from robota.sdk.interactive import InteractiveSession
 
 
-def cost(host: CommandHost, args: str) -> CommandResult:
+def cost(host: InteractiveSession, args: str) -> CommandResult:
     from robota.sessions.usage.report import format_usd  # noqa: PLC0415 - for those who ask
 
     session, spent = host.session, host.session.usage.total
@@ -21,7 +21,7 @@ def cost(host: CommandHost, args: str) -> CommandResult:
     return CommandResult("\n".join(lines), effect=effect)
 
 
-def usage(host: CommandHost, args: str) -> CommandResult:
+def usage(host: InteractiveSession, args: str) -> CommandResult:
     from robota.sessions.usage.report import format_usage  # noqa: PLC0415 - as above
 
     return CommandResult(format_usage(host.session.usage.snapshot()))
