@@ -246,7 +246,7 @@ class _Reader(Struct):
         if not isinstance(matcher, str):
             self.problems.append(f"{place}.matcher: expected a string, got {kind_of_value(matcher)}")
         elif problem := _find_pattern_problem(matcher):
-            self.problems.append(f"{place}.matcher {problem}")
+            self.problems.append(f"{place}.matcher: {problem}")
         self._check_fields(place, raw, ("matcher", "env", "hooks", "description"))
         if not _is_environment(env):
             self.problems.append(f"{place}.env: expected an object of strings")

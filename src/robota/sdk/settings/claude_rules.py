@@ -55,7 +55,7 @@ def translate_rule(rule: Rule, kind: RuleKind, root: str) -> Translation:
 
 
 def _is_parameter(rule: Rule) -> bool:
-    return rule.tool not in ("Bash", "WebFetch") and split_parameter(rule.pattern or "") is not None
+    return rule.tool not in ("Bash", "Skill", "WebFetch") and split_parameter(rule.pattern or "") is not None
 
 
 def _translate_command(pattern: str) -> str:
