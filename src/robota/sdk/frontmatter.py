@@ -19,6 +19,8 @@ MAX_BYTES = 1 << 20
 _HEAD = re.compile(r"\A---[ \t]*\n(?P<head>.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _EXAMPLE = re.compile(r"(?ms)^<(?P<tag>\w+)>$.*?^</(?P=tag)>$")
 """Belongs to the description above it, which goes on without being indented."""
+_GLOB_ITEM = re.compile(r"(?m)^([ \t]*-[ \t]+)(\*[^'\n]*?)[ \t]*$")
+"""`- *.css`, which is an alias to YAML."""
 _KEY = re.compile(r"(?P<key>[\w-]+):(?:[ \t]+(?P<value>.*)|[ \t]*\Z)", re.DOTALL)
 _UNCLOSED = re.compile(r"""\[[^\]]*\Z|\{[^}]*\Z|"[^"]*\Z|'[^']*\Z""")
 _LINE = re.compile(
@@ -167,6 +169,7 @@ def _read_blocks(
     """Each field for itself, so that a broken one costs no other. Texts that are no YAML, such as
     `description: Use when: …` and `argument-hint: [a] [b]`, are common and taken as they are."""
     head = _EXAMPLE.sub(lambda example: "\n" * example[0].count("\n"), head)
+    head = _GLOB_ITEM.sub(r"\1'\2'", head)
     blocks: list[tuple[int, str]] = []
     for number, line in enumerate(head.splitlines(), 2):
         if _KEY.match(line) or not blocks:
