@@ -17,23 +17,26 @@ from robota.core.events import (
     ToolEnded,
     TurnEvent,
 )
+from robota.sessions.hooks import LiveHooks
 from robota.sessions.options import HookOptions, JournalOptions, SessionOptions, permission_options
 
 if TYPE_CHECKING:
-    from robota.core.hooks import HookOutcome
+    from robota.core.hooks import HookOutcome, HooksConfig
     from robota.core.hooks.matching import MatchesRule
-    from robota.core.messages import Json
+    from robota.core.messages import Json, JsonObject
+    from robota.core.provider import ModelSettings
     from robota.core.robota import Robota
     from robota.core.run import RunResult
     from robota.core.tool import Tool
     from robota.sessions.hooks import HookPort
+    from robota.sessions.permissions.judgement import WorkspaceGuard
     from robota.sessions.permissions.live_rules import PermissionRules
     from robota.sessions.session import Session
 
 RESULT_KEPT = 2_000
 """Characters of a text that the parent's stream carries; the child's own has all of it."""
-_HOOK_NAMES = {"Stop": "SubagentStop"}
-_SILENT = frozenset(("SessionStart", "SessionEnd", "UserPromptSubmit"))
+_HOOK_NAMES = {"Stop": "SubagentStop", "SessionStart": "SubagentStart"}
+_SILENT = frozenset(("SessionEnd", "UserPromptSubmit"))
 """Hooks about the session as a whole."""
 
 
@@ -43,9 +46,17 @@ class ChildOptions(TypedDict, total=False):
     tools: Iterable[Tool]
     system_message: str
     model: str
-    rules: PermissionRules
+    rules: PermissionRules | None
     """Which count besides the parent's: the stricter verdict decides."""
     max_rounds: int
+    settings: ModelSettings
+    hooks: HooksConfig
+    """Which run besides the parent's, as long as the child works."""
+    agent_type: str
+    """What hooks know the kind of agent by."""
+    cwd: str
+    guard: WorkspaceGuard | None
+    """Knows which files lie outside `cwd`, where that is not the parent's."""
 
 
 def make_child(
@@ -57,6 +68,11 @@ def make_child(
     model: str | None = None,
     rules: PermissionRules | None = None,
     max_rounds: int | None = None,
+    settings: ModelSettings | None = None,
+    hooks: HooksConfig | None = None,
+    agent_type: str = "",
+    cwd: str | None = None,
+    guard: WorkspaceGuard | None = None,
     worker: Robota | None = None,
 ) -> Session:
     """`worker`: an agent whose provider, settings, limits and plugins the child has, not its parent's."""
@@ -66,23 +82,27 @@ def make_child(
     if agent_id in parent.resources.children:
         raise ConfigurationError(f"This session has a child {agent_id!r} already: choose another name.")
     options, agent = parent.options, parent.agent
-    permissions = replace(permission_options(options.permissions), rules=parent.rules.narrowed(rules))
+    given = permission_options(options.permissions)
+    permissions = replace(given, rules=parent.rules.narrowed(rules), guard=guard or given.guard)
+    own = _ChildHooks(_join_hooks(parent.hooks, hooks), agent_id, agent_type or agent_id)
+    if settings is None:
+        settings = options.settings if worker is None else worker.settings
     child = type(parent)(
         provider=parent.admission.admit(agent.provider if worker is None else worker.provider),
         model=model or agent.model,
         tools=agent.tools if tools is None else tools,
         system_message=system_message,
-        cwd=parent.cwd,
+        cwd=parent.cwd if cwd is None else cwd,
         store=parent.store,
         session_id=parent.session_id,
         options=SessionOptions(
             permissions=permissions,
-            hooks=HookOptions(port=_ChildHooks(parent.hooks, agent_id)),
+            hooks=HookOptions(port=own),
             limits=options.limits if worker is None else worker.limits,
             max_rounds=options.max_rounds if max_rounds is None else max_rounds,
-            settings=options.settings if worker is None else worker.settings,
+            settings=settings,
             plugins=() if worker is None else worker.plugins,
-            context_window=options.context_window if model is None else None,
+            context_window=None if model else options.context_window,
             compaction=options.compaction,
             journal=JournalOptions(
                 durable=options.journal.durable,
@@ -96,6 +116,13 @@ def make_child(
             ports=options.ports,
         ),
     )
+    own.child = child
+    _pass_events_on(parent, child, agent_id)
+    return child
+
+
+def _pass_events_on(parent: Session, child: Session, agent_id: str) -> None:
+    """Let the parent tell what its child does, and own it until that ends."""
     parent.resources.children[agent_id] = child
     events = parent.events
 
@@ -105,7 +132,6 @@ def make_child(
 
     child.events.on(TurnEvent, pass_on)
     child.events.on(SessionShutdown, lambda _: parent.resources.children.pop(agent_id, None))
-    return child
 
 
 async def run_child(parent: Session, worker: Robota, agent_id: str, task: str) -> RunResult:
@@ -131,12 +157,23 @@ def _shorten(event: TurnEvent) -> TurnEvent:
     return event
 
 
+def _join_hooks(port: HookPort, own: HooksConfig | None) -> HookPort:
+    if not own:
+        return port
+    if not isinstance(port, LiveHooks):
+        raise ConfigurationError("This session was given somebody who runs its hooks; a child can add none.")
+    from robota.core.hooks import merge_hooks  # noqa: PLC0415 - few have some
+
+    return port.plus(merge_hooks(*({_HOOK_NAMES.get(event, event): own[event]} for event in own)))
+
+
 class _ChildHooks:
     """The hooks of the parent, by the names that they have for a sub-agent."""
 
-    def __init__(self, port: HookPort, agent_id: str) -> None:
+    def __init__(self, port: HookPort, agent_id: str, agent_type: str) -> None:
         self._port = port
-        self._agent_id = agent_id
+        self._who: JsonObject = {"agent_id": agent_id, "agent_type": agent_type}
+        self.child: Session | None = None
 
     def has(self, event: str) -> bool:
         return event not in _SILENT and self._port.has(_HOOK_NAMES.get(event, event))
@@ -153,6 +190,10 @@ class _ChildHooks:
             from robota.core.hooks.outcome import HookOutcome  # noqa: PLC0415 - see the layer below
 
             return HookOutcome(event=event)
-        told = {**hook_input, "agent_id": self._agent_id}
+        told: JsonObject = {**hook_input, **self._who}
+        if self.child is not None:
+            told["cwd"] = self.child.cwd
+        if event == "Stop" and self.child is not None:
+            told["agent_transcript_path"] = self.child.log.path
         name = _HOOK_NAMES.get(event, event)
         return await self._port.fire(name, told, call_id=call_id, matches_rule=matches_rule)

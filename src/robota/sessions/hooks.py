@@ -10,7 +10,7 @@ from robota.core.messages import Json, JsonObject
 
 if TYPE_CHECKING:
     from robota.core.errors import RobotaError
-    from robota.core.hooks import HooksConfig
+    from robota.core.hooks import HookGroup, HooksConfig
     from robota.core.hooks.matching import MatchesRule
     from robota.core.hooks.runner import Executors
 
@@ -42,7 +42,7 @@ class LiveHooks:
     configuration takes no effect here. `tools` gives the names that matchers may have.
     """
 
-    __slots__ = ("_common", "_config", "_executors", "_keep", "_notice", "_report", "_tools")
+    __slots__ = ("_base", "_common", "_config", "_executors", "_keep", "_notice", "_report", "_tools")
 
     def __init__(
         self,
@@ -61,7 +61,23 @@ class LiveHooks:
         self._report = report
         self._notice = notice
         self._tools = tools
+        self._base: LiveHooks | None = None
+        """Whose hooks run as well."""
         self.replace(config)
+
+    def plus(self, more: GivenHooks) -> LiveHooks:
+        """These hooks, whatever takes their place later, and `more`."""
+        joined = LiveHooks(
+            more,
+            common=self._common,
+            report=self._report,
+            notice=self._notice,
+            executors=self._executors,
+            keep_variables=self._keep,
+            tools=self._tools,
+        )
+        joined._base = self
+        return joined
 
     def replace(self, config: GivenHooks) -> None:
         """Other hooks, from the next event on. What cannot be used raises, and the old ones stay."""
@@ -77,7 +93,11 @@ class LiveHooks:
         self._config: Any = config or {}
 
     def has(self, event: str) -> bool:
-        return bool(self._config.get(event))
+        return bool(self._config.get(event)) or (self._base is not None and self._base.has(event))
+
+    def _groups(self, event: str) -> tuple[HookGroup, ...]:
+        above = () if self._base is None else self._base._groups(event)
+        return (*above, *self._config.get(event, ()))
 
     async def fire(
         self,
@@ -87,12 +107,13 @@ class LiveHooks:
         call_id: str = "",
         matches_rule: MatchesRule | None = None,
     ) -> HookOutcome:
-        if not self.has(event):
+        groups = self._groups(event)
+        if not groups:
             return HookOutcome(event=event)
         from robota.core.hooks import run_hooks  # noqa: PLC0415 - sessions without hooks are many
 
         outcome = await run_hooks(
-            self._config,
+            {event: groups},
             event,
             {**self._common(event), **hook_input},
             executors=self._executors,

@@ -131,7 +131,10 @@ class RuleJudge(Struct, eq=False):
 
 
 async def _weigh(judgement: Judgement, call: PreparedCall, terms: Terms) -> Judgement:
-    """What the mode decided, with what is known of the workspace and the sandbox."""
+    """What the mode decided, with what is known of subagents, the workspace and the sandbox."""
+    weigh = getattr(call.tool, "weigh", None) if call.request.name == "Agent" else None
+    if weigh is not None and (said := weigh(call.arguments, terms.mode)) is not None:
+        return msgspec.structs.replace(judgement, decision=said[0], reason=said[1])
     outside = judgement.outside
     if judgement.decision == "auto" and outside is not None and terms.mode != "bypassPermissions":
         reason = f"{outside} is outside the working directory."
