@@ -1,0 +1,142 @@
+"""A session for a subagent: below the one that calls it, with the tools and instructions of its definition.
+
+Nothing here reads a file: whoever calls has loaded definitions, instructions and skills before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from robota.core.permissions.rules import Rule, RuleProblem, parse_rule
+from robota.core.tool import Tool
+from robota.sdk.agents.definition import OTHER_NAMES, AgentDefinition
+from robota.sdk.agents.model_choice import choose_model
+from robota.sdk.workspace import Workspace
+from robota.sessions.journal.event_log import FileSessionLogger
+from robota.sessions.permissions.live_rules import PermissionRules
+from robota.sessions.session import Session
+from robota.sessions.store.session_record import check_session_id
+from robota.tools.builtins.todo import todo_tool
+
+NEVER = frozenset({"Agent", "robota_command_agent", "EnterPlanMode", "ExitPlanMode"})
+"""Subagents start none of their own, and do not change the mode of the session that called them."""
+
+SUFFIX = """\
+You are a subagent: another agent gave you this task, and your last message is all that it gets to see. Work
+on your own and finish the task. Then report briefly what you did and what you found. Give file paths as
+absolute paths, quote code only where the exact text matters, and use no emojis."""
+
+FORK_WORKER_SUFFIX = """\
+You are a fork worker: you carry out one task that was split off from a conversation, and your last message
+is all that gets back to it. Start no other agents and ask no questions. Do the task with your tools, stay
+within what was asked, and answer in under 500 words, in this form and with no emojis:
+
+Scope: what you were asked to do, in one sentence
+Result: the answer, or what you did
+Key files: absolute paths of the files that matter
+Files changed: absolute paths, or none
+Issues: what is left open or went wrong, or none"""
+
+
+class ProjectInstructions(Struct, frozen=True, kw_only=True):
+    """What the project says to every agent, as the session that calls has loaded it."""
+
+    claude_md: str = ""
+    agents_md: str = ""
+
+
+def assemble_subagent_prompt(
+    agent_body: str, *, claude_md: str = "", agents_md: str = "", is_fork_worker: bool = False
+) -> str:
+    """The system message of a subagent: its own instructions, the project's, and how it is to report."""
+    suffix = FORK_WORKER_SUFFIX if is_fork_worker else SUFFIX
+    parts = (agent_body, claude_md, agents_md, suffix)
+    return "\n\n".join(part.strip() for part in parts if part.strip())
+
+
+def select_tools(agent: AgentDefinition, tools: Iterable[Tool]) -> list[Tool]:
+    """What is denied goes, then only what is allowed stays, then goes what no subagent may have."""
+    denied = _named(word for word in agent.disallowed_tools if "(" not in word)
+    kept = [tool for tool in tools if not any(rule.names(tool.name) for rule in denied)]
+    if agent.tools is not None and "*" not in agent.tools:
+        allowed = _named(agent.tools)
+        kept = [tool for tool in kept if any(rule.names(tool.name) for rule in allowed)]
+    return [
+        todo_tool() if tool.name == "TodoWrite" else tool  # the list of whoever called is not its own
+        for tool in kept
+        if tool.name not in NEVER
+    ]
+
+
+def _named(words: Iterable[str]) -> list[Rule]:
+    rules = [parse_rule(word) for word in words]
+    return [
+        replace(rule, tool=OTHER_NAMES.get(rule.tool, rule.tool))
+        for rule in rules
+        if not isinstance(rule, RuleProblem)
+    ]
+
+
+def restrict(agent: AgentDefinition, tools: Sequence[Tool]) -> PermissionRules | None:
+    """The rules that the definition adds to those of the session. They can only take away: calls are judged
+    by both. A tool that is allowed for some calls only asks about the others."""
+    names = {tool.name for tool in tools}
+    deny = tuple(r.text for r in _named(agent.disallowed_tools) if r.pattern is not None and r.tool in names)
+    some = [rule for rule in _named(agent.tools or ()) if rule.pattern is not None and rule.tool in names]
+    if not some:
+        if agent.permission_mode is None and not deny:
+            return None
+        return PermissionRules(mode=agent.permission_mode or "bypassPermissions", deny=deny)
+    others = () if agent.permission_mode else tuple(sorted(names - {rule.tool for rule in some}))
+    return PermissionRules(
+        mode=agent.permission_mode or "default", allow=(*others, *(rule.text for rule in some)), deny=deny
+    )
+
+
+def create_subagent_session(
+    parent: Session,
+    agent: AgentDefinition,
+    *,
+    agent_id: str,
+    instructions: ProjectInstructions = ProjectInstructions(),  # noqa: B008 - frozen
+    skills: str = "",
+    model: str = "",
+    cwd: str | None = None,
+    is_fork_worker: bool = False,
+) -> Session:
+    """A child of `parent` that is this agent. It may do at most what its parent may, spends its budget, and
+    has a journal of its own. `skills` is the text of those that it has from the start, `model` another one
+    than its definition says, `cwd` another working directory, which is then all of its workspace."""
+    tools = select_tools(agent, parent.agent.tools)
+    chosen, notice = choose_model(model or agent.model, parent)
+    if notice:
+        parent.log.notice(f"Subagent {agent.name}: {notice}")
+    where = parent.cwd if cwd is None else cwd
+    body = f"{agent.system_prompt}\n\nThe working directory is {where}."
+    settings = parent.options.settings
+    return parent.child(
+        agent_id,
+        tools=tools,
+        system_message=assemble_subagent_prompt(
+            f"{body}\n\n{skills}",
+            claude_md=instructions.claude_md,
+            agents_md=instructions.agents_md,
+            is_fork_worker=is_fork_worker,
+        ),
+        model=chosen if chosen != parent.model else "",
+        max_rounds=agent.max_turns or parent.options.max_rounds,
+        settings=replace(settings, effort=agent.effort) if agent.effort else settings,
+        hooks=agent.hooks,
+        agent_type=agent.name,
+        cwd=where,
+        rules=restrict(agent, tools),
+        guard=None if cwd is None else Workspace(cwd, parent.rules),
+    )
+
+
+def create_subagent_logger(parent_session_id: str, agent_id: str, base_logs_dir: str) -> FileSessionLogger:
+    """The log of a subagent, in `{base_logs_dir}/{parent_session_id}/subagents/{agent_id}.jsonl`."""
+    return FileSessionLogger(f"{base_logs_dir}/{check_session_id(parent_session_id)}/subagents", agent_id)

@@ -1,0 +1,189 @@
+"""A working tree of its own for a subagent: made from HEAD, removed if nothing came of it, else kept.
+
+`WorktreeCreate` hooks make it instead where some are configured, for projects that are not kept in git.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from robota.core.errors import RobotaError
+from robota.core.messages import JsonObject
+from robota.core.process import clean_environment, run_process
+from robota.sessions.hooks import HookPort
+
+ATTEMPTS = 5
+"""How many names are tried when one is taken."""
+GIT_SECONDS = 120.0
+
+
+class WorktreeError(RobotaError, code="WORKTREE_ERROR", category="user"):
+    """There is no working tree to work in."""
+
+
+class Worktree(Struct, frozen=True, kw_only=True):
+    path: str
+    """Its top."""
+    cwd: str
+    """The directory in it that corresponds to that of the session."""
+    task: str
+    branch: str = ""
+    """Empty if a hook made it."""
+    base_revision: str = ""
+    parent_status: str = ""
+    """`dirty` if the session's own tree has changes that are not committed, which this one lacks."""
+    top: str = ""
+    """The tree it was made from."""
+
+
+async def create_worktree(cwd: str, task: str, hooks: HookPort, new_id: Callable[[], str]) -> Worktree:
+    """A new working tree; a `WorktreeError` says why there is none."""
+    slug = re.sub(r"[^a-z0-9]+", "-", task.lower()).strip("-")[:32].rstrip("-") or "task"
+    if hooks.has("WorktreeCreate"):
+        return await _ask_hook(f"{slug}-{_short(new_id)}", hooks)
+    top, prefix, revision = await _look_at(cwd)
+    status = "dirty" if await _git(top, "status", "--porcelain") else "clean"
+    home = _make_home(top)
+    for attempt in range(1, ATTEMPTS + 1):
+        name = f"{slug}-{_short(new_id)}"
+        path, branch = os.path.join(home, name), f"robota/{name}"
+        try:
+            await _git(top, "worktree", "add", "--quiet", "-b", branch, path, revision)
+            break
+        except WorktreeError:
+            if attempt == ATTEMPTS or not await _is_taken(top, path, branch):
+                raise
+    return Worktree(
+        path=path,
+        cwd=_below(path, prefix),
+        task=slug,
+        branch=branch,
+        base_revision=revision,
+        parent_status=status,
+        top=top,
+    )
+
+
+async def _is_taken(top: str, path: str, branch: str) -> bool:
+    return _exists(path) or bool(await _git(top, "branch", "--list", branch))
+
+
+async def settle_worktree(tree: Worktree, hooks: HookPort) -> JsonObject:
+    """Remove a tree in which nothing was done, keep any other; what became of it, for the result."""
+    facts: JsonObject = {
+        "worktreePath": tree.path,
+        "branchName": tree.branch or None,
+        "baseRevision": tree.base_revision or None,
+        "parentStatus": tree.parent_status or None,
+    }
+    try:
+        clean = await _is_clean(tree)
+        if clean:
+            await _remove(tree, hooks)
+    except WorktreeError as error:
+        look = f"Look at it: {error}"
+        return facts | {"worktreeStatus": "unknown", "worktreeNextAction": look}
+    if clean:
+        return facts | {"worktreeStatus": "removed", "worktreeNextAction": "Nothing: it held no changes."}
+    where = f"branch {tree.branch}" if tree.branch else "it"
+    action = f"Review the changes in {tree.path}, merge {where}, then remove the working tree."
+    return facts | {"worktreeStatus": "dirty", "worktreeNextAction": action}
+
+
+async def _ask_hook(name: str, hooks: HookPort) -> Worktree:
+    outcome = await hooks.fire("WorktreeCreate", {"name": name, "tool_input": {"taskId": name}})
+    path = outcome.specific.get("worktreePath")
+    if outcome.blocked:
+        raise WorktreeError(f"The WorktreeCreate hook made no working tree: {outcome.reason}")
+    if not isinstance(path, str) or not _is_directory(path):
+        raise WorktreeError(
+            "The WorktreeCreate hook gave no working tree: its last line must be the absolute path of a "
+            f"directory, and it was {str(path or '')!r}."
+        )
+    try:
+        revision = await _git(path, "rev-parse", "--verify", "HEAD")
+    except WorktreeError:  # not every project is kept in git
+        revision = ""
+    return Worktree(path=path, cwd=path, task=name, base_revision=revision)
+
+
+async def _look_at(cwd: str) -> tuple[str, str, str]:
+    """The top of the repository, where the directory lies in it, and what HEAD is."""
+    try:
+        top = await _git(cwd, "rev-parse", "--show-toplevel")
+        prefix = await _git(cwd, "rev-parse", "--show-prefix")
+    except WorktreeError as error:
+        raise WorktreeError(
+            f"An isolated subagent needs a git repository, and {cwd} is not in one ({error}). Run it without "
+            "isolation, or configure a WorktreeCreate hook."
+        ) from error
+    try:
+        return top, prefix, await _git(cwd, "rev-parse", "--verify", "HEAD")
+    except WorktreeError as error:
+        raise WorktreeError(
+            f"The repository {top} has no commit that a working tree could be made of: commit first."
+        ) from error
+
+
+async def _is_clean(tree: Worktree) -> bool:
+    if not tree.base_revision:
+        return False  # nobody can tell
+    if await _git(tree.path, "status", "--porcelain", "--ignored=no"):
+        return False
+    return await _git(tree.path, "rev-parse", "--verify", "HEAD") == tree.base_revision
+
+
+async def _remove(tree: Worktree, hooks: HookPort) -> None:
+    if tree.branch:
+        await _git(tree.top, "worktree", "remove", "--force", tree.path)
+        await _git(tree.top, "branch", "--quiet", "-D", tree.branch)
+    about: JsonObject = {"taskId": tree.task, "worktreePath": tree.path, "branchName": tree.branch or None}
+    await hooks.fire("WorktreeRemove", {"worktree_path": tree.path, "tool_input": about | {"removed": True}})
+
+
+def _make_home(top: str) -> str:
+    """Where the trees are, kept out of what git shows of the one they are in."""
+    home = os.path.join(top, ".robota", "worktrees")
+    if not f"{os.path.realpath(home)}{os.sep}".startswith(f"{os.path.realpath(top)}{os.sep}"):
+        raise WorktreeError(f"{home} leads out of the repository: remove the link.")
+    try:
+        os.makedirs(home, exist_ok=True)
+        with open(os.path.join(home, ".gitignore"), "a", encoding="utf-8") as file:
+            if not file.tell():
+                file.write("*\n")
+    except OSError as error:
+        raise WorktreeError(f"{home} cannot be written ({error.strerror}).") from error
+    return home
+
+
+def _below(path: str, prefix: str) -> str:
+    """The directory of the session in the new tree; the top if it holds nothing that is committed."""
+    inside = os.path.join(path, prefix).rstrip(os.sep)
+    return inside if os.path.isdir(inside) else path
+
+
+def _exists(path: str) -> bool:
+    return os.path.lexists(path)
+
+
+def _is_directory(path: str) -> bool:
+    return os.path.isabs(path) and os.path.isdir(path)
+
+
+def _short(new_id: Callable[[], str]) -> str:
+    return re.sub(r"[^a-z0-9]", "", new_id().lower())[-8:]
+
+
+async def _git(cwd: str, *arguments: str) -> str:
+    variables = {name: value for name, value in clean_environment().items() if not name.startswith("GIT_")}
+    result = await run_process(["git", *arguments], cwd=cwd, env=variables, timeout=GIT_SECONDS)
+    if result.error is not None:
+        raise WorktreeError(f"git could not be run: {result.error}")
+    if result.exit_code != 0:
+        said = " ".join(result.stderr.split()) or f"exit code {result.exit_code}"
+        raise WorktreeError(f"git {arguments[0]} failed: {said}")
+    return result.stdout.strip()
