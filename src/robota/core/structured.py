@@ -44,7 +44,7 @@ class OutputType:
 
     def parse(self, text: str) -> Any:
         """The answer as a value of the type; a `ValidationError` says what is wrong with it."""
-        body = _without_fence(text)
+        body = without_fence(text)
         try:
             if isinstance(self._kind, dict):
                 value = msgspec.json.decode(body)
@@ -74,7 +74,8 @@ def _schema_of(kind: Any) -> JsonObject:
     return schema
 
 
-def _without_fence(text: str) -> str:
+def without_fence(text: str) -> str:
+    """An answer without the code fence that models like to put around JSON."""
     body = text.strip()
     if body.startswith("```"):
         first_line, _, rest = body.partition("\n")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 _END_EVENTS = ("Stop", "SubagentStop")
+_USAGE_EVENTS = (*_END_EVENTS, "StopFailure", "SessionEnd", "PostCompact")
 
 
 def describe_session(session: Session) -> JsonObject:
@@ -87,6 +88,9 @@ def describe_to_hooks(session: Session, event: str) -> JsonObject:
         common["agent_id"] = session.options.agent_id
     if event in _END_EVENTS:
         common |= session.background.describe_to_hooks()
+    if event in _USAGE_EVENTS:
+        total = session.usage.total
+        common["usage"] = {name: getattr(total, name) for name in total.__struct_fields__}
     return common
 
 
