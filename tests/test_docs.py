@@ -30,6 +30,7 @@ def test_a_python_block_of_the_documentation_runs(block: str, tmp_path: Path) ->
     environment = {
         key: value for key, value in os.environ.items() if not key.endswith(("_API_KEY", "_BASE_URL"))
     }
+    environment["HOME"] = str(tmp_path)  # what the reader of the page has at home is not a part of it
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", block],
         cwd=tmp_path,
