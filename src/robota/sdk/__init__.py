@@ -8,6 +8,11 @@ _MODULES = {
     "robota.core.history": "HistoryEntry chat_entry_to_message get_messages_for_api is_chat_entry "
     "message_to_history_entry",
     "robota.sdk.assembly": "MoreOptions create_default_tools create_session",
+    "robota.sdk.commands.builtin_source": "BuiltinCommandSource",
+    "robota.sdk.commands.effects": "CommandResult Compacted ContextShown CostShown Effect ExitRequested "
+    "FilesChanged LanguageChosen ModelChosen ModeSet PermissionsShown ProviderChosen Renamed ResetRequested "
+    "ResumePicker SubmitPrompt Written",
+    "robota.sdk.commands.registry": "Command CommandName CommandRegistry CommandSource",
     "robota.sdk.execution": "ExecutionResult",
     "robota.sdk.interactive": "InteractiveSession",
     "robota.sdk.problems": "Problem",

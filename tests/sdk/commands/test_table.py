@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 
 from robota.sdk.commands.builtin_source import SYSTEM
 from robota.sdk.commands.table import ROWS
@@ -29,3 +30,17 @@ def test_the_commands_of_the_seed_come_first() -> None:
         "reset",
     ]
     assert [row.name for row in ROWS[:12]] == seed
+
+
+def test_the_documentation_has_the_same_table() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "commands.md").read_text()
+    told = page.partition("## The commands")[2].partition("|---|---|---|\n")[2].partition("\n\n")[0]
+
+    assert told.split("\n") == [
+        f"| `/{row.name}`{' *' if row.for_models else ''} | {_code(row.hint)} | {row.description} |"
+        for row in ROWS
+    ]
+
+
+def _code(hint: str) -> str:
+    return f"`{hint}`".replace("|", "\\|") if hint else ""
