@@ -76,6 +76,8 @@ class TaskSnapshot(Struct, frozen=True, kw_only=True, rename="camel", omit_defau
     result: str = ""
     """How an agent ended, in its own words; long ones are cut here and whole in its log."""
     exit_code: int | None = None
+    process_id: str = ""
+    """Of a process, for BashOutput and KillBash."""
     error: TaskFailure | None = None
     worktree: Mapping[str, str] = field(default_factory=dict)
     """What became of a tree of its own: `worktreePath`, `branchName`, `worktreeStatus` and others."""

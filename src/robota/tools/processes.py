@@ -100,7 +100,18 @@ def _to_text(data: bytes) -> str:
 class BackgroundProcess:
     """A process that runs beside the conversation."""
 
-    __slots__ = ("_ended", "_scope", "_started", "id", "log", "position", "result", "status", "title")
+    __slots__ = (
+        "_ended",
+        "_scope",
+        "_started",
+        "id",
+        "log",
+        "on_output",
+        "position",
+        "result",
+        "status",
+        "title",
+    )
 
     def __init__(self, identity: str, title: str, log_limit: int) -> None:
         self.id = identity
@@ -108,6 +119,8 @@ class BackgroundProcess:
         self.log = OutputLog(log_limit)
         self.position = 0
         """How far its reader has got."""
+        self.on_output: Callable[[bytes], object] | None = None
+        """Is told what it prints as it does."""
         self.status: ProcessStatus = "running"
         self.result: ProcessResult | None = None
         """How it ended; `None` while it runs and when it was stopped."""
@@ -132,10 +145,15 @@ class BackgroundProcess:
         self._scope.cancel()
         await self._ended.wait()
 
+    def _hear(self, descriptor: int, data: bytes) -> None:
+        self.log.add(data)
+        if self.on_output is not None:
+            self.on_output(data)
+
     async def _run(self, command: Command, on_end: Sequence[Callable[[], object] | None]) -> None:
         try:
             with self._scope:
-                self.result = await command.run(lambda _, data: self.log.add(data), self._started.set)
+                self.result = await command.run(self._hear, self._started.set)
             self.status = "stopped" if self.result is None else "failed" if self.result.error else "exited"
         except Exception as error:  # noqa: BLE001 - one process must not end its siblings in the task group
             self.result = ProcessResult(error=describe_exception(error))
@@ -157,7 +175,7 @@ class ProcessTable:
     leaving it ends them all.
     """
 
-    __slots__ = ("_count", "_group", "_limit", "_log_limit", "_processes", "_slots")
+    __slots__ = ("_count", "_group", "_limit", "_log_limit", "_processes", "_slots", "on_start")
 
     def __init__(self, *, limit: int = PROCESS_LIMIT, log_limit: int = LOG_LIMIT) -> None:
         if limit < 2:  # one of them is kept for the foreground
@@ -168,6 +186,8 @@ class ProcessTable:
         self._group: TaskGroup | None = None
         self._processes: dict[str, BackgroundProcess] = {}
         self._count = 0
+        self.on_start: Callable[[BackgroundProcess], object] | None = None
+        """Is told of each process that is started in the background, just before it is."""
 
     async def __aenter__(self) -> Self:
         self._group = await anyio.create_task_group().__aenter__()
@@ -218,6 +238,8 @@ class ProcessTable:
             undo.callback(self._processes.pop, process.id)
             await self._slots.acquire()
             undo.callback(self._slots.release)
+            if self.on_start is not None:
+                self.on_start(process)
             self._require_open().start_soon(process._run, command, (self._slots.release, on_end))
             undo.pop_all()
         return await self._wait_for_start(process)

@@ -1,0 +1,1 @@
+"""Background tasks: agents, processes and scheduled prompts that work beside the conversation."""

@@ -1,0 +1,57 @@
+"""Who works on tasks: agents, processes of the session's table, and the clock."""
+
+from __future__ import annotations
+
+import codecs
+from typing import TYPE_CHECKING
+
+from robota.core.plain_text import strip_controls
+from robota.sdk.background.live_task import Runner, StoppedElsewhere, Work
+from robota.sdk.background.request import TaskRequest
+from robota.sdk.background.states import TaskError
+from robota.tools.builtins.bash import exit_code
+
+if TYPE_CHECKING:
+    from robota.sdk.background.tasks import BackgroundTasks
+    from robota.tools.processes import BackgroundProcess
+
+
+def scheduled_runner(run_agent: Runner) -> Runner:
+    """Sleeps until the time has come; then an agent works, or the model is reminded."""
+
+    async def run(work: Work) -> str:
+        await work.sleep(work.request.delay)
+        return await run_agent(work) if work.request.agent_type else work.request.prompt
+
+    return run
+
+
+def take_in(tasks: BackgroundTasks, process: BackgroundProcess) -> None:
+    """Have a process that Bash starts in the background among the tasks."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    async def run(work: Work) -> str:
+        process.on_output = lambda data: work.say(strip_controls(decoder.decode(data)))
+        try:
+            await process.wait()
+        finally:
+            if process.is_running:  # the task was cancelled
+                await process.stop()
+        return _read_end(work, process)
+
+    tasks.adopt(TaskRequest(kind="process", command=process.title), run, process_id=process.id)
+
+
+def _read_end(work: Work, process: BackgroundProcess) -> str:
+    result = process.result
+    if result is None:
+        raise StoppedElsewhere
+    if result.error is not None:
+        raise TaskError("process", f"It could not be run: {result.error}")
+    if result.timed_out:
+        raise TaskError("timeout", "It took too long and was ended.")
+    code = exit_code(result)
+    work.note(exit_code=code)
+    if code:
+        raise TaskError("process", f"It ended with exit code {code}.")
+    return ""
