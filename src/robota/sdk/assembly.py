@@ -18,9 +18,12 @@ from robota.core.questions import PermissionAnswer, PermissionQuestion
 from robota.core.retry import RetryingProvider
 from robota.core.robota import RunLimits
 from robota.core.tool import Tool
+from robota.sdk.context.session_context import SessionContext
+from robota.sdk.context.system_prompt import build_system_prompt
 from robota.sdk.kit import Kit, recall_todos
 from robota.sdk.places import Places
 from robota.sdk.project import Project, load_project
+from robota.sdk.prompt_parts import add_section, find_parts
 from robota.sdk.sandbox import make_sandbox
 from robota.sdk.workspace import Workspace
 from robota.sessions.compaction.sections import OPEN_TODOS, CompactionSection
@@ -87,6 +90,8 @@ class MoreOptions(TypedDict, total=False):
     system_prompt: str
     """In the place of the one that is put together from the project's files."""
     append_system_prompt: str
+    allow_outside_imports: bool
+    """Let instruction files of the project import others from outside it."""
     settings: Mapping[str, Any]
     """Keys of settings files, above all of them, as a command line has them."""
     setting_sources: Iterable[str]
@@ -186,7 +191,10 @@ class Assembly:
         return session
 
     def _read(self) -> None:
-        self._project = load_project(self.wanted.places, trust=self.wanted.trust)
+        imports = self.wanted.more.get("allow_outside_imports", False)
+        self._project = load_project(
+            self.wanted.places, trust=self.wanted.trust, allow_outside_imports=imports
+        )
         assert self.start is None or self.wanted.resume is not None
 
     def _put_together(self, switch_mode: SwitchMode, tools: Sequence[Tool]) -> Session:
@@ -198,27 +206,37 @@ class Assembly:
             limits=RunLimits(idle_timeout=IDLE_SECONDS),
             max_rounds=more.get("max_turns", 0),
             native_web_tools=find_web_tools(wanted.provider),
-            compaction=CompactionOptions(sections=kit.kept_sections),
+            compaction=CompactionOptions(
+                instructions=self.project.context.compact_instructions, sections=kit.kept_sections
+            ),
             budget=more.get("budget"),
             questions=self._questions,
             events=self._events,
             name=self.name,
         )
-        cwd = wanted.places.cwd
-        system = more.get("system_prompt", SYSTEM_MESSAGE.format(cwd=cwd))
-        if added := more.get("append_system_prompt"):
-            system = f"{system}\n\n{added}"
-        return Session(
+        given = [*kit.make_tools(switch_mode), *tools, *more.get("tools", ())]
+        parts = find_parts(
+            self.project,
+            given,
+            rules.mode,
+            options.native_web_tools,
+            options.ports,
+            whole=more.get("system_prompt", ""),
+            additions=add_section(more.get("append_system_prompt")),
+        )
+        session = Session(
             provider=with_retries(wanted.provider),
             model=wanted.model or ("" if start is None else start.model),
-            tools=[*kit.make_tools(switch_mode), *tools, *more.get("tools", ())],
-            system_message=system,
-            cwd=cwd,
+            tools=given,
+            system_message=build_system_prompt(parts).text,
+            cwd=wanted.places.cwd,
             store=wanted.store,
             session_id=wanted.session_id,
             start=start,
             options=options,
         )
+        kit.context = SessionContext(session, self.project.context, parts)
+        return session
 
     def switch_mode(self, session: Session, mode: str | None) -> None:
         """Enter plan mode, or leave it for a mode, by default the one before."""

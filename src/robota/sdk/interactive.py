@@ -313,6 +313,12 @@ class InteractiveSession(Closing):
             prompt = answer.effect.input
             options["display_input"] = answer.effect.display_input
             options["raw_input"] = answer.effect.raw_input
+        if self._assembly is not None and not self._aborted:
+            sent = await self.kit.context.prepare(prompt)
+            if sent is not prompt:
+                options["raw_input"] = options.get("raw_input") or prompt_text(prompt)
+                options["display_input"] = options.get("display_input") or options["raw_input"]
+                prompt = sent
         return None if self._aborted else await session.submit(prompt, output=output, **options)
 
     async def execute_command(self, name: str, args: str = "") -> CommandResult | None:

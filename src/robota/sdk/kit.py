@@ -25,6 +25,7 @@ from robota.tools.builtins.write import write_tool
 from robota.tools.processes import ProcessTable
 
 if TYPE_CHECKING:
+    from robota.sdk.context.session_context import SessionContext
     from robota.sdk.project import Project
     from robota.sessions.session import Session
     from robota.sessions.start import SessionStart
@@ -36,6 +37,9 @@ ALWAYS_ALLOWED = tuple(f"{tool}({folder}/**)" for tool in ("Read", "Glob") for f
 
 class Kit:
     """Made for one session and closed with it."""
+
+    context: SessionContext
+    """What the session knows of the project; there as soon as the session is."""
 
     def __init__(self, project: Project, rules: PermissionRules, start: SessionStart | None) -> None:
         self.project = project
@@ -70,7 +74,7 @@ class Kit:
 
     def kept_sections(self) -> tuple[CompactionSection, ...]:
         """What survives a compaction word for word."""
-        return (CompactionSection(OPEN_TODOS, self.todos.open_text),)
+        return (CompactionSection(OPEN_TODOS, self.todos.open_text), *self.context.sections())
 
     async def enter(self, session: Session) -> None:
         """Have what lives as long as the session opened by it, and closed in reverse order."""

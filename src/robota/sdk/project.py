@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from robota.sdk.context.instructions import Reading
+from robota.sdk.context.loading import ProjectContext, load_context
 from robota.sdk.places import Places
 from robota.sdk.problems import Problem
 
@@ -15,10 +17,14 @@ class Project(Struct, frozen=True, kw_only=True):
     """A project as it was when its files were read."""
 
     places: Places
+    context: ProjectContext
     trusted: bool = False
     problems: tuple[Problem, ...] = ()
 
 
-def load_project(places: Places, *, trust: bool | None = None) -> Project:
+def load_project(
+    places: Places, *, trust: bool | None = None, allow_outside_imports: bool = False
+) -> Project:
     """Read the files of a project and those of its user. `trust` overrides what the user once said."""
-    return Project(places=places, trusted=bool(trust))
+    context = load_context(Reading(places=places, imports_allowed=allow_outside_imports))
+    return Project(places=places, trusted=bool(trust), context=context, problems=context.problems)

@@ -23,6 +23,8 @@ class ProjectContext(Struct, frozen=True, kw_only=True):
     rules: tuple[InstructionFile, ...] = ()
     """Rules for some files, which it is told when it comes to those."""
     project: ProjectFacts = ProjectFacts()
+    has_repository: bool = False
+    """The working directory belongs to a git repository."""
     compact_instructions: str = ""
     """What summaries of conversations about this project should mind."""
     outside_imports: tuple[str, ...] = ()
@@ -46,7 +48,8 @@ def load_context(reading: Reading) -> ProjectContext:
     directory. Nothing is started, and nothing is read that the project only points to."""
     reader = InstructionReader(reading)
     reader.read_user_files()
-    for directory in list_ancestors(reading.places.cwd):
+    ancestors = list_ancestors(reading.places.cwd)
+    for directory in ancestors:
         reader.read_directory(directory)
     project = detect_project(reading.places.cwd)
     told = tuple(file for file in reader.files if not file.paths)
@@ -56,6 +59,7 @@ def load_context(reading: Reading) -> ProjectContext:
         files=told,
         rules=tuple(file for file in reader.files if file.paths),
         project=project,
+        has_repository=any(os.path.exists(os.path.join(each, ".git")) for each in ancestors),
         compact_instructions="\n\n".join(filter(None, found)),
         outside_imports=tuple(reader.outside),
         problems=(*reader.problems, *project.problems),

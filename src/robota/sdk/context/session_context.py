@@ -1,0 +1,91 @@
+"""What one session knows of its project, kept up to date: the system prompt and what was told later."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from anyio import to_thread
+from msgspec.structs import replace
+
+from robota.core.errors import ValidationError
+from robota.core.events import ContextLoaded
+from robota.core.history import HistoryEntry
+from robota.core.messages import Prompt, prompt_text
+from robota.core.ports import timestamp
+from robota.sdk.context.active_references import ContextReferences
+from robota.sdk.context.nested import NestedInstructions
+from robota.sdk.context.references import ENTRY, ReferenceScope, expand_references
+from robota.sdk.context.system_prompt import PromptParts, build_system_prompt
+
+if TYPE_CHECKING:
+    from robota.sdk.context.loading import ProjectContext
+    from robota.sessions.compaction.sections import CompactionSection
+    from robota.sessions.session import Session
+
+
+class PromptReferenceError(ValidationError):
+    """A prompt refers to files that cannot be sent with it."""
+
+    code: ClassVar[str] = "PROMPT_REFERENCE"
+
+
+class SessionContext:
+    """Made with a session and for it."""
+
+    def __init__(self, session: Session, context: ProjectContext, parts: PromptParts) -> None:
+        """`parts` are those that the session's system message was made of."""
+        self._session = session
+        self._parts = parts
+        self.prompt = build_system_prompt(parts)
+        """The system prompt, section by section."""
+        self.nested = NestedInstructions(session, context)
+        self.references = ContextReferences(session)
+        self._report(context)
+
+    def sections(self) -> tuple[CompactionSection, ...]:
+        """What stands behind a summary, because the model was told it later than the system prompt."""
+        return (*self.nested.sections(), *self.references.sections())
+
+    def change(self, context: ProjectContext | None = None, **parts: Any) -> None:
+        """Take what was read anew, or other parts of the system prompt: for the next request."""
+        if context is not None:
+            parts |= {"instructions": context.files, "project": context.project}
+            self.nested.context = context
+            self._report(context)
+        changed = replace(self._parts, **parts)
+        if changed != self._parts:
+            self._parts, self.prompt = changed, build_system_prompt(changed)
+            self._session.agent.system_message = self.prompt.text
+
+    async def prepare(self, prompt: Prompt) -> Prompt:
+        """The prompt as it is sent: with the files that it names. Files that are kept and have changed since
+        are told with it. References that cannot be followed raise, each with a sentence."""
+        session = self._session
+        self.change(
+            permission_mode=session.permission_mode,
+            additional_dirs=session.rules.additional_dirs,
+            context_window=session.tracker.max_tokens,
+        )
+        self.references.refresh()
+        if "@" not in prompt_text(prompt):
+            return prompt
+        scope = ReferenceScope(
+            cwd=session.cwd,
+            home=self._parts.places.home,
+            additional_dirs=session.rules.additional_dirs,
+            is_denied=session.rules.path_filter(session.cwd),
+        )
+        expanded = await to_thread.run_sync(expand_references, prompt, scope)
+        if expanded.failures:
+            raise PromptReferenceError(" ".join(expanded.failures), field="prompt")
+        if expanded.references:
+            ports = session.options.ports
+            identity: Any = {"id": ports.new_id(), "timestamp": timestamp(ports.now())}
+            entry = HistoryEntry(category="event", type=ENTRY, data=expanded.describe(), **identity)
+            session.add_history_entry(entry)
+            self.nested.touch(reference.path for reference in expanded.references)
+        return expanded.prompt
+
+    def _report(self, context: ProjectContext) -> None:
+        log = self._session.log
+        log.when_open(lambda: log.report(ContextLoaded, data=context.describe()))
