@@ -92,7 +92,7 @@ def test_an_undo_is_an_entry_that_can_be_undone_itself_again_and_again(store, wo
 
     last = store.entries()[-1]
     assert last.label == "undo: undo: undo: undo: a call"
-    assert last.undoes == store.entries()[-2].id
+    assert last.undoes == (store.entries()[-2].id,)
 
 
 def test_undoing_twice_has_nothing_left_to_do(store, work):
@@ -390,7 +390,7 @@ def test_a_preview_shows_what_would_change_with_sizes(store, work):
         ("c", "restore", 3, True),
         ("new", "delete", 0, False),
     ]
-    assert (preview.size, sum(each.conflict for each in preview.paths), preview.entry.label) == (
+    assert (preview.size, sum(each.conflict for each in preview.paths), preview.entries[0].label) == (
         8,
         1,
         "a call",

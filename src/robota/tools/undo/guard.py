@@ -32,7 +32,7 @@ def guarded(
     run_tool: RunTool,
     store: UndoStore,
     *,
-    workspace: Sequence[str] = (),
+    workspace: Sequence[str] | Callable[[], Sequence[str]] = (),
     required: bool = False,
     ask: Ask | None = None,
     redact: Callable[[str], str] = str,
@@ -40,8 +40,9 @@ def guarded(
     """`run_tool` with an undo entry for every call that may change files.
 
     It belongs behind the permission check: only what really runs is saved. Without a `workspace` it is the
-    directory of the call. What cannot be saved is asked about; without `ask` the call runs with a note, or is
-    refused if undo is `required`. `redact` is applied to what the entry shows of the call.
+    directory of the call; one that may change is given as a function. What cannot be saved is asked about;
+    without `ask` the call runs with a note, or is refused if undo is `required`. `redact` is applied to what
+    the entry shows of the call.
     """
 
     async def run(call: PreparedCall, context: ToolContext) -> ToolResult:
@@ -49,7 +50,8 @@ def guarded(
 
         if not _may_change(call):
             return await run_tool(call, context)
-        protection = _Protection(store, call, context, tuple(workspace), redact)
+        directories = workspace() if callable(workspace) else workspace
+        protection = _Protection(store, call, context, tuple(directories), redact)
         try:
             await to_thread.run_sync(protection.begin)
             for notice in protection.notices:

@@ -37,8 +37,8 @@ class Begun(Struct, frozen=True, kw_only=True, tag="begun", rename="camel", omit
     tool: str = ""
     session_id: str = ""
     call_id: str = ""
-    undoes: str = ""
-    """The entry that this one takes back."""
+    undoes: tuple[str, ...] = ()
+    """The entries that this one takes back."""
     unprotected: tuple[str, ...] = ()
 
 
@@ -153,8 +153,8 @@ class Entry(Struct, frozen=True, kw_only=True):
     tool: str = ""
     session_id: str = ""
     call_id: str = ""
-    undoes: str = ""
-    """The entry that this one took back."""
+    undoes: tuple[str, ...] = ()
+    """The entries that this one took back."""
     unprotected: tuple[str, ...] = ()
 
 
@@ -182,7 +182,7 @@ class PathPreview(Struct, frozen=True, kw_only=True):
 
 
 class Preview(Struct, frozen=True):
-    entry: Entry
+    entries: tuple[Entry, ...]
     paths: tuple[PathPreview, ...]
 
     @property

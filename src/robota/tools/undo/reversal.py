@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Self, TypeAlias
 
@@ -21,21 +21,21 @@ from robota.tools.undo.state import Change, PathState, has_same_content, is_equi
 _OBJECTS = re.compile(rb"/objects(?=/|\Z)")
 Decide: TypeAlias = Callable[[PathPreview], bool]
 """Asked about each conflict: whether to overwrite what is there now."""
-_WHY = {
-    True: "it was changed after the call",
-    False: "the call was cut off, so nobody knows who changed it",
-}
+_CHANGED = "it was changed after the call"
+_CUT_OFF = "the call was cut off, so nobody knows who changed it"
 
 
 class Reversal:
-    """The changes of a call, seen from the present. `certain`: it was recorded how the call left things."""
+    """The changes of a call, seen from the present. Of the `uncertain` paths nobody saw how it left them."""
 
-    __slots__ = ("_certain", "_changes", "_made", "_now", "_opened", "_system", "kept", "restored")
+    __slots__ = ("_changes", "_made", "_now", "_opened", "_system", "_uncertain", "kept", "restored")
 
-    def __init__(self, changes: Sequence[Change], system: SystemCalls, *, certain: bool = True) -> None:
+    def __init__(
+        self, changes: Sequence[Change], system: SystemCalls, *, uncertain: Container[bytes] = ()
+    ) -> None:
         self._changes = changes
         self._system = system
-        self._certain = certain
+        self._uncertain = uncertain
         self._made = frozenset(change.path for change in changes if change.before is None)
         self._now: dict[bytes, PathState] = {}
         self._opened: dict[bytes, int] = {}
@@ -73,11 +73,12 @@ class Reversal:
             if not self._is_due(change):
                 continue
             if self._is_conflict(change) and not overwrite(self._describe(change)):
-                kept.append(KeptPath(os.fsdecode(change.path), _WHY[self._certain]))
+                why = _CUT_OFF if change.path in self._uncertain else _CHANGED
+                kept.append(KeptPath(os.fsdecode(change.path), why))
             else:
                 steps.append(self._step(change))
         self.kept = tuple(kept)
-        return steps if self._certain or any(_is_visible(step) for step in steps) else []
+        return steps if not self._uncertain or any(_is_visible(step) for step in steps) else []
 
     def carry_out(self, steps: Sequence[Step], blobs: BlobStore) -> None:
         restoration = Restoration(blobs, self._system, self._find_leaders(steps))
@@ -140,7 +141,8 @@ class Reversal:
 
     def _is_conflict(self, change: Change) -> bool:
         now = self._now.get(change.path)
-        return not is_same(now, change.before) and not (self._certain and is_equivalent(now, change.after))
+        known = change.path not in self._uncertain
+        return not is_same(now, change.before) and not (known and is_equivalent(now, change.after))
 
     def _step(self, change: Change) -> Step:
         now, after = self._now.get(change.path), change.after

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -135,6 +135,28 @@ def compare(before: Manifest, after: Mapping[bytes, PathState]) -> list[Change]:
     if inodes:
         differing.update(path for path, state in before.states.items() if state.inode in inodes)
     return [Change(path, before.states.get(path), after.get(path)) for path in sorted(differing)]
+
+
+def chain(calls: Iterable[Sequence[Change]]) -> list[Change]:
+    """The changes of several calls, oldest first, as those of one.
+
+    A path goes back as far as each call found it as the one before had left it: what somebody else did in
+    between is what it becomes again.
+    """
+    joined: dict[bytes, Change] = {}
+    broken: set[bytes] = set()
+    for changes in reversed(list(calls)):
+        for change in changes:
+            later = joined.get(change.path)
+            if later is None:
+                joined[change.path] = change
+            elif change.path in broken or not (
+                is_equivalent(later.before, change.after) or is_same(later.before, change.before)
+            ):
+                broken.add(change.path)
+            else:
+                joined[change.path] = Change(change.path, change.before, later.after)
+    return [joined[path] for path in sorted(joined)]
 
 
 def is_in_any(path: bytes, folders: Iterable[bytes]) -> bool:

@@ -36,7 +36,7 @@ from robota.tools.undo.plan import Plan
 from robota.tools.undo.reversal import Decide, Reversal
 from robota.tools.undo.room import collect, read_changes, read_states
 from robota.tools.undo.snapshot import HashCache, Limits, Scanner, Scope, TooMany, Unprotected
-from robota.tools.undo.state import Change, Manifest, compare
+from robota.tools.undo.state import Change, Manifest, chain, compare
 from robota.tools.undo.store_directory import StoreDirectory
 
 DEFAULT_QUOTA_BYTES = 4 * 1024**3
@@ -110,7 +110,7 @@ class UndoStore:
                 raise ValidationError(f"The call of undo entry {entry_id} is not running here.")
             plan, mark = self._running.pop(entry_id)
             self._directory.unmark_running(entry_id, mark)
-            before = read_states(self._blobs, self._find(entry_id).begun)
+            before = read_states(self._blobs, find_entry(self._journal, entry_id).begun)
             cache = self._directory.cache_of(plan.workspace)
             scanner = self._scanner(cache, (*before.left_out, *before.skipped), self._limits)
             linked = Scope(
@@ -119,7 +119,7 @@ class UndoStore:
             after = scanner.scan(plan.scope.join(linked)).manifest
             self._end(entry_id, compare(before, after.states))
             save_cache(self._directory, plan, after)
-            return self._find(entry_id).entry
+            return find_entry(self._journal, entry_id).entry
 
     # --- looking and going back ------------------------------------------------------------------------
 
@@ -128,29 +128,29 @@ class UndoStore:
         with self._lock():
             return [pair.entry for pair in pair_records(self._journal.records).values()]
 
-    def preview(self, entry_id: str) -> Preview:
+    def preview(self, *entry_ids: str) -> Preview:
         """What `undo` would change, and what it would ask about."""
         with self._lock():
-            pair = self._find(entry_id)
-            with self._reversal(pair).opened() as reversal:
-                return Preview(pair.entry, reversal.preview())
+            pairs = find_entries(self._journal, *entry_ids)
+            with self._reversal(pairs).opened() as reversal:
+                return Preview(tuple(pair.entry for pair in pairs), reversal.preview())
 
-    def undo(self, entry_id: str, *, overwrite: Decide = lambda path: False) -> Undone:
-        """Put everything back as it was before the call.
+    def undo(self, *entry_ids: str, overwrite: Decide = lambda path: False) -> Undone:
+        """Put everything back as it was before the call, or before the first of several, oldest first.
 
         A path that became something else since the call ended is kept, unless `overwrite` says otherwise.
         The undo is an entry of its own: undoing that one brings everything back as it is now.
         """
         with self._lock():
-            pair = self._find(entry_id)
-            if self._directory.is_running(entry_id):
-                raise StorageError(f"“{pair.begun.label}” is still running: wait for it, or stop it first.")
+            pairs = find_entries(self._journal, *entry_ids)
+            refuse_running(pairs, self._directory)
+            more = f" and {len(pairs) - 1} more" if len(pairs) > 1 else ""
             begun = msgspec.structs.replace(
-                self._new_entry(f"undo: {pair.begun.label}"),
-                session_id=pair.begun.session_id,
-                undoes=entry_id,
+                self._new_entry(f"undo: {pairs[0].begun.label}{more}"),
+                session_id=pairs[0].begun.session_id,
+                undoes=entry_ids,
             )
-            with self._reversal(pair).opened() as reversal:
+            with self._reversal(pairs).opened() as reversal:
                 steps = reversal.decide(overwrite)
                 if not steps:
                     return Undone(None, kept=reversal.kept)
@@ -158,7 +158,9 @@ class UndoStore:
                 self._begin(begun, plan, (), reversal)
                 reversal.carry_out(steps, self._blobs)
             after = self._scanner(HashCache()).scan(plan.scope).manifest.states
-            self._end(begun.id, compare(read_states(self._blobs, self._find(begun.id).begun), after))
+            self._end(
+                begun.id, compare(read_states(self._blobs, find_entry(self._journal, begun.id).begun), after)
+            )
             return Undone(begun.id, reversal.restored, reversal.kept)
 
     # --- room ------------------------------------------------------------------------------------------
@@ -277,13 +279,17 @@ class UndoStore:
         if manifest is not None:
             self._blobs.remove(manifest)
 
-    def _reversal(self, pair: OpenEntry) -> Reversal:
+    def _reversal(self, pairs: Sequence[OpenEntry]) -> Reversal:
+        calls = [self._changes_of(pair) for pair in pairs]
+        cut = [changes for pair, changes in zip(pairs, calls, strict=True) if pair.ended is None]
+        uncertain = frozenset(change.path for changes in cut for change in changes)
+        return Reversal(chain(calls), self._system, uncertain=uncertain)
+
+    def _changes_of(self, pair: OpenEntry) -> list[Change]:
         if pair.ended is not None:
-            return Reversal(read_changes(self._blobs, pair.ended), self._system)
+            return read_changes(self._blobs, pair.ended)
         before = read_states(self._blobs, pair.begun)
-        scanner = self._scanner(HashCache(), (*before.left_out, *before.skipped))
-        scope = Scope(tuple(map(os.fsdecode, before.trees)), tuple(map(os.fsdecode, before.states)))
-        return Reversal(compare(before, scanner.scan(scope).manifest.states), self._system, certain=False)
+        return look_again(before, self._scanner(HashCache(), (*before.left_out, *before.skipped)))
 
     def _scanner(
         self, cache: HashCache, skip: tuple[bytes, ...] = (), limits: Limits | None = None
@@ -294,11 +300,31 @@ class UndoStore:
     def _batch(self, room: float) -> Batch:
         return Batch(self._blobs, self._system, self._directory.temporary, room)
 
-    def _find(self, entry_id: str) -> OpenEntry:
-        pair = pair_records(self._journal.records).get(entry_id)
-        if pair is None:
+
+def find_entries(journal: Journal, *entry_ids: str) -> list[OpenEntry]:
+    if not entry_ids:
+        raise ValidationError("Name an undo entry to take back.")
+    pairs = pair_records(journal.records)
+    for entry_id in entry_ids:
+        if entry_id not in pairs:
             raise ValidationError(f"There is no undo entry {entry_id!r}; it may have been removed.")
-        return pair
+    return [pairs[each] for each in entry_ids]
+
+
+def find_entry(journal: Journal, entry_id: str) -> OpenEntry:
+    return find_entries(journal, entry_id)[0]
+
+
+def refuse_running(pairs: Sequence[OpenEntry], directory: StoreDirectory) -> None:
+    for pair in pairs:
+        if directory.is_running(pair.begun.id):
+            raise StorageError(f"“{pair.begun.label}” is still running: wait for it, or stop it first.")
+
+
+def look_again(before: Manifest, scanner: Scanner) -> list[Change]:
+    """What is different now from how it was before a call of which nobody saw the end."""
+    scope = Scope(tuple(map(os.fsdecode, before.trees)), tuple(map(os.fsdecode, before.states)))
+    return compare(before, scanner.scan(scope).manifest.states)
 
 
 def save_cache(directory: StoreDirectory, plan: Plan, seen: Manifest) -> None:
