@@ -1,11 +1,14 @@
-"""The tools of one session, and what they work on: rules, todos, the plan, processes."""
+"""The tools of one session, and what they work on: rules, todos, the plan, processes, background tasks."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from robota.core.tool import Tool
+from robota.sdk.background.runners import take_in
+from robota.sdk.background.tasks import BackgroundTasks
 from robota.sdk.sandbox import make_sandbox
 from robota.sdk.workspace import Workspace
 from robota.sessions.compaction.sections import OPEN_TODOS, CompactionSection
@@ -52,6 +55,13 @@ class Kit:
         self.todos = TodoList() if start is None else recall_todos(start)
         self.plan = PlanState(active=rules.mode == "plan")
         self.processes = ProcessTable()
+        self._background: BackgroundTasks | None = None
+
+    @property
+    def background(self) -> BackgroundTasks:
+        """What works beside the conversation; from `enter` on."""
+        assert self._background is not None, "the session is not made yet"
+        return self._background
 
     def make_tools(self, switch_mode: Callable[[str | None], Awaitable[None]]) -> list[Tool]:
         """The built-in tools, all under the same rules and on the same state."""
@@ -79,6 +89,8 @@ class Kit:
     async def enter(self, session: Session) -> None:
         """Have what lives as long as the session opened by it, and closed in reverse order."""
         await session.own(self.processes)
+        self._background = await session.own(BackgroundTasks(session))
+        self.processes.on_start = partial(take_in, self._background)
 
 
 def recall_todos(start: SessionStart) -> TodoList:

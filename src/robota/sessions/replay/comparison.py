@@ -14,12 +14,13 @@ from robota.sessions.journal.entries import LazyList, LogEntry
 _LEFT_OUT = frozenset(("timestamp", "seq", "sessionId", "epoch"))
 _NOT_COMPARED = frozenset(
     ("context_loaded", "session_resumed", "run_start", "question_asked", "question_closed", "model_change",
-     "context", "tool_progress")
+     "context", "tool_progress", "subagent", "background_task_event", "background_job_group_event")
 )  # fmt: skip
-"""What depends on the world around a session, or follows from something that is compared."""
+"""What depends on the world around a session, follows from something that is compared, or was told of work
+beside it and is told again near its place."""
 _IN_BATCH = frozenset(
     ("hook_executed", "permission_decided", "tool_original", "notice", "session_change", "settings_change",
-     "inbox", "history_entry", "subagent", "background_task_event", "background_job_group_event")
+     "inbox", "history_entry")
 )  # fmt: skip
 _SIZES = {
     "session_init": frozenset(("systemPromptLength",)),

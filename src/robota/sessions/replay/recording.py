@@ -50,7 +50,10 @@ from robota.sessions.turn_steps import NOT_SUMMARISED
 
 INTERRUPTED = "interrupted"
 REDACTED = b"[REDACTED]"
-UNCOUNTED = frozenset(("stream", "notice", "model_change", "context", "session_init", "session_resumed"))
+UNCOUNTED = frozenset(
+    ("stream", "notice", "model_change", "context", "session_init", "session_resumed", "subagent",
+     "background_task_event", "background_job_group_event")
+)  # fmt: skip
 """Records that do not move an action's clock: how many there are depends on timing, or on what was done
 meanwhile."""
 BESIDE = (records.SubagentRecord, records.TaskRecord, records.GroupRecord)
