@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from robota.sdk.agents.loader import Agents, load_agents
+from msgspec.structs import replace
+
+from robota.sdk.agents.loader import Agents, find_unknown_tools, load_agents
 from robota.sdk.places import Places, find_places
 
 TOOLS = ("Read", "Write", "Edit", "Glob", "Grep", "Bash", "KillBash", "Agent")
@@ -25,4 +27,7 @@ def write_agent(directory: Path | str, name: str, *lines: str, body: str = "Look
 
 
 def load(places: Places, *, trusted: bool = True) -> Agents:
-    return load_agents(places, trusted=trusted, tools=TOOLS)
+    """As for a session with these tools."""
+    agents = load_agents(places, trusted=trusted)
+    unknown = find_unknown_tools(agents.definitions.values(), TOOLS)
+    return replace(agents, problems=(*agents.problems, *unknown))

@@ -57,7 +57,7 @@ def test_everything_a_head_may_say_is_read(tmp_path: Path) -> None:
         "hooks:", "  Stop:", "    - hooks:", "        - type: command", "          command: 'true'",
     )  # fmt: skip
     assert agent is not None
-    assert (agent.model, agent.max_turns, agent.tools) == ("opus", 7, ("Read", "Bash(git log *)"))
+    assert (agent.model, agent.max_turns, agent.tools) == ("opus", 7, ("Read", "Bash(git log:*)"))
     assert (agent.disallowed_tools, agent.permission_mode) == (("Write",), "plan")
     assert (agent.skills, agent.background, agent.isolation) == (("style", "security"), True, "worktree")
     assert (agent.effort, agent.system_prompt, agent.scope) == ("high", "Look closely.", "project")
@@ -105,9 +105,12 @@ def test_what_cannot_be_offered_is_named(
     [
         (
             "tools: Read, Grpe",
-            "`tools` names 'Grpe', which has no effect: there is no tool 'Grpe'; did you mean 'Grep'?",
+            "It names the tool 'Grpe', which has no effect: there is no such tool, but 'Grep'.",
         ),
-        ("tools: Read, SendMessage", "which has no effect: this program has no such tool"),
+        (
+            "tools: Read, SendMessage",
+            "names the tool 'SendMessage', which has no effect: there is no such tool here.",
+        ),
         ("disallowedTools: Bash(rm", "the closing parenthesis is missing"),
         ("permissionMode: dontAsk", "`permissionMode` is 'dontAsk', which is not one of plan, default"),
         ("isolation: container", "`isolation` is 'container', which is not one of worktree, none"),
@@ -177,3 +180,12 @@ def test_a_thousand_agents_are_read(tmp_path: Path) -> None:
     for number in range(1000):
         write_agent(places.project(".claude", "agents"), f"agent-{number}")
     assert len(load(places).definitions) == 1003
+
+
+def test_patterns_of_claude_files_mean_what_they_mean_there(tmp_path: Path) -> None:
+    agent = one(
+        tmp_path, "description: x", "disallowedTools: Bash(rm:*), Edit(/docs/**)", "tools: Bash(git:*)"
+    )
+    assert agent is not None
+    assert agent.tools == ("Bash(git:*)",)
+    assert agent.disallowed_tools == ("Bash(rm:*)", f"Edit({tmp_path}/project/docs/**)")

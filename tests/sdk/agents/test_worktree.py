@@ -12,7 +12,7 @@ from tests.sdk.agents.workshop import Workshop, define, start
 from tests.sessions.live_session import heard, run
 
 from robota.core.events import ToolEnded
-from robota.sdk.agents.worktree import WorktreeError, create_worktree, settle_worktree
+from robota.sdk.agents.worktree import WorktreeError, WorktreeOptions, create_worktree, settle_worktree
 from robota.sessions.permissions.live_rules import PermissionRules
 from robota.testing import call
 
@@ -208,3 +208,38 @@ async def test_a_tree_that_was_broken_meanwhile_is_told_about(tmp_path: Path) ->
     facts = await settle_worktree(tree, shop.session.hooks)
     assert facts["worktreeStatus"] == "unknown"
     assert facts["worktreeNextAction"].startswith("Look at it: git status failed")
+
+
+async def test_settings_say_what_a_tree_begins_with_and_what_it_shares(tmp_path: Path) -> None:
+    project = make_repository(tmp_path)
+    first = git(project, "rev-parse", "HEAD")
+    (project / "docs").mkdir()
+    (project / "docs" / "b.txt").write_text("second")
+    (project / ".gitignore").write_text("packages/\n")
+    git(project, "add", ".")
+    git(project, "commit", "-qm", "second")
+    (project / "packages").mkdir()
+    (tmp_path / "outside").mkdir()
+    hooks = make_shop(tmp_path).session.hooks
+
+    async def make(name: str, **options: Any) -> Path:
+        tree = await create_worktree(
+            str(project), name, hooks, lambda: "abcdefgh", WorktreeOptions(**options)
+        )
+        return Path(tree.path)
+
+    assert not (await make("old", base_ref=first) / "docs").exists()
+    sparse = await make("sparse", sparse_paths=("docs",))
+    assert ((sparse / "docs" / "b.txt").exists(), (sparse / "src").exists()) == (True, False)
+    shared = await make("shared", symlink_directories=("packages", "missing", "../outside"))
+    assert (shared / "packages").readlink() == project / "packages"
+    assert not (shared / "missing").is_symlink()
+    assert not (shared.parent / "outside").is_symlink()
+    assert git(shared, "status", "--porcelain") == "?? packages"
+    subagents = {"worktrees": WorktreeOptions(symlink_directories=("packages",))}
+    shop = make_shop(tmp_path, subagents=subagents)
+    await shop.session.submit("hi")
+    assert shop.result.metadata["worktreeStatus"] == "removed"  # the link is nobody's work
+    assert (project / "packages").is_dir()
+    with pytest.raises(WorktreeError, match="has no commit 'gone'"):
+        await make("gone", base_ref="gone")

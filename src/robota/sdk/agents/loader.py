@@ -7,7 +7,7 @@ says is not offered at all.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import get_args
 
 from msgspec import Struct, field
@@ -17,12 +17,13 @@ from robota.core.errors import ConfigurationError
 from robota.core.given import nearest
 from robota.core.hooks.definition import DEFAULT_TIMEOUT, HooksConfig, claude_timeout, parse_hooks
 from robota.core.permissions.modes import PermissionMode
-from robota.core.permissions.rules import RuleProblem, find_unknown_tool, parse_rule
+from robota.core.permissions.rules import Rule, RuleKind, RuleProblem, parse_rule
 from robota.core.plain_text import strip_controls
 from robota.sdk.agents.definition import BUILT_IN_AGENTS, OTHER_NAMES, AgentDefinition, AgentScope
 from robota.sdk.frontmatter import Document, list_markdown, read_document
 from robota.sdk.places import Places
 from robota.sdk.problems import Problem
+from robota.sdk.settings.claude_rules import translate_rule
 
 _MODES: Mapping[str, PermissionMode] = {mode: mode for mode in get_args(PermissionMode)}
 _READ = (
@@ -43,11 +44,9 @@ class Agents(Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()
 
 
-def load_agents(
-    places: Places, *, trusted: bool, sources: Collection[str] | None = None, tools: Collection[str] = ()
-) -> Agents:
+def load_agents(places: Places, *, trusted: bool, sources: Collection[str] | None = None) -> Agents:
     """The agents of the project, if it is `trusted`, of the user, and the built-in ones; the first of a name
-    counts. `sources` are the layers that may be read, as for settings. `tools` are those of the session."""
+    counts. `sources` are the layers that may be read, as for settings."""
     found: dict[str, AgentDefinition] = {}
     problems: list[Problem] = []
     for home, scope in _homes(places):
@@ -55,7 +54,7 @@ def load_agents(
             continue
         here: dict[str, AgentDefinition] = {}
         for path in list_markdown(home):
-            agent = _read_agent(path, scope, tools, problems)
+            agent = _read_agent(path, scope, places.cwd, problems)
             if agent is None:
                 continue
             if agent.name in here:
@@ -76,9 +75,7 @@ def _homes(places: Places) -> Iterator[tuple[str, AgentScope]]:
     yield places.claude("agents"), "user"
 
 
-def _read_agent(
-    path: str, scope: AgentScope, tools: Collection[str], problems: list[Problem]
-) -> AgentDefinition | None:
+def _read_agent(path: str, scope: AgentScope, root: str, problems: list[Problem]) -> AgentDefinition | None:
     """The agent of a file; `None` with a problem if it cannot be offered."""
     try:
         document = read_document(path)
@@ -88,7 +85,7 @@ def _read_agent(
     if document.problem is not None:
         problems.append(document.problem)
         return None
-    return _Reader(path, _with_known_spellings(document), problems).read(scope, tools)
+    return _Reader(path, root, _with_known_spellings(document), problems).read(scope)
 
 
 def _with_known_spellings(document: Document) -> Document:
@@ -103,10 +100,16 @@ def _with_known_spellings(document: Document) -> Document:
 
 class _Reader(Struct):
     path: str
+    root: str
+    """What a leading `/` stands for in the patterns of `.claude` files."""
     document: Document
     problems: list[Problem]
 
-    def read(self, scope: AgentScope, tools: Collection[str]) -> AgentDefinition | None:
+    @property
+    def is_claude(self) -> bool:
+        return f"{os.sep}.claude{os.sep}" in self.path
+
+    def read(self, scope: AgentScope) -> AgentDefinition | None:
         document = self.document
         name = document.text("name") or os.path.splitext(os.path.basename(self.path))[0]
         name = strip_controls(name).strip()
@@ -124,8 +127,8 @@ class _Reader(Struct):
             system_prompt=document.body.strip(),
             model="" if model.casefold() == "inherit" else model,
             max_turns=self._read_turns(name),
-            tools=self._read_tools("tools", name, tools),
-            disallowed_tools=self._read_tools("disallowedTools", name, tools) or (),
+            tools=self._read_tools("tools", "allow", name),
+            disallowed_tools=self._read_tools("disallowedTools", "deny", name) or (),
             permission_mode=self._read_mode(name),
             skills=document.words("skills") or (),
             background=document.flag("background"),
@@ -153,10 +156,9 @@ class _Reader(Struct):
         raw = self.document.fields.get("hooks")
         if raw is None:
             return {}
-        claude = f"{os.sep}.claude{os.sep}" in self.path
         try:
             return parse_hooks(
-                raw, source=self.path, default_timeout=claude_timeout if claude else DEFAULT_TIMEOUT
+                raw, source=self.path, default_timeout=claude_timeout if self.is_claude else DEFAULT_TIMEOUT
             )
         except ConfigurationError as error:
             self._tell(f"{error} The agent is not offered.", name)
@@ -195,20 +197,42 @@ class _Reader(Struct):
     def _read_mode(self, name: str) -> PermissionMode | None:
         return _MODES.get(self._choice("permissionMode", tuple(_MODES), name))
 
-    def _read_tools(self, key: str, name: str, tools: Collection[str]) -> tuple[str, ...] | None:
-        """The names as written. One that nothing answers to is told, and stays: it may come with a server."""
+    def _read_tools(self, key: str, kind: RuleKind, name: str) -> tuple[str, ...] | None:
+        """Names of tools, with patterns in our words; what cannot be read grants nothing."""
         words = self.document.words(key)
-        for word in words or ():
+        if words is None:
+            return None
+        read: list[str] = []
+        for word in words:
             rule = parse_rule(word)
-            wrong = rule.reason if isinstance(rule, RuleProblem) else _find_unknown(rule.tool, tools)
-            if wrong:
-                self._tell(f"`{key}` names {word!r}, which has no effect: {wrong.rstrip('.')}.", name)
-        return words
+            problem = rule.reason if isinstance(rule, RuleProblem) else ""
+            if isinstance(rule, Rule) and rule.pattern is not None and self.is_claude:
+                translated = translate_rule(rule, kind, self.root)
+                problem, given = translated.problem, translated.rules
+            else:
+                given = () if problem else (word,)
+            read += given
+            if problem:
+                self._tell(f"`{key}` has {word!r}: {problem.rstrip('.')}.", name)
+        return tuple(read)
+
+
+def find_unknown_tools(agents: Iterable[AgentDefinition], tools: Collection[str]) -> tuple[Problem, ...]:
+    """The tools that agents name and a session with these does not have. Those of servers may come later."""
+    return tuple(
+        Problem(
+            agent.source, f"It names the tool {name!r}, which has no effect: {wrong}.", subject=agent.name
+        )
+        for agent in agents
+        for name in dict.fromkeys(
+            word.partition("(")[0] for word in (*(agent.tools or ()), *agent.disallowed_tools)
+        )
+        if agent.source and (wrong := _find_unknown(name, tools))
+    )
 
 
 def _find_unknown(tool: str, tools: Collection[str]) -> str | None:
-    if tool == "*" or OTHER_NAMES.get(tool, tool) in {*tools, "Agent"}:
+    if "__" in tool or "*" in tool or OTHER_NAMES.get(tool, tool) in {*tools, "Agent"}:
         return None
-    wrong = find_unknown_tool(tool, tools)
-    elsewhere = tools and wrong is None and "__" not in tool and "*" not in tool
-    return "this program has no such tool" if elsewhere else wrong
+    near = nearest(tool, tools)
+    return f"there is no such tool, but {near!r}" if near else "there is no such tool here"

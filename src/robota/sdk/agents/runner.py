@@ -16,13 +16,13 @@ from robota.core.run import RunResult
 from robota.sdk.agents.definition import BUILT_IN_AGENTS, DEFAULT_AGENT, AgentDefinition, Isolation
 from robota.sdk.agents.model_choice import choose_model, describe_fallback
 from robota.sdk.agents.subagent import ProjectInstructions, create_subagent_session
-from robota.sdk.agents.worktree import Worktree, create_worktree, settle_worktree
+from robota.sdk.agents.worktree import Worktree, WorktreeOptions, create_worktree, settle_worktree
 from robota.sessions.session import Session
 
 SubagentPolicy: TypeAlias = Literal["never", "ask", "auto"]
 """Whether a model may start subagents: not at all, when the user says so, by itself."""
 MAX_PARALLEL = 4
-"""Subagents of one session that work at the same time; others wait for their turn."""
+"""Subagents of one session that work at the same time, unless settings say otherwise; others wait."""
 
 
 class AgentTask(Struct, frozen=True, kw_only=True):
@@ -61,6 +61,8 @@ class Subagents:
         *,
         instructions: ProjectInstructions = ProjectInstructions(),  # noqa: B008 - frozen
         policy: SubagentPolicy = "ask",
+        max_parallel: int = MAX_PARALLEL,
+        worktrees: WorktreeOptions = WorktreeOptions(),  # noqa: B008 - frozen
         read_skills: Callable[[tuple[str, ...]], str] | None = None,
     ) -> None:
         """`read_skills` gives the text of skills that an agent has from the start."""
@@ -68,8 +70,9 @@ class Subagents:
         """May be replaced at any time."""
         self.instructions = instructions
         self.policy = policy
+        self._worktrees = worktrees
         self._read_skills = read_skills
-        self._turn = asyncio.Semaphore(MAX_PARALLEL)
+        self._turn = asyncio.Semaphore(max_parallel)
         self._missing: set[str] = set()
         """Models that the provider turned out not to have."""
         self._session: Session | None = None
@@ -107,8 +110,8 @@ class Subagents:
     async def _work(self, agent: AgentDefinition, task: AgentTask, agent_id: str) -> AgentOutcome:
         parent, tree = self.session, None
         if (task.isolation or agent.isolation) == "worktree":
-            new_id = parent.options.ports.new_id
-            tree = await create_worktree(parent.cwd, task.description or agent.name, parent.hooks, new_id)
+            new_id, name = parent.options.ports.new_id, task.description or agent.name
+            tree = await create_worktree(parent.cwd, name, parent.hooks, new_id, self._worktrees)
         child = self._create(agent, task, agent_id, tree)
         facts: JsonObject = {}
         try:

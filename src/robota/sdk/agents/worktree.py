@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
@@ -25,6 +25,16 @@ class WorktreeError(RobotaError, code="WORKTREE_ERROR", category="user"):
     """There is no working tree to work in."""
 
 
+class WorktreeOptions(Struct, frozen=True, kw_only=True):
+    """What settings say about new trees."""
+
+    base_ref: str = "HEAD"
+    symlink_directories: tuple[str, ...] = ()
+    """Shared with the tree it is made from."""
+    sparse_paths: tuple[str, ...] = ()
+    """The only directories that are checked out; none for all."""
+
+
 class Worktree(Struct, frozen=True, kw_only=True):
     path: str
     """Its top."""
@@ -38,25 +48,37 @@ class Worktree(Struct, frozen=True, kw_only=True):
     """`dirty` if the session's own tree has changes that are not committed, which this one lacks."""
     top: str = ""
     """The tree it was made from."""
+    shared: tuple[str, ...] = ()
+    """Links in it that we made."""
 
 
-async def create_worktree(cwd: str, task: str, hooks: HookPort, new_id: Callable[[], str]) -> Worktree:
+async def create_worktree(
+    cwd: str,
+    task: str,
+    hooks: HookPort,
+    new_id: Callable[[], str],
+    options: WorktreeOptions = WorktreeOptions(),  # noqa: B008 - frozen
+) -> Worktree:
     """A new working tree; a `WorktreeError` says why there is none."""
     slug = re.sub(r"[^a-z0-9]+", "-", task.lower()).strip("-")[:32].rstrip("-") or "task"
     if hooks.has("WorktreeCreate"):
         return await _ask_hook(f"{slug}-{_short(new_id)}", hooks)
-    top, prefix, revision = await _look_at(cwd)
+    top, prefix, revision = await _look_at(cwd, options.base_ref)
     status = "dirty" if await _git(top, "status", "--porcelain") else "clean"
     home = _make_home(top)
+    sparse = ["--no-checkout"] if options.sparse_paths else []
     for attempt in range(1, ATTEMPTS + 1):
         name = f"{slug}-{_short(new_id)}"
         path, branch = os.path.join(home, name), f"robota/{name}"
         try:
-            await _git(top, "worktree", "add", "--quiet", "-b", branch, path, revision)
+            await _git(top, "worktree", "add", "--quiet", *sparse, "-b", branch, path, revision)
             break
         except WorktreeError:
             if attempt == ATTEMPTS or not await _is_taken(top, path, branch):
                 raise
+    if sparse:
+        await _git(path, "sparse-checkout", "set", "--", *options.sparse_paths)
+        await _git(path, "checkout", "--quiet")
     return Worktree(
         path=path,
         cwd=_below(path, prefix),
@@ -65,6 +87,7 @@ async def create_worktree(cwd: str, task: str, hooks: HookPort, new_id: Callable
         base_revision=revision,
         parent_status=status,
         top=top,
+        shared=_share(top, path, options.symlink_directories),
     )
 
 
@@ -111,8 +134,8 @@ async def _ask_hook(name: str, hooks: HookPort) -> Worktree:
     return Worktree(path=path, cwd=path, task=name, base_revision=revision)
 
 
-async def _look_at(cwd: str) -> tuple[str, str, str]:
-    """The top of the repository, where the directory lies in it, and what HEAD is."""
+async def _look_at(cwd: str, base: str) -> tuple[str, str, str]:
+    """The top of the repository, where the directory lies in it, and the commit to begin with."""
     try:
         top = await _git(cwd, "rev-parse", "--show-toplevel")
         prefix = await _git(cwd, "rev-parse", "--show-prefix")
@@ -122,17 +145,19 @@ async def _look_at(cwd: str) -> tuple[str, str, str]:
             "isolation, or configure a WorktreeCreate hook."
         ) from error
     try:
-        return top, prefix, await _git(cwd, "rev-parse", "--verify", "HEAD")
+        return top, prefix, await _git(cwd, "rev-parse", "--verify", "--end-of-options", f"{base}^{{commit}}")
     except WorktreeError as error:
-        raise WorktreeError(
-            f"The repository {top} has no commit that a working tree could be made of: commit first."
-        ) from error
+        what = "no commit that a working tree could be made of: commit first"
+        if base != "HEAD":
+            what = f"no commit {base!r}, as worktree.baseRef says: change the setting"
+        raise WorktreeError(f"The repository {top} has {what}.") from error
 
 
 async def _is_clean(tree: Worktree) -> bool:
     if not tree.base_revision:
         return False  # nobody can tell
-    if await _git(tree.path, "status", "--porcelain", "--ignored=no"):
+    changed = (await _git(tree.path, "status", "--porcelain")).splitlines()
+    if set(changed) - {f"?? {name}" for name in tree.shared}:
         return False
     return await _git(tree.path, "rev-parse", "--verify", "HEAD") == tree.base_revision
 
@@ -158,6 +183,19 @@ def _make_home(top: str) -> str:
     except OSError as error:
         raise WorktreeError(f"{home} cannot be written ({error.strerror}).") from error
     return home
+
+
+def _share(top: str, path: str, names: Iterable[str]) -> tuple[str, ...]:
+    """Links to directories that are not worth a copy, such as installed packages."""
+    made: list[str] = []
+    for name in names:
+        there, here = os.path.join(top, name), os.path.join(path, name)
+        inside = os.path.realpath(there).startswith(os.path.realpath(top) + os.sep)
+        if inside and os.path.isdir(there) and not os.path.lexists(here):
+            os.makedirs(os.path.dirname(here), exist_ok=True)
+            os.symlink(there, here)
+            made.append(name)
+    return tuple(made)
 
 
 def _below(path: str, prefix: str) -> str:
