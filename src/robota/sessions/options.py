@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ForwardRef, TypeAlias, TypedDict
 
 from msgspec import Struct
@@ -63,6 +63,8 @@ class PermissionOptions(Struct, frozen=True, kw_only=True):
     """Decides instead of the rules and the guard: a replay repeats what was decided."""
     save_rule: RuleSaver | None = None
     """Where a rule goes that the user allowed for the project."""
+    refresh: Callable[[], Awaitable[None]] | None = None
+    """Called before each call is judged, for rules and hooks that may have changed elsewhere."""
     run_tool: RunTool = invoke_tool
     """Carries out a call that was permitted; an undo store goes here."""
 

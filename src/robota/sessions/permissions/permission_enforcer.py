@@ -60,7 +60,8 @@ class PermissionEnforcer:
     """Put `enforcer.run_tool` where an agent runs its tools."""
 
     __slots__ = (
-        "_cwd", "_desk", "_hooks", "_judge", "_log", "_monotonic", "_output_limit", "_run_tool", "rules",
+        "_cwd", "_desk", "_hooks", "_judge", "_log", "_monotonic", "_output_limit", "_refresh", "_run_tool",
+        "rules",
     )  # fmt: skip
 
     def __init__(
@@ -84,6 +85,7 @@ class PermissionEnforcer:
         notice: Callable[[str], object] = str if log is None else log.notice  # `str`: nobody is told
         self._desk = ApprovalDesk(self._hooks, questions, options.save_rule, notice, agent_id)
         self._cwd = cwd
+        self._refresh = options.refresh
         self._run_tool = invoke_tool if options.run_tool is invoke_tool else _guarded(options.run_tool)
         self._log = log
         self._output_limit = output_limit
@@ -144,6 +146,8 @@ class PermissionEnforcer:
 
     async def _deliberate(self, case: PermissionCase) -> ToolResult | None:
         wish, why = None, ""
+        if self._refresh is not None:
+            await self._refresh()
         if self._hooks.has("PreToolUse"):
             told = {**describe_call(case.call, case.cwd), "tool_use_id": case.call.request.id}
             outcome = await self._hooks.fire("PreToolUse", told, case.call, case.terms)
