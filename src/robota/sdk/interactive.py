@@ -140,6 +140,11 @@ class InteractiveSession(Closing):
         return self._session.cwd if self._session is not None else self._assembled.wanted.places.cwd
 
     @property
+    def is_ready_made(self) -> bool:
+        """Whether the session inside was given: then it has no project and no kit."""
+        return self._assembly is None
+
+    @property
     def _assembled(self) -> Assembly:
         if self._assembly is None:
             raise ConfigurationError("This session was given ready-made: it has no project and no kit.")

@@ -6,7 +6,7 @@ import inspect
 from typing import TYPE_CHECKING
 
 from robota.core.errors import RobotaError
-from robota.sdk.commands.effects import CommandResult, ModelChosen, Renamed, failure
+from robota.sdk.commands.effects import CommandResult, LanguageChosen, ModelChosen, Renamed, failure
 
 if TYPE_CHECKING:
     from robota.sdk.commands.registry import Command
@@ -36,6 +36,8 @@ async def carry_out(host: InteractiveSession, answer: CommandResult) -> CommandR
     match answer.effect:
         case ModelChosen(model_id):
             host.session.set_model(model_id)
+        case LanguageChosen(language):
+            host.kit.context.change(language=language)
         case Renamed(name):
             host.name = name
     return answer
