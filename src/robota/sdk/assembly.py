@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar
 
 from anyio import to_thread
 from msgspec import Struct
+from msgspec.structs import replace
 
 from robota.core.bus import EventBus
 from robota.core.errors import ConfigurationError, SessionNotFoundError
@@ -18,6 +19,7 @@ from robota.core.questions import PermissionAnswer, PermissionQuestion
 from robota.core.retry import RetryingProvider
 from robota.core.robota import RunLimits
 from robota.core.tool import Tool
+from robota.sdk.agents.loader import find_unknown_tools
 from robota.sdk.context.session_context import SessionContext
 from robota.sdk.context.system_prompt import build_system_prompt
 from robota.sdk.kit import Kit, recall_todos
@@ -184,6 +186,8 @@ class Assembly:
         """Read the files in a thread of their own, so that the loop goes on, and put everything together."""
         await to_thread.run_sync(self._read)
         session = self._put_together(switch_mode, tools)
+        unknown = find_unknown_tools(self.project.agents, list(session.agent.toolset.tools))
+        self._project = replace(self.project, problems=(*self.project.problems, *unknown))
         await self.kit.enter(session)
         told = () if self._start is None else self._start.problems
         for problem in (*told, *self.project.problems):

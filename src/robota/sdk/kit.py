@@ -7,6 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from robota.core.tool import Tool
+from robota.sdk.agents.runner import Subagents
+from robota.sdk.agents.subagent import ProjectInstructions
+from robota.sdk.agents.tool import SubagentTool
 from robota.sdk.background.runners import take_in
 from robota.sdk.background.tasks import BackgroundTasks
 from robota.sdk.sandbox import make_sandbox
@@ -55,6 +58,9 @@ class Kit:
         self.todos = TodoList() if start is None else recall_todos(start)
         self.plan = PlanState(active=rules.mode == "plan")
         self.processes = ProcessTable()
+        self.subagents = Subagents(
+            project.agents.definitions, instructions=ProjectInstructions.of(project.context.files)
+        )
         self._background: BackgroundTasks | None = None
 
     @property
@@ -80,6 +86,7 @@ class Kit:
             todo_tool(self.todos),
             ask_user_tool(),
             *plan_tools(self.plan, switch_mode),
+            SubagentTool(self.subagents),
         ]
 
     def kept_sections(self) -> tuple[CompactionSection, ...]:
@@ -88,6 +95,7 @@ class Kit:
 
     async def enter(self, session: Session) -> None:
         """Have what lives as long as the session opened by it, and closed in reverse order."""
+        self.subagents.attach(session)
         await session.own(self.processes)
         self._background = await session.own(BackgroundTasks(session))
         self.processes.on_start = partial(take_in, self._background)

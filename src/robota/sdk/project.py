@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from robota.sdk.agents.loader import Agents, load_agents
 from robota.sdk.context.instructions import Reading
 from robota.sdk.context.loading import ProjectContext, load_context
 from robota.sdk.places import Places
@@ -19,6 +20,7 @@ class Project(Struct, frozen=True, kw_only=True):
     places: Places
     context: ProjectContext
     trusted: bool = False
+    agents: Agents = Agents()
     problems: tuple[Problem, ...] = ()
 
 
@@ -27,4 +29,11 @@ def load_project(
 ) -> Project:
     """Read the files of a project and those of its user. `trust` overrides what the user once said."""
     context = load_context(Reading(places=places, imports_allowed=allow_outside_imports))
-    return Project(places=places, trusted=bool(trust), context=context, problems=context.problems)
+    agents = load_agents(places, trusted=bool(trust))
+    return Project(
+        places=places,
+        trusted=bool(trust),
+        context=context,
+        agents=agents,
+        problems=(*context.problems, *agents.problems),
+    )

@@ -29,5 +29,5 @@ def write_agent(directory: Path | str, name: str, *lines: str, body: str = "Look
 def load(places: Places, *, trusted: bool = True) -> Agents:
     """As for a session with these tools."""
     agents = load_agents(places, trusted=trusted)
-    unknown = find_unknown_tools(agents.definitions.values(), TOOLS)
+    unknown = find_unknown_tools(agents, TOOLS)
     return replace(agents, problems=(*agents.problems, *unknown))

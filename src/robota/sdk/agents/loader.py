@@ -7,7 +7,7 @@ says is not offered at all.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import get_args
 
 from msgspec import Struct, field
@@ -217,13 +217,13 @@ class _Reader(Struct):
         return tuple(read)
 
 
-def find_unknown_tools(agents: Iterable[AgentDefinition], tools: Collection[str]) -> tuple[Problem, ...]:
+def find_unknown_tools(agents: Agents, tools: Collection[str]) -> tuple[Problem, ...]:
     """The tools that agents name and a session with these does not have. Those of servers may come later."""
     return tuple(
         Problem(
             agent.source, f"It names the tool {name!r}, which has no effect: {wrong}.", subject=agent.name
         )
-        for agent in agents
+        for agent in agents.definitions.values()
         for name in dict.fromkeys(
             word.partition("(")[0] for word in (*(agent.tools or ()), *agent.disallowed_tools)
         )

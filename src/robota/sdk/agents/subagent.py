@@ -14,6 +14,7 @@ from robota.core.permissions.rules import Rule, RuleProblem, parse_rule
 from robota.core.tool import Tool
 from robota.sdk.agents.definition import OTHER_NAMES, AgentDefinition
 from robota.sdk.agents.model_choice import choose_model
+from robota.sdk.context.instructions import InstructionFile
 from robota.sdk.workspace import Workspace
 from robota.sessions.journal.event_log import FileSessionLogger
 from robota.sessions.permissions.live_rules import PermissionRules
@@ -46,6 +47,13 @@ class ProjectInstructions(Struct, frozen=True, kw_only=True):
 
     claude_md: str = ""
     agents_md: str = ""
+
+    @classmethod
+    def of(cls, files: Iterable[InstructionFile]) -> ProjectInstructions:
+        texts: dict[bool, list[str]] = {True: [], False: []}
+        for file in files:
+            texts[file.kind == "agents"].append(file.text)
+        return cls(claude_md="\n\n".join(texts[False]), agents_md="\n\n".join(texts[True]))
 
 
 def assemble_subagent_prompt(
