@@ -12,7 +12,7 @@ from tests.sessions.live_session import Studio, listen_to
 from tests.support.session_options import session_options
 
 from robota.core.events import Noticed
-from robota.core.messages import TokenUsage
+from robota.core.messages import TokenUsage, ToolMessage
 from robota.core.provider import ChatRequest, Chunk, ModelSettings
 from robota.sessions.options import SessionOptions
 from robota.sessions.permissions.live_rules import PermissionRules
@@ -21,7 +21,7 @@ from robota.sessions.start import restore
 from robota.sessions.store.session_store import SessionStore
 from robota.sessions.usage.budget import Budget, BudgetExceededError
 from robota.sessions.usage.ledger import UsageLedger
-from robota.testing import ScriptedProvider, call
+from robota.testing import Delay, ScriptedProvider, call
 
 pytestmark = pytest.mark.anyio
 
@@ -212,3 +212,50 @@ async def test_sessions_that_share_a_ledger_share_the_gate() -> None:
         with pytest.raises(BudgetExceededError):
             await task
     assert ledger.total.requests == 1
+
+
+async def test_tool_calls_beyond_the_budget_are_refused_and_the_model_goes_on(tmp_path: Path) -> None:
+    studio = Studio(
+        tmp_path,
+        [call("add", a=1, b=2), call("add", a=3, b=4), call("add", a=5, b=6)],
+        "enough",
+        rules=ALLOWED,
+        budget=Budget(max_tool_calls=2),
+    )
+
+    assert await studio.session.run("add") == "enough"
+
+    results = [message.content for message in studio.session.messages if isinstance(message, ToolMessage)]
+    assert [("budget" in result) for result in results] == [False, False, True]
+    studio.assert_journal_is_good()
+
+
+async def test_a_child_shares_the_tool_calls_of_its_parent(tmp_path: Path) -> None:
+    studio = Studio(
+        tmp_path,
+        [call("add", a=1, b=2)],
+        "one",
+        [call("add", a=1, b=2)],
+        "two",
+        rules=ALLOWED,
+        budget=Budget(max_tool_calls=1),
+    )
+    await studio.session.run("add")
+    child = studio.session.child("helper")
+
+    await child.run("add too")
+
+    [result] = [message.content for message in child.messages if isinstance(message, ToolMessage)]
+    assert "max_tool_calls" in result
+    await studio.session.shutdown()
+
+
+async def test_time_is_a_limit_too(tmp_path: Path) -> None:
+    studio = Studio(tmp_path, [Delay(0.05), "slow"], "never", budget=Budget(max_seconds=0.01))
+    assert await studio.session.run("hi") == "slow"
+
+    with pytest.raises(BudgetExceededError, match="max_seconds") as caught:
+        await studio.session.run("again")
+
+    assert caught.value.limit == "time"
+    assert caught.value.used > caught.value.maximum == 0.01

@@ -107,12 +107,17 @@ def make_log(
     )
 
 
-def make_questions(agent: Robota, approve: PermissionHandler | None, options: SessionOptions) -> Questions:
-    """`approve` is asked about calls, and the `ask` of the options about everything else."""
-    if options.questions is not None:
-        return options.questions
-    questions = Questions(agent.events)
-    attach_handlers(questions, approve, options.ask)
+def make_questions(
+    agent: Robota, approve: PermissionHandler | None, options: SessionOptions, known: SessionStart | None
+) -> Questions:
+    """`approve` is asked about calls, and the `ask` of the options about everything else; what was answered
+    to the run that was cut is `known`."""
+    questions = options.questions
+    if questions is None:
+        questions = Questions(agent.events)
+        attach_handlers(questions, approve, options.ask)
+    if known is not None and known.cut is not None:
+        questions.known.update(known.answers)
     return questions
 
 

@@ -142,11 +142,9 @@ class Session(Closing):
         recall_usage(self, known)
         if options.budget is not None:
             self.admission.limit(options.budget, provider)
-        self.questions = make_questions(agent, permission_handler, options)
+        self.questions = make_questions(agent, permission_handler, options, known)
         self.hooks = make_hooks(options, agent, partial(describe_to_hooks, self), self.log)
         self._connect_agent()
-        if known is not None and known.cut is not None:
-            self.questions.known.update(known.answers)
 
     def _connect_agent(self) -> None:
         """Put the session between the agent and the world."""
@@ -158,6 +156,7 @@ class Session(Closing):
             hooks=self.hooks,
             log=self.log,
             agent_id=options.agent_id,
+            admit_call=self.admission.admit_call,
         )
         self.rules = self.enforcer.rules
         self.rules.meet(tool.name for tool in agent.tools)

@@ -328,6 +328,8 @@ TABLE: tuple[Key, ...] = (
     Key(name="budget.maxCostUsd", kind=AMOUNT, merge="least", about="US dollars a session may cost."),
     Key(name="budget.maxTokens", kind=COUNT, merge="least", about="Tokens a session may use."),
     Key(name="budget.maxRequests", kind=COUNT, merge="least", about="Model requests of a session."),
+    Key(name="budget.maxToolCalls", kind=COUNT, merge="least", about="Tool calls of a session."),
+    Key(name="budget.maxSeconds", kind=AMOUNT, merge="least", about="Seconds its turns may take in all."),
     Key(
         name="mcpServers", kind=table_of(OBJECT), merge="deep", about="MCP servers: name to how to start it."
     ),

@@ -29,6 +29,13 @@ if TYPE_CHECKING:
 
 SandboxChoice: TypeAlias = Literal["off", "auto", "required"]
 
+_LIMITS = {
+    "max_cost_usd": "maxCostUsd",
+    "max_tokens": "maxTokens",
+    "max_requests": "maxRequests",
+    "max_tool_calls": "maxToolCalls",
+    "max_seconds": "maxSeconds",
+}
 _NEVER_RESOLVED = ("permissions", "hooks")
 """Rules and commands mean what is written; a command reads its variables itself."""
 
@@ -108,14 +115,12 @@ class Settings(Struct, frozen=True, kw_only=True):
     @property
     def budget(self) -> Budget | None:
         """`None` when nothing is limited."""
-        cost, tokens, requests = (
-            self.get(f"budget.{name}") for name in ("maxCostUsd", "maxTokens", "maxRequests")
-        )
-        if cost is tokens is requests is None:
+        limits = {name: self.get(f"budget.{key}") for name, key in _LIMITS.items()}
+        if all(limit is None for limit in limits.values()):
             return None
         from robota.sessions.usage.budget import Budget  # noqa: PLC0415 - few have one
 
-        return Budget(max_cost_usd=cost, max_tokens=tokens, max_requests=requests)
+        return Budget(**limits)
 
     @property
     def keep_variables(self) -> tuple[str, ...]:

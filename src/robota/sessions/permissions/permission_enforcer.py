@@ -56,12 +56,15 @@ class PermissionLog(Protocol):
         """Called before a tool runs that does more than look; if it raises, the tool does not run."""
 
 
+OVER_BUDGET = "budget_exceeded"
+
+
 class PermissionEnforcer:
     """Put `enforcer.run_tool` where an agent runs its tools."""
 
     __slots__ = (
-        "_cwd", "_desk", "_hooks", "_judge", "_log", "_monotonic", "_output_limit", "_refresh", "_run_tool",
-        "rules",
+        "_admit_call", "_cwd", "_desk", "_hooks", "_judge", "_log", "_monotonic", "_output_limit",
+        "_refresh", "_run_tool", "rules",
     )  # fmt: skip
 
     def __init__(
@@ -73,6 +76,7 @@ class PermissionEnforcer:
         hooks: HookPort | None = None,
         log: PermissionLog | None = None,
         agent_id: str = "",
+        admit_call: Callable[[], str | None] | None = None,
         output_limit: int = MAX_TOOL_OUTPUT_CHARACTERS,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -86,6 +90,7 @@ class PermissionEnforcer:
         self._desk = ApprovalDesk(self._hooks, questions, options.save_rule, notice, agent_id)
         self._cwd = cwd
         self._refresh = options.refresh
+        self._admit_call = admit_call
         self._run_tool = invoke_tool if options.run_tool is invoke_tool else _guarded(options.run_tool)
         self._log = log
         self._output_limit = output_limit
@@ -110,7 +115,8 @@ class PermissionEnforcer:
         refusal = await self._decide(case)
         if refusal is not None:
             return add_context(refusal, frame_context(case.outcomes, self._output_limit), self._output_limit)
-        unsafe = await self._prepare(case.call)
+        spent = None if self._admit_call is None else self._admit_call()
+        unsafe = await self._prepare(case.call) if spent is None else ToolResult.failure(spent, OVER_BUDGET)
         if unsafe is not None:
             return unsafe
         started = self._monotonic()

@@ -34,9 +34,19 @@ WARN_AT = 0.8
 SIGN_OF_LIFE = 1.0
 """Seconds between two empty chunks of a request that waits, so that no idle timer takes it for dead."""
 
-LimitKind: TypeAlias = Literal["cost", "tokens", "requests"]
+LimitKind: TypeAlias = Literal["cost", "tokens", "requests", "time"]
 _UNIT = {"tokens": "tokens", "requests": "model requests"}
-_OPTION = {"cost": "max_cost_usd", "tokens": "max_tokens", "requests": "max_requests"}
+_OPTION = {
+    "cost": "max_cost_usd",
+    "tokens": "max_tokens",
+    "requests": "max_requests",
+    "time": "max_seconds",
+}
+_MILLI = 1000
+CALLS_USED_UP = (
+    "The session's budget of {} tool calls is used up, so this one was not run. Answer from what you have, "
+    "and say what is left to do; only the user can raise max_tool_calls."
+)
 
 
 class Budget(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -46,11 +56,15 @@ class Budget(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_f
     max_tokens: int | None = None
     """Input and output together; cached input counts like any other."""
     max_requests: int | None = None
+    max_tool_calls: int | None = None
+    """Calls beyond it are refused, and the model is told."""
+    max_seconds: float | None = None
+    """Time that runs take, tools and waiting for answers included; looked at before each request."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
             value = getattr(self, name)
-            known = type(value) is int or (type(value) is float and name == "max_cost_usd")
+            known = type(value) is int or (type(value) is float and name in ("max_cost_usd", "max_seconds"))
             if value is not None and not (known and math.isfinite(value) and value >= 0):
                 raise ConfigurationError(
                     f"{name} must be a number that is not negative, or None, not {value!r}."
@@ -69,7 +83,7 @@ class BudgetExceededError(RobotaError):
     def __init__(self, message: str, *, limit: LimitKind, used: float, maximum: float) -> None:
         super().__init__(message)
         self.limit = limit
-        """Which limit it was; `used` and `maximum` are in its unit (US dollars for `cost`)."""
+        """Which limit it was; `used` and `maximum` are in its unit (US dollars for `cost`, seconds)."""
         self.used = used
         self.maximum = maximum
 
@@ -81,20 +95,23 @@ class Need(NamedTuple):
     cost: tuple[int, int]
     """Picodollars."""
     requests: tuple[int, int] = (1, 0)
+    time: tuple[int, int] = (0, 0)
 
 
 class Limit(NamedTuple):
-    """One limit and where it stands; money in picodollars."""
+    """One limit and where it stands; money in picodollars, time in milliseconds."""
 
     kind: LimitKind
     maximum: int
     used: int
 
     def show(self, amount: int) -> str:
+        if self.kind == "time":
+            return f"{amount / _MILLI:,.1f} s"
         return format_usd(amount / PICO) if self.kind == "cost" else f"{amount:,} {_UNIT[self.kind]}"
 
     def in_unit(self, amount: int) -> float:
-        return amount / PICO if self.kind == "cost" else amount
+        return amount / {"cost": PICO, "time": _MILLI}.get(self.kind, 1)
 
 
 class Traffic(Struct, eq=False):
@@ -174,6 +191,17 @@ class BudgetGate(Struct, eq=False):
             yield Limit("tokens", budget.max_tokens, total.tokens)
         if budget.max_requests is not None:
             yield Limit("requests", budget.max_requests, total.requests)
+        if budget.max_seconds is not None:
+            used = round(self.ledger.seconds * _MILLI)
+            yield Limit("time", round(budget.max_seconds * _MILLI), used)
+
+    def admit_call(self) -> str | None:
+        """Count a tool call that is about to run; why it may not, if the budget has no room for it."""
+        limit = self._budget.max_tool_calls
+        if limit is not None and self.ledger.book.calls >= limit:
+            return CALLS_USED_UP.format(limit)
+        self.ledger.book.calls += 1
+        return None
 
     def _tell_once(self, what: str, message: str) -> None:
         if what not in self._told:
@@ -302,6 +330,11 @@ class Admission:
         else:
             self._known.budget = budget
 
+    def admit_call(self) -> str | None:
+        """The same for a tool call: why it may not run, if that is so."""
+        gate = self._ledger.root.gate if self._known is None else self._known.gate
+        return None if gate is None else gate.admit_call()
+
     @property
     def metering(self) -> bool:
         """Whether requests are entered in the ledger where they are made."""
@@ -330,7 +363,7 @@ class Admission:
 
 def _refuse(limit: Limit, own: int) -> BudgetExceededError:
     own_need = f", and the next request needs up to {limit.show(own)} for its input"
-    about = "" if limit.kind == "requests" else own_need
+    about = "" if limit.kind in ("requests", "time") else own_need
     return BudgetExceededError(
         f"The session's budget of {limit.show(limit.maximum)} does not allow another request: "
         f"{limit.show(limit.used)} used{about}. Nothing was sent; raise {_OPTION[limit.kind]} to go on.",

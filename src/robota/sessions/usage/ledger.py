@@ -13,6 +13,7 @@ first entries have a record of their own; the others share one. A ledger belongs
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -156,6 +157,8 @@ class Book(Struct, eq=False):
     purposes: dict[str, Tally] = {}
     tools: dict[str, ToolTally] = {}
     agents: dict[str, Tally] = {}
+    calls: int = 0
+    """Tool calls that a budget has let pass."""
 
     def add_turn(self, execution_id: str) -> Tally:
         """The record of a turn; the oldest makes room for it."""
@@ -205,9 +208,11 @@ class UsageLedger:
 
     __slots__ = (
         "_asked",
+        "_began",
         "_book",
         "_fresh",
         "_prices",
+        "_seconds",
         "agent_id",
         "gate",
         "metered",
@@ -225,6 +230,9 @@ class UsageLedger:
         """Estimated tokens of results, per tool, that no request has sent yet."""
         self._asked = ""
         """The model that the latest request named."""
+        self._began: float | None = None
+        self._seconds = 0.0
+        """On the root: when the turn under way began, and how long those before it took."""
         self.metered = False
         """On the root: a provider enters the requests, so events must not."""
         self.gate: BudgetGate | None = None
@@ -302,10 +310,18 @@ class UsageLedger:
         if self.root is self:
             book = self.book
             book.turn = book.add_turn(execution_id)
+            self._began = time.monotonic()
 
     def close_turn(self) -> None:
         if self.root is self:
             self.book.turn = None
+            self._seconds, self._began = self.seconds, None
+
+    @property
+    def seconds(self) -> float:
+        """How long the turns of the session took, that under way included."""
+        root = self.root
+        return root._seconds + (0.0 if root._began is None else time.monotonic() - root._began)
 
     # --- reading ---------------------------------------------------------------------------------------
 
