@@ -10,7 +10,7 @@ from robota.core.tool import Tool
 from robota.sdk.agents.runner import Subagents
 from robota.sdk.agents.subagent import ProjectInstructions
 from robota.sdk.agents.tool import SubagentTool
-from robota.sdk.background.runners import take_in
+from robota.sdk.background.runners import agent_runner, scheduled_runner, take_in
 from robota.sdk.background.tasks import BackgroundTasks
 from robota.sdk.sandbox import make_sandbox
 from robota.sdk.workspace import Workspace
@@ -97,8 +97,10 @@ class Kit:
         """Have what lives as long as the session opened by it, and closed in reverse order."""
         self.subagents.attach(session)
         await session.own(self.processes)
-        self._background = await session.own(BackgroundTasks(session))
-        self.processes.on_start = partial(take_in, self._background)
+        work = agent_runner(self.subagents)
+        tasks = BackgroundTasks(session, {"agent": work, "scheduled": scheduled_runner(work)})
+        self._background = await session.own(tasks)
+        self.processes.on_start = partial(take_in, tasks)
 
 
 def recall_todos(start: SessionStart) -> TodoList:

@@ -6,6 +6,8 @@ import codecs
 from typing import TYPE_CHECKING
 
 from robota.core.plain_text import strip_controls
+from robota.sdk.agents.definition import DEFAULT_AGENT
+from robota.sdk.agents.runner import AgentTask, Subagents
 from robota.sdk.background.live_task import Runner, StoppedElsewhere, Work
 from robota.sdk.background.request import TaskRequest
 from robota.sdk.background.states import TaskError
@@ -14,6 +16,32 @@ from robota.tools.builtins.bash import exit_code
 if TYPE_CHECKING:
     from robota.sdk.background.tasks import BackgroundTasks
     from robota.tools.processes import BackgroundProcess
+
+
+_TREE = ("worktreePath", "branchName", "worktreeStatus", "worktreeNextAction", "baseRevision", "parentStatus")
+
+
+def agent_runner(subagents: Subagents) -> Runner:
+    """Has an agent work on the prompt, under the id of its task."""
+
+    async def run(work: Work) -> str:
+        wanted = work.request
+        outcome = await subagents.run(
+            AgentTask(
+                prompt=wanted.prompt,
+                agent=wanted.agent_type or DEFAULT_AGENT,
+                description=wanted.label,
+                model=wanted.model,
+                isolation=wanted.isolation,
+            ),
+            agent_id=work.task_id,
+        )
+        work.note(worktree={name: str(outcome.metadata[name]) for name in _TREE if name in outcome.metadata})
+        if not outcome.success:
+            raise TaskError("runner", outcome.error)
+        return outcome.output
+
+    return run
 
 
 def scheduled_runner(run_agent: Runner) -> Runner:

@@ -11,8 +11,10 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
+from robota.core.background import TaskSnapshot
 from robota.core.jsontext import decode, encode
 from robota.core.messages import Json
+from robota.sdk.background.task_log import LogPage
 
 
 class Effect(Struct, frozen=True, rename="camel"):
@@ -106,6 +108,26 @@ class FilesChanged(Effect, frozen=True):
     """Files that are different now; front ends that show some look again."""
 
     files: tuple[str, ...]
+
+
+class TasksShown(Effect, frozen=True):
+    """Background tasks, as they are now."""
+
+    tasks: tuple[TaskSnapshot, ...]
+
+
+class LogShown(Effect, frozen=True):
+    """A page of a background task's log."""
+
+    task_id: str
+    page: LogPage
+
+
+class AgentSwitcher(Effect, frozen=True):
+    """A list of the agents in the background to choose from is to be shown."""
+
+    tasks: tuple[TaskSnapshot, ...]
+    trigger_agent_switcher: bool = True
 
 
 class CommandResult(Struct, frozen=True):

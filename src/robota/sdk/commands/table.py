@@ -78,5 +78,33 @@ ROWS = (
     Row("init", "Write an AGENTS.md for this project", "prompts.init", "[wishes]", gives_way=True),
     Row("review", "Review the changes in the working tree", "prompts.review", "[what]", gives_way=True),
     Row("commit", "Commit the work in the working tree", "prompts.commit", "[wishes]", gives_way=True),
+    Row(
+        "background",
+        "Work beside the conversation: list it, read its log, end it",
+        "background.background",
+        "[list | read ID [offset] | cancel ID | close ID]",
+        (
+            ("list", "All tasks"),
+            ("read", "What one printed or said"),
+            ("cancel", "End one"),
+            ("close", "Forget one that has ended"),
+        ),
+    ),
+    Row(
+        "agent",
+        "Hand work to agents in the background",
+        "agent.agent",
+        "[list | run | parallel | wait | read | send | stop | close] …",
+        (
+            ("list", "The agents at work"),
+            ("run", "Begin one: [--agent NAME] [--model ID] [--isolation none|worktree] PROMPT"),
+            ("parallel", "Begin several: label=agent:prompt …"),
+            ("wait", "Wait for one, or for a group"),
+            ("read", "What one has said"),
+            ("send", "Tell one something"),
+            ("stop", "End one"),
+            ("close", "Forget one that has ended"),
+        ),
+    ),
     Row("exit", "Leave", "conversation.leave"),
 )
