@@ -301,7 +301,8 @@ def test_the_users_own_files_are_no_wishes_of_a_project(places: Places) -> None:
     assert not find_wishes(at_home, [])
 
 
-def test_a_session_may_trust_for_itself(places: Places) -> None:
-    trust = Trust(directory=places.cwd, state="untrusted", wishes=wishes_of(places, TRAPS), once=True)
+def test_whoever_starts_a_session_may_decide_for_it(places: Places) -> None:
+    for word in (True, False):
+        trust = Trust(directory=places.cwd, state="untrusted", wishes=wishes_of(places, TRAPS), given=word)
 
-    assert (trust.trusted, trust.asks, trust.describe()) == (True, False, [])
+        assert (trust.trusted, trust.asks, trust.describe(), trust.notice) == (word, False, [], "")

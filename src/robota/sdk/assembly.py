@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar
 
 from anyio import to_thread
 from msgspec import Struct
-from msgspec.structs import replace
 
 from robota.core.bus import EventBus
 from robota.core.errors import ConfigurationError, SessionNotFoundError
@@ -19,12 +18,12 @@ from robota.core.questions import PermissionAnswer, PermissionQuestion
 from robota.core.retry import RetryingProvider
 from robota.core.robota import RunLimits
 from robota.core.tool import Tool
-from robota.sdk.agents.loader import find_unknown_tools
 from robota.sdk.context.session_context import SessionContext
 from robota.sdk.context.system_prompt import build_system_prompt
 from robota.sdk.kit import Kit, recall_todos
+from robota.sdk.live_project import LiveProject
 from robota.sdk.places import Places
-from robota.sdk.project import Project, load_project
+from robota.sdk.project import Project, ProjectOptions
 from robota.sdk.prompt_parts import add_section, find_parts
 from robota.sdk.sandbox import make_sandbox
 from robota.sdk.workspace import Workspace
@@ -126,10 +125,10 @@ class Assembly:
         "_events",
         "_kit",
         "_mode_before",
-        "_project",
         "_questions",
         "_start",
         "given_name",
+        "live",
         "wanted",
     )
 
@@ -137,7 +136,7 @@ class Assembly:
         self.wanted = wanted
         self._events = events
         self._questions = questions
-        self._project: Project | None = None
+        self.live = LiveProject(describe_reading(wanted))
         self._kit: Kit | None = None
         self._mode_before: PermissionMode = "default"
         """What plan mode takes the place of."""
@@ -176,7 +175,7 @@ class Assembly:
 
     @property
     def project(self) -> Project:
-        return require_made(self._project)
+        return require_made(self.live.project)
 
     @property
     def kit(self) -> Kit:
@@ -184,29 +183,33 @@ class Assembly:
 
     async def make(self, switch_mode: SwitchMode, tools: Sequence[Tool]) -> Session:
         """Read the files in a thread of their own, so that the loop goes on, and put everything together."""
-        await to_thread.run_sync(self._read)
-        session = self._put_together(switch_mode, tools)
-        unknown = find_unknown_tools(self.project.agents, list(session.agent.toolset.tools))
-        self._project = replace(self.project, problems=(*self.project.problems, *unknown))
+        project = await to_thread.run_sync(self._read)
+        session = self._put_together(project, switch_mode, tools)
         await self.kit.enter(session)
-        told = () if self._start is None else self._start.problems
-        for problem in (*told, *self.project.problems):
+        for problem in () if self._start is None else self._start.problems:
             session.log.notice(str(problem))
+        self.live.bind(session)
         return session
 
-    def _read(self) -> None:
-        imports = self.wanted.more.get("allow_outside_imports", False)
-        self._project = load_project(
-            self.wanted.places, trust=self.wanted.trust, allow_outside_imports=imports
-        )
+    def _read(self) -> Project:
         assert self.start is None or self.wanted.resume is not None
+        return self.live.read()
 
-    def _put_together(self, switch_mode: SwitchMode, tools: Sequence[Tool]) -> Session:
+    def _put_together(self, project: Project, switch_mode: SwitchMode, more_tools: Sequence[Tool]) -> Session:
         wanted, more, start = self.wanted, self.wanted.more, self._start
-        rules = PermissionRules(mode=wanted.permission_mode or "default")
-        self._kit = kit = Kit(self.project, rules, start)
+        self._kit = kit = Kit(project, wanted.permission_mode or project.settings.rules.mode, start)
+        tools = [*kit.make_tools(switch_mode), *more_tools, *more.get("tools", ())]
+        settings = self.live.fit(project, {tool.name for tool in tools}).settings
+        kit.take(self.project)
+        self.live.listeners.append(kit.take)
         options = SessionOptions(
-            permissions=PermissionOptions(rules=kit.rules, guard=kit.workspace),
+            permissions=PermissionOptions(
+                rules=kit.rules,
+                guard=kit.workspace,
+                save_rule=self.live.save_rule,
+                refresh=self.live.refresh,
+            ),
+            hooks=HookOptions(config=settings.hooks, keep_variables=settings.keep_variables),
             limits=RunLimits(idle_timeout=IDLE_SECONDS),
             max_rounds=more.get("max_turns", 0),
             native_web_tools=find_web_tools(wanted.provider),
@@ -218,11 +221,10 @@ class Assembly:
             events=self._events,
             name=self.name,
         )
-        given = [*kit.make_tools(switch_mode), *tools, *more.get("tools", ())]
         parts = find_parts(
             self.project,
-            given,
-            rules.mode,
+            tools,
+            kit.rules.rules.mode,
             options.native_web_tools,
             options.ports,
             whole=more.get("system_prompt", ""),
@@ -231,7 +233,7 @@ class Assembly:
         session = Session(
             provider=with_retries(wanted.provider),
             model=wanted.model or ("" if start is None else start.model),
-            tools=given,
+            tools=tools,
             system_message=build_system_prompt(parts).text,
             cwd=wanted.places.cwd,
             store=wanted.store,
@@ -249,6 +251,20 @@ class Assembly:
             self._mode_before = session.permission_mode
         session.permission_mode = after
         self.kit.plan.active = after == "plan"
+
+
+def describe_reading(wanted: Wanted) -> ProjectOptions:
+    """How the files of the project are read for this session."""
+    more = wanted.more
+    sources = more.get("setting_sources")
+    return ProjectOptions(
+        places=wanted.places,
+        trust=wanted.trust,
+        sources=None if sources is None else tuple(sources),
+        flags=more.get("settings"),
+        environment=more.get("environment", os.environ),
+        imports_allowed=more.get("allow_outside_imports", False),
+    )
 
 
 def require_mode(mode: str) -> PermissionMode:

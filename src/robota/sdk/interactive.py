@@ -241,7 +241,7 @@ class InteractiveSession(Closing):
     # --- life -------------------------------------------------------------------------------------------
 
     async def ready(self) -> Session:
-        """Read the project's files and make the session, the first time."""
+        """Read the project's files and make the session, the first time; then look whether they changed."""
         if self._session is None:
             self._making = self._making or asyncio.Lock()
             async with self._making:
@@ -250,7 +250,20 @@ class InteractiveSession(Closing):
                     session = await self._assembled.make(self.switch_mode, tools)
                     self._turn.follow(session)
                     self._session = session
+        elif self._assembly is not None:
+            await self._assembly.live.refresh()
         return self._session
+
+    async def trust_project(self, *, below: bool = False) -> None:
+        """The user has seen what the project wants (`project.trust.describe()`) and agrees: from now on it
+        may. With `below`, the directories below it may too, as they are when they are first opened."""
+        await self.ready()
+        await self._assembled.live.trust(below=below)
+
+    async def forget_project(self) -> None:
+        """The user takes their trust in the project back."""
+        await self.ready()
+        await self._assembled.live.forget()
 
     async def switch_mode(self, mode: str | None) -> None:
         """Take another permission mode; `None` leaves plan mode for the one before."""

@@ -6,6 +6,9 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from robota.core.permissions.modes import PermissionMode
 from robota.core.tool import Tool
 from robota.sdk.agents.runner import Subagents
 from robota.sdk.agents.subagent import ProjectInstructions
@@ -41,22 +44,23 @@ ALWAYS_ALLOWED = tuple(f"{tool}({folder}/**)" for tool in ("Read", "Glob") for f
 """The files that shape a session may be looked at without a question."""
 
 
+def add_own_rules(rules: PermissionRules, mode: PermissionMode) -> PermissionRules:
+    """The rules of the settings with those that every session has."""
+    return replace(rules, mode=mode, allow=(*ALWAYS_ALLOWED, *rules.allow))
+
+
 class Kit:
     """Made for one session and closed with it."""
 
     context: SessionContext
     """What the session knows of the project; there as soon as the session is."""
 
-    def __init__(self, project: Project, rules: PermissionRules, start: SessionStart | None) -> None:
+    def __init__(self, project: Project, mode: PermissionMode, start: SessionStart | None) -> None:
         self.project = project
-        allow = (*ALWAYS_ALLOWED, *rules.allow)
-        self.rules = LiveRules(
-            PermissionRules(mode=rules.mode, allow=allow, deny=rules.deny, ask=rules.ask),
-            home=project.places.home,
-        )
+        self.rules = LiveRules(PermissionRules(mode=mode), home=project.places.home)
         self.workspace = Workspace(project.places.cwd, self.rules)
         self.todos = TodoList() if start is None else recall_todos(start)
-        self.plan = PlanState(active=rules.mode == "plan")
+        self.plan = PlanState(active=mode == "plan")
         self.processes = ProcessTable()
         self.subagents = Subagents(
             project.agents.definitions, instructions=ProjectInstructions.of(project.context.files)
@@ -68,6 +72,13 @@ class Kit:
         """What works beside the conversation; from `enter` on."""
         assert self._background is not None, "the session is not made yet"
         return self._background
+
+    def take(self, project: Project) -> None:
+        """Obey what the files of the project say now; the mode is the user's choice and stays."""
+        self.project = project
+        self.subagents.agents = project.agents.definitions
+        rules, directories = project.settings.rules, project.settings.additional_dirs
+        self.rules.replace(add_own_rules(rules, self.rules.rules.mode), additional_dirs=directories)
 
     def make_tools(self, switch_mode: Callable[[str | None], Awaitable[None]]) -> list[Tool]:
         """The built-in tools, all under the same rules and on the same state."""

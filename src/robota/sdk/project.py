@@ -5,35 +5,101 @@ It is read in one go, before the session is made, and again when a file changes;
 
 from __future__ import annotations
 
-from msgspec import Struct
+import os
+from collections.abc import Collection, Mapping
 
-from robota.sdk.agents.loader import Agents, load_agents
+from msgspec import Struct
+from msgspec.structs import replace
+
+from robota.core.errors import ConfigurationError, StorageError
+from robota.core.messages import Json
+from robota.sdk.agents.loader import Agents, find_unknown_tools, load_agents
 from robota.sdk.context.instructions import Reading
 from robota.sdk.context.loading import ProjectContext, load_context
 from robota.sdk.places import Places
 from robota.sdk.problems import Problem
+from robota.sdk.settings.fitting import fit_to_tools
+from robota.sdk.settings.layers import Layer, read_layers
+from robota.sdk.settings.settings import Settings, build_settings
+from robota.sdk.trust import Trust, TrustStore
+from robota.sdk.wishes import Wishes, find_wishes
 
 
 class Project(Struct, frozen=True, kw_only=True):
     """A project as it was when its files were read."""
 
     places: Places
+    settings: Settings
+    trust: Trust
     context: ProjectContext
-    trusted: bool = False
     agents: Agents = Agents()
     problems: tuple[Problem, ...] = ()
 
+    @property
+    def trusted(self) -> bool:
+        """Whether its hooks, servers, allow rules, agents and the like may act."""
+        return self.trust.trusted
 
-def load_project(
-    places: Places, *, trust: bool | None = None, allow_outside_imports: bool = False
-) -> Project:
-    """Read the files of a project and those of its user. `trust` overrides what the user once said."""
-    context = load_context(Reading(places=places, imports_allowed=allow_outside_imports))
-    agents = load_agents(places, trusted=bool(trust))
+
+class ProjectOptions(Struct, frozen=True, kw_only=True):
+    """How a project is read, the first time and every other."""
+
+    places: Places
+    trust: bool | None = None
+    """In the place of what the user once said."""
+    sources: tuple[str, ...] | None = None
+    """The layers of files that count: `user`, `project`, `local`; `None` is all."""
+    flags: Mapping[str, Json] | None = None
+    """Settings above those of all files."""
+    environment: Mapping[str, str] = os.environ
+    imports_allowed: bool = False
+    """The instructions of the project may import files from outside it."""
+
+
+def load_project(options: ProjectOptions, context: ProjectContext | None = None) -> Project:
+    """Read the files of a project and those of its user; `context` is what is known of the instructions."""
+    places, environment = options.places, options.environment
+    problems: list[Problem] = []
+    layers = read_layers(places, sources=options.sources, flags=options.flags, environment=environment)
+    looked = look_at_trust(places, layers, problems, sources=options.sources)
+    trust = replace(looked, given=options.trust)
+    settings = build_settings(layers, places, environment=environment, trusted=trust.trusted)
+    problems += settings.problems
+    if trust.notice:
+        problems.append(Problem(places.cwd, trust.notice))
+    if context is None:
+        context = load_context(Reading(places=places, imports_allowed=options.imports_allowed))
+    agents = load_agents(places, trusted=trust.trusted, sources=options.sources)
     return Project(
         places=places,
-        trusted=bool(trust),
+        settings=settings,
+        trust=trust,
         context=context,
         agents=agents,
-        problems=(*context.problems, *agents.problems),
+        problems=(*problems, *context.problems, *agents.problems),
     )
+
+
+def fit_project(project: Project, tools: Collection[str]) -> Project:
+    """Without rules and hooks for tools that a session with these does not have; they are named, and so are
+    the agents that name some."""
+    settings = fit_to_tools(project.settings, tools)
+    found = settings.problems[len(project.settings.problems) :]
+    unknown = find_unknown_tools(project.agents, tools)
+    return replace(project, settings=settings, problems=(*project.problems, *found, *unknown))
+
+
+def look_at_trust(
+    places: Places, layers: Collection[Layer], problems: list[Problem], *, sources: Collection[str] | None
+) -> Trust:
+    """What the user thinks of the directory, by what it wants now."""
+    wishes = Wishes()
+    if sources is None or {"project", "local"} & set(sources):
+        wishes = find_wishes(places, [(layer.path, layer.values) for layer in layers if layer.of_project])
+        problems += wishes.problems
+    store = TrustStore(places.robota_home, home=places.home)
+    try:
+        return store.look(places.cwd, wishes)
+    except (ConfigurationError, StorageError) as error:
+        problems.append(Problem(store.path, f"{error} Until then no directory is trusted."))
+        return Trust(directory=os.path.realpath(places.cwd), state="untrusted", wishes=wishes)

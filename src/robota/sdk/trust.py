@@ -34,17 +34,17 @@ class Trust(Struct, frozen=True, kw_only=True):
     added: tuple[Wish, ...] = ()
     """What it did not want when it was trusted."""
     removed: tuple[Wish, ...] = ()
-    once: bool = False
-    """Whether it is trusted for this session only, on the word of whoever started it."""
+    given: bool | None = None
+    """The word of whoever started the session; it counts for that one only."""
 
     @property
     def trusted(self) -> bool:
-        return self.once or self.state == "trusted"
+        return self.state == "trusted" if self.given is None else self.given
 
     @property
     def asks(self) -> bool:
         """Whether there is something to ask: a directory that wants nothing needs no trust."""
-        return not self.trusted and bool(self.wishes or self.removed)
+        return self.given is None and self.state != "trusted" and bool(self.wishes or self.removed)
 
     def describe(self) -> list[str]:
         """The question to the user, line by line; nothing when there is none."""
@@ -62,8 +62,8 @@ class Trust(Struct, frozen=True, kw_only=True):
             return ""
         what = "has changed since you trusted it" if self.state == "changed" else "is not trusted"
         return (
-            f"The directory {self.directory} {what}: its hooks, servers, allow rules, environment, plugins, "
-            "agents and the commands of its skills are off. Trust it to turn them on."
+            f"This directory {what}: its hooks, servers, allow rules, environment, plugins, agents and the "
+            "commands of its skills are off. Look at what it wants and trust it to turn them on."
         )
 
 

@@ -157,6 +157,13 @@ def load_settings(
     is in `problems`.
     """
     layers = read_layers(places, sources=sources, flags=flags, environment=environment)
+    return build_settings(layers, places, environment=environment, trusted=trusted)
+
+
+def build_settings(
+    layers: tuple[Layer, ...], places: Places, *, environment: Mapping[str, str], trusted: bool
+) -> Settings:
+    """The same of layers that were read before, so that somebody could ask for trust in between."""
     merged = merge_layers(layers, trusted=trusted)
     resolved = {
         name: value if name.startswith(_NEVER_RESOLVED) else _resolve(value, (name,), environment, merged)

@@ -1,0 +1,153 @@
+"""The project of a session at work: read when it is made, and again when its files have changed.
+
+What is new counts from the next call on. A file that is broken meanwhile changes nothing and is told once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING
+
+from anyio import to_thread
+
+from robota.core.errors import RobotaError
+from robota.sdk.kit import add_own_rules
+from robota.sdk.project import Project, ProjectOptions, fit_project, load_project
+from robota.sdk.settings.layers import find_files
+from robota.sdk.settings.watch import FileWatch
+from robota.sdk.settings.write import add_rule
+from robota.sdk.trust import TrustStore
+
+if TYPE_CHECKING:
+    from robota.sdk.problems import Problem
+    from robota.sessions.reload import Changes
+    from robota.sessions.session import Session
+
+
+class LiveProject:
+    """One session's view of its directory."""
+
+    def __init__(self, options: ProjectOptions) -> None:
+        self._options = options
+        self._project: Project | None = None
+        self._session: Session | None = None
+        self._tools: Collection[str] = ()
+        self._watch = FileWatch(())
+        self._stale = False
+        self._told: set[Problem] = set()
+        self._turn = asyncio.Lock()
+        """Calls that run at the same time wait for the one that reads."""
+        self.listeners: list[Callable[[Project], None]] = []
+        """Told of every project that takes the place of another."""
+
+    @property
+    def project(self) -> Project | None:
+        return self._project
+
+    @property
+    def store(self) -> TrustStore:
+        places = self._options.places
+        return TrustStore(places.robota_home, home=places.home)
+
+    def read(self) -> Project:
+        """Read all files; blocks."""
+        options = self._options
+        places = options.places
+        files = [path for name, path, _ in find_files(places) if _counts(name, options.sources)]
+        # Before reading: what changes meanwhile is seen the next time.
+        self._watch = FileWatch((*files, places.project(".mcp.json"), self.store.path))
+        return load_project(options, None if self._project is None else self._project.context)
+
+    def fit(self, project: Project, tools: Collection[str]) -> Project:
+        """Take a project for a session with these tools."""
+        self._tools = tools
+        self._project = fitted = fit_project(project, tools)
+        return fitted
+
+    def bind(self, session: Session) -> None:
+        """From now on this session is told of changes; of what is wrong already, at once."""
+        self._session = session
+        self._tell()
+
+    async def refresh(self) -> None:
+        """Look whether files have changed; if so, read them and let the session obey."""
+        async with self._turn:
+            if self._watch.find_changes() or self._stale:
+                await self.reload()
+
+    async def reload(self) -> None:
+        """Read everything again. What cannot be used is told, and then all stays as it was."""
+        self._stale = True  # if this is cancelled, the next call reads
+        try:
+            project = await to_thread.run_sync(self.read)
+            self._take(project)
+        except RobotaError as error:
+            self._notice(f"The settings have changed and cannot be used, so the old ones stay: {error}")
+        self._stale = False
+
+    def _take(self, project: Project) -> None:
+        before, session = self._project, self._session
+        after = fit_project(project, self._tools)
+        if before is not None and session is not None:
+            old, new = before.settings, after.settings
+            changes: Changes = {}
+            rules = add_own_rules(new.rules, session.permission_mode)
+            if rules != session.rules.rules:
+                changes["rules"] = rules
+            if new.hooks != old.hooks:
+                changes["hooks"] = new.hooks
+            if new.additional_dirs != old.additional_dirs:
+                changes["additional_dirs"] = new.additional_dirs
+            if changes:
+                session.reload(**changes)
+        self._project = after
+        for listener in self.listeners:
+            listener(after)
+        self._tell()
+
+    def _tell(self) -> None:
+        """Whatever is wrong, once."""
+        for problem in () if self._project is None else self._project.problems:
+            if problem not in self._told:
+                self._told.add(problem)
+                self._notice(str(problem))
+
+    def _notice(self, sentence: str) -> None:
+        if self._session is not None:
+            self._session.log.notice(sentence)
+
+    # --- on the user's word -----------------------------------------------------------------------------
+
+    async def trust(self, *, below: bool = False) -> None:
+        """The user trusts the directory with what it was seen to want, no more."""
+        if self._project is None:
+            return
+        trust = self._project.trust
+        await to_thread.run_sync(lambda: self.store.trust(trust.directory, trust.wishes, below=below))
+        async with self._turn:
+            await self.reload()
+
+    async def forget(self) -> None:
+        """The user trusts the directory no longer."""
+        await to_thread.run_sync(self.store.forget, self._options.places.cwd)
+        async with self._turn:
+            await self.reload()
+
+    async def save_rule(self, rule: str) -> None:
+        """Keep an allow rule for the project, and know it for the user's own word."""
+        if self._project is not None and not await to_thread.run_sync(self._write_rule, self._project, rule):
+            self._notice(
+                f"The rule {rule} is saved in .robota/settings.local.json; in other sessions it counts once "
+                "this directory is trusted."
+            )
+
+    def _write_rule(self, project: Project, rule: str) -> bool:
+        places = self._options.places
+        path = places.project(".robota", "settings.local.json")
+        add_rule(path, "allow", rule, project=places.cwd)
+        return self.store.add_rule(project.trust, places, path, rule)
+
+
+def _counts(name: str, sources: Collection[str] | None) -> bool:
+    return sources is None or name in sources
