@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from robota.core.provider import NativeWebTools
+from robota.sdk.settings.sandbox import SandboxSettings
 from robota.sessions.permissions.hosted_tools import permit_web_tools
 from robota.sessions.permissions.live_rules import LiveRules
 
@@ -16,14 +17,25 @@ _WHOLE_WEB = {"WebFetch", "WebFetch(*)", "WebFetch(domain:*)"}
 
 def make_sandbox(mode: SandboxMode, rules: LiveRules, *, unasked: bool = False) -> Sandbox | Literal["off"]:
     """The sandbox; with `unasked` it is all that stands between commands and what they may reach."""
-    if mode == "off":
-        return "off"
+    return make_configured_sandbox(SandboxSettings(mode=mode, auto_allow_bash=unasked), rules) or "off"
+
+
+def make_configured_sandbox(wanted: SandboxSettings, rules: LiveRules) -> Sandbox | None:
+    """The sandbox that settings ask for; `None` when they want none."""
+    if wanted.mode == "off":
+        return None
     from robota.tools.sandbox.sandbox import Sandbox  # noqa: PLC0415 - loaded where one is wanted
 
     def network() -> Literal["off", "on"]:
-        return "on" if allows_network(rules, unasked=unasked) else "off"
+        return "on" if allows_network(rules, unasked=wanted.auto_allow_bash) else "off"
 
-    return Sandbox(mode, additional_dirs=lambda: rules.additional_dirs, network=network)
+    return Sandbox(
+        wanted.mode,
+        additional_dirs=lambda: (*rules.additional_dirs, *wanted.allow_write),
+        read_only=wanted.deny_write,
+        deny_read=wanted.deny_read,
+        network=network,
+    )
 
 
 def allows_network(rules: LiveRules, *, unasked: bool) -> bool:

@@ -6,6 +6,7 @@ as a deny or ask rule makes the tool it was meant for ask.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Literal, TypeAlias
@@ -17,14 +18,14 @@ from robota.core.permissions.subjects import TOUCHES, WRITING_TOOLS, kind_of
 
 RuleKind: TypeAlias = Literal["allow", "deny", "ask"]
 
-_WILDCARDS = frozenset("*")
 _KNOWN_ELSEWHERE = """
     AskUserQuestion BashOutput Cd EnterPlanMode ExitPlanMode KillBash KillShell ListMcpResourcesTool LSP
     Monitor PowerShell ReadMcpResourceTool SendMessage SlashCommand TaskCreate TaskGet TaskList TaskOutput
     TaskStop TaskUpdate TodoRead TodoWrite ToolSearch
 """
 """Tools that are not in every session, or only in programs whose settings people bring along."""
-_NAME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.:/@*")
+_NAME = re.compile(r"[A-Za-z0-9_.:/@*-]+")
+_UNREADABLE = re.compile("[\x00-\x08\x0b-\x1f\ud800-\udfff]")
 
 
 class Rule(Struct, frozen=True):
@@ -99,16 +100,16 @@ def parse_rule(text: object, *, kind: RuleKind = "deny", position: int = 0) -> R
     if reason is None and pattern is not None:
         reason = _check_parameter(tool, pattern)
     if reason is not None:
-        return RuleProblem(position, text, reason, tool if tool and set(tool) <= _NAME_CHARACTERS else None)
-    if pattern is not None and set(pattern) == _WILDCARDS:
+        return RuleProblem(position, text, reason, tool if _NAME.fullmatch(tool) else None)
+    if pattern is not None and not pattern.strip("*"):
         pattern = None
     return Rule(text, tool, pattern, position)
 
 
 def _check_name(name: str, kind: RuleKind) -> str | None:
-    if not name.strip():
-        return "the name of the tool is missing"
-    if not set(name) <= _NAME_CHARACTERS:
+    if not _NAME.fullmatch(name):
+        if not name.strip():
+            return "the name of the tool is missing"
         return "the name of the tool holds a blank or a character that names do not have"
     if kind == "allow" and "*" in name:
         server = name.split("__", 2)
@@ -124,10 +125,7 @@ def _check_pattern(opening: str, rest: str) -> str | None:
         return "the closing parenthesis is missing or followed by more text"
     if not rest[:-1].strip():
         return "the pattern is empty; write the name alone to mean every call"
-    if any(
-        (character < " " and character not in "\t\n") or "\ud800" <= character <= "\udfff"
-        for character in rest
-    ):
+    if not rest.isprintable() and _UNREADABLE.search(rest):
         return "the pattern holds control characters or is not valid text"
     return None
 
@@ -136,7 +134,8 @@ def _check_parameter(tool: str, pattern: str) -> str | None:
     name, colon, value = pattern.partition(":")
     if colon and name in compared_fields(tool) and value != "*":
         return f"{name} is what a pattern is compared with anyway; write {tool}(pattern)"
-    if (tool == "Read" or tool in WRITING_TOOLS) and ".." in pattern.partition("*")[2].split("/")[1:]:
+    climbs = ".." in pattern and ".." in pattern.partition("*")[2].split("/")[1:]
+    if climbs and (tool == "Read" or tool in WRITING_TOOLS):
         return "`..` behind a wildcard never matches; write the path without it"
     if tool == "WebFetch" and colon and name == "domain":
         return _check_domain(value.strip())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -22,8 +22,8 @@ from robota.sdk.settings.merge import Entry, Merged
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 
-def build_hooks(merged: Merged) -> HooksConfig:
-    """Every usable hook; what is wrong with the others is added to the problems."""
+def build_hooks(merged: Merged, env: Mapping[str, str]) -> HooksConfig:
+    """Every usable hook, with the variables `env`; what is wrong with the others is added to the problems."""
     switches = merged.written.get("disableAllHooks", [])
     off_for_all = _is_on(entry for entry in switches if not entry.layer.of_project)
     off_for_project = _is_on(entry for entry in switches if entry.layer.of_project)
@@ -46,7 +46,7 @@ def build_hooks(merged: Merged) -> HooksConfig:
         variables=merged.values.get("httpHookAllowedEnvVars"),
     )
     merged.problems += refused
-    return pooled
+    return with_variables(pooled, env)
 
 
 def _is_on(entries: Iterable[Entry]) -> bool:
@@ -58,6 +58,16 @@ def _is_on(entries: Iterable[Entry]) -> bool:
 def _read_place(place: str) -> list[str | int]:
     """`PreToolUse[0].hooks[1]` as the keys that lead there."""
     return [int(found[2]) if found[2] else found[1].split(" ")[0] for found in _STEP.finditer(place)]
+
+
+def with_variables(config: HooksConfig, env: Mapping[str, str]) -> HooksConfig:
+    """Hooks whose commands get these variables, unless a group has others of the same name."""
+    if not env:
+        return config
+    return {
+        event: tuple(replace(group, env={**env, **group.env}) for group in groups)
+        for event, groups in config.items()
+    }
 
 
 def permit_http_hooks(

@@ -128,7 +128,7 @@ def _fit(value: Json, kind: Kind, path: tuple[str | int, ...], layer: Layer, mer
             lost = " It is read as one rule." if isinstance(value, str) else _LOST[str(path[-1])]
             merged.report(layer, path, _mistaken("a list of rules", value) + lost)
             return [value]
-        merged.report(layer, path, _mistaken(_describe(kind), value) + " It was left out.")
+        merged.report(layer, path, _mistaken(describe_kind(kind), value) + " It was left out.")
         return None
     if isinstance(value, list) and "items" in kind and path[0] != "permissions":
         fitted = (_fit(each, kind["items"], (*path, i), layer, merged) for i, each in enumerate(value))
@@ -151,29 +151,39 @@ _LOST = {
 
 
 def _is(value: Json, kind: Kind) -> bool:
+    names = kind.get("type")
+    if names is None:
+        return _is_one_of(value, kind)
+    if isinstance(names, str):
+        if not _has_type(value, names):
+            return False
+    elif not any(_has_type(value, name) for name in names):
+        return False
+    if isinstance(value, str):
+        return "minLength" not in kind or len(value.strip()) >= kind["minLength"]
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return (
+            kind.get("minimum", value) <= value <= kind.get("maximum", value)
+            and ("exclusiveMinimum" not in kind or value > kind["exclusiveMinimum"])
+        )  # fmt: skip
+    return True
+
+
+def _is_one_of(value: Json, kind: Kind) -> bool:
     if "anyOf" in kind:
         return any(_is(value, each) for each in kind["anyOf"])
     if "const" in kind:
         return value is kind["const"]
-    if "enum" in kind:
-        return isinstance(value, str) and value in kind["enum"]
-    names = kind["type"] if isinstance(kind["type"], list) else [kind["type"]]
-    if not any(_has_type(value, name) for name in names):
-        return False
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return kind.get("minimum", value) <= value <= kind.get("maximum", value) and (
-            "exclusiveMinimum" not in kind or value > kind["exclusiveMinimum"]
-        )
-    return not isinstance(value, str) or len(value.strip()) >= kind.get("minLength", 0)
+    return isinstance(value, str) and value in kind["enum"]
 
 
 def _has_type(value: Json, name: str) -> bool:
     return isinstance(value, _TYPES[name]) and (name == "boolean" or not isinstance(value, bool))
 
 
-def _describe(kind: Kind) -> str:
+def describe_kind(kind: Kind) -> str:
     if "anyOf" in kind:
-        return " or ".join(map(_describe, kind["anyOf"]))
+        return " or ".join(map(describe_kind, kind["anyOf"]))
     if "const" in kind:
         return str(kind["const"]).lower()
     if "enum" in kind:
@@ -247,6 +257,7 @@ def _combine(key: Key, values: list[Json]) -> Json:
 
 
 def _pool(first: Json, second: Json) -> Json:
+    """Both without doubles; hooks are objects of lists."""
     if isinstance(first, dict) and isinstance(second, dict):  # hooks
         return {**first, **{name: _pool(first.get(name, []), each) for name, each in second.items()}}
     if isinstance(first, list) and isinstance(second, list):

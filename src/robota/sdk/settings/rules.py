@@ -22,21 +22,17 @@ _KINDS: tuple[RuleKind, ...] = ("allow", "deny", "ask")
 
 def build_rules(merged: Merged, places: Places) -> PermissionRules:
     """Rules and mode; what is wrong with them is added to the problems."""
-    pooled: dict[str, dict[str, None]] = {kind: {} for kind in _KINDS}
+    pooled: dict[str, list[str]] = {kind: [] for kind in _KINDS}
     for kind in _KINDS:
         for entry in merged.written.get(f"permissions.{kind}", ()):
             for position, text in enumerate(entry.value):
                 usable, asked = _read_rule(text, kind, position, entry.layer, places, merged)
-                pooled[kind] |= dict.fromkeys(usable)
-                pooled["ask"] |= dict.fromkeys(asked)
+                pooled[kind] += usable
+                pooled["ask"] += asked
     if merged.values.get("autoAllowReadOnly"):
-        pooled["allow"] |= dict.fromkeys(READ_ONLY_COMMANDS)
-    return PermissionRules(
-        mode=_choose_mode(merged),
-        allow=tuple(pooled["allow"]),
-        deny=tuple(pooled["deny"]),
-        ask=tuple(pooled["ask"]),
-    )
+        pooled["allow"] += READ_ONLY_COMMANDS
+    allow, deny, ask = (tuple(dict.fromkeys(pooled[kind])) for kind in _KINDS)
+    return PermissionRules(mode=_choose_mode(merged), allow=allow, deny=deny, ask=ask)
 
 
 def _read_rule(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Mapping
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
@@ -21,32 +21,15 @@ from robota.sdk.settings.layers import Layer, read_layers
 from robota.sdk.settings.merge import Merged, merge_layers
 from robota.sdk.settings.profiles import build_profiles
 from robota.sdk.settings.rules import build_rules, find_directories
+from robota.sdk.settings.sandbox import SandboxSettings, build_sandbox
 from robota.sessions.context_window_tracker import DEFAULT_AUTO_COMPACT_THRESHOLD, AutoCompactThreshold
 from robota.sessions.permissions.live_rules import PermissionRules
 
 if TYPE_CHECKING:
     from robota.sessions.usage.budget import Budget
 
-SandboxChoice: TypeAlias = Literal["off", "auto", "required"]
-
-_LIMITS = {
-    "max_cost_usd": "maxCostUsd",
-    "max_tokens": "maxTokens",
-    "max_requests": "maxRequests",
-    "max_tool_calls": "maxToolCalls",
-    "max_seconds": "maxSeconds",
-}
 _NEVER_RESOLVED = ("permissions", "hooks")
 """Rules and commands mean what is written; a command reads its variables itself."""
-
-
-class SandboxSettings(Struct, frozen=True, kw_only=True):
-    mode: SandboxChoice = "auto"
-    auto_allow_bash: bool = False
-    """Commands that the sandbox confines run without a question."""
-    allow_write: tuple[str, ...] = ()
-    deny_write: tuple[str, ...] = ()
-    deny_read: tuple[str, ...] = ()
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -61,6 +44,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     rules: PermissionRules = PermissionRules()
     additional_dirs: tuple[str, ...] = ()
     hooks: HooksConfig = field(default_factory=dict)
+    sandbox: SandboxSettings = SandboxSettings()
     profiles: ProviderProfiles = ProviderProfiles()
     env: Mapping[str, str] = field(default_factory=dict)
     """Variables for commands and hooks."""
@@ -73,12 +57,21 @@ class Settings(Struct, frozen=True, kw_only=True):
         value = self.resolved.get(name)
         return KEYS[name].default if value is None else value
 
+    def find_layer(self, name: str) -> Layer | None:
+        """The highest layer that a key came from."""
+        sources = self.origins.get(name, ())
+        return next((layer for layer in self.layers if layer.path in sources), None)
+
     @property
     def model(self) -> str | None:
-        """The model that somebody named: here, or in the current profile."""
+        """The model that somebody named: here, or in the current profile, which a `.claude` file knows
+        nothing of."""
         named: str | None = self.get("model")
         profile = self.profiles.profiles.get(self.profiles.current or "")
-        return named if named is not None or profile is None else profile.model
+        layer = self.find_layer("model")
+        if profile is None or profile.model is None:
+            return named
+        return named if layer is not None and layer.dialect == "robota" else profile.model
 
     @property
     def language(self) -> str | None:
@@ -91,21 +84,6 @@ class Settings(Struct, frozen=True, kw_only=True):
         return self.get("permissions.disableBypassPermissionsMode") is not None
 
     @property
-    def sandbox(self) -> SandboxSettings:
-        mode: SandboxChoice = self.get("sandbox")
-        if self.get("sandbox.failIfUnavailable"):
-            mode = "required"
-        elif self.get("sandbox.enabled") is False:
-            mode = "off"
-        return SandboxSettings(
-            mode=mode,
-            auto_allow_bash=self.get("sandbox.autoAllowBashIfSandboxed"),
-            allow_write=tuple(self.get("sandbox.filesystem.allowWrite") or ()),
-            deny_write=tuple(self.get("sandbox.filesystem.denyWrite") or ()),
-            deny_read=tuple(self.get("sandbox.filesystem.denyRead") or ()),
-        )
-
-    @property
     def auto_compact_threshold(self) -> AutoCompactThreshold:
         if self.get("autoCompactEnabled") is False:
             return False
@@ -115,12 +93,14 @@ class Settings(Struct, frozen=True, kw_only=True):
     @property
     def budget(self) -> Budget | None:
         """`None` when nothing is limited."""
-        limits = {name: self.get(f"budget.{key}") for name, key in _LIMITS.items()}
-        if all(limit is None for limit in limits.values()):
+        cost, tokens, requests = (
+            self.get(f"budget.{name}") for name in ("maxCostUsd", "maxTokens", "maxRequests")
+        )
+        if cost is tokens is requests is None:
             return None
         from robota.sessions.usage.budget import Budget  # noqa: PLC0415 - few have one
 
-        return Budget(**limits)
+        return Budget(max_cost_usd=cost, max_tokens=tokens, max_requests=requests)
 
     @property
     def keep_variables(self) -> tuple[str, ...]:
@@ -169,13 +149,14 @@ def build_settings(
         name: value if name.startswith(_NEVER_RESOLVED) else _resolve(value, (name,), environment, merged)
         for name, value in merged.values.items()
     }
-    variables = resolved.get("env") or {}
+    env = {name: _as_text(value) for name, value in (resolved.get("env") or {}).items()}
     return Settings(
         rules=build_rules(merged, places),
         additional_dirs=find_directories(merged, places),
-        hooks=build_hooks(merged),
+        hooks=build_hooks(merged, env),
+        sandbox=build_sandbox(merged, places),
         profiles=build_profiles(merged, resolved.get("providers")),
-        env={name: _as_text(value) for name, value in variables.items()},
+        env=env,
         values=merged.values,
         origins=merged.origins,
         layers=layers,

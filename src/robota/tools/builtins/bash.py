@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
@@ -70,6 +70,7 @@ class BashTool(FunctionTool):
     __slots__ = ("auto_allow_bash_if_sandboxed", "sandbox")
 
     sandbox: Sandbox | None
+    """May be replaced: the next command runs in the new one."""
     auto_allow_bash_if_sandboxed: bool
     """The user's wish that commands need no approval where `sandbox.holds_protected()`."""
 
@@ -77,18 +78,20 @@ class BashTool(FunctionTool):
 def bash_tool(
     *,
     keep_variables: Collection[str] = (),
+    variables: Callable[[], Mapping[str, str]] | None = None,
     table: ProcessTable | None = None,
     sandbox: SandboxMode | Sandbox = "off",
     auto_allow_bash_if_sandboxed: bool = False,
 ) -> BashTool:
-    """The tool; `keep_variables` names credentials of the environment that commands may have.
+    """The tool; `keep_variables` names credentials of the environment that commands may have, and `variables`
+    gives more of them, as they are when a command starts.
 
     With a `table` commands count against its limit and may run in the background while it is open. A sandbox
     with options of its own is made with `Sandbox(…)`.
     """
     keep_variables = require_texts("keep_variables", keep_variables)
     processes = ProcessTable() if table is None else table
-    box = _make_sandbox(sandbox)
+    first_box = _make_sandbox(sandbox)
 
     async def run_command(
         ctx: ToolContext,
@@ -104,8 +107,10 @@ def bash_tool(
         cwd = os.path.join(here, working_directory) if working_directory else here
         if (refusal := _check_directory(cwd)) is not None:
             return refusal
-        confined = None if dangerouslyDisableSandbox else box
-        shell = _Shell(processes, confined, here, _environment(keep_variables))
+        box = tool.sandbox
+        confined = None if dangerouslyDisableSandbox and box is not None and box.mode == "auto" else box
+        more = None if variables is None else variables()
+        shell = _Shell(processes, confined, here, _environment(keep_variables, more))
         milliseconds = min(timeout or DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS)
         try:
             if run_in_background:
@@ -115,7 +120,7 @@ def bash_tool(
             return ToolResult.failure(str(error), "not_started")
 
     properties = PARAMETERS["properties"] | ({} if table is None else {"run_in_background": BACKGROUND})
-    if box is not None and box.mode == "auto":
+    if first_box is not None and first_box.mode == "auto":
         properties |= {LEAVE: LEAVING}
     tool = BashTool(
         "Bash",
@@ -125,7 +130,7 @@ def bash_tool(
         tool_class="execute",
         aliases={"workingDirectory": "working_directory", "runInBackground": "run_in_background"},
     )
-    tool.sandbox = box
+    tool.sandbox = first_box
     tool.auto_allow_bash_if_sandboxed = auto_allow_bash_if_sandboxed
     return tool
 
@@ -138,8 +143,8 @@ def _make_sandbox(sandbox: SandboxMode | Sandbox) -> Sandbox | None:
     return Sandbox(sandbox) if isinstance(sandbox, str) else sandbox
 
 
-def _environment(keep: Collection[str]) -> dict[str, str]:
-    variables = clean_environment(keep=keep)
+def _environment(keep: Collection[str], more: Mapping[str, str] | None) -> dict[str, str]:
+    variables = clean_environment(keep=keep, extra=more)
     return {name: value for name, value in variables.items() if name not in _GRAMMAR_SWITCHES}
 
 
