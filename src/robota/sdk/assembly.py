@@ -18,6 +18,7 @@ from robota.core.questions import PermissionAnswer, PermissionQuestion
 from robota.core.retry import RetryingProvider
 from robota.core.robota import RunLimits
 from robota.core.tool import Tool
+from robota.sdk.context.active_references import CONTEXT_REFERENCES
 from robota.sdk.context.session_context import SessionContext
 from robota.sdk.context.system_prompt import build_system_prompt
 from robota.sdk.kit import Kit, recall_todos
@@ -241,6 +242,8 @@ class Assembly:
             start=start,
             options=options,
         )
+        if wanted.fork and start is not None and (kept := start.kept.get(CONTEXT_REFERENCES)):
+            session.kept.put(CONTEXT_REFERENCES, kept)
         kit.context = SessionContext(session, self.project.context, parts)
         return session
 

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import to_builtins
 
-from robota.core.messages import Prompt, UserMessage, user_message
+from robota.core.messages import Prompt, UserMessage, prompt_text, user_message
 from robota.core.ports import Ports, timestamp
 from robota.sessions.journal.records import InboxRecord
 from robota.sessions.log import SessionLog
@@ -51,6 +51,10 @@ class Inbox:
             self._waiting.append(item)
             self._log.when_open(partial(self._log.write, item))
         return item.id
+
+    def find_waiting(self, origin: Origin) -> list[str]:
+        """The words that wait, of those who write such messages."""
+        return [prompt_text(item.read_prompt()) for item in self._waiting if item.origin == origin]
 
     def drain(self) -> list[UserMessage]:
         """Everything that waits, as messages."""

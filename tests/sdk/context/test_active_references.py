@@ -89,9 +89,7 @@ async def test_they_survive_a_resume_and_a_replay(project: Path) -> None:
     assert len(told(again)) == 2
     record = store.load(session.session_id)
     assert record is not None
-    assert record.context_references == [
-        {"path": "style.md", "size": 9, "digest": references.active[0].digest}
-    ]
+    assert record.context_references == [{"path": "style.md", "size": 9}]
     report = await replay_session(store.journal_path(session.session_id))
     assert report.identical, report.divergence
 
@@ -116,9 +114,22 @@ async def test_a_file_that_is_gone_is_told_once_and_comes_back(project: Path) ->
     (project / "style.md").unlink()
     assert references.refresh() == ["style.md"]
     assert references.refresh() == []
+    assert "[It cannot be read any more. style.md does not exist.]" in references.sections()[0].text
     (project / "style.md").write_text("Tabs, never spaces.\n")
     assert references.refresh() == ["style.md"]
     assert len(session.inbox) == 3
+
+
+async def test_a_conversation_that_begins_anew_is_told_again(project: Path) -> None:
+    session = make_session(project, "One.", "Two.")
+    references = ContextReferences(session)
+    references.add("style.md")
+    await session.submit("Go.")
+    session.clear_history()
+    assert references.refresh() == ["style.md"]
+    await session.submit("Go on.")
+    assert len(told(session)) == 1
+    await session.shutdown()
 
 
 async def test_removing_and_clearing(project: Path) -> None:

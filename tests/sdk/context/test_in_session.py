@@ -113,6 +113,34 @@ async def test_a_file_that_a_prompt_names_goes_with_it_and_people_see_what_was_t
     assert report.identical, report.divergence
 
 
+async def test_a_file_that_was_sent_whole_may_be_edited_without_being_read_again(disk: Disk) -> None:
+    session, _ = open_session(
+        disk, [call("Edit", file_path="api/x.py", old_string="1", new_string="2")], "Done."
+    )
+    await session.submit("Count up in @api/x.py")
+    assert disk.path("api/x.py").read_text() == "x = 2\n"
+    await session.shutdown()
+
+
+async def test_a_fork_keeps_the_files_too(disk: Disk) -> None:
+    store = SessionStore(disk.home / "kept")
+    first, _ = open_session(disk, "One.", session_store=store)
+    await first.ready()
+    first.kit.context.references.add("docs/style.md")
+    await first.submit("Go.")
+    await first.shutdown()
+    fork, provider = open_session(
+        disk, "Two.", session_store=store, resume_session_id=first.session_id, fork_session=True
+    )
+    await fork.submit("Go on.")
+    assert [reference.path for reference in fork.kit.context.references.active] == ["docs/style.md"]
+    assert len([message for message in provider.requests[0].messages if "No emoji." in message.content]) == 2
+    await fork.shutdown()
+    record = store.load(fork.session_id)
+    assert record is not None
+    assert record.context_references == [{"path": "docs/style.md", "size": 9}]
+
+
 async def test_a_reference_that_cannot_be_followed_stops_the_prompt(disk: Disk) -> None:
     session, provider = open_session(disk, "Fine.")
     errors: list[Exception] = []

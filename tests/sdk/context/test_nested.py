@@ -12,6 +12,7 @@ from tests.sdk.context.files import Disk
 
 from robota.core.messages import UserMessage
 from robota.sdk.context.nested import NestedInstructions
+from robota.sdk.context.system_prompt import PromptParts, build_system_prompt
 from robota.sessions.compaction.sections import PROJECT_RULES, read_sections
 from robota.sessions.options import CompactionOptions, SessionOptions
 from robota.sessions.permissions.live_rules import PermissionRules
@@ -40,7 +41,9 @@ class Work:
         self.session = Session(
             provider=self.provider,
             tools=[read_tool(), edit_tool(), grep_tool()],
-            system_message="You are terse.",
+            system_message=build_system_prompt(
+                PromptParts(places=disk.places, instructions=disk.load().files)
+            ).text,
             cwd=str(disk.project),
             store=SessionStore(disk.home / "kept"),
             options=SessionOptions(
@@ -173,6 +176,7 @@ async def test_a_resumed_session_knows_what_it_was_told_and_a_cleared_one_does_n
     await second.session.submit("Again.")
     assert second.told == ["a/AGENTS.md", "b/AGENTS.md"]
     second.session.clear_history()
+    second.nested.recall()
     await second.session.submit("From the start.")
     assert second.told == ["a/AGENTS.md"]
     await second.session.shutdown()
@@ -214,4 +218,5 @@ async def test_instructions_and_rules_survive_any_number_of_compactions_word_for
         for text in expected:
             assert text in kept
         await work.session.submit("Go on.")
+        assert f"r{root}".strip() in work.provider.requests[-1].messages[0].content
     await work.session.shutdown()

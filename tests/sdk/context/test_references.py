@@ -10,7 +10,7 @@ import pytest
 from tests.sdk.context.files import Disk
 
 from robota.core.messages import FilePart, ImagePart, TextPart
-from robota.sdk.context.references import ExpandedPrompt, FileReference, ReferenceScope, expand_references
+from robota.sdk.context.references import ExpandedPrompt, ReferenceScope, expand_references
 
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -36,7 +36,9 @@ def test_a_file_goes_behind_the_prompt(disk: Disk) -> None:
     assert found.describe() == {
         "references": [{"path": "src/a.py", "size": 9}, {"path": "my notes.md", "size": 1}]
     }
-    assert expand(disk, "And @my\\ notes.md!").references == (FileReference(path="my notes.md", size=1),)
+    assert expand(disk, "And @my\\ notes.md!").describe() == {
+        "references": [{"path": "my notes.md", "size": 1}]
+    }
 
 
 def test_addresses_decorators_and_code_are_no_references(disk: Disk) -> None:
@@ -52,7 +54,7 @@ def test_addresses_decorators_and_code_are_no_references(disk: Disk) -> None:
 
 def test_a_decorator_is_a_reference_when_a_file_has_its_name(disk: Disk) -> None:
     disk.write({"tool": "x"})
-    assert expand(disk, "Explain @tool.").references == (FileReference(path="tool", size=1),)
+    assert expand(disk, "Explain @tool.").describe() == {"references": [{"path": "tool", "size": 1}]}
 
 
 def test_lines_can_be_chosen_also_of_a_long_file(disk: Disk) -> None:

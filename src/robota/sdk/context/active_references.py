@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from robota.core.errors import ValidationError
 from robota.core.messages import Json
+from robota.sdk.context.reminders import find_reminders, remind
 from robota.sdk.context.text_file import TextFile, Unreadable, quote_file, read_text
 from robota.sessions.compaction.sections import CompactionSection
 from robota.sessions.journal.records import KeptField
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
 MAX_REFERENCES = 8
 MAX_BYTES = 256 * 1024
 """Of all of them together."""
-FIELD: KeptField = "contextReferences"
+CONTEXT_REFERENCES: KeptField = "contextReferences"
 SECTION = "Files that the user keeps in the conversation"
+_ADDED = "The user keeps a file in the conversation."
+_CHANGED = "A file that the user keeps in the conversation is now like this."
 
 
 class ContextReference(Struct, frozen=True, kw_only=True):
@@ -38,8 +41,7 @@ class ContextReference(Struct, frozen=True, kw_only=True):
     path: str
     """Relative to the working directory where it lies below it."""
     size: int = 0
-    digest: str = ""
-    """Of the text that the model was told last; empty when the file is gone."""
+    """Bytes, when it was last told."""
 
 
 class ContextReferences:
@@ -47,8 +49,7 @@ class ContextReferences:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._texts: dict[str, str] = {}
-        self.active: tuple[ContextReference, ...] = _read_kept(session.kept.get(FIELD))
+        self.active: tuple[ContextReference, ...] = _read_kept(session.kept.get(CONTEXT_REFERENCES))
 
     def add(self, path: str) -> ContextReference:
         """Have the model told a file, with the next prompt at the latest. What cannot be added raises
@@ -65,9 +66,9 @@ class ContextReferences:
                 f"{shown} has {file.size:,} bytes, and all files together may have {MAX_BYTES:,}: "
                 "add a smaller one, or remove others."
             )
-        reference = ContextReference(path=shown, size=file.size, digest=file.digest)
+        reference = ContextReference(path=shown, size=file.size)
         self._keep((*self.active, reference))
-        self._tell(shown, file.text, "The user added a file to the conversation")
+        remind(self._session, f"{_ADDED}\n{quote_file(shown, file.text)}")
         return reference
 
     def remove(self, path: str) -> ContextReference:
@@ -77,54 +78,56 @@ class ContextReferences:
             names = ", ".join(reference.path for reference in self.active)
             raise _refuse(f"{path} is not among the files that are kept: {names or 'there are none'}.")
         self._keep(tuple(reference for reference in self.active if reference is not known))
-        self._texts.pop(known.path, None)
         return known
 
     def clear(self) -> int:
         """Stop following all of them; how many there were."""
         count = len(self.active)
         if count:
-            self._texts.clear()
             self._keep(())
         return count
 
     def refresh(self) -> list[str]:
-        """Tell the model what has changed since it was told; the paths. Called before each prompt."""
-        changed: list[str] = []
-        latest = tuple(self._renew(reference) for reference in self.active)
-        for before, after in zip(self.active, latest, strict=True):
-            if before.digest != after.digest:
-                changed.append(after.path)
-        if changed:
+        """Tell the model each file that is not as it was told last; the paths. Called before each prompt."""
+        if not self.active:
+            return []
+        told = self._find_told()
+        latest = tuple(self._renew(reference, told.get(reference.path)) for reference in self.active)
+        if latest != self.active:
             self._keep(latest)
-        return changed
+        now = self._find_told()
+        return [path for path, words in now.items() if words != told.get(path)]
 
     def sections(self) -> Sequence[CompactionSection]:
-        """What stands behind a summary: the files as the model knows them."""
-        for reference in self.active:
-            if reference.path not in self._texts and reference.digest:  # told by an earlier process
-                try:
-                    self._texts[reference.path] = self._read(reference.path).text
-                except ValidationError:
-                    continue
-        told = (quote_file(path, text) for path, text in self._texts.items())
-        return (CompactionSection(SECTION, "\n\n".join(told)),)
+        """What stands behind a summary: the files as the model was told them."""
+        return (CompactionSection(SECTION, "\n\n".join(self._find_told().values())),)
 
     # --- details --------------------------------------------------------------------------------------------
 
-    def _renew(self, reference: ContextReference) -> ContextReference:
+    def _find_told(self) -> dict[str, str]:
+        """What the model was told of each file last."""
+        openings = {_open(reference.path): reference.path for reference in self.active}
+        told: dict[str, str] = {}
+        for words in find_reminders(self._session) if openings else ():
+            _, _, block = words.partition("\n")
+            path = openings.get(block.partition("\n")[0])
+            if path is not None:
+                told[path] = block
+        return told
+
+    def _renew(self, reference: ContextReference, told: str | None) -> ContextReference:
+        path = reference.path
         try:
-            file = self._read(reference.path)
+            file = self._read(path)
         except ValidationError as error:
-            if reference.digest:
-                self._texts.pop(reference.path, None)
-                self._remind(
-                    f"A file that the user keeps in the conversation cannot be read any more. {error}"
-                )
-            return replace(reference, digest="")
-        if file.digest != reference.digest:
-            self._tell(reference.path, file.text, "A file that the user keeps in the conversation changed")
-        return replace(reference, digest=file.digest, size=file.size)
+            gone = quote_file(path, f"[It cannot be read any more. {error}]")
+            if told != gone:
+                remind(self._session, f"{_CHANGED}\n{gone}")
+            return reference
+        block = quote_file(path, file.text)
+        if told != block:
+            remind(self._session, f"{_CHANGED}\n{block}")
+        return replace(reference, size=file.size)
 
     def _place(self, path: str) -> tuple[str, str]:
         """A path as it is shown and as it is opened."""
@@ -156,14 +159,7 @@ class ContextReferences:
 
     def _keep(self, references: tuple[ContextReference, ...]) -> None:
         self.active = references
-        self._session.kept.put(FIELD, [to_builtins(reference) for reference in references])
-
-    def _tell(self, path: str, text: str, why: str) -> None:
-        self._texts[path] = text
-        self._remind(f"{why}. Its content is now:\n{quote_file(path, text)}")
-
-    def _remind(self, words: str) -> None:
-        self._session.inbox.put(f"<system-reminder>\n{words}\n</system-reminder>", origin="reminder")
+        self._session.kept.put(CONTEXT_REFERENCES, [to_builtins(reference) for reference in references])
 
 
 def _read_kept(kept: Iterable[Json]) -> tuple[ContextReference, ...]:
@@ -175,6 +171,11 @@ def _read_kept(kept: Iterable[Json]) -> tuple[ContextReference, ...]:
         except msgspec.ValidationError:
             continue
     return tuple(found[:MAX_REFERENCES])
+
+
+def _open(path: str) -> str:
+    """How the quotation of a file begins."""
+    return quote_file(path, "").partition("\n")[0]
 
 
 def _refuse(sentence: str) -> ValidationError:

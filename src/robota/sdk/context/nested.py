@@ -12,11 +12,11 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from robota.core.events import RunStarted, ToolEnded
-from robota.core.messages import UserMessage
+from robota.core.events import ToolEnded
 from robota.core.permissions.subjects import FILE_KINDS, subjects
 from robota.sdk.context.instructions import InstructionFile, InstructionReader
 from robota.sdk.context.path_globs import compile_globs
+from robota.sdk.context.reminders import find_reminders, remind
 from robota.sessions.compaction.sections import PROJECT_RULES, CompactionSection
 
 if TYPE_CHECKING:
@@ -24,12 +24,11 @@ if TYPE_CHECKING:
     from robota.sessions.session import Session
 
 _OPENING = (
-    "<system-reminder>\nThese instructions count for a part of the project that you have come to now. Follow "
-    "them there as you follow those for the whole project.\n"
+    "These instructions count for a part of the project that you have come to now. Follow them there as you "
+    "follow those for the whole project.\n"
 )
 _TOLD = re.compile(
-    re.escape(_OPENING) + r'(?P<block><instructions path="(?P<path>[^"]*)">\n.*\n</instructions>)'
-    r"\n</system-reminder>\Z",
+    re.escape(_OPENING) + r'(?P<block><instructions path="(?P<path>[^"]*)">\n.*\n</instructions>)\Z',
     re.DOTALL,
 )
 
@@ -39,17 +38,19 @@ class NestedInstructions:
 
     def __init__(self, session: Session, context: ProjectContext) -> None:
         self._session = session
-        self._conversation = ""
         self._told: dict[str, str] = {}
         """By path as it is shown, word for word."""
-        for message in session.messages:
-            if isinstance(message, UserMessage) and message.metadata.get("origin") == "reminder":
-                found = _TOLD.match(message.content)
-                if found is not None:
-                    self._told[found["path"]] = found["block"]
         self.context = context
+        self.recall()
         session.events.on(ToolEnded, self._look_at_call)
-        session.events.on(RunStarted, self._note_conversation)
+
+    def recall(self) -> None:
+        """Find in the conversation what the model was told: it may have begun anew, or been rewound."""
+        found = filter(None, map(_TOLD.match, find_reminders(self._session)))
+        told = {each["path"]: each["block"] for each in found}
+        if told.keys() != self._told.keys():
+            self._told = told
+            self.context = self._context
 
     @property
     def context(self) -> ProjectContext:
@@ -110,7 +111,7 @@ class NestedInstructions:
         if shown in self._told:
             return
         self._told[shown] = block = quote_instructions(shown, file.text)
-        self._session.inbox.put(f"{_OPENING}{block}\n</system-reminder>", origin="reminder")
+        remind(self._session, f"{_OPENING}{block}")
 
     def _look_at_call(self, event: ToolEnded) -> None:
         if event.outcome != "success":
@@ -122,13 +123,6 @@ class NestedInstructions:
             for subject in touched
             if subject.kind in FILE_KINDS and isinstance(subject.value, str)
         )
-
-    def _note_conversation(self, event: RunStarted) -> None:
-        """A conversation that begins anew knows nothing of what was told before."""
-        if self._conversation and event.conversation_id != self._conversation:
-            self._told.clear()
-            self.context = self._context
-        self._conversation = event.conversation_id
 
 
 def quote_instructions(path: str, text: str) -> str:

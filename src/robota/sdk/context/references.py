@@ -12,10 +12,12 @@ from base64 import b64encode
 from collections.abc import Callable, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from robota.core.messages import FilePart, ImagePart, JsonObject, Part, Prompt, TextPart
 from robota.sdk.context.markdown import find_imports, mask_code
 from robota.sdk.context.text_file import Unreadable, quote_file, read_bytes, read_text
+from robota.tools.files.change import hash_content
 from robota.tools.files.path import contained
 from robota.tools.files.reading import MAX_PDF_BYTES, recognise
 
@@ -46,6 +48,9 @@ class FileReference(Struct, frozen=True, kw_only=True):
     """Bytes that were sent."""
     lines: str = ""
     """Which of its lines, if not all."""
+    version: str = ""
+    """The hash of a text that was sent whole: the model knows it and may change it."""
+    real: str = ""
 
 
 class ExpandedPrompt(Struct, frozen=True, kw_only=True):
@@ -192,6 +197,9 @@ class _Expansion:
                 f"@{shown}#L1-200"
             )
         self._add_text(shown, text, span)
+        if not span:
+            known = {"version": hash_content(data), "real": os.path.realpath(full)}
+            self.references[-1] = replace(self.references[-1], **known)
 
     def _add_text(self, shown: str, text: str, span: str = "") -> None:
         size = len(text.encode("utf-8", "replace"))

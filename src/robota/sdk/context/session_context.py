@@ -66,6 +66,7 @@ class SessionContext:
             additional_dirs=session.rules.additional_dirs,
             context_window=session.tracker.max_tokens,
         )
+        self.nested.recall()
         self.references.refresh()
         if "@" not in prompt_text(prompt):
             return prompt
@@ -83,6 +84,9 @@ class SessionContext:
             identity: Any = {"id": ports.new_id(), "timestamp": timestamp(ports.now())}
             entry = HistoryEntry(category="event", type=ENTRY, data=expanded.describe(), **identity)
             session.add_history_entry(entry)
+            for reference in expanded.references:
+                if reference.version:
+                    session.agent.files.remember(reference.real, reference.version)
             self.nested.touch(reference.path for reference in expanded.references)
         return expanded.prompt
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-from hashlib import sha256
 
 from msgspec import Struct
 
@@ -26,10 +25,6 @@ class TextFile(Struct, frozen=True, kw_only=True):
     """Bytes of the whole file."""
     cut: bool = False
     """Only the beginning was read, to the end of a line."""
-
-    @property
-    def digest(self) -> str:
-        return sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def read_bytes(path: str, limit: int) -> tuple[bytes, int]:
