@@ -10,7 +10,7 @@ _MODULES = {
     "robota.sdk.assembly": "MoreOptions create_default_tools create_session",
     "robota.sdk.commands.builtin_source": "BuiltinCommandSource",
     "robota.sdk.commands.effects": "CommandResult Compacted ContextShown CostShown Effect ExitRequested "
-    "FilesChanged LanguageChosen ModelChosen ModeSet PermissionsShown ProviderChosen Renamed ResetRequested "
+    "LanguageChosen ModelChosen ModeSet PermissionsShown ProviderChosen Renamed ResetRequested "
     "ResumePicker SubmitPrompt Written",
     "robota.sdk.commands.registry": "Command CommandName CommandRegistry CommandSource",
     "robota.sdk.execution": "ExecutionResult",

@@ -17,7 +17,6 @@ from robota.sdk.commands.effects import ContextShown as ContextShown
 from robota.sdk.commands.effects import CostShown as CostShown
 from robota.sdk.commands.effects import Effect as Effect
 from robota.sdk.commands.effects import ExitRequested as ExitRequested
-from robota.sdk.commands.effects import FilesChanged as FilesChanged
 from robota.sdk.commands.effects import LanguageChosen as LanguageChosen
 from robota.sdk.commands.effects import ModeSet as ModeSet
 from robota.sdk.commands.effects import ModelChosen as ModelChosen

@@ -91,7 +91,7 @@ def test_a_skill_is_no_tool_of_its_own() -> None:
 def test_the_commands_that_models_may_call_change_no_rights_and_no_settings() -> None:
     registry = CommandRegistry(BuiltinCommandSource())
 
-    assert names(registry.for_models()) == ["usage"]
+    assert names(registry.for_models()) == ["usage", "skills", "agents", "background"]
 
 
 def test_the_built_in_commands_offer_what_may_stand_behind_them() -> None:

@@ -104,12 +104,6 @@ class Written(Effect, frozen=True):
     path: str
 
 
-class FilesChanged(Effect, frozen=True):
-    """Files that are different now; front ends that show some look again."""
-
-    files: tuple[str, ...]
-
-
 class TasksShown(Effect, frozen=True):
     """Background tasks, as they are now."""
 
