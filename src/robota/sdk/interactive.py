@@ -33,6 +33,7 @@ from robota.sdk.commands.command_tools import command_tools
 from robota.sdk.commands.effects import CommandResult, SubmitPrompt
 from robota.sdk.commands.registry import CommandName, CommandRegistry
 from robota.sdk.commands.run import carry_out, run_command, run_named
+from robota.sdk.commands.skill_source import SkillCommandSource
 from robota.sdk.commands.slash import read_slash
 from robota.sdk.execution import ExecutionResult
 from robota.sdk.listeners import Listener, Listeners
@@ -250,9 +251,16 @@ class InteractiveSession(Closing):
                     session = await self._assembled.make(self.switch_mode, tools)
                     self._turn.follow(session)
                     self._session = session
+                    self._offer_skills(self._assembled)
         elif self._assembly is not None:
             await self._assembly.live.refresh()
         return self._session
+
+    def _offer_skills(self, assembly: Assembly) -> None:
+        """As commands, those that there are and those that there will be."""
+        source = SkillCommandSource(assembly.project.places, assembly.project.skills)
+        self.commands.add_source(source)
+        assembly.live.listeners.append(lambda project: source.reload(project.skills))
 
     async def trust_project(self, *, below: bool = False) -> None:
         """The user has seen what the project wants (`project.trust.describe()`) and agrees: from now on it
@@ -331,13 +339,16 @@ class InteractiveSession(Closing):
             prompt = answer.effect.input
             options["display_input"] = answer.effect.display_input
             options["raw_input"] = answer.effect.raw_input
-        if self._assembly is not None and not self._aborted:
+        if self._aborted:
+            return None
+        if self._assembly is None:
+            return await session.submit(prompt, output=output, **options)
+        async with self.kit.skills.turn(prompt, options):
             sent = await self.kit.context.prepare(prompt)
             if sent is not prompt:
                 options["raw_input"] = options.get("raw_input") or prompt_text(prompt)
                 options["display_input"] = options.get("display_input") or options["raw_input"]
-                prompt = sent
-        return None if self._aborted else await session.submit(prompt, output=output, **options)
+            return None if self._aborted else await session.submit(sent, output=output, **options)
 
     async def execute_command(self, name: str, args: str = "") -> CommandResult | None:
         """The answer of the command of that name, `None` when there is none. What it wants of its caller is

@@ -16,6 +16,9 @@ from robota.sdk.agents.tool import SubagentTool
 from robota.sdk.background.runners import agent_runner, scheduled_runner, take_in
 from robota.sdk.background.tasks import BackgroundTasks
 from robota.sdk.sandbox import make_sandbox
+from robota.sdk.skills.calls import SkillCalls
+from robota.sdk.skills.fork import fork_with
+from robota.sdk.skills.tool import recall_skills, skill_tool
 from robota.sdk.workspace import Workspace
 from robota.sessions.compaction.sections import OPEN_TODOS, CompactionSection
 from robota.sessions.permissions.live_rules import LiveRules, PermissionRules
@@ -63,8 +66,11 @@ class Kit:
         self.plan = PlanState(active=mode == "plan")
         self.processes = ProcessTable()
         self.subagents = Subagents(
-            project.agents.definitions, instructions=ProjectInstructions.of(project.context.files)
+            project.agents.definitions,
+            instructions=ProjectInstructions.of(project.context.files),
+            read_skills=lambda names: self.skills.preload(names),
         )
+        self.skills = SkillCalls(project.skills, project.places, fork=fork_with(self.subagents))
         self._background: BackgroundTasks | None = None
 
     @property
@@ -77,6 +83,8 @@ class Kit:
         """Obey what the files of the project say now; the mode is the user's choice and stays."""
         self.project = project
         self.subagents.agents = project.agents.definitions
+        self.skills.skills = project.skills
+        self.skills.runs_commands = not project.settings.get("disableSkillShellExecution")
         rules, directories = project.settings.rules, project.settings.additional_dirs
         self.rules.replace(add_own_rules(rules, self.rules.rules.mode), additional_dirs=directories)
 
@@ -98,15 +106,21 @@ class Kit:
             ask_user_tool(),
             *plan_tools(self.plan, switch_mode),
             SubagentTool(self.subagents),
+            skill_tool(self.skills),
         ]
 
     def kept_sections(self) -> tuple[CompactionSection, ...]:
         """What survives a compaction word for word."""
-        return (CompactionSection(OPEN_TODOS, self.todos.open_text), *self.context.sections())
+        return (
+            CompactionSection(OPEN_TODOS, self.todos.open_text),
+            recall_skills(self.skills.session.messages),
+            *self.context.sections(),
+        )
 
     async def enter(self, session: Session) -> None:
         """Have what lives as long as the session opened by it, and closed in reverse order."""
         self.subagents.attach(session)
+        self.skills.attach(session)
         await session.own(self.processes)
         work = agent_runner(self.subagents)
         tasks = BackgroundTasks(session, {"agent": work, "scheduled": scheduled_runner(work)})

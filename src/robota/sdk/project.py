@@ -21,6 +21,8 @@ from robota.sdk.problems import Problem
 from robota.sdk.settings.fitting import fit_to_tools
 from robota.sdk.settings.layers import Layer, read_layers
 from robota.sdk.settings.settings import Settings, build_settings
+from robota.sdk.skills.loader import load_skills
+from robota.sdk.skills.skill import Skills
 from robota.sdk.trust import Trust, TrustStore
 from robota.sdk.wishes import Wishes, find_wishes
 
@@ -33,6 +35,7 @@ class Project(Struct, frozen=True, kw_only=True):
     trust: Trust
     context: ProjectContext
     agents: Agents = Agents()
+    skills: Skills = Skills()
     problems: tuple[Problem, ...] = ()
 
     @property
@@ -70,13 +73,16 @@ def load_project(options: ProjectOptions, context: ProjectContext | None = None)
     if context is None:
         context = load_context(Reading(places=places, imports_allowed=options.imports_allowed))
     agents = load_agents(places, trusted=trust.trusted, sources=options.sources)
+    overrides = settings.get("skillOverrides")
+    skills = load_skills(places, trusted=trust.trusted, sources=options.sources, overrides=overrides)
     return Project(
         places=places,
         settings=settings,
         trust=trust,
         context=context,
         agents=agents,
-        problems=(*problems, *context.problems, *agents.problems),
+        skills=skills,
+        problems=(*problems, *context.problems, *agents.problems, *skills.problems),
     )
 
 

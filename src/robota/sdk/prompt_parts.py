@@ -13,6 +13,7 @@ from robota.core.tool import Tool
 from robota.sdk.commands.command_tools import PREFIX
 from robota.sdk.context.system_prompt import Listed, PromptParts, PromptSection
 from robota.sdk.project import Project
+from robota.sdk.skills.tool import list_for_model
 
 
 def find_parts(
@@ -32,6 +33,7 @@ def find_parts(
         git=project.context.has_repository,
         permission_mode=mode,
         instructions=project.context.files,
+        skills=list_for_model(project.skills),
         web_search=web_tools is not None and bool(web_tools.web_search),
         **list_tools(tools),
         **more,

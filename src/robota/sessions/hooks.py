@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from robota.core.hooks.outcome import HookOutcome
@@ -42,7 +43,9 @@ class LiveHooks:
     configuration takes no effect here. `tools` gives the names that matchers may have.
     """
 
-    __slots__ = ("_base", "_common", "_config", "_executors", "_keep", "_notice", "_report", "_tools")
+    __slots__ = (
+        "_added", "_base", "_common", "_config", "_executors", "_keep", "_notice", "_report", "_tools",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -63,6 +66,8 @@ class LiveHooks:
         self._tools = tools
         self._base: LiveHooks | None = None
         """Whose hooks run as well."""
+        self._added: HooksConfig = {}
+        """What stays when others are replaced."""
         self.replace(config)
 
     def plus(self, more: GivenHooks) -> LiveHooks:
@@ -81,23 +86,38 @@ class LiveHooks:
 
     def replace(self, config: GivenHooks) -> None:
         """Other hooks, from the next event on. What cannot be used raises, and the old ones stay."""
-        if config:
-            from robota.core.hooks import check_hooks, describe_unsupported  # noqa: PLC0415 - see below
-            from robota.core.hooks.runner import as_config, executor_table  # noqa: PLC0415 - see below
+        self._config: Any = self._check(config) if config else {}
 
-            config = as_config(config)
-            check_hooks(config, None if self._tools is None else frozenset(self._tools()))
-            self._executors = executors = executor_table(self._executors, self._keep)
-            for sentence in describe_unsupported(config, executors):
-                self._notice(sentence)
-        self._config: Any = config or {}
+    def add(self, config: GivenHooks) -> None:
+        """More hooks, till the end of the session."""
+        from robota.core.hooks import merge_hooks  # noqa: PLC0415 - see below
+
+        self._added = merge_hooks(self._added, self._check(config))
+
+    def _check(self, config: GivenHooks) -> HooksConfig:
+        from robota.core.hooks import check_hooks, describe_unsupported  # noqa: PLC0415 - see below
+        from robota.core.hooks.runner import as_config, executor_table  # noqa: PLC0415 - see below
+
+        checked = as_config(config or {})
+        check_hooks(checked, None if self._tools is None else frozenset(self._tools()))
+        self._executors = executors = executor_table(self._executors, self._keep)
+        for sentence in describe_unsupported(checked, executors):
+            self._notice(sentence)
+        return checked
+
+    def heard_by(self, report: Callable[[HookOutcome, str], None]) -> LiveHooks:
+        """The same hooks as they are now, with somebody else to hear what they say."""
+        hooks = copy(self)
+        hooks._report = report
+        return hooks
 
     def has(self, event: str) -> bool:
-        return bool(self._config.get(event)) or (self._base is not None and self._base.has(event))
+        own = self._config.get(event) or self._added.get(event)
+        return bool(own) or (self._base is not None and self._base.has(event))
 
     def _groups(self, event: str) -> tuple[HookGroup, ...]:
         above = () if self._base is None else self._base._groups(event)
-        return (*above, *self._config.get(event, ()))
+        return (*above, *self._config.get(event, ()), *self._added.get(event, ()))
 
     async def fire(
         self,

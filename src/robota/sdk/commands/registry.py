@@ -19,6 +19,8 @@ class Command(Struct, frozen=True, kw_only=True):
     name: str
     """Of a plugin's command `plugin:name`."""
     description: str
+    aliases: tuple[str, ...] = ()
+    """Other names that it may be called by; menus do not show them."""
     source: str = "builtin"
     """Who brings it: `builtin`, `skill` or `plugin`."""
     execute: CommandFunction | None = None
@@ -75,7 +77,11 @@ class CommandRegistry:
     def find(self, name: str) -> Command | None:
         """The command of that name; of a plugin's, its short name is enough while no other has it."""
         named = self._named()
-        return named.get(name) or named.get(self.resolve(name) or "")
+        return (
+            named.get(name)
+            or named.get(self.resolve(name) or "")
+            or next((each for each in named.values() if name in each.aliases), None)
+        )
 
     def resolve(self, short: str) -> str | None:
         """The full name of a plugin's command, if exactly one has this short one."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from errno import EISDIR, ENOENT, ENOTDIR
 
 from msgspec import Struct
@@ -55,14 +55,17 @@ def load_skills(
     places: Places,
     *,
     trusted: bool = True,
+    sources: Collection[str] | None = None,
     overrides: Mapping[str, str] | None = None,
-    homes: tuple[Home, ...] | None = None,
 ) -> Skills:
-    """The skills of somebody who works there. `trusted`: whether the project is. `overrides` is the setting
-    `skillOverrides`: how, if at all, a skill is offered."""
+    """The skills of somebody who works there. `trusted`: whether the project is. `sources` are the layers
+    that may be read, as for settings. `overrides` is the setting `skillOverrides`: how, if at all, a skill
+    is offered."""
     taken = _Taken(trusted=trusted, overrides=overrides or {})
     seen: set[str] = set()
-    for home in find_homes(places) if homes is None else homes:
+    for home in find_homes(places):
+        if sources is not None and ("project" if home.in_project else "user") not in sources:
+            continue
         real = os.path.realpath(home.path)
         if real in seen:  # the home directory itself is the project, or one is a link to the other
             continue

@@ -57,7 +57,9 @@ _KOREAN_ORDER = re.compile(
     r"[.!~…\s]*$"
 )
 _FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
-_REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
+_REMINDER = re.compile(
+    r"<system-reminder>.*?(?:</system-reminder>|\Z)|\A<skill name=.*?</skill>\n", re.DOTALL
+)
 _BETWEEN = re.compile(r"(?<=[.!?。！？])[\"'”’)]*\s+(?=[A-Z가-힣\"'“(*-])")
 
 

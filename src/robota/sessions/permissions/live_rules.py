@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
@@ -63,10 +63,20 @@ def _refuse_malformed(kind: RuleKind, rules: tuple[str, ...]) -> None:
         raise ConfigurationError(f"The {kind} rule {problem.text!r} cannot work: {problem.reason}.")
 
 
+class Loan(NamedTuple):
+    """Rules that count for a while."""
+
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+
+
+NO_LOAN = Loan()
+
+
 class LiveRules:
     """Rules that may be replaced at any time."""
 
-    __slots__ = ("_home", "_rules", "_tools", "above", "additional_dirs", "granted")
+    __slots__ = ("_home", "_rules", "_tools", "above", "additional_dirs", "granted", "lent")
 
     def __init__(
         self,
@@ -86,6 +96,8 @@ class LiveRules:
         """Directories that belong to the workspace besides the working directory."""
         self.granted: tuple[str, ...] = ()
         """Rules that users allowed for the session."""
+        self.lent = NO_LOAN
+        """What a skill allows and denies in the turn that uses it. Plan mode it cannot leave."""
 
     @property
     def rules(self) -> PermissionRules:
@@ -125,6 +137,19 @@ class LiveRules:
         if self.above is not None:
             self.above.grant(added)
 
+    def lend(self, allow: Iterable[str] = (), deny: Iterable[str] = ()) -> None:
+        """Let these count too until the loan is ended by `self.lent = NO_LOAN`."""
+        self.lent = Loan((*self.lent.allow, *allow), (*self.lent.deny, *deny))
+
+    def lending(self, loan: Loan) -> LiveRules:
+        """These rules as they are now with a loan, for something that no turn is about."""
+        rules = LiveRules(
+            self._rules, home=self._home, additional_dirs=self.additional_dirs, above=self.above
+        )
+        rules.granted, rules.lent = self.granted, self.lent
+        rules.lend(*loan)
+        return rules
+
     def narrowed(self, own: PermissionRules | None = None) -> LiveRules:
         """Rules for somebody who may do at most what these allow now or later, and what `own` allow."""
         own = PermissionRules(mode="bypassPermissions") if own is None else own
@@ -137,8 +162,8 @@ class LiveRules:
             self._home = os.path.expanduser("~")
         return Terms(
             mode=rules.mode,
-            allow=(*rules.allow, *self.granted),
-            deny=tuple(rules.deny),
+            allow=(*rules.allow, *self.granted, *(() if rules.mode == "plan" else self.lent.allow)),
+            deny=(*rules.deny, *self.lent.deny),
             ask=tuple(rules.ask),
             cwd=cwd,
             home=self._home,
@@ -161,7 +186,7 @@ class LiveRules:
 
     def _denied(self) -> tuple[str, ...]:
         above = () if self.above is None else self.above._denied()
-        return (*above, *self._rules.deny)
+        return (*above, *self._rules.deny, *self.lent.deny)
 
     def allows_url(self, url: str, cwd: str) -> bool:
         """Whether a link may be followed without a question."""

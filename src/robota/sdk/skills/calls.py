@@ -1,0 +1,215 @@
+"""The skills of one session at work: what a call of one is made of, and what it changes for a turn."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from robota.core.errors import ConfigurationError
+from robota.core.events import Event, RunCompleted, RunFailed, RunInterrupted
+from robota.core.history import HistoryEntry
+from robota.core.messages import JsonObject, Prompt
+from robota.sdk.commands.effects import CommandResult, SubmitPrompt
+from robota.sdk.problems import Problem
+from robota.sdk.skills.grants import read_grants
+from robota.sdk.skills.render import NO_SHELL, Surroundings, make_prompt, render_skill
+from robota.sdk.skills.shell import SkillShell
+from robota.sdk.skills.skill import Skill, SkillError, Skills
+from robota.sessions.hooks import LiveHooks
+from robota.sessions.options import SubmitOptions
+from robota.sessions.permissions.live_rules import NO_LOAN, Loan
+
+if TYPE_CHECKING:
+    from robota.sdk.places import Places
+    from robota.sessions.session import Session
+
+INVOCATION = "skill-invocation"
+Fork: TypeAlias = Callable[[Skill, str], Awaitable[str]]
+"""Has a subagent carry out the instructions of a skill, and gives its report."""
+_ENDS = (RunCompleted, RunInterrupted, RunFailed)
+
+
+class PreparedSkill(Struct, frozen=True, kw_only=True):
+    """A skill whose prompt is made and not submitted yet."""
+
+    skill: Skill
+    shown: str
+    loan: Loan
+    commands: tuple[JsonObject, ...] = ()
+    """What its inline commands were, and who let them run."""
+
+
+class SkillCalls:
+    """Belongs to one session, and is given it by `attach` when that is made: its tools come first."""
+
+    def __init__(self, skills: Skills, places: Places, *, fork: Fork | None = None) -> None:
+        """`fork` runs skills with `context: fork`."""
+        self.skills = skills
+        """May be replaced at any time."""
+        self._places = places
+        self.runs_commands = True
+        """Whether the commands in skills are run at all."""
+        self._fork = fork
+        self._session: Session | None = None
+        self._prepared: dict[str, PreparedSkill] = {}
+        self._hooked: set[str] = set()
+
+    def attach(self, session: Session) -> None:
+        self._session = session
+        for end in _ENDS:
+            session.events.on(end, self._end_turn)
+
+    @property
+    def session(self) -> Session:
+        assert self._session is not None, "attach() comes before the first call"
+        return self._session
+
+    def _end_turn(self, event: Event) -> None:
+        self.session.rules.lent = NO_LOAN
+
+    # --- a person calls -------------------------------------------------------------------------------
+
+    async def call(self, skill: Skill, args: str) -> CommandResult:
+        """What a skill comes to when a person calls it: a prompt, or the report of a subagent."""
+        shown = f"/{skill.name} {args}".rstrip()
+        await self.session.open()
+        text, prepared = await self._render(skill, args, shown, asks=True)
+        if skill.forks:
+            self._lend(skill, prepared.loan)
+            try:
+                report = await self._run_fork(skill, text or skill.description)
+            finally:
+                self.session.rules.lent = NO_LOAN
+            self._note(prepared)
+            self.session.inject_message("user", shown)
+            self.session.inject_message("assistant", report)
+            return CommandResult(report)
+        prompt = make_prompt(skill, text, args)
+        self._prepared[prompt] = prepared
+        return CommandResult("", effect=SubmitPrompt(prompt, display_input=shown, raw_input=shown))
+
+    @asynccontextmanager
+    async def turn(self, prompt: Prompt, options: SubmitOptions) -> AsyncGenerator[None, None]:
+        """Around the turn of a prompt: what its skill wants for that turn, if it came from one."""
+        prepared = self._prepared.pop(prompt, None) if isinstance(prompt, str) else None
+        if prepared is None:
+            yield
+            return
+        session, skill, before = self.session, prepared.skill, self.session.model
+        self._note(prepared)
+        self._lend(prepared.skill, prepared.loan)
+        chosen = self._choose_model(skill)
+        if chosen != before:
+            session.set_model(chosen)
+        if skill.effort:
+            settings = options.get("settings") or session.options.settings
+            options["settings"] = replace(settings, effort=skill.effort)
+        if skill.max_turns:
+            options["max_rounds"] = options.get("max_rounds") or skill.max_turns
+        try:
+            yield
+        finally:
+            session.rules.lent = NO_LOAN
+            if chosen != before and session.model == chosen:
+                session.set_model(before)
+
+    def _note(self, prepared: PreparedSkill) -> None:
+        data: JsonObject = {"skillName": prepared.skill.name, "displayInput": prepared.shown}
+        if prepared.commands:
+            data["commands"] = list(prepared.commands)
+        self.session.add_history_entry(HistoryEntry(category="event", type=INVOCATION, data=data))
+
+    # --- a model calls --------------------------------------------------------------------------------
+
+    async def use(self, name: str, args: str) -> str:
+        """The instructions of a skill for the model that asked, or what a subagent made of them."""
+        skill = self.skills.require(name)
+        if not skill.for_model:
+            raise SkillError(
+                f"The skill {skill.name!r} is for the user to call: ask them to type /{skill.name}."
+            )
+        text, prepared = await self._render(skill, args, "", asks=False)
+        self._lend(skill, prepared.loan)
+        if skill.forks:
+            return await self._run_fork(skill, text or skill.description)
+        return make_prompt(skill, text, args)
+
+    def preload(self, names: Iterable[str]) -> str:
+        """Skills that an agent has from the start: their texts as they are written, nothing is run."""
+        texts = []
+        for name in names:
+            try:
+                skill = self.skills.require(name)
+                texts.append(make_prompt(skill, skill.read_body().strip(), "when it fits the task"))
+            except SkillError as error:
+                self.session.log.notice(str(error))
+        return "\n\n".join(texts)
+
+    # --- both -----------------------------------------------------------------------------------------
+
+    async def _render(self, skill: Skill, args: str, shown: str, *, asks: bool) -> tuple[str, PreparedSkill]:
+        session = self.session
+        surroundings = Surroundings(
+            session_id=session.session_id,
+            project=self._places.cwd,
+            home=self._places.home,
+            model=session.model,
+            effort=skill.effort or session.options.settings.effort or "",
+        )
+        loan, problems = read_grants(skill, self._root(skill), surroundings.variables(skill))
+        self._tell(problems)
+        shell = SkillShell(session, skill, loan, asks=asks)
+        text = await render_skill(skill, args, surroundings, shell.run if self.runs_commands else _refuse)
+        prepared = PreparedSkill(skill=skill, shown=shown, loan=loan, commands=tuple(shell.decisions))
+        return text, prepared
+
+    def _root(self, skill: Skill) -> str:
+        return self._places.cwd if skill.in_project else self._places.claude_home
+
+    def _lend(self, skill: Skill, loan: Loan) -> None:
+        self.session.rules.lend(*loan)
+        if skill.hooks and skill.path not in self._hooked:
+            self._hooked.add(skill.path)
+            self._add_hooks(skill)
+
+    def _add_hooks(self, skill: Skill) -> None:
+        """From now on, till the end of the session."""
+        from robota.core.hooks.definition import (  # noqa: PLC0415 - few skills have hooks
+            DEFAULT_TIMEOUT,
+            claude_timeout,
+            read_hooks,
+        )
+
+        hooks = self.session.hooks
+        timeout = DEFAULT_TIMEOUT if skill.dialect == "robota" else claude_timeout
+        config, problems = read_hooks(dict(skill.hooks), source=skill.path, default_timeout=timeout)
+        self._tell(Problem(skill.path, problem, subject=skill.name) for problem in problems)
+        if isinstance(hooks, LiveHooks) and config:
+            try:
+                hooks.add(config)
+            except ConfigurationError as error:
+                self._tell([Problem(skill.path, f"Its hooks were left out: {error}", subject=skill.name)])
+
+    async def _run_fork(self, skill: Skill, text: str) -> str:
+        if self._fork is None:
+            raise SkillError(f"The skill {skill.name!r} needs a subagent, and this session has none.")
+        return await self._fork(skill, text)
+
+    def _choose_model(self, skill: Skill) -> str:
+        from robota.sdk.agents.model_choice import choose_model  # noqa: PLC0415 - few skills name a model
+
+        chosen, notice = choose_model(skill.model, self.session)
+        self.session.log.notice(notice and f"Skill {skill.name}: {notice}")
+        return chosen
+
+    def _tell(self, problems: Iterable[Problem]) -> None:
+        for problem in problems:
+            self.session.log.notice(str(problem))
+
+
+async def _refuse(command: str) -> str:
+    return NO_SHELL
