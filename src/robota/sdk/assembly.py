@@ -187,6 +187,10 @@ class Assembly:
         project = await to_thread.run_sync(self._read)
         session = self._put_together(project, switch_mode, tools)
         await self.kit.enter(session)
+        if self._start is not None:
+            from robota.sdk.agents.past import tell_of_cut_agents  # noqa: PLC0415 - for those who go on
+
+            await tell_of_cut_agents(session, self._start)
         for problem in () if self._start is None else self._start.problems:
             session.log.notice(str(problem))
         self.live.bind(session)

@@ -76,11 +76,7 @@ def make_child(
     worker: Robota | None = None,
 ) -> Session:
     """`worker`: an agent whose provider, settings, limits and plugins the child has, not its parent's."""
-    parent.log.require_open()
-    if not agent_id:
-        raise ConfigurationError("A child session needs a name of its own, such as child('researcher').")
-    if agent_id in parent.resources.children:
-        raise ConfigurationError(f"This session has a child {agent_id!r} already: choose another name.")
+    _check_name(parent, agent_id)
     options, agent = parent.options, parent.agent
     given = permission_options(options.permissions)
     permissions = replace(given, rules=parent.rules.narrowed(rules), guard=guard or given.guard)
@@ -103,7 +99,7 @@ def make_child(
             settings=settings,
             plugins=() if worker is None else worker.plugins,
             context_window=None if model else options.context_window,
-            compaction=options.compaction,
+            compaction=replace(options.compaction, sections=None),  # they are of the parent's conversation
             journal=JournalOptions(
                 durable=options.journal.durable,
                 redactor=parent.log.secrets.redactor,
@@ -113,12 +109,21 @@ def make_child(
             questions=parent.questions,
             deps=options.deps,
             agent_id=agent_id,
+            name=agent_type or None,
             ports=options.ports,
         ),
     )
     own.child = child
     _pass_events_on(parent, child, agent_id)
     return child
+
+
+def _check_name(parent: Session, agent_id: str) -> None:
+    parent.log.require_open()
+    if not agent_id:
+        raise ConfigurationError("A child session needs a name of its own, such as child('researcher').")
+    if agent_id in parent.resources.children:
+        raise ConfigurationError(f"This session has a child {agent_id!r} already: choose another name.")
 
 
 def _pass_events_on(parent: Session, child: Session, agent_id: str) -> None:

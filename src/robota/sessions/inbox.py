@@ -39,6 +39,10 @@ class Inbox:
         new = [item for item in records.values() if item is not None]
         self._waiting = [*(item for item in new if item.id not in {each.id for each in own}), *own]
 
+    def knows(self, id: str) -> bool:
+        """Whether a message of that id was ever put into it."""
+        return id in self._known
+
     def put(self, prompt: Prompt, *, origin: Origin = "steering", id: str = "") -> str:
         """Have the model told this as soon as it can be; the id of the message, under which it comes once."""
         item = InboxRecord(id=id or self._ports.new_id(), origin=origin)
