@@ -8,10 +8,14 @@ _MODULES = {
     "robota.core.history": "HistoryEntry chat_entry_to_message get_messages_for_api is_chat_entry "
     "message_to_history_entry",
     "robota.sdk.assembly": "MoreOptions create_default_tools create_session",
+    "robota.sdk.background.request": "TaskRequest",
+    "robota.sdk.background.states": "TaskError",
+    "robota.sdk.background.tasks": "BackgroundTasks",
+    "robota.sdk.background.watchdog": "WatchdogLimits",
     "robota.sdk.commands.builtin_source": "BuiltinCommandSource",
-    "robota.sdk.commands.effects": "CommandResult Compacted ContextShown CostShown Effect ExitRequested "
-    "LanguageChosen ModelChosen ModeSet PermissionsShown ProviderChosen Renamed ResetRequested "
-    "ResumePicker SubmitPrompt Written",
+    "robota.sdk.commands.effects": "AgentSwitcher CommandResult Compacted ContextShown CostShown Effect "
+    "ExitRequested LanguageChosen LogShown ModelChosen ModeSet PermissionsShown "
+    "ProviderChosen Renamed ResetRequested ResumePicker SubmitPrompt TasksShown Written",
     "robota.sdk.commands.registry": "Command CommandName CommandRegistry CommandSource",
     "robota.sdk.execution": "ExecutionResult",
     "robota.sdk.interactive": "InteractiveSession",

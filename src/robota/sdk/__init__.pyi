@@ -10,7 +10,12 @@ from robota.providers.choice import choose_provider as choose_provider
 from robota.sdk.assembly import MoreOptions as MoreOptions
 from robota.sdk.assembly import create_default_tools as create_default_tools
 from robota.sdk.assembly import create_session as create_session
+from robota.sdk.background.request import TaskRequest as TaskRequest
+from robota.sdk.background.states import TaskError as TaskError
+from robota.sdk.background.tasks import BackgroundTasks as BackgroundTasks
+from robota.sdk.background.watchdog import WatchdogLimits as WatchdogLimits
 from robota.sdk.commands.builtin_source import BuiltinCommandSource as BuiltinCommandSource
+from robota.sdk.commands.effects import AgentSwitcher as AgentSwitcher
 from robota.sdk.commands.effects import CommandResult as CommandResult
 from robota.sdk.commands.effects import Compacted as Compacted
 from robota.sdk.commands.effects import ContextShown as ContextShown
@@ -18,6 +23,7 @@ from robota.sdk.commands.effects import CostShown as CostShown
 from robota.sdk.commands.effects import Effect as Effect
 from robota.sdk.commands.effects import ExitRequested as ExitRequested
 from robota.sdk.commands.effects import LanguageChosen as LanguageChosen
+from robota.sdk.commands.effects import LogShown as LogShown
 from robota.sdk.commands.effects import ModeSet as ModeSet
 from robota.sdk.commands.effects import ModelChosen as ModelChosen
 from robota.sdk.commands.effects import PermissionsShown as PermissionsShown
@@ -26,6 +32,7 @@ from robota.sdk.commands.effects import Renamed as Renamed
 from robota.sdk.commands.effects import ResetRequested as ResetRequested
 from robota.sdk.commands.effects import ResumePicker as ResumePicker
 from robota.sdk.commands.effects import SubmitPrompt as SubmitPrompt
+from robota.sdk.commands.effects import TasksShown as TasksShown
 from robota.sdk.commands.effects import Written as Written
 from robota.sdk.commands.registry import Command as Command
 from robota.sdk.commands.registry import CommandName as CommandName

@@ -52,6 +52,7 @@ from robota.tools.builtins.web_search import web_search_tool
 from robota.tools.builtins.write import write_tool
 
 if TYPE_CHECKING:
+    from robota.sdk.background.watchdog import WatchdogLimits
     from robota.sessions.start import SessionStart
     from robota.sessions.usage.budget import Budget
     from robota.tools.sandbox.sandbox import SandboxMode
@@ -92,6 +93,8 @@ class MoreOptions(TypedDict, total=False):
     system_prompt: str
     """In the place of the one that is put together from the project's files."""
     append_system_prompt: str
+    watchdog: WatchdogLimits
+    """What ends agents in the background that hang or babble."""
     allow_outside_imports: bool
     """Let instruction files of the project import others from outside it."""
     settings: Mapping[str, Any]
@@ -203,6 +206,7 @@ class Assembly:
     def _put_together(self, project: Project, switch_mode: SwitchMode, more_tools: Sequence[Tool]) -> Session:
         wanted, more, start = self.wanted, self.wanted.more, self._start
         self._kit = kit = Kit(project, wanted.permission_mode or project.settings.rules.mode, start)
+        kit.watchdog = more.get("watchdog", kit.watchdog)
         tools = [*kit.make_tools(switch_mode), *more_tools, *more.get("tools", ())]
         settings = self.live.fit(project, {tool.name for tool in tools}).settings
         kit.take(self.project)

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from robota.core.background import TaskKind
 from robota.core.permissions.modes import PermissionMode
 from robota.core.tool import Tool
 from robota.sdk.agents.runner import Subagents
 from robota.sdk.agents.subagent import ProjectInstructions
 from robota.sdk.agents.tool import SubagentTool
-from robota.sdk.background.runners import agent_runner, scheduled_runner, take_in
+from robota.sdk.background.live_task import Runner
+from robota.sdk.background.runners import agent_runner, scheduled_runner, start_agent, take_in
 from robota.sdk.background.tasks import BackgroundTasks
+from robota.sdk.background.watchdog import WatchdogLimits
 from robota.sdk.sandbox import make_sandbox
 from robota.sdk.skills.calls import SkillCalls
 from robota.sdk.skills.fork import fork_with
@@ -71,6 +74,7 @@ class Kit:
             read_skills=lambda names: self.skills.preload(names),
         )
         self.skills = SkillCalls(project.skills, project.places, fork=fork_with(self.subagents))
+        self.watchdog = WatchdogLimits()
         self._background: BackgroundTasks | None = None
 
     @property
@@ -105,7 +109,7 @@ class Kit:
             todo_tool(self.todos),
             ask_user_tool(),
             *plan_tools(self.plan, switch_mode),
-            SubagentTool(self.subagents),
+            SubagentTool(self.subagents, lambda task: start_agent(self.background, task)),
             skill_tool(self.skills),
         ]
 
@@ -123,7 +127,8 @@ class Kit:
         self.skills.attach(session)
         await session.own(self.processes)
         work = agent_runner(self.subagents)
-        tasks = BackgroundTasks(session, {"agent": work, "scheduled": scheduled_runner(work)})
+        runners: dict[TaskKind, Runner] = {"agent": work, "scheduled": scheduled_runner(work)}
+        tasks = BackgroundTasks(session, runners, limits=self.watchdog)
         self._background = await session.own(tasks)
         self.processes.on_start = partial(take_in, tasks)
 

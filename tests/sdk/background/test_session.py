@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,13 @@ import pytest
 
 from robota.core.events import BackgroundTaskChanged
 from robota.core.messages import UserMessage
+from robota.core.provider import ChatRequest
+from robota.sdk.background.request import TaskRequest
+from robota.sdk.background.watchdog import WatchdogLimits
 from robota.sdk.interactive import InteractiveSession
 from robota.sessions.replay.session_replay import replay_session
 from robota.sessions.store.session_store import SessionStore
-from robota.testing import ScriptedProvider, call
+from robota.testing import ScriptedProvider, Stall, call
 
 pytestmark = pytest.mark.anyio
 
@@ -32,7 +36,22 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def open_session(project: Path, *replies: Any, **more: Any) -> InteractiveSession:
     more = {"permission_mode": "bypassPermissions", **more}
-    return InteractiveSession(cwd=project, provider=ScriptedProvider(*replies), **more)
+    provider = replies[0] if isinstance(replies[0], Script) else ScriptedProvider(*replies)
+    return InteractiveSession(cwd=project, provider=provider, **more)
+
+
+class Script(ScriptedProvider):
+    """Answers agents by what they were asked, and the session in turn."""
+
+    def __init__(self, agents: dict[str, Any], *replies: Any) -> None:
+        super().__init__(*replies, "Ok.")
+        self._agents = agents
+
+    async def stream(self, request: ChatRequest) -> AsyncIterator[Any]:
+        known = ScriptedProvider([self._agents.get(str(request.messages[-1].content), "")])
+        asked = str(request.messages[-1].content) in self._agents
+        async for chunk in known.stream(request) if asked else super().stream(request):
+            yield chunk
 
 
 async def test_a_command_in_the_background_is_a_task_and_its_end_is_told(
@@ -53,6 +72,65 @@ async def test_a_command_in_the_background_is_a_task_and_its_end_is_told(
         assert [change for change in changes if change != "text_delta"] == ["created", "started", "completed"]
     report = await replay_session(store.journal_path(session.session_id))
     assert report.divergence is None
+
+
+async def test_the_model_hands_work_to_an_agent_in_the_background_and_goes_on(project: Path) -> None:
+    hand = call("Agent", prompt="count the files", description="Counting", run_in_background=True)
+    async with open_session(
+        project, Script({"count the files": "There are 12."}, [hand], "Begun.")
+    ) as session:
+        first = await session.submit("how many files are there?")
+        assert first.text == "Begun."
+        [task] = session.kit.background.list()
+        assert (task.kind, task.label, task.agent_type) == ("agent", "Counting", "general-purpose")
+        ended = await session.kit.background.wait(task.task_id)
+        assert (ended.state, ended.result) == ("completed", "There are 12.")
+        await session.submit("and?")
+        told = [m.content for m in session.session.messages if m.metadata.get("origin") == "task"]
+        assert told == [
+            f"The background agent {task.task_id} (Counting) has completed. It reports:\nThere are 12."
+        ]
+
+
+async def test_an_agent_whose_definition_says_so_works_in_the_background(project: Path) -> None:
+    agents = project / ".robota" / "agents"
+    agents.mkdir(parents=True)
+    (agents / "slow.md").write_text("---\nname: slow\ndescription: Slow.\nbackground: true\n---\nBe slow.\n")
+    hand = call("Agent", prompt="look", subagent_type="slow")
+    provider = Script({"look": "Seen."}, [hand], "Begun.")
+    async with open_session(project, provider, trust_project=True) as session:
+        await session.submit("go")
+        [task] = session.kit.background.list()
+        assert (await session.kit.background.wait(task.task_id)).result == "Seen."
+
+
+async def test_something_scheduled_sleeps_and_then_reminds_the_model_or_begins_an_agent(
+    project: Path,
+) -> None:
+    async with open_session(project, Script({"look": "Seen."}, "Ok.")) as session:
+        await session.ready()
+        tasks = session.kit.background
+        tea = await tasks.spawn(TaskRequest(kind="scheduled", prompt="Make tea.", delay=0.01))
+        look = await tasks.spawn(
+            TaskRequest(kind="scheduled", prompt="look", agent_type="general-purpose", delay=0.01)
+        )
+        assert (await tasks.wait(tea.task_id)).state == "completed"
+        assert (await tasks.wait(look.task_id)).result == "Seen."
+        await session.submit("hello")
+        told = [str(m.content) for m in session.session.messages if m.metadata.get("origin") == "task"]
+        assert f"It is time for what was scheduled as {tea.task_id}: Make tea." in told
+        assert any("It reports:\nSeen." in words for words in told)
+
+
+async def test_whoever_makes_a_session_says_how_long_agents_may_hang(project: Path) -> None:
+    hand = call("Agent", prompt="hang", run_in_background=True)
+    provider = Script({"hang": Stall()}, [hand], "Begun.")
+    async with open_session(project, provider, watchdog=WatchdogLimits(max_runtime=0.05)) as session:
+        await session.submit("go")
+        [task] = session.kit.background.list()
+        ended = await session.kit.background.wait(task.task_id)
+        assert ended.error is not None
+        assert (ended.state, ended.error.reason) == ("failed", "max_runtime")
 
 
 def start_and_kill(project: Path, store: Path) -> str:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 from msgspec import convert
 
+from robota.core.errors import RobotaError
 from robota.core.messages import Json, JsonObject
 from robota.core.permissions.modes import PermissionDecision, PermissionMode
 from robota.core.tool import ToolContext, ToolResult
 from robota.sdk.agents.definition import DEFAULT_AGENT, AgentDefinition
-from robota.sdk.agents.runner import AgentOutcome, AgentTask, Subagents, UnknownAgentError
-from robota.tools.json_schema import arguments_schema, string
+from robota.sdk.agents.runner import AgentOutcome, AgentTask, Subagents
+from robota.tools.json_schema import arguments_schema, boolean, string
 
 LISTED = 500
 """Characters of an agent's description that the model is shown."""
@@ -28,14 +29,22 @@ should report and whether it is to change files or only to look. Its report is f
 matters of it."""
 
 
+BESIDE = "Whether it works beside the conversation while you go on; you are told when it has ended."
+
+
 class SubagentTool:
     name = "Agent"
     tool_class = "execute"
 
-    def __init__(self, subagents: Subagents) -> None:
+    def __init__(
+        self, subagents: Subagents, start: Callable[[AgentTask], Awaitable[str]] | None = None
+    ) -> None:
+        """`start` begins a task in the background and gives its id; without it there are none."""
         self._subagents = subagents
+        self._start = start
         self.parameters = arguments_schema(
             {
+                **({} if start is None else {"run_in_background": boolean(BESIDE)}),
                 "prompt": string("The task, with everything there is to know about it."),
                 "description": string("The task in three to five words, for the user."),
                 "subagent_type": string(f"Which agent works on it. Default: {DEFAULT_AGENT}."),
@@ -64,11 +73,14 @@ class SubagentTool:
         return "approve", subagents.describe_cost(task)
 
     async def run(self, arguments: JsonObject, context: ToolContext) -> ToolResult:
+        task = read_task(arguments)
         try:
-            outcome = await self._subagents.run(read_task(arguments))
-        except UnknownAgentError as error:
+            agent = self._subagents.find(task.agent)
+            if self._start is not None and arguments.get("run_in_background", agent.background):
+                return as_started(await self._start(task))
+            return as_result(await self._subagents.run(task))
+        except RobotaError as error:
             return ToolResult.failure(str(error), error.code, success=False)
-        return as_result(outcome)
 
 
 def read_task(arguments: JsonObject) -> AgentTask:
@@ -76,6 +88,11 @@ def read_task(arguments: JsonObject) -> AgentTask:
     if "subagent_type" in given:
         given["agent"] = given.pop("subagent_type")
     return convert(given, AgentTask)
+
+
+def as_started(task_id: str) -> ToolResult:
+    words = f"Started in the background as {task_id}. You are told when it has ended; do not wait for it."
+    return ToolResult(content=words, metadata={"success": True, "taskId": task_id, "agentId": task_id})
 
 
 def as_result(outcome: AgentOutcome) -> ToolResult:

@@ -44,6 +44,20 @@ def agent_runner(subagents: Subagents) -> Runner:
     return run
 
 
+async def start_agent(tasks: BackgroundTasks, task: AgentTask) -> str:
+    """Begin in the background what the model hands to an agent; the id of the task."""
+    begun = await tasks.spawn(
+        TaskRequest(
+            prompt=task.prompt,
+            label=task.description,
+            agent_type=task.agent,
+            model=task.model,
+            isolation=task.isolation,
+        )
+    )
+    return begun.task_id
+
+
 def scheduled_runner(run_agent: Runner) -> Runner:
     """Sleeps until the time has come; then an agent works, or the model is reminded."""
 
