@@ -25,7 +25,7 @@ from robota.sdk.kit import Kit, recall_todos
 from robota.sdk.live_project import LiveProject
 from robota.sdk.places import Places
 from robota.sdk.project import Project, ProjectOptions
-from robota.sdk.prompt_parts import add_section, find_parts
+from robota.sdk.prompt_parts import add_section, find_parts, find_project_parts
 from robota.sdk.sandbox import make_sandbox
 from robota.sdk.workspace import Workspace
 from robota.sessions.compaction.sections import OPEN_TODOS, CompactionSection
@@ -253,6 +253,7 @@ class Assembly:
         if wanted.fork and start is not None and (kept := start.kept.get(CONTEXT_REFERENCES)):
             session.kept.put(CONTEXT_REFERENCES, kept)
         kit.context = SessionContext(session, self.project.context, parts)
+        self.live.listeners.append(lambda new: kit.context.change(new.context, **find_project_parts(new)))
         return session
 
     def switch_mode(self, session: Session, mode: str | None) -> None:

@@ -253,7 +253,7 @@ class InteractiveSession(Closing):
                     self._session = session
                     self._offer_skills(self._assembled)
         elif self._assembly is not None:
-            await self._assembly.live.refresh()
+            await self._assembly.live.refresh(instructions=True)
         return self._session
 
     def _offer_skills(self, assembly: Assembly) -> None:
@@ -267,6 +267,12 @@ class InteractiveSession(Closing):
         may. With `below`, the directories below it may too, as they are when they are first opened."""
         await self.ready()
         await self._assembled.live.trust(below=below)
+
+    async def allow_outside_imports(self) -> None:
+        """The user lets the project's instruction files import what `project.context.outside_imports` lists,
+        and whatever else lies outside it, from now on."""
+        await self.ready()
+        await self._assembled.live.allow_imports()
 
     async def forget_project(self) -> None:
         """The user takes their trust in the project back."""

@@ -6,17 +6,19 @@ What is new counts from the next call on. A file that is broken meanwhile change
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
 from robota.core.errors import RobotaError
+from robota.sdk.context.loading import list_watched
 from robota.sdk.kit import add_own_rules
 from robota.sdk.project import Project, ProjectOptions, fit_project, load_project
 from robota.sdk.settings.layers import find_files
 from robota.sdk.settings.watch import FileWatch
-from robota.sdk.settings.write import add_rule
+from robota.sdk.settings.write import add_rule, add_to_setting
 from robota.sdk.trust import TrustStore
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ class LiveProject:
         self._session: Session | None = None
         self._tools: Collection[str] = ()
         self._watch = FileWatch(())
+        self._instructions = FileWatch(())
         self._stale = False
         self._told: set[Problem] = set()
         self._turn = asyncio.Lock()
@@ -57,7 +60,9 @@ class LiveProject:
         files = [path for name, path, _ in find_files(places) if _counts(name, options.sources)]
         # Before reading: what changes meanwhile is seen the next time.
         self._watch = FileWatch((*files, places.project(".mcp.json"), self.store.path))
-        return load_project(options, None if self._project is None else self._project.context)
+        project = load_project(options)
+        self._instructions = FileWatch(list_watched(project.context))
+        return project
 
     def fit(self, project: Project, tools: Collection[str]) -> Project:
         """Take a project for a session with these tools."""
@@ -70,10 +75,12 @@ class LiveProject:
         self._session = session
         self._tell()
 
-    async def refresh(self) -> None:
-        """Look whether files have changed; if so, read them and let the session obey."""
+    async def refresh(self, *, instructions: bool = False) -> None:
+        """Look whether files have changed, if wanted also those with `instructions`; if so, read them and let
+        the session obey."""
         async with self._turn:
-            if self._watch.find_changes() or self._stale:
+            changed = instructions and self._instructions.find_changes()
+            if self._watch.find_changes() or changed or self._stale:
                 await self.reload()
 
     async def reload(self) -> None:
@@ -134,6 +141,12 @@ class LiveProject:
         async with self._turn:
             await self.reload()
 
+    async def allow_imports(self) -> None:
+        """The user lets the instructions of this directory import files from outside it, from now on."""
+        await to_thread.run_sync(self._write_consent)
+        async with self._turn:
+            await self.reload()
+
     async def save_rule(self, rule: str) -> None:
         """Keep an allow rule for the project, and know it for the user's own word."""
         if self._project is not None and not await to_thread.run_sync(self._write_rule, self._project, rule):
@@ -141,6 +154,10 @@ class LiveProject:
                 f"The rule {rule} is saved in .robota/settings.local.json; in other sessions it counts once "
                 "this directory is trusted."
             )
+
+    def _write_consent(self) -> None:
+        places = self._options.places
+        add_to_setting(places.user("settings.json"), "allowOutsideImports", os.path.realpath(places.cwd))
 
     def _write_rule(self, project: Project, rule: str) -> bool:
         places = self._options.places

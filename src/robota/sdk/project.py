@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from robota.core.errors import ConfigurationError, StorageError
 from robota.core.messages import Json
 from robota.sdk.agents.loader import Agents, find_unknown_tools, load_agents
-from robota.sdk.context.instructions import Reading
+from robota.sdk.context.instructions import ALL_SOURCES, Reading
 from robota.sdk.context.loading import ProjectContext, load_context
 from robota.sdk.places import Places
 from robota.sdk.problems import Problem
@@ -25,6 +25,7 @@ from robota.sdk.skills.loader import load_skills
 from robota.sdk.skills.skill import Skills
 from robota.sdk.trust import Trust, TrustStore
 from robota.sdk.wishes import Wishes, find_wishes
+from robota.sessions.permissions.live_rules import LiveRules
 
 
 class Project(Struct, frozen=True, kw_only=True):
@@ -59,8 +60,8 @@ class ProjectOptions(Struct, frozen=True, kw_only=True):
     """The instructions of the project may import files from outside it."""
 
 
-def load_project(options: ProjectOptions, context: ProjectContext | None = None) -> Project:
-    """Read the files of a project and those of its user; `context` is what is known of the instructions."""
+def load_project(options: ProjectOptions) -> Project:
+    """Read the files of a project and those of its user."""
     places, environment = options.places, options.environment
     problems: list[Problem] = []
     layers = read_layers(places, sources=options.sources, flags=options.flags, environment=environment)
@@ -70,8 +71,7 @@ def load_project(options: ProjectOptions, context: ProjectContext | None = None)
     problems += settings.problems
     if trust.notice:
         problems.append(Problem(places.cwd, trust.notice))
-    if context is None:
-        context = load_context(Reading(places=places, imports_allowed=options.imports_allowed))
+    context = load_context(describe_reading(options, settings))
     agents = load_agents(places, trusted=trust.trusted, sources=options.sources)
     overrides = settings.get("skillOverrides")
     skills = load_skills(places, trusted=trust.trusted, sources=options.sources, overrides=overrides)
@@ -83,6 +83,19 @@ def load_project(options: ProjectOptions, context: ProjectContext | None = None)
         agents=agents,
         skills=skills,
         problems=(*problems, *context.problems, *agents.problems, *skills.problems),
+    )
+
+
+def describe_reading(options: ProjectOptions, settings: Settings) -> Reading:
+    """How instruction files are read: as far as the user agreed, and no rule forbids it."""
+    places = options.places
+    agreed = os.path.realpath(places.cwd) in (settings.get("allowOutsideImports") or ())
+    return Reading(
+        places=places,
+        sources=ALL_SOURCES if options.sources is None else options.sources,
+        imports_allowed=options.imports_allowed or agreed,
+        is_denied=LiveRules(settings.rules, home=places.home).path_filter(places.cwd),
+        excludes=settings.get("claudeMdExcludes") or (),
     )
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from robota.core.permissions.modes import PermissionMode
 from robota.core.ports import Ports, timestamp
 from robota.core.provider import NativeWebTools
 from robota.core.tool import Tool
-from robota.sdk.commands.command_tools import PREFIX
-from robota.sdk.context.system_prompt import Listed, PromptParts, PromptSection
+from robota.sdk.context.system_prompt import PromptParts, PromptSection
 from robota.sdk.project import Project
 from robota.sdk.skills.tool import list_for_model
 
@@ -29,28 +28,26 @@ def find_parts(
         places=project.places,
         platform=sys.platform,
         date=timestamp(ports.now()).date().isoformat(),
-        project=project.context.project,
-        git=project.context.has_repository,
         permission_mode=mode,
-        instructions=project.context.files,
-        skills=list_for_model(project.skills),
         web_search=web_tools is not None and bool(web_tools.web_search),
-        **list_tools(tools),
+        tools=tuple(tool.name for tool in tools),
+        **find_project_parts(project),
         **more,
     )
 
 
-def list_tools(tools: Iterable[Tool]) -> dict[str, Any]:
-    """What the model may call: names alone, because a request describes the tools; commands in a list of
-    their own."""
-    given = tuple(tools)
-    commands = tuple(
-        Listed(tool.name, tool.description.partition("\n")[0])
-        for tool in given
-        if tool.name.startswith(PREFIX)
-    )
-    names = tuple(tool.name for tool in given if not tool.name.startswith(PREFIX))
-    return {"tools": names, "commands": commands}
+def find_project_parts(project: Project) -> dict[str, Any]:
+    """Those that follow from the project's files alone, and change with them."""
+    context, settings = project.context, project.settings
+    return {
+        "language": settings.language or "",
+        "project": context.project,
+        "instructions": context.files,
+        "skills": list_for_model(project.skills),
+        "git": context.has_repository and settings.get("includeGitInstructions"),
+        "skill_fraction": settings.get("skillListingBudgetFraction"),
+        "skill_characters": settings.get("skillListingMaxDescChars"),
+    }
 
 
 def add_section(text: str | None) -> tuple[PromptSection, ...]:

@@ -57,7 +57,7 @@ async def test_the_system_prompt_has_the_project_in_it(disk: Disk) -> None:
     assert system == session.session.agent.system_message
     assert [section.name for section in session.kit.context.prompt.sections] == [
         "Role", "Working Directory", "Current Project", "Permission Mode", "Agent Instructions",
-        "Project Notes", "Available Tools", "Commands",
+        "Project Notes", "Available Tools",
     ]  # fmt: skip
     order = ["Answer briefly.", "And see @docs/style.md.", "No emoji."]
     assert sorted(order, key=system.index) == order
@@ -210,7 +210,85 @@ async def test_imports_from_outside_are_left_out_with_a_notice_until_somebody_ag
     assert any("lies outside the project and was left out" in notice for notice in notices)
     assert any("lies outside the project" in problem.message for problem in session.problems)
     await session.shutdown()
-    agreed, provider = open_session(disk, "One.", allow_outside_imports=True)
-    await agreed.submit("Go.")
+    for_once, provider = open_session(disk, "One.", allow_outside_imports=True)
+    await for_once.submit("Go.")
     assert "Shared words." in provider.requests[0].messages[0].content
-    await agreed.shutdown()
+    await for_once.shutdown()
+
+
+async def test_consent_to_imports_counts_at_once_and_is_kept_in_the_users_settings(disk: Disk) -> None:
+    disk.write({"CLAUDE.md": "Read @../shared.md", "~/work/shared.md": "Shared words."})
+    disk.write({".robota/settings.json": f'{{"allowOutsideImports": ["{disk.project}"]}}'})
+    session, provider = open_session(disk, "One.", "Two.", trust_project=True)
+    await session.submit("Go.")
+    await session.allow_outside_imports()
+    await session.submit("Go on.")
+    told = ["Shared words." in request.messages[0].content for request in provider.requests]
+    assert told == [False, True]
+    await session.shutdown()
+    later, provider = open_session(disk, "Three.")
+    await later.submit("Go.")
+    assert "Shared words." in provider.requests[0].messages[0].content
+    await later.shutdown()
+
+
+async def test_settings_choose_language_files_and_sections(disk: Disk) -> None:
+    disk.path(".git").mkdir()
+    disk.write(
+        {
+            "~/.robota/settings.json": '{"language": "ja", "claudeMdExcludes": ["docs/**"]}',
+            ".robota/settings.json": '{"permissions": {"deny": ["Read(AGENTS.md)"]}}',
+        }
+    )
+    session, provider = open_session(disk, "One.")
+    await session.submit("Go.")
+    system = provider.requests[0].messages[0].content
+    assert "Always answer in Japanese" in system
+    assert "\n\n## Git\n" in system
+    assert "No emoji." not in system
+    assert "Use tabs." not in system
+    assert any("a deny rule of the settings covers it" in problem.message for problem in session.problems)
+    await session.shutdown()
+    disk.write({"~/.robota/settings.json": '{"includeGitInstructions": false}'})
+    server, provider = open_session(disk, "One.", setting_sources=("user",))
+    await server.submit("Go.")
+    system = provider.requests[0].messages[0].content
+    assert "## Git" not in system
+    assert "Answer briefly." in system
+    assert "Use tabs." not in system
+    await server.shutdown()
+
+
+async def test_instructions_that_change_are_read_again_before_the_next_prompt(disk: Disk) -> None:
+    session, provider = open_session(disk, "One.", "Two.", "Three.", "Four.")
+    await session.submit("Go.")
+    await session.submit("Go.")
+    disk.write({"AGENTS.md": "Use blanks.", "~/.robota/AGENTS.md": "Smile."})
+    await session.submit("Go.")
+    disk.write({"docs/style.md": "Emoji."})
+    await session.submit("Go.")
+    systems = [request.messages[0].content for request in provider.requests]
+    assert systems[0] == systems[1]
+    assert ["Use blanks." in system for system in systems] == [False, False, True, True]
+    assert ["Smile." in system for system in systems] == [False, False, True, True]
+    assert ["No emoji." in system for system in systems] == [True, True, True, False]
+    await session.shutdown()
+
+
+async def test_a_deny_rule_of_the_running_session_binds_nested_files_and_references(disk: Disk) -> None:
+    session, provider = open_session(
+        disk,
+        "One.",
+        [call("Read", file_path="api/x.py")],
+        "Two.",
+        session_store=SessionStore(disk.home / "kept"),
+    )
+    await session.submit("Go.")
+    disk.write(
+        {".claude/settings.json": '{"permissions": {"deny": ["Read(./docs/**)", "Read(./api/AGENTS.md)"]}}'}
+    )
+    result = await session.submit("See @docs/style.md")
+    assert str(result.error) == "@docs/style.md may not be read: a deny rule of the settings covers it."
+    await session.submit("Read.")
+    assert not any("Validate input." in message.content for message in provider.requests[-1].messages)
+    await session.shutdown()

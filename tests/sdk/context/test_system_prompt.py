@@ -46,14 +46,11 @@ def test_the_sections_stand_in_their_order_and_empty_ones_are_left_out() -> None
         web_search=True,
         tools=["Read", "Bash"],
         skills=[Listed("audit", "Find flaws.")],
-        agents=[Listed("Explore", "Looks around.")],
-        commands=[Listed("robota_command_compact", "Summarise.")],
         additions=[PromptSection("From a plugin", "Hello.")],
     )
     assert [section.name for section in whole.sections] == [
         "Role", "Git", "Working Directory", "Current Project", "Permission Mode", "Agent Instructions",
-        "Project Notes", "Memory", "Web Search", "Available Tools", "Skills", "Agents", "Commands",
-        "From a plugin",
+        "Project Notes", "Memory", "Web Search", "Available Tools", "Skills", "From a plugin",
     ]  # fmt: skip
     assert whole.text.startswith("You are robota, a coding assistant")
     assert (

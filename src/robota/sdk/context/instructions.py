@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Collection, Sequence
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,6 +25,7 @@ from robota.tools.files.path import contained
 InstructionKind: TypeAlias = Literal["agents", "notes", "rule"]
 """`AGENTS.md`, `CLAUDE.md`, a file of `.claude/rules`; what a file imports is of its kind."""
 Source: TypeAlias = Literal["user", "project", "local"]
+ALL_SOURCES: tuple[Source, ...] = get_args(Source)
 
 MAX_FILE_BYTES = 64 * 1024
 MAX_TOTAL_BYTES = 256 * 1024
@@ -37,6 +38,7 @@ _NAMES: tuple[tuple[str, InstructionKind, Source], ...] = (
     (os.path.join(".claude", "CLAUDE.md"), "notes", "project"),
     ("CLAUDE.local.md", "notes", "local"),
 )
+_RULES = os.path.join(".claude", "rules")
 _KINDS: dict[str, InstructionKind] = {"AGENTS.md": "agents", "CLAUDE.md": "notes"}
 _NAMES_A_FILE = re.compile(r"\A(?:\.{1,2}/|/|~/)|\.(?:md|mdc|txt|rst|adoc|json|ya?ml|toml)\Z")
 _PUNCTUATION = ".,;:!?)]}'\"*_>"
@@ -62,7 +64,7 @@ class Reading(Struct, frozen=True, kw_only=True):
     """What may be read, and where."""
 
     places: Places
-    sources: Collection[str] = ("user", "project", "local")
+    sources: Collection[str] = ALL_SOURCES
     imports_allowed: bool = False
     """The user agreed that files of this project import others from outside it."""
     is_denied: Callable[[str], bool] | None = None
@@ -81,6 +83,11 @@ class _Origin(Struct, frozen=True):
     chain: tuple[str, ...] = ()
     """The real paths from that file to the one that imports."""
     importer: str = ""
+
+
+def list_places(directory: str) -> list[str]:
+    """Where the instructions of a directory would be."""
+    return [os.path.join(directory, name) for name in (*(name for name, _, _ in _NAMES), _RULES)]
 
 
 class InstructionReader:
@@ -123,8 +130,7 @@ class InstructionReader:
             if source in self.reading.sources:
                 self._read(os.path.join(directory, name), _Origin(kind, source, directory))
         if "project" in self.reading.sources:
-            rules = os.path.join(directory, ".claude", "rules")
-            self._read_rules(rules, _Origin("rule", "project", directory))
+            self._read_rules(os.path.join(directory, _RULES), _Origin("rule", "project", directory))
 
     def _read_rules(self, directory: str, origin: _Origin) -> None:
         if os.path.isdir(directory):

@@ -7,7 +7,7 @@ import os
 from msgspec import Struct
 
 from robota.core.messages import JsonObject
-from robota.sdk.context.instructions import InstructionFile, InstructionReader, Reading
+from robota.sdk.context.instructions import InstructionFile, InstructionReader, Reading, list_places
 from robota.sdk.context.markdown import find_compact_instructions
 from robota.sdk.context.project import ProjectFacts, detect_project
 from robota.sdk.problems import Problem
@@ -64,6 +64,14 @@ def load_context(reading: Reading) -> ProjectContext:
         outside_imports=tuple(reader.outside),
         problems=(*reader.problems, *project.problems),
     )
+
+
+def list_watched(context: ProjectContext) -> list[str]:
+    """The paths that decide what `load_context` finds."""
+    places = context.reading.places
+    own = [places.user("AGENTS.md"), places.claude("CLAUDE.md"), places.claude("rules")]
+    found = [path for directory in list_ancestors(places.cwd) for path in list_places(directory)]
+    return list(dict.fromkeys([*own, *found, *(file.path for file in (*context.files, *context.rules))]))
 
 
 def list_ancestors(directory: str) -> list[str]:

@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from robota.core.events import ToolEnded
 from robota.core.permissions.subjects import FILE_KINDS, subjects
 from robota.sdk.context.instructions import InstructionFile, InstructionReader
@@ -60,7 +62,8 @@ class NestedInstructions:
     @context.setter
     def context(self, context: ProjectContext) -> None:
         self._context = context
-        self._reader = InstructionReader(context.reading, context.files)
+        reading = replace(context.reading, is_denied=self._is_denied)
+        self._reader = InstructionReader(reading, context.files)
         self._rules = [(rule, compile_globs(rule.paths)) for rule in context.rules]
         self._visited: set[str] = set()
 
@@ -81,6 +84,11 @@ class NestedInstructions:
                         self._tell(rule)
 
     # --- details --------------------------------------------------------------------------------------------
+
+    def _is_denied(self, path: str) -> bool:
+        """By the rules that count now, not those that counted when the session began."""
+        is_denied = self._session.rules.path_filter(self._session.cwd)
+        return is_denied is not None and is_denied(path)
 
     def _roots(self) -> tuple[str, ...]:
         return (self._session.cwd, *self._session.rules.additional_dirs)

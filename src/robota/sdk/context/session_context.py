@@ -49,9 +49,10 @@ class SessionContext:
     def change(self, context: ProjectContext | None = None, **parts: Any) -> None:
         """Take what was read anew, or other parts of the system prompt: for the next request."""
         if context is not None:
-            parts |= {"instructions": context.files, "project": context.project}
+            known = self.nested.context
             self.nested.context = context
-            self._report(context)
+            if (context.files, context.rules) != (known.files, known.rules):
+                self._report(context)
         changed = replace(self._parts, **parts)
         if changed != self._parts:
             self._parts, self.prompt = changed, build_system_prompt(changed)

@@ -97,8 +97,6 @@ class PromptParts(Struct, frozen=True, kw_only=True):
     """Say how to work with git (`includeGitInstructions`)."""
     tools: Sequence[str] = ()
     skills: Sequence[Listed] = ()
-    agents: Sequence[Listed] = ()
-    commands: Sequence[Listed] = ()
     context_window: int = 200_000
     skill_fraction: float = SKILL_LISTING_FRACTION
     skill_characters: int = SKILL_DESCRIPTION_CHARACTERS
@@ -126,8 +124,6 @@ def build_system_prompt(parts: PromptParts) -> SystemPrompt:
         PromptSection("Web Search", _web_search() if parts.web_search else ""),
         PromptSection("Available Tools", ", ".join(parts.tools)),
         PromptSection("Skills", _list_within(parts.skills, budget, parts.skill_characters, _SKILLS)),
-        PromptSection("Agents", _list_within(parts.agents, budget, parts.skill_characters, _AGENTS)),
-        PromptSection("Commands", _list_within(parts.commands, budget, parts.skill_characters, _COMMANDS)),
         *parts.additions,
     ]
     return SystemPrompt(tuple(section for section in sections if section.text))
@@ -136,8 +132,6 @@ def build_system_prompt(parts: PromptParts) -> SystemPrompt:
 _SKILLS = (
     "Instructions for certain tasks. When one fits what the user wants, call it with the Skill tool first:"
 )
-_AGENTS = "Agents that the Agent tool gives tasks to:"
-_COMMANDS = "Commands of this program that you may call through the tool of their name:"
 
 
 def _describe_role(parts: PromptParts) -> str:

@@ -13,12 +13,12 @@ _KEPT = """
     enableAllProjectMcpServers enableArchitectTool enabledMcpjsonServers fallbackModel fastMode
     fastModePerSessionOptIn feedbackSurveyRate feedbackSurveyState fileSuggestion forceLoginMethod
     forceLoginOrgUUID forceRemoteSettingsRefresh gcpAuthRefresh hasCompletedOnboarding includeCoAuthoredBy
-    includeGitInstructions inputNeededNotifEnabled keybindingFlavor messageIdleNotifThresholdMs
+    inputNeededNotifEnabled keybindingFlavor messageIdleNotifThresholdMs
     minimumVersion modelOverrides otelHeadersHelper outputStyle parentSettingsBehavior plansDirectory
     pluginConfigs pluginTrustMessage policyHelper preferredNotifChannel prefersReducedMotion preset
     promptSuggestionEnabled prUrlTemplate remote remoteControlAtStartup requiredMaximumVersion
     requiredMinimumVersion respectGitignore showClearContextOnPlanAccept showSpinnerTree showThinkingSummaries
-    showTurnDuration skillListingBudgetFraction skipAutoPermissionPrompt skipDangerousModePermissionPrompt
+    showTurnDuration skipAutoPermissionPrompt skipDangerousModePermissionPrompt
     skippedMarketplaces skippedPlugins spinnerTipsEnabled spinnerTipsOverride spinnerVerbs sshConfigs
     statusLine statusline strictKnownMarketplaces strictPluginOnlyCustomization subagentStatusLine
     switchModelsOnFlag syntaxHighlightingDisabled taskContext teammateDefaultModel teammateMode

@@ -269,6 +269,24 @@ TABLE: tuple[Key, ...] = (
         about="Characters of a skill's description in the system prompt.",
     ),
     Key(
+        name="skillListingBudgetFraction",
+        kind={"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+        default=0.01,
+        about="The part of the context window that the list of skills may take.",
+    ),
+    Key(
+        name="includeGitInstructions",
+        kind=FLAG,
+        default=True,
+        about="Tell the model how to work with git, in a repository.",
+    ),
+    Key(
+        name="allowOutsideImports",
+        kind=TEXTS,
+        user_only=True,
+        about="Directories whose instruction files may import others from outside.",
+    ),
+    Key(
         name="claudeMdExcludes",
         kind=TEXTS,
         merge="pool",

@@ -30,6 +30,11 @@ def remove_setting(path: str, key: Key, *, project: str | None = None) -> bool:
     return _change(path, lambda text: remove_value(text, _split(key)), project)
 
 
+def add_to_setting(path: str, key: Key, item: str) -> bool:
+    """Add to a list, if it is not in it."""
+    return _change(path, lambda text: add_item(text, _split(key), item), None)
+
+
 def add_rule(path: str, kind: RuleKind, rule: str, *, project: str | None = None) -> bool:
     """Add a permission rule behind those that are there."""
     return _change(path, lambda text: add_item(text, ("permissions", kind), rule), project)
