@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from robota.sdk.commands.effects import CommandResult, ProviderChosen
-from robota.sdk.commands.registry import Command
 from robota.sdk.interactive import InteractiveSession
 from robota.testing import ScriptedProvider
 
@@ -42,16 +41,6 @@ async def run(session: InteractiveSession, name: str, args: str = "") -> Command
     result = await session.execute_command(name, args)
     assert result is not None
     return result
-
-
-class Skills:
-    """A source with one skill."""
-
-    name = "skill"
-
-    def commands(self) -> list[Command]:
-        skill = Command(name="audit", description="Looks for\n holes", source="skill", argument_hint="[file]")
-        return [skill]
 
 
 HOOKS = {
@@ -88,6 +77,29 @@ async def test_doctor_names_origins_hooks_that_never_run_and_every_problem(proje
         assert (await run(session, "status")).message.endswith(
             f"Problems: {len(session.problems)} (see /doctor)"
         )
+
+
+async def test_a_project_is_trusted_after_its_wishes_were_shown(project: Path) -> None:
+    async with make(project) as session:
+        assert (await run(session, "trust")).message == (
+            f"{project} is not trusted, and wants nothing that would need it."
+        )
+    write(project, own={"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}})
+    async with make(project) as session:
+        asked = (await run(session, "trust")).message
+        assert asked.startswith(
+            f"Do you trust {project}? Its files want this:\nHooks that run by themselves:\n"
+        )
+        assert asked.endswith("\nIf you trust it: /trust yes")
+        assert (await run(session, "hooks")).message == "There are no hooks here."
+        assert not (await run(session, "trust", "maybe")).success
+
+        assert (await run(session, "trust", "yes")).message == (
+            f"You trust {project}: what it wants counts from now on."
+        )
+        assert (await run(session, "hooks")).message == "Hooks:\n  Stop: command true"
+    async with make(project) as session:
+        assert (await run(session, "trust")).message.startswith(f"{project} is trusted.\nHooks that run")
 
 
 async def test_hooks_are_listed_with_their_events_and_matchers(project: Path) -> None:
@@ -129,8 +141,11 @@ async def test_agents_are_listed_with_where_they_come_from(project: Path) -> Non
 async def test_skills_are_listed_by_how_they_are_called(project: Path) -> None:
     async with make(project) as session:
         assert (await run(session, "skills")).message.startswith("There are no skills here")
+    (project / ".robota" / "skills" / "audit").mkdir(parents=True)
+    (project / ".robota" / "skills" / "audit" / "SKILL.md").write_text(
+        "---\nname: audit\ndescription: Looks for\n  holes\nargument-hint: '[file]'\n---\nLook.\n"
+    )
     async with make(project) as session:
-        session.commands.add_source(Skills())
         assert (await run(session, "skills")).message == "Skills:\n  /audit [file]: Looks for holes"
 
 

@@ -7,6 +7,7 @@ import pytest
 from robota.core.messages import TokenUsage
 from robota.sdk.commands.effects import CommandResult
 from robota.sdk.interactive import InteractiveSession
+from robota.sessions.permissions.live_rules import PermissionRules
 from robota.sessions.session import Session
 from robota.testing import ScriptedProvider
 from robota.tools.builtins.todo import Todo
@@ -39,12 +40,27 @@ async def test_help_lists_every_command_with_its_description(tmp_path: Path) -> 
             assert listed[f"/{name}"].endswith(f"  {description}")
 
 
+async def test_help_explains_one_command(tmp_path: Path) -> None:
+    async with make(tmp_path) as session:
+        told = await run(session, "help", "/language")
+        wrong = await run(session, "help", "langauge")
+
+        assert told.message.startswith(
+            "/language <code>: Set response language\n  ko: Korean\n  en: English\n"
+        )
+        assert wrong == CommandResult(
+            "There is no command 'langauge'; did you mean 'language'?", success=False
+        )
+
+
 async def test_clear_empties_the_conversation_and_the_count_of_tokens(tmp_path: Path) -> None:
     async with make(tmp_path, "yes", "again") as session:
         await session.submit("hello")
         used = session.context_state.used_tokens
+        session.kit.todos.items = (Todo("write it", "pending"),)
         result = await run(session, "clear")
 
+        assert session.kit.todos.items == ()
         assert (result.message, result.success, dict(result.data)) == ("Conversation cleared.", True, {})
         assert [each.role for each in session.messages] == []
         assert session.context_state.used_tokens < used
@@ -214,6 +230,10 @@ async def test_the_conversation_is_written_to_a_file_that_is_new(tmp_path: Path)
         wrong = await run(session, "export", "pdf")
         nowhere = await run(session, "export", "json missing/out.json")
 
+        session.session.reload(rules=PermissionRules(deny=("Write(secret/**)",)))
+        denied = await run(session, "export", "html secret/page.html")
+
+        assert denied.message.endswith("page.html may not be written: a deny rule covers it.")
         assert again.message.endswith("page.html exists already: give another path, /export html PATH.")
         assert wrong.message.startswith("'pdf' is no form to export to. Usage: /export ")
         assert nowhere.message.endswith("out.json cannot be written: No such file or directory.")

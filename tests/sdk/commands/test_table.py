@@ -3,6 +3,7 @@ from __future__ import annotations
 from importlib import import_module
 from pathlib import Path
 
+import robota.sdk
 from robota.sdk.commands.builtin_source import SYSTEM
 from robota.sdk.commands.table import ROWS
 
@@ -44,3 +45,8 @@ def test_the_documentation_has_the_same_table() -> None:
 
 def _code(hint: str) -> str:
     return f"`{hint}`".replace("|", "\\|") if hint else ""
+
+
+def test_what_runs_commands_is_not_public() -> None:
+    assert not hasattr(robota.sdk, "SystemCommandExecutor")
+    assert not [name for name in robota.sdk.__all__ if "run_command" in name or name == "ROWS"]

@@ -36,7 +36,7 @@ MODES: Words = (
 LANGUAGES: Words = (("ko", "Korean"), ("en", "English"), ("ja", "Japanese"), ("zh", "Chinese"))
 
 ROWS = (
-    Row("help", "Show available commands", "conversation.show_help"),
+    Row("help", "Show available commands", "conversation.show_help", "[command]"),
     Row("clear", "Clear conversation history", "conversation.clear"),
     Row("compact", "Compress context window", "conversation.compact", "[instructions]"),
     Row("mode", "Show or change the permission mode", "permissions.mode", "[mode]", MODES),
@@ -77,6 +77,7 @@ ROWS = (
     ),
     Row("skills", "The skills and how they are called", "project.skills", "[prefix]", for_models=True),
     Row("agents", "The agents that tasks can be given to", "project.agents", for_models=True),
+    Row("trust", "What this project wants to do by itself, and whether it may", "permissions.trust", "[yes]"),
     Row("hooks", "The hooks and when they run", "project.hooks"),
     Row("mcp", "The MCP servers of the settings", "project.mcp"),
     Row("status", "How the session stands", "status.status"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from robota.core.given import suggest
 from robota.sdk.commands.arguments import usage
 from robota.sdk.commands.effects import (
     CommandResult,
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 
 def show_help(host: InteractiveSession, args: str) -> CommandResult:
+    name = args.strip().removeprefix("/")
+    if name:
+        return _explain(host, name)
     commands = host.commands.commands()
     calls = [f"/{each.name} {each.argument_hint}".rstrip() for each in commands]
     width = min(32, max(map(len, calls)))
@@ -27,10 +31,23 @@ def show_help(host: InteractiveSession, args: str) -> CommandResult:
     return CommandResult("\n".join(["Available commands:", *lines]))
 
 
+def _explain(host: InteractiveSession, name: str) -> CommandResult:
+    command = host.commands.find(name)
+    if command is None:
+        names = [each.name for each in host.commands.commands()]
+        return failure(f"There is no command {name!r}; {suggest(name, names)}")
+    words = [f"  {each.name}: {each.description}" for each in command.subcommands]
+    head = f"/{command.name} {command.argument_hint}".rstrip()
+    return CommandResult("\n".join([f"{head}: {command.description}", *words]))
+
+
 def clear(host: InteractiveSession, args: str) -> CommandResult:
     if host.session.is_running:
         return failure("The conversation cannot be cleared while a prompt is under way: stop it first.")
     host.session.clear_history()
+    if not host.is_ready_made:
+        host.kit.todos.items = ()
+        host.kit.plan.plan, host.kit.plan.approved = "", False
     return CommandResult("Conversation cleared.")
 
 

@@ -12,6 +12,7 @@ from robota.core.jsontext import decode
 from robota.core.messages import JsonObject
 from robota.sdk.commands.arguments import split_first, usage
 from robota.sdk.commands.effects import CommandResult, Written, failure
+from robota.sdk.commands.system.permissions import is_denied
 
 if TYPE_CHECKING:
     from robota.sdk.interactive import InteractiveSession
@@ -31,6 +32,8 @@ async def export(host: InteractiveSession, args: str) -> CommandResult:
         return failure("There is nothing to export yet.")
     name = path.strip() or f"session-{session.session_id[:8]}.{ENDINGS[form]}"
     target = _place(session.cwd, name)
+    if is_denied(host, "Write", file_path=target):
+        return failure(f"{target} may not be written: a deny rule covers it.")
     record = _record(session)  # here: a conversation is read where it is changed
     try:
         await to_thread.run_sync(_write, form, record, target)

@@ -1,11 +1,11 @@
-"""What may run without a question: the mode, and what users allowed."""
+"""What may run without a question: the mode, what users allowed, and what a project may."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast, get_args
 
-from robota.core.permissions import PermissionMode
-from robota.sdk.commands.arguments import split_first
+from robota.core.permissions import PermissionMode, evaluate_permission
+from robota.sdk.commands.arguments import split_first, usage
 from robota.sdk.commands.effects import CommandResult, ModeSet, PermissionsShown, failure
 
 if TYPE_CHECKING:
@@ -31,3 +31,24 @@ def permissions(host: InteractiveSession, args: str) -> CommandResult:
     for name, texts in (("Deny", rules.deny), ("Ask", rules.ask), ("Allow", rules.allow)):
         lines += [f"{name}: {text}" for text in texts]
     return CommandResult("\n".join(lines), effect=PermissionsShown(rules.mode, allowed))
+
+
+async def trust(host: InteractiveSession, args: str) -> CommandResult:
+    found, word = host.project.trust, args.strip()
+    if word == "yes":
+        await host.trust_project()
+        return CommandResult(f"You trust {found.directory}: what it wants counts from now on.")
+    if word:
+        return usage("trust", "[yes]", f"{word!r} is no answer.")
+    if found.asks:
+        return CommandResult("\n".join([*found.describe(), "If you trust it: /trust yes"]))
+    state = "is trusted" if found.trusted else "is not trusted, and wants nothing that would need it"
+    return CommandResult("\n".join([f"{found.directory} {state}.", *found.wishes.describe()]))
+
+
+def is_denied(host: InteractiveSession, tool: str, **arguments: str) -> bool:
+    """Whether a deny rule forbids what a command is about to do for its user; what would be asked about, the
+    user has answered by calling it."""
+    terms = host.session.rules.terms(host.session.cwd)
+    facts = {**terms.as_arguments(), "mode": "bypassPermissions", "allow": (), "ask": ()}
+    return evaluate_permission(tool, arguments, **facts) == "deny"
