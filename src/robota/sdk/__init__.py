@@ -15,7 +15,7 @@ _MODULES = {
     "robota.sdk.commands.builtin_source": "BuiltinCommandSource",
     "robota.sdk.commands.effects": "AgentSwitcher CommandResult Compacted ContextShown CostShown Effect "
     "ExitRequested LanguageChosen LogShown ModelChosen ModeSet PermissionsShown "
-    "ProviderChosen Renamed ResetRequested ResumePicker SubmitPrompt TasksShown Written",
+    "ProviderChosen Renamed ResetRequested ResumePicker Rewound SubmitPrompt TasksShown Written",
     "robota.sdk.commands.registry": "Command CommandName CommandRegistry CommandSource",
     "robota.sdk.execution": "ExecutionResult",
     "robota.sdk.interactive": "InteractiveSession",

@@ -31,6 +31,7 @@ from robota.sdk.commands.effects import ProviderChosen as ProviderChosen
 from robota.sdk.commands.effects import Renamed as Renamed
 from robota.sdk.commands.effects import ResetRequested as ResetRequested
 from robota.sdk.commands.effects import ResumePicker as ResumePicker
+from robota.sdk.commands.effects import Rewound as Rewound
 from robota.sdk.commands.effects import SubmitPrompt as SubmitPrompt
 from robota.sdk.commands.effects import TasksShown as TasksShown
 from robota.sdk.commands.effects import Written as Written

@@ -217,6 +217,7 @@ class Assembly:
                 guard=kit.workspace,
                 save_rule=self.live.save_rule,
                 refresh=self.live.refresh,
+                run_tool=kit.run_tool,
             ),
             hooks=HookOptions(config=settings.hooks, keep_variables=settings.keep_variables),
             limits=RunLimits(idle_timeout=IDLE_SECONDS),
@@ -332,7 +333,7 @@ def create_session(
     """
     where = working_directory() if cwd is None else cwd
     start = restore_session(store, resume, on_problem) if isinstance(resume, str) else resume
-    live, todos = LiveRules(rules), TodoList() if start is None else recall_todos(start)
+    live, todos = LiveRules(rules), TodoList() if start is None else recall_todos(start.messages)
     options = SessionOptions(
         permissions=PermissionOptions(rules=live, guard=Workspace(where, live)),
         hooks=HookOptions(keep_variables=keep_variables),

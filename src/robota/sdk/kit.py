@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from anyio import to_thread
 from msgspec.structs import replace
 
 from robota.core.background import TaskKind
+from robota.core.messages import Message
 from robota.core.permissions.modes import PermissionMode
 from robota.core.tool import Tool
 from robota.sdk.agents.runner import Subagents
@@ -18,10 +20,12 @@ from robota.sdk.background.live_task import Runner
 from robota.sdk.background.runners import agent_runner, scheduled_runner, start_agent, take_in
 from robota.sdk.background.tasks import BackgroundTasks
 from robota.sdk.background.watchdog import WatchdogLimits
+from robota.sdk.checkpoints import Checkpoints
 from robota.sdk.sandbox import make_sandbox
 from robota.sdk.skills.calls import SkillCalls
 from robota.sdk.skills.fork import fork_with
 from robota.sdk.skills.tool import recall_skills, skill_tool
+from robota.sdk.undo import make_undo, remove_unused_stores
 from robota.sdk.workspace import Workspace
 from robota.sessions.compaction.sections import OPEN_TODOS, CompactionSection
 from robota.sessions.permissions.live_rules import LiveRules, PermissionRules
@@ -60,12 +64,14 @@ class Kit:
 
     context: SessionContext
     """What the session knows of the project; there as soon as the session is."""
+    checkpoints: Checkpoints
+    """Where the session can go back to; likewise."""
 
     def __init__(self, project: Project, mode: PermissionMode, start: SessionStart | None) -> None:
         self.project = project
         self.rules = LiveRules(PermissionRules(mode=mode), home=project.places.home)
         self.workspace = Workspace(project.places.cwd, self.rules)
-        self.todos = TodoList() if start is None else recall_todos(start)
+        self.todos = TodoList() if start is None else recall_todos(start.messages)
         self.plan = PlanState(active=mode == "plan")
         self.processes = ProcessTable()
         self.subagents = Subagents(
@@ -76,6 +82,14 @@ class Kit:
         self.skills = SkillCalls(project.skills, project.places, fork=fork_with(self.subagents))
         self.watchdog = WatchdogLimits()
         self._background: BackgroundTasks | None = None
+        self._session: Session | None = None
+        self.undo, self.run_tool = make_undo(
+            project.places,
+            enabled=lambda: bool(self.project.settings.get("fileCheckpointingEnabled")),
+            workspace=lambda: (project.places.cwd, *self.rules.additional_dirs),
+            redact=self._redact,
+        )
+        """What saves files before calls that change them, and what carries calls out."""
 
     @property
     def background(self) -> BackgroundTasks:
@@ -123,6 +137,8 @@ class Kit:
 
     async def enter(self, session: Session) -> None:
         """Have what lives as long as the session opened by it, and closed in reverse order."""
+        self._session = session
+        self.checkpoints = Checkpoints(session, self.undo, self._recall)
         self.subagents.attach(session)
         self.skills.attach(session)
         await session.own(self.processes)
@@ -131,13 +147,23 @@ class Kit:
         tasks = BackgroundTasks(session, runners, limits=self.watchdog)
         self._background = await session.own(tasks)
         self.processes.on_start = partial(take_in, tasks)
+        if self.undo is not None:
+            await to_thread.run_sync(remove_unused_stores, self.project.places, self.undo.max_age_days)
+
+    def _recall(self) -> None:
+        """The conversation is another one: so is the list of things to do."""
+        if self._session is not None:
+            self.todos.items = recall_todos(self._session.messages).items
+
+    def _redact(self, text: str) -> str:
+        return text if self._session is None else self._session.log.secrets.redactor.text(text)
 
 
-def recall_todos(start: SessionStart) -> TodoList:
-    """The list as the session was left with it."""
+def recall_todos(messages: Sequence[Message]) -> TodoList:
+    """The list as a conversation left it."""
     from robota.sessions.compaction.kept_state import find_todos  # noqa: PLC0415 - for those who go on
 
     try:
-        return TodoList.from_json(find_todos(start.messages))
+        return TodoList.from_json(find_todos(messages))
     except ValueError:  # that of another tool
         return TodoList()

@@ -124,6 +124,17 @@ class AgentSwitcher(Effect, frozen=True):
     trigger_agent_switcher: bool = True
 
 
+class Rewound(Effect, frozen=True):
+    """Something was taken back, or done again."""
+
+    chat: bool = False
+    """Whether the conversation is another one, so that front ends show it anew."""
+    files: tuple[str, ...] = ()
+    """What is different on the disk."""
+    prompt: str | None = None
+    """The prompt that may be changed and sent again."""
+
+
 class CommandResult(Struct, frozen=True):
     """What became of a command; one that could not be carried out says why."""
 

@@ -137,5 +137,24 @@ ROWS = (
             ("close", "Forget one that has ended"),
         ),
     ),
+    Row(
+        "undo",
+        "Take back what a call did to files",
+        "rewind.undo",
+        "[list | N] [overwrite]",
+        (("list", "The calls that changed files, the latest first"),),
+    ),
+    Row("redo", "Take the last undo or rewind back", "rewind.redo"),
+    Row(
+        "rewind",
+        "Go back to before a prompt: files, conversation or both",
+        "rewind.rewind",
+        "[list | inspect N | restore N [code | chat | both] [overwrite]]",
+        (
+            ("list", "The prompts that can be gone back to"),
+            ("inspect", "What going back to before prompt N would change"),
+            ("restore", "Go back to before prompt N"),
+        ),
+    ),
     Row("exit", "Leave", "conversation.leave"),
 )

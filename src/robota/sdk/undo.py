@@ -1,0 +1,74 @@
+"""Undo for a session: every call that may change files is saved first, in a store of the project's own.
+
+Stores lie below robota's home, where no project can reach them. One that was not used for as long as its
+entries are kept is removed when a session begins.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from robota.core.tool import ToolContext, ToolResult
+from robota.core.tool_call import PreparedCall, RunTool, invoke_tool
+from robota.sdk.places import Places
+
+if TYPE_CHECKING:
+    from robota.tools.undo.store import UndoStore
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
+_DAY_SECONDS = 86_400.0
+
+
+def undo_directory(places: Places) -> str:
+    """Where the entries of the project are: `~/.robota/undo/<name>-<hash>`."""
+    real = os.path.realpath(places.cwd)
+    name = _UNSAFE.sub("-", os.path.basename(real))[:40]
+    return places.user("undo", f"{name}-{sha256(os.fsencode(real)).hexdigest()[:16]}")
+
+
+def make_undo(
+    places: Places,
+    *,
+    enabled: Callable[[], bool],
+    workspace: Callable[[], Sequence[str]],
+    redact: Callable[[str], str],
+) -> tuple[UndoStore | None, RunTool]:
+    """The store, and what runs tools in a session with undo; no store where the system has no way for it.
+
+    Before each call it is asked whether files are to be saved, and which directories belong to the session;
+    `redact` makes what an entry shows.
+    """
+    if os.name != "posix":
+        return None, invoke_tool
+    from robota.tools.undo.guard import guarded  # noqa: PLC0415 - for those who have undo
+    from robota.tools.undo.store import UndoStore  # noqa: PLC0415
+
+    store = UndoStore(undo_directory(places))
+    saving = guarded(invoke_tool, store, workspace=workspace, redact=redact)
+
+    async def run_tool(call: PreparedCall, context: ToolContext) -> ToolResult:
+        return await (saving if enabled() else invoke_tool)(call, context)
+
+    return store, run_tool
+
+
+def remove_unused_stores(places: Places, max_age_days: float, now: float | None = None) -> list[str]:
+    """Remove the stores of projects that nobody worked in for so long that their entries are too old."""
+    from shutil import rmtree  # noqa: PLC0415 - once per session
+
+    oldest = (time.time() if now is None else now) - max_age_days * _DAY_SECONDS
+    removed: list[str] = []
+    with suppress(OSError), os.scandir(places.user("undo")) as found:  # a save would say what is wrong
+        for each in found:
+            with suppress(OSError):  # one without a journal was never used
+                journal = os.lstat(os.path.join(each.path, "journal.jsonl"))
+                if each.is_dir(follow_symlinks=False) and journal.st_mtime < oldest:
+                    rmtree(each.path, ignore_errors=True)
+                    removed.append(each.name)
+    return removed
