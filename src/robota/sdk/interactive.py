@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from robota.sdk.kit import Kit
     from robota.sdk.problems import Problem
     from robota.sdk.project import Project
+    from robota.sdk.trust import Trust
     from robota.sessions.store.session_store import SessionStorePort
 
 
@@ -262,11 +263,13 @@ class InteractiveSession(Closing):
         self.commands.add_source(source)
         assembly.live.listeners.append(lambda project: source.reload(project.skills))
 
-    async def trust_project(self, *, below: bool = False) -> None:
-        """The user has seen what the project wants (`project.trust.describe()`) and agrees: from now on it
-        may. With `below`, the directories below it may too, as they are when they are first opened."""
-        await self.ready()
-        await self._assembled.live.trust(below=below)
+    async def trust_project(self, seen: Trust | None = None, *, below: bool = False) -> None:
+        """The user agrees to what the project wants: from now on it may. `seen` is the `project.trust` that
+        they were shown, by default the last; what has changed since is asked again. With `below`, the
+        directories below it may too, as they are when they are first opened."""
+        if self._session is None:
+            await self.ready()
+        await self._assembled.live.trust(seen or self.project.trust, below=below)
 
     async def allow_outside_imports(self) -> None:
         """The user lets the project's instruction files import what `project.context.outside_imports` lists,
@@ -276,7 +279,6 @@ class InteractiveSession(Closing):
 
     async def forget_project(self) -> None:
         """The user takes their trust in the project back."""
-        await self.ready()
         await self._assembled.live.forget()
 
     async def switch_mode(self, mode: str | None) -> None:

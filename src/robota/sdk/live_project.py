@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from anyio import to_thread
+from msgspec.structs import replace
 
 from robota.core.errors import RobotaError
 from robota.sdk.context.loading import list_watched
@@ -19,7 +20,7 @@ from robota.sdk.project import Project, ProjectOptions, fit_project, load_projec
 from robota.sdk.settings.layers import find_files
 from robota.sdk.settings.watch import FileWatch
 from robota.sdk.settings.write import add_rule, add_to_setting
-from robota.sdk.trust import TrustStore
+from robota.sdk.trust import Trust, TrustStore
 
 if TYPE_CHECKING:
     from robota.sdk.problems import Problem
@@ -126,18 +127,19 @@ class LiveProject:
 
     # --- on the user's word -----------------------------------------------------------------------------
 
-    async def trust(self, *, below: bool = False) -> None:
+    async def trust(self, seen: Trust, *, below: bool = False) -> None:
         """The user trusts the directory with what it was seen to want, no more."""
-        if self._project is None:
-            return
-        trust = self._project.trust
-        await to_thread.run_sync(lambda: self.store.trust(trust.directory, trust.wishes, below=below))
-        async with self._turn:
-            await self.reload()
+        await to_thread.run_sync(lambda: self.store.trust(seen.directory, seen.wishes, below=below))
+        await self._decide()
 
     async def forget(self) -> None:
         """The user trusts the directory no longer."""
         await to_thread.run_sync(self.store.forget, self._options.places.cwd)
+        await self._decide()
+
+    async def _decide(self) -> None:
+        """Go by what the user says now, whatever the session was started with."""
+        self._options = replace(self._options, trust=None)
         async with self._turn:
             await self.reload()
 
