@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar
 
 from anyio import to_thread
 from msgspec import Struct
+from msgspec.structs import replace
 
 from robota.core.bus import EventBus
 from robota.core.errors import ConfigurationError, SessionNotFoundError
 from robota.core.given import nearest, suggest
 from robota.core.permissions.modes import CLASS_POLICY, PermissionMode
-from robota.core.provider import NativeWebTools, Provider, get_provider_capabilities
+from robota.core.provider import ModelSettings, NativeWebTools, Provider, get_provider_capabilities
 from robota.core.questions import PermissionAnswer, PermissionQuestion
 from robota.core.retry import RetryingProvider
 from robota.core.robota import RunLimits
@@ -27,6 +28,8 @@ from robota.sdk.places import Places
 from robota.sdk.project import Project, ProjectOptions
 from robota.sdk.prompt_parts import add_section, find_parts, find_project_parts
 from robota.sdk.sandbox import make_sandbox
+from robota.sdk.settings.model import choose_model
+from robota.sdk.settings.settings import Settings
 from robota.sdk.workspace import Workspace
 from robota.sessions.compaction.sections import OPEN_TODOS, CompactionSection
 from robota.sessions.options import (
@@ -205,32 +208,19 @@ class Assembly:
 
     def _put_together(self, project: Project, switch_mode: SwitchMode, more_tools: Sequence[Tool]) -> Session:
         wanted, more, start = self.wanted, self.wanted.more, self._start
-        self._kit = kit = Kit(project, wanted.permission_mode or project.settings.rules.mode, start)
+        model = wanted.model or (start and start.model)
+        if not model:
+            model, problem = choose_model(project.settings, wanted.provider)
+            found = () if problem is None else (problem,)
+            project = replace(project, problems=(*project.problems, *found))
+        mode = check_mode(wanted.permission_mode or project.settings.rules.mode, project.settings)
+        self._kit = kit = Kit(project, mode, start)
         kit.watchdog = more.get("watchdog", kit.watchdog)
         tools = [*kit.make_tools(switch_mode), *more_tools, *more.get("tools", ())]
         settings = self.live.fit(project, {tool.name for tool in tools}).settings
         kit.take(self.project)
         self.live.listeners.append(kit.take)
-        options = SessionOptions(
-            permissions=PermissionOptions(
-                rules=kit.rules,
-                guard=kit.workspace,
-                save_rule=self.live.save_rule,
-                refresh=self.live.refresh,
-                run_tool=kit.run_tool,
-            ),
-            hooks=HookOptions(config=settings.hooks, keep_variables=settings.keep_variables),
-            limits=RunLimits(idle_timeout=IDLE_SECONDS),
-            max_rounds=more.get("max_turns", 0),
-            native_web_tools=find_web_tools(wanted.provider),
-            compaction=CompactionOptions(
-                instructions=self.project.context.compact_instructions, sections=kit.kept_sections
-            ),
-            budget=more.get("budget"),
-            questions=self._questions,
-            events=self._events,
-            name=self.name,
-        )
+        options = self._gather_options(kit, settings)
         parts = find_parts(
             self.project,
             tools,
@@ -242,7 +232,7 @@ class Assembly:
         )
         session = Session(
             provider=with_retries(wanted.provider),
-            model=wanted.model or ("" if start is None else start.model),
+            model=model,
             tools=tools,
             system_message=build_system_prompt(parts).text,
             cwd=wanted.places.cwd,
@@ -257,9 +247,36 @@ class Assembly:
         self.live.listeners.append(lambda new: kit.context.change(new.context, **find_project_parts(new)))
         return session
 
+    def _gather_options(self, kit: Kit, settings: Settings) -> SessionOptions:
+        more = self.wanted.more
+        return SessionOptions(
+            permissions=PermissionOptions(
+                rules=kit.rules,
+                guard=kit.workspace,
+                save_rule=self.live.save_rule,
+                refresh=self.live.refresh,
+                run_tool=kit.run_tool,
+            ),
+            hooks=HookOptions(config=settings.hooks, keep_variables=settings.keep_variables),
+            limits=RunLimits(idle_timeout=IDLE_SECONDS),
+            max_rounds=more.get("max_turns", 0),
+            native_web_tools=find_web_tools(self.wanted.provider),
+            settings=ModelSettings(effort=settings.effort),
+            compaction=CompactionOptions(
+                threshold=settings.auto_compact_threshold,
+                instructions=self.project.context.compact_instructions,
+                sections=kit.kept_sections,
+            ),
+            journal=JournalOptions(redactor=Redactor(settings.secrets())),
+            budget=more.get("budget") or settings.budget,
+            questions=self._questions,
+            events=self._events,
+            name=self.name,
+        )
+
     def switch_mode(self, session: Session, mode: str | None) -> None:
         """Enter plan mode, or leave it for a mode, by default the one before."""
-        after = require_mode(self._mode_before if mode is None else mode)
+        after = check_mode(require_mode(self._mode_before if mode is None else mode), self.project.settings)
         if session.permission_mode != "plan":
             self._mode_before = session.permission_mode
         session.permission_mode = after
@@ -283,6 +300,14 @@ def describe_reading(wanted: Wanted) -> ProjectOptions:
 def require_mode(mode: str) -> PermissionMode:
     if mode not in CLASS_POLICY:
         raise ConfigurationError(f"There is no permission mode {mode!r}; {suggest(mode, CLASS_POLICY)}")
+    return mode
+
+
+def check_mode(mode: PermissionMode, settings: Settings) -> PermissionMode:
+    """The mode, if the settings do not forbid it."""
+    if mode == "bypassPermissions" and settings.bypass_is_disabled:
+        source = settings.origins["permissions.disableBypassPermissionsMode"][0]
+        raise ConfigurationError(f"The mode bypassPermissions is disabled by {source}: choose another.")
     return mode
 
 

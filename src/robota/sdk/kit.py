@@ -16,12 +16,13 @@ from robota.core.tool import Tool
 from robota.sdk.agents.runner import Subagents
 from robota.sdk.agents.subagent import ProjectInstructions
 from robota.sdk.agents.tool import SubagentTool
+from robota.sdk.agents.worktree import WorktreeOptions
 from robota.sdk.background.live_task import Runner
 from robota.sdk.background.runners import agent_runner, scheduled_runner, start_agent, take_in
 from robota.sdk.background.tasks import BackgroundTasks
 from robota.sdk.background.watchdog import WatchdogLimits
 from robota.sdk.checkpoints import Checkpoints
-from robota.sdk.sandbox import make_sandbox
+from robota.sdk.sandbox import make_configured_sandbox
 from robota.sdk.skills.calls import SkillCalls
 from robota.sdk.skills.fork import fork_with
 from robota.sdk.skills.tool import recall_skills, skill_tool
@@ -46,6 +47,7 @@ from robota.tools.processes import ProcessTable
 if TYPE_CHECKING:
     from robota.sdk.context.session_context import SessionContext
     from robota.sdk.project import Project
+    from robota.sdk.settings.settings import Settings
     from robota.sessions.session import Session
     from robota.sessions.start import SessionStart
 
@@ -54,9 +56,11 @@ ALWAYS_ALLOWED = tuple(f"{tool}({folder}/**)" for tool in ("Read", "Glob") for f
 """The files that shape a session may be looked at without a question."""
 
 
-def add_own_rules(rules: PermissionRules, mode: PermissionMode) -> PermissionRules:
-    """The rules of the settings with those that every session has."""
-    return replace(rules, mode=mode, allow=(*ALWAYS_ALLOWED, *rules.allow))
+def add_own_rules(settings: Settings, mode: PermissionMode) -> PermissionRules:
+    """The rules of the settings with those that every session has, in a mode that they allow."""
+    if mode == "bypassPermissions" and settings.bypass_is_disabled:
+        mode = "default"
+    return replace(settings.rules, mode=mode, allow=(*ALWAYS_ALLOWED, *settings.rules.allow))
 
 
 class Kit:
@@ -74,9 +78,20 @@ class Kit:
         self.todos = TodoList() if start is None else recall_todos(start.messages)
         self.plan = PlanState(active=mode == "plan")
         self.processes = ProcessTable()
+        settings = project.settings
+        self.bash = bash_tool(
+            table=self.processes,
+            keep_variables=settings.keep_variables,
+            variables=lambda: self.project.settings.env,
+            sandbox=make_configured_sandbox(settings.sandbox, self.rules) or "off",
+            auto_allow_bash_if_sandboxed=settings.sandbox.auto_allow_bash,
+        )
         self.subagents = Subagents(
             project.agents.definitions,
             instructions=ProjectInstructions.of(project.context.files),
+            policy=settings.get("subagents.policy"),
+            max_parallel=settings.get("subagents.maxConcurrent"),
+            worktrees=find_worktree_options(settings),
             read_skills=lambda names: self.skills.preload(names),
         )
         self.skills = SkillCalls(project.skills, project.places, fork=fork_with(self.subagents))
@@ -99,12 +114,18 @@ class Kit:
 
     def take(self, project: Project) -> None:
         """Obey what the files of the project say now; the mode is the user's choice and stays."""
+        before, settings = self.project.settings, project.settings
         self.project = project
+        if settings.sandbox != before.sandbox:
+            self.bash.sandbox = make_configured_sandbox(settings.sandbox, self.rules)
+            self.bash.auto_allow_bash_if_sandboxed = settings.sandbox.auto_allow_bash
         self.subagents.agents = project.agents.definitions
         self.skills.skills = project.skills
-        self.skills.runs_commands = not project.settings.get("disableSkillShellExecution")
-        rules, directories = project.settings.rules, project.settings.additional_dirs
-        self.rules.replace(add_own_rules(rules, self.rules.rules.mode), additional_dirs=directories)
+        self.skills.runs_commands = not settings.get("disableSkillShellExecution")
+        self.subagents.policy = settings.get("subagents.policy")
+        self.subagents.worktrees = find_worktree_options(settings)
+        rules = add_own_rules(settings, self.rules.rules.mode)
+        self.rules.replace(rules, additional_dirs=settings.additional_dirs)
 
     def make_tools(self, switch_mode: Callable[[str | None], Awaitable[None]]) -> list[Tool]:
         """The built-in tools, all under the same rules and on the same state."""
@@ -115,7 +136,7 @@ class Kit:
             edit_tool(),
             glob_tool(path_filter=rules.path_filter),
             grep_tool(path_filter=rules.path_filter),
-            bash_tool(table=processes, sandbox=make_sandbox("auto", rules)),
+            self.bash,
             bash_output_tool(processes),
             kill_bash_tool(processes),
             web_fetch_tool(may_follow=rules.allows_url),
@@ -157,6 +178,16 @@ class Kit:
 
     def _redact(self, text: str) -> str:
         return text if self._session is None else self._session.log.secrets.redactor.text(text)
+
+
+def find_worktree_options(settings: Settings) -> WorktreeOptions:
+    """How trees for subagents are made; `head` and `fresh` are another program's words."""
+    base: str = settings.get("worktree.baseRef")
+    return WorktreeOptions(
+        base_ref={"head": "HEAD", "fresh": "origin/HEAD"}.get(base, base),
+        symlink_directories=tuple(settings.get("worktree.symlinkDirectories") or ()),
+        sparse_paths=tuple(settings.get("worktree.sparsePaths") or ()),
+    )
 
 
 def recall_todos(messages: Sequence[Message]) -> TodoList:

@@ -100,7 +100,7 @@ class LiveProject:
         if before is not None and session is not None:
             old, new = before.settings, after.settings
             changes: Changes = {}
-            rules = add_own_rules(new.rules, session.permission_mode)
+            rules = add_own_rules(new, session.permission_mode)
             if rules != session.rules.rules:
                 changes["rules"] = rules
             if new.hooks != old.hooks:

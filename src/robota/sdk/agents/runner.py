@@ -67,10 +67,10 @@ class Subagents:
     ) -> None:
         """`read_skills` gives the text of skills that an agent has from the start."""
         self.agents = agents
-        """May be replaced at any time."""
+        """These and what follows may be replaced at any time."""
         self.instructions = instructions
         self.policy = policy
-        self._worktrees = worktrees
+        self.worktrees = worktrees
         self._read_skills = read_skills
         self._turn = asyncio.Semaphore(max_parallel)
         self._missing: set[str] = set()
@@ -111,7 +111,7 @@ class Subagents:
         parent, tree = self.session, None
         if (task.isolation or agent.isolation) == "worktree":
             new_id, name = parent.options.ports.new_id, task.description or agent.name
-            tree = await create_worktree(parent.cwd, name, parent.hooks, new_id, self._worktrees)
+            tree = await create_worktree(parent.cwd, name, parent.hooks, new_id, self.worktrees)
         child = self._create(agent, task, agent_id, tree)
         facts: JsonObject = {}
         try:

@@ -308,7 +308,8 @@ TABLE: tuple[Key, ...] = (
     Key(
         name="worktree.baseRef",
         kind=TEXT,
-        about="What a new worktree starts from; without it, what is checked out.",
+        default="HEAD",
+        about="What a new worktree starts from: a revision, or `fresh` for the default branch of `origin`.",
     ),
     Key(
         name="worktree.symlinkDirectories",

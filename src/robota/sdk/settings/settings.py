@@ -31,6 +31,14 @@ if TYPE_CHECKING:
 _NEVER_RESOLVED = ("permissions", "hooks")
 """Rules and commands mean what is written; a command reads its variables itself."""
 
+_LIMITS = {
+    "max_cost_usd": "budget.maxCostUsd",
+    "max_tokens": "budget.maxTokens",
+    "max_requests": "budget.maxRequests",
+    "max_tool_calls": "budget.maxToolCalls",
+    "max_seconds": "budget.maxSeconds",
+}
+
 
 class Settings(Struct, frozen=True, kw_only=True):
     """What counts; a change makes a new one."""
@@ -79,6 +87,13 @@ class Settings(Struct, frozen=True, kw_only=True):
         return language
 
     @property
+    def effort(self) -> str | None:
+        """How hard the model thinks, in its provider's words; those of `.claude` files are another's."""
+        layer = self.find_layer("effortLevel")
+        effort: str | None = self.get("effortLevel")
+        return effort if layer is not None and layer.dialect == "robota" else None
+
+    @property
     def bypass_is_disabled(self) -> bool:
         """Whether the mode `bypassPermissions` may not be chosen."""
         return self.get("permissions.disableBypassPermissionsMode") is not None
@@ -93,14 +108,12 @@ class Settings(Struct, frozen=True, kw_only=True):
     @property
     def budget(self) -> Budget | None:
         """`None` when nothing is limited."""
-        cost, tokens, requests = (
-            self.get(f"budget.{name}") for name in ("maxCostUsd", "maxTokens", "maxRequests")
-        )
-        if cost is tokens is requests is None:
+        limits = {field: self.get(name) for field, name in _LIMITS.items() if self.get(name) is not None}
+        if not limits:
             return None
         from robota.sessions.usage.budget import Budget  # noqa: PLC0415 - few have one
 
-        return Budget(max_cost_usd=cost, max_tokens=tokens, max_requests=requests)
+        return Budget(**limits)
 
     @property
     def keep_variables(self) -> tuple[str, ...]:
