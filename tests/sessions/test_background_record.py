@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,15 +19,19 @@ from robota.core.events import (
     TextDelta,
     TurnEvent,
 )
+from robota.core.tool import ToolContext
 from robota.sessions.background import EVENTS_KEPT
 from robota.sessions.journal.events import EventReader
 from robota.sessions.journal.file.reader import read_journal
 from robota.sessions.journal.records import Record
+from robota.sessions.permissions.live_rules import PermissionRules
 from robota.sessions.replay.session_replay import replay_session
 from robota.sessions.session import Session
 from robota.sessions.start import restore
 from robota.sessions.store.session_record import SessionRecord
 from robota.sessions.store.session_store import SessionStore
+from robota.testing import call
+from robota.tools.function_tool import tool
 
 pytestmark = pytest.mark.anyio
 
@@ -113,6 +118,24 @@ async def test_words_of_a_child_or_a_task_are_shown_and_not_written(tmp_path: Pa
     assert told in studio.events
     numbers = [event.seq for event in written_events(studio)]
     assert numbers == sorted(set(numbers))
+
+
+async def test_progress_that_is_only_shown_takes_no_number_of_events_in_between(tmp_path: Path) -> None:
+    @tool
+    async def chatty(ctx: ToolContext) -> str:
+        """Talk."""
+        for number in range(50):
+            ctx.progress("x" * 1_000)
+            await asyncio.sleep(0)
+            studio.session.log.notice(f"{number}")
+        return "ok"
+
+    rules = PermissionRules(mode="bypassPermissions")
+    studio = Studio(tmp_path, [call("chatty")], "done", tools=(chatty,), rules=rules)
+    await studio.session.run("go")
+    await studio.session.shutdown()
+    numbers = [event.seq for event in written_events(studio)]
+    assert numbers == list(range(1, studio.session.events.seq + 1))
 
 
 async def test_the_record_has_the_tasks_and_is_rebuilt_from_the_journal(tmp_path: Path) -> None:

@@ -122,6 +122,41 @@ async def test_something_scheduled_sleeps_and_then_reminds_the_model_or_begins_a
         assert any("It reports:\nSeen." in words for words in told)
 
 
+async def test_an_agent_that_waits_for_its_turn_is_not_silent(project: Path) -> None:
+    replies = {f"{number}": "Done." for number in range(3)}
+    async with open_session(project, Script(replies), watchdog=WatchdogLimits(idle=60)) as session:
+        await session.ready()
+        subagents, tasks = session.kit.subagents, session.kit.background
+        async with subagents._turn, subagents._turn, subagents._turn, subagents._turn:  # four are at work
+            begun = asyncio.Event()
+            tasks.subscribe(lambda event: event.change == "started" and begun.set())
+            task = await tasks.spawn(TaskRequest(prompt="0"))
+            await begun.wait()
+            live = tasks.find(task.task_id)
+            assert live is not None
+            assert live.watchdog is not None
+            live.watchdog._last -= 1_000
+            live.watchdog._look()  # what its timer does
+            assert tasks.get(task.task_id).state == "running"
+            assert live.stop_cause is None
+        assert (await tasks.wait(task.task_id)).state == "completed"
+
+
+async def test_work_beside_a_run_is_replayed_with_it(project: Path, tmp_path: Path) -> None:
+    hand = call("Agent", prompt="look", run_in_background=True)
+    write = call("Write", file_path="made.txt", content="x")
+    store = SessionStore(tmp_path / "sessions")
+    provider = Script({"look": "Seen."}, [hand], [write, call("Glob", pattern="*")], "Done.", "Bye.")
+    async with open_session(project, provider, session_store=store) as session:
+        await session.submit("go")
+        [task] = session.kit.background.list()
+        await session.kit.background.wait(task.task_id)
+        await session.submit("and?")
+    report = await replay_session(store.journal_path(session.session_id))
+    assert report.divergence is None
+    assert [m.content for m in report.messages] == [m.content for m in session.session.messages]
+
+
 async def test_whoever_makes_a_session_says_how_long_agents_may_hang(project: Path) -> None:
     hand = call("Agent", prompt="hang", run_in_background=True)
     provider = Script({"hang": Stall()}, [hand], "Begun.")

@@ -52,6 +52,9 @@ class AgentWatch:
         if task is None or task.ended.is_set() or task.watchdog is None:
             return
         task.watchdog.hear()
+        if task.in_line:
+            task.in_line = False
+            task.watchdog.release()
         self._hear_inner(task, event.inner)
 
     def _hear_inner(self, task: LiveTask, event: TurnEvent) -> None:

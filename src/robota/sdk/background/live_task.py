@@ -26,8 +26,8 @@ class LiveTask:
     """Changes its snapshot only along the table of states."""
 
     __slots__ = (
-        "cancelled", "driver", "ended", "error", "has_slot", "interrupted", "log", "questions", "quiet",
-        "request", "snapshot", "stop_cause", "wants_slot", "watchdog",
+        "cancelled", "driver", "ended", "error", "has_slot", "in_line", "interrupted", "log", "questions",
+        "quiet", "request", "snapshot", "stop_cause", "wants_slot", "watchdog",
     )  # fmt: skip
 
     def __init__(
@@ -51,6 +51,8 @@ class LiveTask:
         """The last run of its agent was aborted."""
         self.error: TaskFailure | None = None
         """Why the last run of its agent failed."""
+        self.in_line = False
+        """Its agent has not begun: others of the session are before it."""
         self.questions: set[str] = set()
         """Ids of what its agent asks and nobody has answered."""
 
@@ -93,6 +95,13 @@ class Work:
     def note(self, **facts: Any) -> None:
         """Facts for the snapshot, such as an exit code."""
         self._task.snapshot = replace(self._task.snapshot, **facts)
+
+    def get_in_line(self) -> None:
+        """An agent will work on it, whose turn comes when others of the session have ended: until it is heard
+        of, it is not silent."""
+        if self._task.watchdog is not None and not self._task.in_line:
+            self._task.in_line = True
+            self._task.watchdog.hold()
 
     async def sleep(self, seconds: float) -> None:
         """Wait without taking anybody's place."""

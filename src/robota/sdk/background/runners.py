@@ -26,6 +26,7 @@ def agent_runner(subagents: Subagents) -> Runner:
 
     async def run(work: Work) -> str:
         wanted = work.request
+        work.get_in_line()
         outcome = await subagents.run(
             AgentTask(
                 prompt=wanted.prompt,

@@ -21,6 +21,7 @@ from robota.core.event_names import is_only_shown
 from robota.core.events import Event, TurnEvent
 from robota.core.messages import JsonObject
 from robota.core.tool_call import NOT_STARTED, place_of
+from robota.core.tool_round import PROGRESS_KEPT
 from robota.sessions.files import REAL_FILES, Files
 from robota.sessions.journal import records
 from robota.sessions.journal.file.file_journal import FileJournal
@@ -49,7 +50,7 @@ class EventLog:
     """The events of one session on their way into its journal. Give it the bus of an agent with `attach`."""
 
     __slots__ = (
-        "_before", "_model", "_prompt", "_synced_batch", "_syncing", "_told", "_tools", "_web", "calls",
+        "_before", "_model", "_prompt", "_shown", "_synced_batch", "_syncing", "_tools", "_web", "calls",
         "has_effects", "journal", "messages", "stream", "writer",
     )  # fmt: skip
 
@@ -65,7 +66,7 @@ class EventLog:
         self._prompt: str | None = None
         """That of the prompt that was accepted last."""
         self._before: records.PreRunRecord | None = None
-        self._told = 0  # the last event that was taken of those that may be only shown
+        self._shown: dict[str, int] = {}  # characters of progress by call
         self._synced_batch = 0
         self._syncing: asyncio.Lock | None = None
         self.has_effects = False  # tools have changed the world since the last sync
@@ -143,8 +144,8 @@ class EventLog:
     # --- the events of a run --------------------------------------------------------------------------
 
     def take_progress(self, piece: events.ToolProgressed) -> None:
-        if piece.seq > self._told:  # else it is only shown
-            self._told = piece.seq
+        shown = self._shown[piece.call_id] = self._shown.get(piece.call_id, 0) + len(piece.text)
+        if shown <= PROGRESS_KEPT:  # else it is only shown, under the number of whatever came before
             self.calls.flush()
             self.stream.add(piece)
 
@@ -231,6 +232,7 @@ class EventLog:
 
     def take_batch(self, event: events.ToolBatchStarted) -> None:
         self.reach(event)
+        self._shown.clear()
         self.calls.begin_batch(event)
 
     def take_tool_start(self, event: events.ToolStarted) -> None:
