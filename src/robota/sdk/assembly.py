@@ -220,6 +220,7 @@ class Assembly:
         settings = self.live.fit(project, {tool.name for tool in tools}).settings
         kit.take(self.project)
         self.live.listeners.append(kit.take)
+        kit.skills.reload = self.live.reread
         options = self._gather_options(kit, settings)
         parts = find_parts(
             self.project,

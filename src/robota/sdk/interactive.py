@@ -343,7 +343,8 @@ class InteractiveSession(Closing):
         if line is not None and not self._aborted:
             answer = await run_command(self, line.command, line.args)
             if not isinstance(answer.effect, SubmitPrompt):
-                return await carry_out(self, answer)
+                stopped = not answer.success and self._was_aborted()
+                return None if stopped else await carry_out(self, answer)
             prompt = answer.effect.input
             options["display_input"] = answer.effect.display_input
             options["raw_input"] = answer.effect.raw_input
@@ -351,12 +352,15 @@ class InteractiveSession(Closing):
             return None
         if self._assembly is None:
             return await session.submit(prompt, output=output, **options)
-        async with self.kit.skills.turn(prompt, options):
-            sent = await self.kit.context.prepare(prompt)
+        async with self.kit.skills.turn(prompt, options) as skill:
+            sent = await self.kit.context.prepare(prompt, lenient=skill is not None)
             if sent is not prompt:
                 options["raw_input"] = options.get("raw_input") or prompt_text(prompt)
                 options["display_input"] = options.get("display_input") or options["raw_input"]
             return None if self._aborted else await session.submit(sent, output=output, **options)
+
+    def _was_aborted(self) -> bool:
+        return self._aborted
 
     async def execute_command(self, name: str, args: str = "") -> CommandResult | None:
         """The answer of the command of that name, `None` when there is none. What it wants of its caller is

@@ -20,6 +20,7 @@ from robota.sdk.project import Project, ProjectOptions, fit_project, load_projec
 from robota.sdk.settings.layers import find_files
 from robota.sdk.settings.watch import FileWatch
 from robota.sdk.settings.write import add_rule, add_to_setting
+from robota.sdk.skills.loader import find_homes
 from robota.sdk.trust import Trust, TrustStore
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ class LiveProject:
         places = options.places
         files = [path for name, path, _ in find_files(places) if _counts(name, options.sources)]
         # Before reading: what changes meanwhile is seen the next time.
-        self._watch = FileWatch((*files, places.project(".mcp.json"), self.store.path))
+        homes = [home.path for home in find_homes(places)]
+        self._watch = FileWatch((*files, *homes, places.project(".mcp.json"), self.store.path))
         project = load_project(options)
         self._instructions = FileWatch(list_watched(project.context))
         return project
@@ -83,6 +85,11 @@ class LiveProject:
             changed = instructions and self._instructions.find_changes()
             if self._watch.find_changes() or changed or self._stale:
                 await self.reload()
+
+    async def reread(self) -> None:
+        """Somebody has seen a file that is not as it was when it was read."""
+        self._stale = True
+        await self.refresh()
 
     async def reload(self) -> None:
         """Read everything again. What cannot be used is told, and then all stays as it was."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -305,6 +306,67 @@ async def test_an_agent_has_the_skills_it_names_from_the_start(tmp_path: Path) -
 
         assert "Mind the commas: !`touch made`" in provider.requests[1].messages[0].content
         assert not (tmp_path / "made").exists()
+
+
+async def test_a_skill_that_is_changed_or_new_counts_as_it_is_now(tmp_path: Path) -> None:
+    path = write_skill(tmp_path, "Look.")
+    session, provider = make(tmp_path, "One.", "Two.", "Three.", call("Bash", command="touch made"), "Four.")
+    async with session:
+        await session.submit("/audit")
+        write_skill(tmp_path, "Look again.", "allowed-tools: Bash(touch *)\n")
+        write_skill(tmp_path, "Look away.", name="other")
+        await session.submit("/other")
+        assert "Look away." in sent(provider, 1)
+        assert "- other: Look for mistakes." in provider.requests[1].messages[0].content
+        await session.submit("Something else.")
+        await session.submit("/audit")
+        assert "Look again." in sent(provider, 3)
+        assert (tmp_path / "made").exists()
+        path.unlink()
+        assert "There is no skill 'audit'" in str((await session.submit("/audit")).error)
+
+
+async def test_a_trusted_skill_that_begins_to_run_commands_is_asked_about_again(tmp_path: Path) -> None:
+    path = write_skill(tmp_path, "Look.")
+    session, _ = make(tmp_path, trust_project=None)
+    async with session:
+        await session.trust_project()
+        path.write_text("---\ndescription: x\nallowed-tools: Bash\n---\n!`touch made`")
+        result = await session.submit("/audit")
+
+        assert "not trusted" in str(result.error)
+        assert not (tmp_path / "made").exists()
+
+
+async def test_words_of_a_skill_that_look_like_files_are_no_mistake(tmp_path: Path) -> None:
+    write_skill(tmp_path, "Read @notes.txt, @missing.py and @param for a@b.c.")
+    (tmp_path / "notes.txt").write_text("milk\n")
+    session, provider = make(tmp_path, "Done.")
+    async with session:
+        result = await session.submit("/audit")
+
+        assert result.error is None
+        assert "@missing.py" in sent(provider)
+        assert "milk" in sent(provider)
+        assert session.messages[0].content == "/audit"
+
+
+async def test_an_abort_stops_the_commands_of_a_skill(tmp_path: Path) -> None:
+    asked = asyncio.Event()
+
+    async def approve(question: PermissionQuestion) -> bool:
+        asked.set()
+        return True
+
+    write_skill(tmp_path, "!`sleep 100`")
+    session, provider = make(tmp_path, permission_handler=approve)
+    async with session:
+        running = asyncio.ensure_future(session.submit("/audit"))
+        await asked.wait()
+        session.abort()
+        result = await running
+
+        assert (result.interrupted, result.error, provider.requests) == (True, None, [])
 
 
 async def test_hooks_of_a_skill_live_on_after_it(tmp_path: Path) -> None:

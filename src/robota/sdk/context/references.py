@@ -78,6 +78,8 @@ class ReferenceScope(Struct, frozen=True, kw_only=True):
     home: str
     additional_dirs: Sequence[str] = ()
     is_denied: Callable[[str], bool] | None = None
+    lenient: bool = False
+    """What cannot be followed stays as it is: the words are not those of whoever sends the prompt."""
 
 
 def expand_references(prompt: Prompt, scope: ReferenceScope) -> ExpandedPrompt:
@@ -141,7 +143,7 @@ class _Expansion:
 
     def _fail(self, name: str, reason: str, depth: int) -> None:
         """Whoever wrote a prompt is told; a file that leads nowhere is as it is."""
-        if depth == 1:
+        if depth == 1 and not self.scope.lenient:
             self.failures.append(f"@{name} {reason}.")
 
     def _locate(self, name: str, directory: str) -> str:

@@ -58,9 +58,9 @@ class SessionContext:
             self._parts, self.prompt = changed, build_system_prompt(changed)
             self._session.agent.system_message = self.prompt.text
 
-    async def prepare(self, prompt: Prompt) -> Prompt:
+    async def prepare(self, prompt: Prompt, *, lenient: bool = False) -> Prompt:
         """The prompt as it is sent: with the files that it names. Files that are kept and have changed since
-        are told with it. References that cannot be followed raise, each with a sentence."""
+        are told with it. References that cannot be followed raise, each with a sentence, unless `lenient`."""
         session = self._session
         self.change(
             permission_mode=session.permission_mode,
@@ -76,6 +76,7 @@ class SessionContext:
             home=self._parts.places.home,
             additional_dirs=session.rules.additional_dirs,
             is_denied=session.rules.path_filter(session.cwd),
+            lenient=lenient,
         )
         expanded = await to_thread.run_sync(expand_references, prompt, scope)
         if expanded.failures:

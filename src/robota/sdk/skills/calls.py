@@ -6,19 +6,21 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
+from anyio import to_thread
 from msgspec import Struct
 from msgspec.structs import replace
 
-from robota.core.errors import ConfigurationError
+from robota.core.errors import AbortError, ConfigurationError
 from robota.core.events import Event, RunCompleted, RunFailed, RunInterrupted
 from robota.core.history import HistoryEntry
 from robota.core.messages import JsonObject, Prompt
 from robota.sdk.commands.effects import CommandResult, SubmitPrompt
 from robota.sdk.problems import Problem
 from robota.sdk.skills.grants import read_grants
+from robota.sdk.skills.loader import load_skills
 from robota.sdk.skills.render import NO_SHELL, Surroundings, make_prompt, render_skill
 from robota.sdk.skills.shell import SkillShell
-from robota.sdk.skills.skill import Skill, SkillError, Skills
+from robota.sdk.skills.skill import Skill, SkillError, Skills, stamp_of
 from robota.sessions.hooks import LiveHooks
 from robota.sessions.options import SubmitOptions
 from robota.sessions.permissions.live_rules import NO_LOAN, Loan
@@ -50,6 +52,8 @@ class SkillCalls:
         """`fork` runs skills with `context: fork`."""
         self.skills = skills
         """May be replaced at any time."""
+        self.reload: Callable[[], Awaitable[None]] = self._reload
+        """Reads the files again; whoever knows more of the project puts its own here."""
         self._places = places
         self.runs_commands = True
         """Whether the commands in skills are run at all."""
@@ -68,6 +72,9 @@ class SkillCalls:
         assert self._session is not None, "attach() comes before the first call"
         return self._session
 
+    async def _reload(self) -> None:
+        self.skills = await to_thread.run_sync(load_skills, self._places)
+
     def _end_turn(self, event: Event) -> None:
         self.session.rules.lent = NO_LOAN
 
@@ -75,29 +82,44 @@ class SkillCalls:
 
     async def call(self, skill: Skill, args: str) -> CommandResult:
         """What a skill comes to when a person calls it: a prompt, or the report of a subagent."""
-        shown = f"/{skill.name} {args}".rstrip()
+        agent, answers = self.session.agent, list[tuple[str, PreparedSkill]]()
+
+        async def work() -> None:
+            answers.append(await self._answer(skill, args))
+
+        if agent.is_running:  # a turn is under way, and `abort` means that one
+            await work()
+        elif await agent.perform(work()):
+            raise AbortError(f"The skill {skill.name!r} was stopped; nothing was sent.")
+        text, prepared = answers[0]
+        shown = prepared.shown
+        if not prepared.skill.forks:
+            self._prepared[text] = prepared
+            return CommandResult("", effect=SubmitPrompt(text, display_input=shown, raw_input=shown))
+        self._note(prepared)
+        self.session.inject_message("user", shown)
+        self.session.inject_message("assistant", text)
+        return CommandResult(text)
+
+    async def _answer(self, skill: Skill, args: str) -> tuple[str, PreparedSkill]:
+        """The prompt, or the report of a subagent."""
+        skill, shown = await self._look_again(skill), f"/{skill.name} {args}".rstrip()
         await self.session.open()
         text, prepared = await self._render(skill, args, shown, asks=True)
-        if skill.forks:
-            self._lend(skill, prepared.loan)
-            try:
-                report = await self._run_fork(skill, text or skill.description)
-            finally:
-                self.session.rules.lent = NO_LOAN
-            self._note(prepared)
-            self.session.inject_message("user", shown)
-            self.session.inject_message("assistant", report)
-            return CommandResult(report)
-        prompt = make_prompt(skill, text, args)
-        self._prepared[prompt] = prepared
-        return CommandResult("", effect=SubmitPrompt(prompt, display_input=shown, raw_input=shown))
+        if not skill.forks:
+            return make_prompt(skill, text, args), prepared
+        self._lend(skill, prepared.loan)
+        try:
+            return await self._run_fork(skill, text or skill.description), prepared
+        finally:
+            self.session.rules.lent = NO_LOAN
 
     @asynccontextmanager
-    async def turn(self, prompt: Prompt, options: SubmitOptions) -> AsyncGenerator[None, None]:
+    async def turn(self, prompt: Prompt, options: SubmitOptions) -> AsyncGenerator[Skill | None, None]:
         """Around the turn of a prompt: what its skill wants for that turn, if it came from one."""
         prepared = self._prepared.pop(prompt, None) if isinstance(prompt, str) else None
         if prepared is None:
-            yield
+            yield None
             return
         session, skill, before = self.session, prepared.skill, self.session.model
         self._note(prepared)
@@ -111,7 +133,7 @@ class SkillCalls:
         if skill.max_turns:
             options["max_rounds"] = options.get("max_rounds") or skill.max_turns
         try:
-            yield
+            yield skill
         finally:
             session.rules.lent = NO_LOAN
             if chosen != before and session.model == chosen:
@@ -127,7 +149,7 @@ class SkillCalls:
 
     async def use(self, name: str, args: str) -> str:
         """The instructions of a skill for the model that asked, or what a subagent made of them."""
-        skill = self.skills.require(name)
+        skill = await self._look_again(self.skills.require(name))
         if not skill.for_model:
             raise SkillError(
                 f"The skill {skill.name!r} is for the user to call: ask them to type /{skill.name}."
@@ -150,6 +172,13 @@ class SkillCalls:
         return "\n\n".join(texts)
 
     # --- both -----------------------------------------------------------------------------------------
+
+    async def _look_again(self, skill: Skill) -> Skill:
+        """The skill as its file is now: what it may do, and whether it is trusted, may have changed."""
+        if skill.stamp == stamp_of(skill.path):
+            return skill
+        await self.reload()
+        return self.skills.require(skill.name)
 
     async def _render(self, skill: Skill, args: str, shown: str, *, asks: bool) -> tuple[str, PreparedSkill]:
         session = self.session

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from robota.sdk.frontmatter import Document, read_head
 from robota.sdk.places import Places
 from robota.sdk.problems import Problem
-from robota.sdk.skills.skill import Dialect, Offer, Skill, Skills
+from robota.sdk.skills.skill import Dialect, Offer, Skill, Skills, stamp_of
 
 FILE = "SKILL.md"
 MAX_DEPTH = 5
@@ -115,6 +115,7 @@ class _Taken(Struct):
     """Other names that skills would like to have."""
 
     def take(self, home: Home, name: str, group: str, path: str) -> None:
+        stamp = stamp_of(path)  # before reading: what changes meanwhile is seen the next time
         try:
             head = read_head(path)
         except OSError as error:
@@ -145,6 +146,7 @@ class _Taken(Struct):
             in_project=home.in_project,
             trusted=self.trusted or not home.in_project,
             offer=offer,
+            stamp=stamp,
         )
         self.skills[full] = skill
         self.check(skill, name)

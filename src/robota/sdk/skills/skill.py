@@ -19,6 +19,15 @@ Offer: TypeAlias = Literal["on", "name-only", "user-invocable-only", "off"]
 """How a model hears of a skill, in the words of the setting `skillOverrides`."""
 
 
+def stamp_of(path: str) -> tuple[int, int]:
+    """Size and time of a file, by which a changed one is known; zeros when it is gone."""
+    try:
+        facts = os.stat(path)
+    except OSError:
+        return 0, 0
+    return facts.st_size, facts.st_mtime_ns
+
+
 class SkillError(RobotaError, code="SKILL_ERROR", category="user"):
     """A skill could not be used; nothing was sent to a model."""
 
@@ -41,6 +50,8 @@ class Skill(Struct, frozen=True, kw_only=True):
     """A skill of a project that nobody trusts is text: it runs nothing, allows nothing, and no model
     hears of it."""
     offer: Offer = "on"
+    stamp: tuple[int, int] = (0, 0)
+    """How the file looked when it was read."""
 
     @property
     def directory(self) -> str:
