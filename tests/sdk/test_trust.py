@@ -100,6 +100,7 @@ def test_everything_a_project_wants_is_found_and_only_that(places: Places) -> No
     assert wishes.of("skills") == (
         "allowed-tools: Bash(rm *)  [.agents/skills/b/SKILL.md]",
         "git log  [.claude/skills/a/SKILL.md]",
+        "instructions for the model  [.claude/skills]",
         "ls\\npwd  [.claude/commands/c.md]",
     )
     assert wishes.of("settings") == (f'sandbox: {{"excludedCommands":["docker"]}}{here}',)
@@ -291,6 +292,29 @@ def test_files_of_any_shape_are_read_as_data(places: Places, value: Any) -> None
     wishes = wishes_of(places, dict.fromkeys(keys, value))
 
     assert len(wishes.digest) == 32
+
+
+def test_a_skill_that_only_tells_is_no_change_and_one_that_runs_something_is(
+    places: Places, store: TrustStore
+) -> None:
+    write(places.project(".claude", "skills", "a", "SKILL.md"), "---\ndescription: a\n---\nBody")
+    store.trust(places.cwd, wishes_of(places))
+    write(places.project(".claude", "skills", "a", "SKILL.md"), "---\ndescription: a\n---\nOther body")
+    write(places.project(".claude", "skills", "b", "SKILL.md"), "---\ndescription: b\n---\nBody")
+    assert store.look(places.cwd, wishes_of(places)).trusted
+
+    write(places.project(".claude", "skills", "b", "SKILL.md"), "---\ndescription: b\n---\n!`id`")
+
+    trust = store.look(places.cwd, wishes_of(places))
+    assert [wish.text for wish in trust.added] == ["id  [.claude/skills/b/SKILL.md]"]
+
+
+def test_a_skill_behind_a_link_is_found_like_the_others(places: Places, tmp_path: Path) -> None:
+    write(str(tmp_path / "elsewhere" / "SKILL.md"), "!`id`")
+    os.makedirs(places.project(".claude", "skills"))
+    os.symlink(tmp_path / "elsewhere", places.project(".claude", "skills", "linked"))
+
+    assert wishes_of(places).of("skills") == ("id  [.claude/skills/linked/SKILL.md]",)
 
 
 def test_the_users_own_files_are_no_wishes_of_a_project(places: Places) -> None:

@@ -130,6 +130,25 @@ async def test_a_change_that_nobody_has_looked_at_is_not_trusted_by_the_way(proj
         assert session.project.trust.state == "changed"
 
 
+async def test_a_yes_is_about_the_question_that_was_shown(project: Path) -> None:
+    write(project, HOOK)
+    async with InteractiveSession(cwd=project, provider=ScriptedProvider()) as session:
+        shown = await session.execute_command("trust")
+        assert shown is not None
+        assert "touch fired" in shown.message
+        write(project, {**HOOK, "env": {"SNEAKED": "in"}})
+
+        await session.execute_command("trust", "yes")
+
+        assert session.project.trust.state == "changed"
+        again = await session.execute_command("trust")
+        assert again is not None
+        assert "+ SNEAKED=in" in again.message
+        assert "touch fired" not in again.message
+        await session.execute_command("trust", "yes")
+        assert session.project.trusted
+
+
 @pytest.mark.parametrize(("word", "outcome"), [(True, "success"), (False, "denied"), (None, "denied")])
 async def test_whoever_makes_the_session_decides_for_it_and_nothing_is_kept(
     project: Path, word: bool | None, outcome: str

@@ -265,11 +265,15 @@ class InteractiveSession(Closing):
 
     async def trust_project(self, seen: Trust | None = None, *, below: bool = False) -> None:
         """The user agrees to what the project wants: from now on it may. `seen` is the `project.trust` that
-        they were shown, by default the last; what has changed since is asked again. With `below`, the
-        directories below it may too, as they are when they are first opened."""
+        they were shown, by default what `describe_trust` showed last; what has changed since is asked again.
+        With `below`, the directories below it may too, as they are when they are first opened."""
         if self._session is None:
             await self.ready()
-        await self._assembled.live.trust(seen or self.project.trust, below=below)
+        await self._assembled.live.trust(seen, below=below)
+
+    def describe_trust(self) -> list[str]:
+        """The question whether the user trusts the project, line by line; empty when there is none to ask."""
+        return self._assembled.live.describe_trust()
 
     async def allow_outside_imports(self) -> None:
         """The user lets the project's instruction files import what `project.context.outside_imports` lists,

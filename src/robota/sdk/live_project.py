@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from robota.core.errors import RobotaError
 from robota.sdk.context.loading import list_watched
 from robota.sdk.kit import add_own_rules
-from robota.sdk.project import Project, ProjectOptions, fit_project, load_project
+from robota.sdk.project import Project, ProjectOptions, fit_project, list_definitions, load_project
 from robota.sdk.settings.layers import find_files
 from robota.sdk.settings.watch import FileWatch
 from robota.sdk.settings.write import add_rule, add_to_setting
@@ -40,6 +40,7 @@ class LiveProject:
         self._watch = FileWatch(())
         self._instructions = FileWatch(())
         self._stale = False
+        self._seen: Trust | None = None
         self._told: set[Problem] = set()
         self._turn = asyncio.Lock()
         """Calls that run at the same time wait for the one that reads."""
@@ -64,7 +65,7 @@ class LiveProject:
         homes = [home.path for home in find_homes(places)]
         self._watch = FileWatch((*files, *homes, places.project(".mcp.json"), self.store.path))
         project = load_project(options)
-        self._instructions = FileWatch(list_watched(project.context))
+        self._instructions = FileWatch((*list_watched(project.context), *list_definitions(project)))
         return project
 
     def fit(self, project: Project, tools: Collection[str]) -> Project:
@@ -79,8 +80,8 @@ class LiveProject:
         self._tell()
 
     async def refresh(self, *, instructions: bool = False) -> None:
-        """Look whether files have changed, if wanted also those with `instructions`; if so, read them and let
-        the session obey."""
+        """Look whether files have changed, if wanted also those with `instructions`, skills and agents; if
+        so, read them and let the session obey."""
         async with self._turn:
             changed = instructions and self._instructions.find_changes()
             if self._watch.find_changes() or changed or self._stale:
@@ -134,8 +135,15 @@ class LiveProject:
 
     # --- on the user's word -----------------------------------------------------------------------------
 
-    async def trust(self, seen: Trust, *, below: bool = False) -> None:
+    def describe_trust(self) -> list[str]:
+        """The question to the user, or nothing; what it showed is what a yes is about."""
+        self._seen = None if self._project is None else self._project.trust
+        return [] if self._seen is None else self._seen.describe()
+
+    async def trust(self, seen: Trust | None = None, *, below: bool = False) -> None:
         """The user trusts the directory with what it was seen to want, no more."""
+        seen = seen or self._seen or (None if self._project is None else self._project.trust)
+        assert seen is not None, "the session is not made yet"
         await to_thread.run_sync(lambda: self.store.trust(seen.directory, seen.wishes, below=below))
         await self._decide()
 

@@ -6,7 +6,7 @@ It is read in one go, before the session is made, and again when a file changes;
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from robota.core.errors import ConfigurationError, StorageError
 from robota.core.messages import Json
 from robota.sdk.agents.loader import Agents, find_unknown_tools, load_agents
+from robota.sdk.agents.loader import find_homes as find_agent_homes
 from robota.sdk.context.instructions import ALL_SOURCES, Reading
 from robota.sdk.context.loading import ProjectContext, load_context
 from robota.sdk.places import Places
@@ -21,6 +22,7 @@ from robota.sdk.problems import Problem
 from robota.sdk.settings.fitting import fit_to_tools
 from robota.sdk.settings.layers import Layer, read_layers
 from robota.sdk.settings.settings import Settings, build_settings
+from robota.sdk.skills.loader import find_homes as find_skill_homes
 from robota.sdk.skills.loader import load_skills
 from robota.sdk.skills.skill import Skills
 from robota.sdk.trust import Trust, TrustStore
@@ -97,6 +99,17 @@ def describe_reading(options: ProjectOptions, settings: Settings) -> Reading:
         is_denied=LiveRules(settings.rules, home=places.home).path_filter(places.cwd),
         excludes=settings.get("claudeMdExcludes") or (),
     )
+
+
+def list_definitions(project: Project) -> Iterator[str]:
+    """The files of skills and agents, and the directories where others may appear."""
+    yield from (home.path for home in find_skill_homes(project.places))
+    yield from (home for home, _ in find_agent_homes(project.places))
+    for skill in project.skills:
+        yield from (skill.path, skill.directory, os.path.dirname(skill.directory))
+    for agent in project.agents.definitions.values():
+        if agent.source:
+            yield from (agent.source, os.path.dirname(agent.source))
 
 
 def fit_project(project: Project, tools: Collection[str]) -> Project:

@@ -9,17 +9,21 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
 from robota.core.jsontext import encode
 from robota.core.messages import Json
+from robota.sdk.agents.loader import find_homes as find_agent_homes
 from robota.sdk.frontmatter import MAX_BYTES, list_markdown
 from robota.sdk.places import Places
 from robota.sdk.problems import Problem
 from robota.sdk.settings.jsonc import JsoncError, read_jsonc
+from robota.sdk.skills.loader import find_homes as find_skill_homes
+from robota.sdk.skills.loader import list_files
+from robota.sdk.skills.render import find_commands
 
 WishKind: TypeAlias = Literal[
     "hooks", "servers", "commands", "plugins", "allow", "directories", "mode", "env", "addresses", "agents",
@@ -39,7 +43,7 @@ _TITLES: Mapping[WishKind, str] = {
     "env": "Environment variables",
     "addresses": "Addresses and credentials (never taken from a project, trusted or not)",
     "agents": "Agents",
-    "skills": "Skills that run commands or bring rights",
+    "skills": "Skills",
     "settings": "Settings of the sandbox and of hooks",
 }
 _MAX_SHOWN = 500
@@ -49,8 +53,7 @@ _SENSITIVE = (
     "enableAllProjectMcpServers", "enabledMcpjsonServers", "autoMemoryDirectory", "plansDirectory",
 )  # fmt: skip
 _SOURCES = ("extraKnownMarketplaces", "pluginConfigs")
-_SHELL = re.compile(rb"(?m)(?:^|(?<=\s))!`([^`\n]+)`|^[ \t]*```+!.*\n((?:.*\n)*?)[ \t]*```")
-_RIGHTS = re.compile(rb"(?m)^(allowed-tools|hooks|mcpServers)[ \t]*:[ \t]*(.*)$")
+_RIGHTS = re.compile(r"(?m)^(?:allowed-tools|hooks|mcpServers)[ \t]*:.*$")
 
 
 class Wish(Struct, frozen=True, order=True):
@@ -205,34 +208,34 @@ def _find_in_mcp_file(places: Places, problems: list[Problem]) -> Iterator[Wish]
 
 
 def _find_agents(places: Places) -> Iterator[Wish]:
-    for directory in _own_directories(places, (".robota", ".claude", ".agents"), "agents"):
-        for path in list_markdown(directory):
+    homes = [(path, scope == "project") for path, scope in find_agent_homes(places)]
+    for home in _leave_out_own(homes):
+        for path in list_markdown(home):
             data = _read(path)
             if data is not None:
-                name = os.path.relpath(path, directory).removesuffix(".md")
+                name = os.path.relpath(path, home).removesuffix(".md")
                 yield make_wish("agents", places.shown(path), name, _hash(data))
 
 
 def _find_skills(places: Places) -> Iterator[Wish]:
-    skills = _own_directories(places, (".robota", ".claude", ".agents"), "skills")
-    for directory in (*skills, *_own_directories(places, (".claude",), "commands")):
-        for path in list_markdown(directory):
-            data = _read(path)
-            if data is None:
-                continue
-            rights = [b": ".join(found).decode("utf-8", "replace").strip() for found in _RIGHTS.findall(data)]
-            lines = [(one or more).decode("utf-8", "replace").strip() for one, more in _SHELL.findall(data)]
-            if rights or lines:
-                yield make_wish("skills", places.shown(path), "; ".join((*lines, *rights)), _hash(data))
+    homes = {home.path: home for home in find_skill_homes(places)}
+    for path in _leave_out_own([(home.path, home.in_project) for home in homes.values()]):
+        plain = 0
+        for _, _, file in list_files(homes[path]):
+            text = (_read(file) or b"").decode("utf-8", "replace").replace("\r\n", "\n")
+            said = [*find_commands(text), *(found[0].strip() for found in _RIGHTS.finditer(text))]
+            plain += not said
+            if said:
+                yield make_wish("skills", places.shown(file), "; ".join(said), _hash(text.encode()))
+        if plain:  # they are words for the model, and people write new ones every day
+            yield make_wish("skills", places.shown(path), "instructions for the model")
 
 
-def _own_directories(places: Places, homes: Iterable[str], name: str) -> Iterator[str]:
+def _leave_out_own(homes: Collection[tuple[str, bool]]) -> Iterator[str]:
     """Those of the project that are not the user's own, as they are when somebody works in their home."""
-    mine = {places.user(name), places.claude(name), os.path.join(places.home, ".agents", name)}
-    mine = {os.path.realpath(path) for path in mine}
-    for home in homes:
-        path = places.project(home, name)
-        if os.path.isdir(path) and os.path.realpath(path) not in mine:
+    own = {os.path.realpath(path) for path, in_project in homes if not in_project}
+    for path, in_project in homes:
+        if in_project and os.path.isdir(path) and os.path.realpath(path) not in own:
             yield path
 
 

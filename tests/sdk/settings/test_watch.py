@@ -160,6 +160,28 @@ async def test_a_hook_that_is_added_to_the_users_settings_fires(project: Path, t
     assert "password" not in told[0]
 
 
+async def test_skills_and_agents_that_come_change_and_go_are_known_to_the_next_prompt(
+    project: Path, tmp_path: Path
+) -> None:
+    skill = tmp_path / "home" / ".robota" / "skills" / "tidy" / "SKILL.md"
+    agent = tmp_path / "home" / ".claude" / "agents" / "scout.md"
+    async with InteractiveSession(cwd=project, provider=ScriptedProvider("1", "2", "3")) as session:
+        await session.submit("Hi")
+        write(skill, "---\ndescription: Tidies.\n---\nTidy up.")
+        write(agent, "---\nname: scout\ndescription: Looks.\n---\nLook.")
+        await session.submit("Hi")
+        assert "tidy" in [command.name for command in session.list_commands()]
+        assert session.kit.subagents.agents["scout"].description == "Looks."
+
+        write(skill, "---\ndescription: Tidies well.\n---\nTidy up.")
+        agent.unlink()
+        await session.submit("Hi")
+
+        told = {command.name: command.description for command in session.list_commands()}
+        assert told["tidy"] == "Tidies well."
+        assert "scout" not in session.kit.subagents.agents
+
+
 async def test_a_reload_that_is_cancelled_is_made_up_for(project: Path) -> None:
     session = InteractiveSession(cwd=project, provider=ScriptedProvider("One."))
     inner = await session.ready()

@@ -49,7 +49,7 @@ def load_agents(places: Places, *, trusted: bool, sources: Collection[str] | Non
     counts. `sources` are the layers that may be read, as for settings."""
     found: dict[str, AgentDefinition] = {}
     problems: list[Problem] = []
-    for home, scope in _homes(places):
+    for home, scope in find_homes(places):
         if (scope == "project" and not trusted) or (sources is not None and scope not in sources):
             continue
         here: dict[str, AgentDefinition] = {}
@@ -67,7 +67,8 @@ def load_agents(places: Places, *, trusted: bool, sources: Collection[str] | Non
     return Agents(definitions={**BUILT_IN_AGENTS, **found}, problems=tuple(problems))
 
 
-def _homes(places: Places) -> Iterator[tuple[str, AgentScope]]:
+def find_homes(places: Places) -> Iterator[tuple[str, AgentScope]]:
+    """Where agents are looked for, in the order in which they count."""
     yield places.project(".robota", "agents"), "project"
     yield places.project(".claude", "agents"), "project"
     yield places.user("agents"), "user"

@@ -70,9 +70,14 @@ def load_skills(
         if real in seen:  # the home directory itself is the project, or one is a link to the other
             continue
         seen.add(real)
-        for name, group, path in _list_commands(home.path) if home.is_commands else _list_skills(home.path):
+        for name, group, path in list_files(home):
             taken.take(home, name, group, path)
     return taken.settle()
+
+
+def list_files(home: Home) -> Iterator[tuple[str, str, str]]:
+    """Name, group and file of everything that lies there."""
+    return _list_commands(home.path) if home.is_commands else _list_skills(home.path)
 
 
 def _list_skills(directory: str, group: str = "", depth: int = 0) -> Iterator[tuple[str, str, str]]:

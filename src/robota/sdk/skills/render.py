@@ -27,6 +27,11 @@ _COMMAND = re.compile(
 NO_SHELL = "[not run: commands in skills are switched off by the setting disableSkillShellExecution]"
 
 
+def find_commands(text: str) -> list[str]:
+    """The commands that a skill with this text would run, as they are written."""
+    return [(found["line"] or found["script"]).strip() for found in _COMMAND.finditer(text)]
+
+
 class Surroundings(Struct, frozen=True, kw_only=True):
     """What a skill may mention besides its arguments."""
 

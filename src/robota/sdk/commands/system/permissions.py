@@ -40,8 +40,8 @@ async def trust(host: InteractiveSession, args: str) -> CommandResult:
         return CommandResult(f"You trust {found.directory}: what it wants counts from now on.")
     if word:
         return usage("trust", "[yes]", f"{word!r} is no answer.")
-    if found.asks:
-        return CommandResult("\n".join([*found.describe(), "If you trust it: /trust yes"]))
+    if question := host.describe_trust():
+        return CommandResult("\n".join([*question, "If you trust it: /trust yes"]))
     state = "is trusted" if found.trusted else "is not trusted, and wants nothing that would need it"
     return CommandResult("\n".join([f"{found.directory} {state}.", *found.wishes.describe()]))
 
