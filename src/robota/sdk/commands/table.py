@@ -105,6 +105,13 @@ ROWS = (
             ("switch", "Choose a profile"),
         ),
     ),
+    Row(
+        "diff",
+        "What differs from the last commit, or from how the session found it",
+        "diff.diff",
+        "[session]",
+        (("session", "What this session changed"),),
+    ),
     Row("init", "Write an AGENTS.md for this project", "prompts.init", "[wishes]", gives_way=True),
     Row("review", "Review the changes in the working tree", "prompts.review", "[what]", gives_way=True),
     Row("commit", "Commit the work in the working tree", "prompts.commit", "[wishes]", gives_way=True),
