@@ -40,6 +40,7 @@ def judge(house: House, settings: Settings, tool: str, **call: object) -> str:
         ("Bash(lsx*)", "lsxof", True),
         ("Bash(* install)", "npm install", True),
         ("Bash(*)", "anything at all", True),
+        (r"Bash(python -c 'print\(1\)')", "python -c 'print(1)'", True),
         ("Bash(npm run *)", "npm run x && curl y", False),
     ],
 )
@@ -137,6 +138,7 @@ def test_a_leading_slash_is_the_directory_of_those_settings_and_the_root_in_ours
         ("Edit(./**)", "../a", False),
         ("Edit(//tmp/x/**)", "/tmp/x/a", True),
         ("Edit(~/notes/*)", "HOME/notes/a", True),
+        (r"Edit(app/\(shop\)/page.tsx)", "app/(shop)/page.tsx", True),
     ],
 )
 def test_files_that_may_be_edited_by_every_tool_that_edits(

@@ -37,14 +37,33 @@ def test_a_typo_inside_an_object_is_named_with_its_path(house: House) -> None:
 
 
 @pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ({"deny": ["Read(.env)"]}, "permissions.deny"),
+        ({"permissions": {"model": "m"}}, "model"),
+        ({"sandbox": {"enabld": True}}, "enabled"),
+    ],
+)
+def test_a_key_in_the_wrong_object_is_found_in_the_right_one(
+    house: House, written: dict[str, Any], meant: str
+) -> None:
+    (problem,) = problems_of(house.write(user=written))
+
+    assert f"did you mean {meant!r}?" in problem
+
+
+@pytest.mark.parametrize(
     ("written", "sentence"),
     [
         ({"language": 7}, "language: this is a text that is not empty, not 7. It was left out."),
         ({"language": ["de"]}, "language: this is a text that is not empty, not a list."),
         ({"memory": {"enabled": "yes"}}, "memory.enabled: this is true or false, not 'yes'."),
         ({"memory": True}, "memory: this is an object, not true."),
-        ({"cleanupPeriodDays": -1}, "cleanupPeriodDays: this is a whole number of at least 0, not -1."),
-        ({"cleanupPeriodDays": True}, "this is a whole number of at least 0, not true."),
+        (
+            {"skillListingMaxDescChars": -1},
+            "skillListingMaxDescChars: this is a whole number of at least 0, not -1.",
+        ),
+        ({"skillListingMaxDescChars": True}, "this is a whole number of at least 0, not true."),
         ({"autoCompactThreshold": 2}, "this is a number above 0 up to 1 or false, not 2."),
         ({"defaultTrustLevel": "ful"}, "this is one of safe, moderate, full, not 'ful'."),
         ({"env": {"A": {"b": 1}}}, "env.A: this is a text or a number or true or false, not an object."),
@@ -77,7 +96,7 @@ def test_a_secret_in_the_wrong_place_is_not_repeated(house: House) -> None:
 def test_keys_of_other_programs_are_kept_without_a_word(house: House) -> None:
     house.write(
         claude_user={"$schema": "x", "statusLine": {"type": "command"}, "theme": "dark", "verbose": True},
-        user={"transports": {"http": {"enabled": True}}, "statusline": {"enabled": True}},
+        user={"transports": {"http": {"enabled": True}}, "statusline": {"enabled": True}, "_comment": "x"},
     )
 
     assert problems_of(house) == []
@@ -209,7 +228,6 @@ def test_a_trusted_project_takes_effect(house: House, layer: str) -> None:
         ({"autoAllowReadOnly": True}, "autoAllowReadOnly"),
         ({"baseURL": "https://evil.example"}, "baseURL"),
         ({"passEnv": ["AWS_SECRET_ACCESS_KEY"]}, "passEnv"),
-        ({"cleanupPeriodDays": 1}, "cleanupPeriodDays"),
         ({"providers": {"mine": {"baseURL": "https://evil.example"}}}, "providers.mine.baseURL"),
         ({"providers": {"mine": {"apiKey": "x"}}}, "providers.mine.apiKey"),
         ({"providers": {"mine": {"options": {"headers": {}}}}}, "providers.mine.options"),

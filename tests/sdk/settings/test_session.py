@@ -11,6 +11,7 @@ from tests.sdk.settings.conftest import House
 from robota.core.errors import ConfigurationError
 from robota.core.messages import ToolMessage
 from robota.core.questions import PermissionQuestion
+from robota.sdk.commands.effects import SubmitPrompt
 from robota.sdk.interactive import InteractiveSession
 from robota.testing import ScriptedProvider, call
 
@@ -227,3 +228,23 @@ async def test_what_files_say_now_counts_from_the_next_call_on(house: House) -> 
         assert "4711" not in results(session)[1]
         assert results(session)[2].startswith("new")
         assert session.kit.bash.sandbox is None
+
+
+@pytest.mark.parametrize(
+    ("attribution", "said"),
+    [
+        ("Made by a robot", "End each message with these lines:\nMade by a robot"),
+        ("", "Do not say who wrote it."),
+    ],
+)
+async def test_commits_say_of_their_author_what_the_settings_say(
+    house: House, attribution: str, said: str
+) -> None:
+    house.write(user={"attribution": {"commit": attribution}})
+
+    async with open_session(house) as session:
+        result = await session.execute_command("commit")
+
+        assert result is not None
+        assert isinstance(result.effect, SubmitPrompt)
+        assert said in result.effect.input

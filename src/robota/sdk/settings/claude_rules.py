@@ -21,6 +21,8 @@ _NEVER_CONSULTED = {
     "Glob": "Read", "Grep": "Read", "LS": "Read", "NotebookRead": "Read",
 }  # fmt: skip
 """Tools whose path rules the other program accepts and does not look at, and which it looks at instead."""
+_ESCAPED = re.compile(r"\\([()\\])")
+"""As that program writes parentheses and backslashes into rules."""
 _UNSAYABLE = re.compile(r"\\.|\?|\[[^\]]*\]")
 """One character of several, or an escaped one."""
 
@@ -33,9 +35,9 @@ class Translation(Struct, frozen=True):
 
 def translate_rule(rule: Rule, kind: RuleKind, root: str) -> Translation:
     """A rule as ours; `root` is what a leading `/` stands for in its file."""
-    pattern = rule.pattern
-    if pattern is None or (kind != "allow" and _is_parameter(rule)):
+    if rule.pattern is None or (kind != "allow" and _is_parameter(rule)):
         return Translation((rule.text.strip(),))
+    pattern = _ESCAPED.sub(r"\1", rule.pattern)
     match rule.tool:
         case "Bash":
             return Translation((f"Bash({_translate_command(pattern)})",))

@@ -8,8 +8,8 @@ _KEPT = """
     askUserQuestionTimeout autoCompactWindow autoConnectIde autoMemoryDirectory autoMemoryEnabled
     autoMode autoUpdates autoUpdatesChannel availableModels awaySummaryEnabled awsAuthRefresh
     awsCredentialExport axScreenReader blockedMarketplaces channelsEnabled claudeMd companyAnnouncements
-    defaultShell deniedMcpServers disableAutoMode disableDeepLinkRegistration disabledMcpjsonServers
-    editorMode
+    defaultShell deniedMcpServers description disableAutoMode disableDeepLinkRegistration
+    disabledMcpjsonServers editorMode
     enableAllProjectMcpServers enableArchitectTool enabledMcpjsonServers fallbackModel fastMode
     fastModePerSessionOptIn feedbackSurveyRate feedbackSurveyState fileSuggestion forceLoginMethod
     forceLoginOrgUUID forceRemoteSettingsRefresh gcpAuthRefresh hasCompletedOnboarding includeCoAuthoredBy
@@ -28,12 +28,13 @@ _KEPT = """
     sandbox.enableWeakerNetworkIsolation sandbox.enabledPlatforms
     sandbox.filesystem.allowRead sandbox.ignoreViolations sandbox.ripgrep
     permissions.disableAutoMode permissions.skipDangerousModePermissionPrompt worktree.bgIsolation
-    attribution.sessionUrl memory.budget
+    attribution.pr attribution.sessionUrl memory.budget
 """
 KEPT: frozenset[str] = frozenset(_KEPT.split())
 """Kept, never complained about."""
 
 WITHOUT_EFFECT: dict[str, str] = {
+    "cleanupPeriodDays": "sessions are kept until you delete them",
     "provider": "it is written as a profile in `providers` now, which `currentProvider` names",
     "apiKeyHelper": "keys come from `providers`, the environment or `robota provider`, never from a program",
     "sandbox.credentials": "write deny rules for files; credentials of the environment are not passed on",

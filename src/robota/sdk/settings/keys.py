@@ -293,13 +293,6 @@ TABLE: tuple[Key, ...] = (
         about="Patterns of instruction files that are not read.",
     ),
     Key(
-        name="cleanupPeriodDays",
-        kind=COUNT,
-        default=30,
-        user_only=True,
-        about="Days after which sessions are deleted; 0: never.",
-    ),
-    Key(
         name="fileCheckpointingEnabled",
         kind=FLAG,
         default=True,
@@ -326,9 +319,8 @@ TABLE: tuple[Key, ...] = (
     Key(
         name="attribution.commit",
         kind={"type": "string"},
-        about="What commits say about who wrote them; empty: nothing.",
+        about="Lines at the end of the messages that `/commit` writes; empty: none about who wrote it.",
     ),
-    Key(name="attribution.pr", kind={"type": "string"}, about="The same for pull requests."),
     Key(
         name="subagents.policy",
         kind=choice("never", "ask", "auto"),

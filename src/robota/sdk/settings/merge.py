@@ -17,6 +17,8 @@ from robota.sdk.settings.layers import Layer
 
 _BEFORE_TRUST = frozenset(("permissions.deny", "permissions.ask"))
 """What a project's files may do before the user trusts it."""
+_REMARKS = ("_", "//", "#")
+"""How people begin a key that is a remark."""
 MAX_PROBLEMS = 100
 """That are told of one file."""
 _HARMLESS = frozenset(("type", "model", "timeout"))
@@ -100,7 +102,7 @@ def _walk(
                 yield path, value
         elif dotted in WITHOUT_EFFECT:
             merged.report(layer, path, f"this has no effect: {WITHOUT_EFFECT[dotted]}.")
-        elif dotted not in KEPT:
+        elif dotted not in KEPT and not name.startswith(_REMARKS):
             merged.report(layer, path, _unknown(path))
 
 
@@ -111,14 +113,14 @@ def _suppose_worst(path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Jso
 
 
 def _unknown(path: tuple[str, ...]) -> str:
+    """A sentence about a key that is not there: it may be misspelt, or in the wrong object."""
     above = ".".join(path[:-1])
     prefix = above + "." if above else ""
-    known = {
-        name.removeprefix(prefix).partition(".")[0] for name in (*KEYS, *KEPT) if name.startswith(prefix)
-    }
-    near = nearest(path[-1], known, 0.7)
-    hint = f"did you mean {near!r}?" if near else "it was left out."
-    return f"there is no such setting; {hint}"
+    names = (*KEYS, *KEPT)
+    known = {name.removeprefix(prefix).partition(".")[0] for name in names if name.startswith(prefix)}
+    elsewhere = (name for name in KEYS if name.endswith(f".{path[-1]}") or name == path[-1])
+    near = next(elsewhere, None) or nearest(path[-1], known, 0.8)
+    return f"there is no such setting; {f'did you mean {near!r}?' if near else 'it was left out.'}"
 
 
 def _fit(value: Json, kind: Kind, path: tuple[str | int, ...], layer: Layer, merged: Merged) -> Json:

@@ -20,11 +20,15 @@ def review(host: InteractiveSession, args: str) -> CommandResult:
 
 
 def commit(host: InteractiveSession, args: str) -> CommandResult:
-    return _ask("commit", 2, args)
+    attribution = host.project.settings.get("attribution.commit")
+    if attribution is None:
+        return _ask("commit", 2, args)
+    said = f"End each message with these lines:\n{attribution}" if attribution else "Do not say who wrote it."
+    return _ask("commit", 2, args, said)
 
 
-def _ask(name: str, part: int, args: str) -> CommandResult:
+def _ask(name: str, part: int, args: str, more: str = "") -> CommandResult:
     typed, wish = f"/{name} {args}".rstrip(), args.strip()
-    text = text_beside(__file__, part)()
+    text = "\n\n".join(filter(None, (text_beside(__file__, part)(), more)))
     prompt = SubmitPrompt(f"{text}\n\nThe user adds: {wish}" if wish else text, typed, typed)
     return CommandResult(typed, effect=prompt)
