@@ -13,10 +13,9 @@ from robota.core.background import TaskKind
 from robota.core.messages import Message
 from robota.core.permissions.modes import PermissionMode
 from robota.core.tool import Tool
-from robota.sdk.agents.runner import Subagents
+from robota.sdk.agents.runner import SubagentOptions, Subagents
 from robota.sdk.agents.subagent import ProjectInstructions
 from robota.sdk.agents.tool import SubagentTool
-from robota.sdk.agents.worktree import WorktreeOptions
 from robota.sdk.background.live_task import Runner
 from robota.sdk.background.runners import agent_runner, scheduled_runner, start_agent, take_in
 from robota.sdk.background.tasks import BackgroundTasks
@@ -89,9 +88,7 @@ class Kit:
         self.subagents = Subagents(
             project.agents.definitions,
             instructions=ProjectInstructions.of(project.context.files),
-            policy=settings.get("subagents.policy"),
-            max_parallel=settings.get("subagents.maxConcurrent"),
-            worktrees=find_worktree_options(settings),
+            options=SubagentOptions.of(project.settings),
             read_skills=lambda names: self.skills.preload(names),
         )
         self.skills = SkillCalls(project.skills, project.places, fork=fork_with(self.subagents))
@@ -119,11 +116,13 @@ class Kit:
         if settings.sandbox != before.sandbox:
             self.bash.sandbox = make_configured_sandbox(settings.sandbox, self.rules)
             self.bash.auto_allow_bash_if_sandboxed = settings.sandbox.auto_allow_bash
-        self.subagents.agents = project.agents.definitions
+        self.subagents.take(
+            project.agents.definitions,
+            ProjectInstructions.of(project.context.files),
+            SubagentOptions.of(project.settings),
+        )
         self.skills.skills = project.skills
         self.skills.runs_commands = not settings.get("disableSkillShellExecution")
-        self.subagents.policy = settings.get("subagents.policy")
-        self.subagents.worktrees = find_worktree_options(settings)
         rules = add_own_rules(settings, self.rules.rules.mode)
         self.rules.replace(rules, additional_dirs=settings.additional_dirs)
 
@@ -144,9 +143,12 @@ class Kit:
             todo_tool(self.todos),
             ask_user_tool(),
             *plan_tools(self.plan, switch_mode),
-            SubagentTool(self.subagents, lambda task: start_agent(self.background, task)),
+            *([] if self.subagents.options.policy == "never" else [self._agent_tool()]),
             skill_tool(self.skills),
         ]
+
+    def _agent_tool(self) -> SubagentTool:
+        return SubagentTool(self.subagents, lambda task: start_agent(self.background, task))
 
     def kept_sections(self) -> tuple[CompactionSection, ...]:
         """What survives a compaction word for word."""
@@ -178,16 +180,6 @@ class Kit:
 
     def _redact(self, text: str) -> str:
         return text if self._session is None else self._session.log.secrets.redactor.text(text)
-
-
-def find_worktree_options(settings: Settings) -> WorktreeOptions:
-    """How trees for subagents are made; `head` and `fresh` are another program's words."""
-    base: str = settings.get("worktree.baseRef")
-    return WorktreeOptions(
-        base_ref={"head": "HEAD", "fresh": "origin/HEAD"}.get(base, base),
-        symlink_directories=tuple(settings.get("worktree.symlinkDirectories") or ()),
-        sparse_paths=tuple(settings.get("worktree.sparsePaths") or ()),
-    )
 
 
 def recall_todos(messages: Sequence[Message]) -> TodoList:

@@ -17,7 +17,7 @@ from robota.core.events import RunCompleted, SubagentEvent, ToolEnded
 from robota.core.hooks import parse_hooks
 from robota.core.messages import TokenUsage, ToolMessage
 from robota.core.provider import TextChunk
-from robota.sdk.agents.runner import MAX_PARALLEL
+from robota.sdk.agents.runner import MAX_PARALLEL, SubagentOptions
 from robota.sdk.agents.tool import LISTING, list_agents
 from robota.sessions.permissions.live_rules import PermissionRules
 from robota.sessions.usage.budget import Budget
@@ -118,7 +118,7 @@ async def test_with_nobody_to_ask_no_subagent_starts(tmp_path: Path) -> None:
 
 
 async def test_the_policy_auto_asks_nobody(tmp_path: Path) -> None:
-    shop = Workshop(tmp_path, [start()], "ok", "done", subagents={"policy": "auto"})
+    shop = Workshop(tmp_path, [start()], "ok", "done", subagents={"options": SubagentOptions(policy="auto")})
     await shop.session.submit("hi")
     assert shop.result.content == "ok"
 
@@ -127,7 +127,11 @@ async def test_the_policy_auto_asks_nobody(tmp_path: Path) -> None:
 async def test_a_deny_rule_wins_over_the_policy(tmp_path: Path, rule: str) -> None:
     rules = PermissionRules(mode="bypassPermissions", deny=(rule,))
     shop = Workshop(
-        tmp_path, [start(subagent_type="Explore")], "done", rules=rules, subagents={"policy": "auto"}
+        tmp_path,
+        [start(subagent_type="Explore")],
+        "done",
+        rules=rules,
+        subagents={"options": SubagentOptions(policy="auto")},
     )
     await shop.session.submit("hi")
     assert shop.result.outcome == "denied"
@@ -147,7 +151,7 @@ async def test_in_plan_mode_only_an_agent_that_changes_nothing_may_work(tmp_path
     write = [call("Write", file_path="made.txt", content="x")]
     shop = Workshop(
         tmp_path, [start(subagent_type="Plan"), start(subagent_type="worker")], write, "A plan.", "done",
-        agents=[define()], rules=rules, subagents={"policy": "auto"},
+        agents=[define()], rules=rules, subagents={"options": SubagentOptions(policy="auto")},
     )  # fmt: skip
     await shop.session.submit("hi")
     outcomes = {ended.arguments["subagent_type"]: ended.outcome for ended in shop.told(ToolEnded)}

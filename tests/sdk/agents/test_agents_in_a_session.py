@@ -95,3 +95,46 @@ async def test_what_is_wrong_with_an_agent_is_told_once(project: Path) -> None:
         f"{path}: odd: It names the tool 'Grpe', which has no effect: there is no such tool, but 'Grep'."
     )
     assert [notice.message for notice in notices].count(str(problem)) == 1
+
+
+async def test_the_policy_never_leaves_the_tool_out(project: Path) -> None:
+    session = make_session(project, "hi", settings={"subagents": {"policy": "never"}})
+    async with session:
+        await session.submit("go")
+        assert "Agent" not in session.session.agent.toolset.tools
+
+
+async def test_a_policy_that_is_tightened_while_the_session_runs_counts(project: Path) -> None:
+    session = make_session(project, "hi", [start()], "done")
+    ended = results(session)
+    async with session:
+        await session.submit("go")
+        (project / ".robota").mkdir()
+        (project / ".robota" / "settings.json").write_text('{"subagents": {"policy": "never"}}')
+        await session.submit("go on")
+    assert ended[0].error == "The settings let no subagents start: do the work here."
+
+
+async def test_settings_may_let_subagents_start_without_a_question(project: Path) -> None:
+    (project.parent / "home" / ".robota").mkdir()
+    (project.parent / "home" / ".robota" / "settings.json").write_text('{"subagents": {"policy": "auto"}}')
+    session = make_session(project, [start()], "report", "done", permission_mode="default")
+    ended = results(session)
+    async with session:
+        await session.submit("go")
+    assert ended[0].content == "report"
+
+
+async def test_agents_that_are_written_or_changed_while_the_session_runs_are_offered(project: Path) -> None:
+    session = make_session(project, "one", "two", "three")
+    async with session:
+        await session.submit("go")
+        path = write_agent(project / ".robota" / "agents", "late")
+        await session.submit("go on")
+        path.write_text(path.read_text().replace("Does late.", "Does better."))
+        await session.submit("and on")
+        provider = session.session.agent.provider
+        requests = getattr(provider, "inner", provider).requests
+    shown = [tool.description for request in requests for tool in request.tools if tool.name == "Agent"]
+    assert ["- late: Does late." in text for text in shown] == [False, True, False]
+    assert ["- late: Does better." in text for text in shown] == [False, False, True]

@@ -12,6 +12,7 @@ from tests.sdk.agents.workshop import Workshop, define, start
 from tests.sessions.live_session import heard, run
 
 from robota.core.events import ToolEnded
+from robota.sdk.agents.runner import SubagentOptions
 from robota.sdk.agents.worktree import WorktreeError, WorktreeOptions, create_worktree, settle_worktree
 from robota.sessions.permissions.live_rules import PermissionRules
 from robota.testing import call
@@ -236,7 +237,8 @@ async def test_settings_say_what_a_tree_begins_with_and_what_it_shares(tmp_path:
     assert not (shared / "missing").is_symlink()
     assert not (shared.parent / "outside").is_symlink()
     assert git(shared, "status", "--porcelain") == "?? packages"
-    subagents = {"worktrees": WorktreeOptions(symlink_directories=("packages",))}
+    worktrees = WorktreeOptions(symlink_directories=("packages",))
+    subagents = {"options": SubagentOptions(worktrees=worktrees)}
     shop = make_shop(tmp_path, subagents=subagents)
     await shop.session.submit("hi")
     assert shop.result.metadata["worktreeStatus"] == "removed"  # the link is nobody's work

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Mapping
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct, field, to_builtins
 
@@ -13,11 +13,15 @@ from robota.core.errors import ModelNotAvailableError, RobotaError
 from robota.core.messages import Json, JsonObject
 from robota.core.models import find_model_price
 from robota.core.run import RunResult
+from robota.core.tool import Toolset
 from robota.sdk.agents.definition import BUILT_IN_AGENTS, DEFAULT_AGENT, AgentDefinition, Isolation
 from robota.sdk.agents.model_choice import choose_model, describe_fallback
 from robota.sdk.agents.subagent import ProjectInstructions, create_subagent_session
 from robota.sdk.agents.worktree import Worktree, WorktreeOptions, create_worktree, settle_worktree
 from robota.sessions.session import Session
+
+if TYPE_CHECKING:
+    from robota.sdk.settings.settings import Settings
 
 SubagentPolicy: TypeAlias = Literal["never", "ask", "auto"]
 """Whether a model may start subagents: not at all, when the user says so, by itself."""
@@ -36,6 +40,25 @@ class AgentTask(Struct, frozen=True, kw_only=True):
     isolation: Isolation | None = None
     """`None`: as the definition says."""
     is_fork_worker: bool = False
+
+
+class SubagentOptions(Struct, frozen=True, kw_only=True):
+    """What settings say about subagents."""
+
+    policy: SubagentPolicy = "ask"
+    max_parallel: int = MAX_PARALLEL
+    worktrees: WorktreeOptions = WorktreeOptions()
+
+    @classmethod
+    def of(cls, settings: Settings) -> SubagentOptions:
+        base: str = settings.get("worktree.baseRef") or "HEAD"
+        worktrees = WorktreeOptions(
+            base_ref={"head": "HEAD", "fresh": "origin/HEAD"}.get(base, base),  # another program's words
+            symlink_directories=tuple(settings.get("worktree.symlinkDirectories") or ()),
+            sparse_paths=tuple(settings.get("worktree.sparsePaths") or ()),
+        )
+        policy, limit = settings.get("subagents.policy"), settings.get("subagents.maxConcurrent")
+        return cls(policy=policy, max_parallel=limit, worktrees=worktrees)
 
 
 class AgentOutcome(Struct, frozen=True, kw_only=True):
@@ -60,25 +83,36 @@ class Subagents:
         agents: Mapping[str, AgentDefinition] = BUILT_IN_AGENTS,
         *,
         instructions: ProjectInstructions = ProjectInstructions(),  # noqa: B008 - frozen
-        policy: SubagentPolicy = "ask",
-        max_parallel: int = MAX_PARALLEL,
-        worktrees: WorktreeOptions = WorktreeOptions(),  # noqa: B008 - frozen
+        options: SubagentOptions = SubagentOptions(),  # noqa: B008 - frozen
         read_skills: Callable[[tuple[str, ...]], str] | None = None,
     ) -> None:
         """`read_skills` gives the text of skills that an agent has from the start."""
         self.agents = agents
-        """These and what follows may be replaced at any time."""
-        self.instructions = instructions
-        self.policy = policy
-        self.worktrees = worktrees
+        self._instructions = instructions
+        self.options = options
         self._read_skills = read_skills
-        self._turn = asyncio.Semaphore(max_parallel)
+        self._turn = asyncio.Semaphore(options.max_parallel)
         self._missing: set[str] = set()
         """Models that the provider turned out not to have."""
         self._session: Session | None = None
 
     def attach(self, session: Session) -> None:
         self._session = session
+
+    def take(
+        self,
+        agents: Mapping[str, AgentDefinition],
+        instructions: ProjectInstructions,
+        options: SubagentOptions,
+    ) -> None:
+        """Other agents and settings, from the next task on."""
+        if options.max_parallel != self.options.max_parallel:
+            self._turn = asyncio.Semaphore(options.max_parallel)
+        known, self.agents = self.agents, agents
+        self._instructions, self.options = instructions, options
+        if self._session is not None and known != agents:  # the tool lists them for the model
+            agent = self._session.agent
+            agent.toolset = Toolset.of(agent.toolset.tools.values())
 
     @property
     def session(self) -> Session:
@@ -111,7 +145,7 @@ class Subagents:
         parent, tree = self.session, None
         if (task.isolation or agent.isolation) == "worktree":
             new_id, name = parent.options.ports.new_id, task.description or agent.name
-            tree = await create_worktree(parent.cwd, name, parent.hooks, new_id, self.worktrees)
+            tree = await create_worktree(parent.cwd, name, parent.hooks, new_id, self.options.worktrees)
         child = self._create(agent, task, agent_id, tree)
         facts: JsonObject = {}
         try:
@@ -139,7 +173,7 @@ class Subagents:
             self.session,
             agent,
             agent_id=agent_id,
-            instructions=self.instructions,
+            instructions=self._instructions,
             skills=skills,
             model=self.session.model if wanted in self._missing else task.model,
             cwd=None if tree is None else tree.cwd,

@@ -68,12 +68,14 @@ class SubagentTool:
             return "auto", "There is no such agent, and nothing is started."
         if mode == "bypassPermissions" or (mode == "plan" and not agent.is_read_only):
             return None
-        if subagents.policy == "auto":
+        if subagents.options.policy == "auto":
             return "auto", "The settings let subagents start without a question."
         return "approve", subagents.describe_cost(task)
 
     async def run(self, arguments: JsonObject, context: ToolContext) -> ToolResult:
         task = read_task(arguments)
+        if self._subagents.options.policy == "never":
+            return ToolResult.failure("The settings let no subagents start: do the work here.", success=False)
         try:
             agent = self._subagents.find(task.agent)
             if self._start is not None and arguments.get("run_in_background", agent.background):
