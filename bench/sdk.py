@@ -123,13 +123,14 @@ async def measure_request(project: Path, home: Path, repeats: int) -> tuple[floa
         provider, model=inner.model, tools=inner.agent.tools, system_message=inner.agent.system_message
     )
     floor, ours = [], []
-    for _ in range(repeats):
+    for number in range(repeats):
         for submit, times in ((agent.run, floor), (session.submit, ours)):
             began = time.perf_counter()
             await submit(PROMPT)  # type: ignore[operator]
             times.append(provider.asked - began)
-        agent.clear()
-        inner.clear_history()
+        if number % 50 == 49:
+            agent.clear()
+            inner.clear_history()
     await session.shutdown()
     return min(floor), min(ours)
 
