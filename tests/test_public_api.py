@@ -20,7 +20,6 @@ PUBLIC = [
     "choose_provider",
     "create_project_session_store",
     "create_query",
-    "create_session",
     "evaluate_permission",
     "explain_permission",
     "run_sync",

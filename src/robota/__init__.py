@@ -17,7 +17,7 @@ _MODULES = {
     "robota.core.tool": "ToolContext ToolResult",
     "robota.core.run": "RunResult",
     "robota.core.sync": "run_sync",
-    "robota.sdk.assembly": "create_project_session_store create_session",
+    "robota.sdk.kept_sessions": "create_project_session_store",
     "robota.sdk.interactive": "InteractiveSession",
     "robota.sdk.query": "create_query",
     "robota.providers.choice": "choose_provider",

@@ -13,9 +13,8 @@ from robota.core.sync import run_sync as run_sync
 from robota.core.tool import ToolContext as ToolContext
 from robota.core.tool import ToolResult as ToolResult
 from robota.providers.choice import choose_provider as choose_provider
-from robota.sdk.assembly import create_project_session_store as create_project_session_store
-from robota.sdk.assembly import create_session as create_session
 from robota.sdk.interactive import InteractiveSession as InteractiveSession
+from robota.sdk.kept_sessions import create_project_session_store as create_project_session_store
 from robota.sdk.query import create_query as create_query
 from robota.sessions.options import SessionOptions as SessionOptions
 from robota.sessions.session import Session as Session

@@ -14,7 +14,7 @@ from tests.support.command import environment, model_requests, place, robota
 from tests.support.terminal import Terminal
 
 from robota.core.provider import StopChunk
-from robota.sdk.assembly import create_project_session_store
+from robota.sdk.kept_sessions import create_project_session_store
 from robota.testing import HttpError, ModelServer, call
 
 FAILING = [call("Read", file_path="missing.txt")]

@@ -11,7 +11,7 @@ from tests.support.processes import mark
 from tests.support.terminal import Terminal
 
 from robota.core.messages import AssistantMessage
-from robota.sdk.assembly import create_project_session_store
+from robota.sdk.kept_sessions import create_project_session_store
 from robota.sessions.start import restore
 from robota.testing import Stall, call
 from robota.testing.model_server import ModelServer

@@ -24,8 +24,9 @@ from robota.providers.local.request import (
     wire_messages,
     without_optional_parameters,
 )
-from robota.sdk.assembly import LiveRules, create_default_tools
+from robota.sdk import bash_tool, edit_tool, glob_tool, grep_tool, read_tool, write_tool
 from robota.testing.reply_conformance import ADD
+from robota.tools import todo_tool, web_fetch_tool, web_search_tool
 
 
 def sent(*messages: Message, tools: tuple[ToolSchema, ...] = (), examples: bool = False) -> list[JsonObject]:
@@ -38,7 +39,10 @@ def roles(messages: list[JsonObject]) -> list[str]:
 
 
 def builtin_tools() -> tuple[ToolSchema, ...]:
-    made = create_default_tools(LiveRules())
+    made = (
+        read_tool(), write_tool(), edit_tool(), glob_tool(), grep_tool(), bash_tool(), web_fetch_tool(),
+        web_search_tool(), todo_tool(),
+    )  # fmt: skip
     return tuple(ToolSchema(tool.name, tool.description, tool.parameters) for tool in made)
 
 

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from robota.core.messages import ToolMessage
-from robota.sdk.assembly import PermissionQuestion, PermissionRules, create_session
+from robota.core.questions import PermissionQuestion
+from robota.sdk.interactive import InteractiveSession
+from robota.sessions.permissions.live_rules import PermissionRules
 from robota.testing import ScriptedProvider, call
 
 pytestmark = pytest.mark.anyio
@@ -44,9 +46,19 @@ async def results(
     project: Path, *calls: object, rules: PermissionRules | None = None, person: Person | None = None
 ) -> list[str]:
     provider = ScriptedProvider(*[[one] for one in calls], "done")  # type: ignore[list-item]
-    session = create_session(provider, model="m", cwd=str(project), rules=rules, approve=person)
-    await session.run("go")
-    return [message.content for message in session.messages if isinstance(message, ToolMessage)]
+    given = PermissionRules() if rules is None else rules
+    session = InteractiveSession(
+        cwd=project,
+        provider=provider,
+        permission_mode=given.mode,
+        permission_handler=person,
+        environment={"HOME": str(project.parent)},
+        settings={"permissions": {"allow": [*given.allow], "deny": [*given.deny], "ask": [*given.ask]}},
+    )
+    async with session:
+        await session.submit("go")
+        messages = session.session.messages
+    return [message.content for message in messages if isinstance(message, ToolMessage)]
 
 
 async def test_files_of_the_project_are_read_without_a_question(project: Path) -> None:
@@ -164,10 +176,17 @@ async def test_commands_and_hooks_have_the_credentials_that_were_named(
         monkeypatch.setenv(name, f"value of {name}")
     show = 'printf "%s|" "$PGPASSWORD" "$MYSQL_PWD"'
     script = ScriptedProvider([call("Bash", command=show)], "done")
-    rules = PermissionRules(mode="bypassPermissions")
-    session = create_session(script, model="m", cwd=str(tmp_path), rules=rules, keep_variables=["PGPASSWORD"])
-    session.reload(hooks={"Stop": [{"hooks": [{"type": "command", "command": f"{show} > heard"}]}]})
+    session = InteractiveSession(
+        cwd=tmp_path,
+        provider=script,
+        permission_mode="bypassPermissions",
+        settings={
+            "passEnv": ["PGPASSWORD"],
+            "hooks": {"Stop": [{"hooks": [{"type": "command", "command": f"{show} > heard"}]}]},
+        },
+    )
     async with session:
-        await session.run("go")
-    [answer] = [message.content for message in session.messages if isinstance(message, ToolMessage)]
+        await session.submit("go")
+        messages = session.session.messages
+    [answer] = [message.content for message in messages if isinstance(message, ToolMessage)]
     assert answer == (tmp_path / "heard").read_text() == "value of PGPASSWORD||"

@@ -9,7 +9,8 @@ from robota.core.errors import ConfigurationError
 from robota.core.provider import Provider
 from robota.core.provider_definition import CredentialRequirement, ProviderConfig, ProviderDefinition
 from robota.providers.scripted import ScriptedProvider
-from robota.sdk.assembly import SessionStore, create_session
+from robota.sdk.interactive import InteractiveSession
+from robota.sdk.kept_sessions import SessionStore
 from robota.sdk.provider_profiles import (
     ProviderProfile,
     ProviderProfiles,
@@ -298,15 +299,14 @@ def test_keys_and_secret_headers_are_known_as_secrets(monkeypatch: pytest.Monkey
 async def test_a_literal_key_is_written_nowhere_by_a_session(tmp_path: Path) -> None:
     profiles = parse_profiles({"currentProvider": "x", "providers": {"x": {"type": "cloud", "apiKey": KEY}}})
     store = SessionStore(str(tmp_path))
-    session = create_session(
-        ScriptedProvider(f"Your key is {KEY}."),
-        model="big",
-        cwd=str(tmp_path),
-        store=store,
+    session = InteractiveSession(
+        cwd=tmp_path,
+        provider=ScriptedProvider(f"Your key is {KEY}."),
+        session_store=store,
         secrets=profiles.secrets(),
     )
-    await session.run(f"is {KEY} right?")
-    await session.shutdown("other")
+    await session.submit(f"is {KEY} right?")
+    await session.shutdown()
 
     written = [
         path.read_text() for path in tmp_path.rglob("*") if path.is_file() and path.suffix.startswith(".json")

@@ -6,9 +6,10 @@ import pytest
 
 from robota.core.messages import ToolMessage
 from robota.core.permissions import PermissionMode
-from robota.sdk.assembly import PermissionRules, create_session
+from robota.sdk.interactive import InteractiveSession
 from robota.sdk.sandbox import allows_network, make_sandbox
-from robota.sessions.permissions.live_rules import LiveRules
+from robota.sessions.permissions.live_rules import LiveRules, PermissionRules
+from robota.sessions.session import Session
 from robota.testing import ScriptedProvider, call
 from robota.tools.builtins.bash import BashTool
 from robota.tools.sandbox.sandbox import Sandbox
@@ -46,38 +47,51 @@ def test_the_sandbox_follows_the_rules_as_they_change() -> None:
     assert sandbox.network == "off"
 
 
-def bash_of(session: object) -> BashTool:
-    [tool] = [tool for tool in session.agent.tools if tool.name == "Bash"]  # type: ignore[attr-defined]
+def bash_of(session: Session) -> BashTool:
+    [tool] = [tool for tool in session.agent.tools if tool.name == "Bash"]
     assert isinstance(tool, BashTool)
     return tool
 
 
-def test_a_session_has_a_sandbox_unless_it_is_switched_off(tmp_path: Path) -> None:
-    def made(**options: object) -> BashTool:
-        return bash_of(create_session(ScriptedProvider("done"), model="m", cwd=str(tmp_path), **options))  # type: ignore[arg-type]
+async def test_a_session_has_a_sandbox_unless_it_is_switched_off(tmp_path: Path) -> None:
+    async def made(**sandbox: object) -> BashTool:
+        session = InteractiveSession(
+            cwd=tmp_path,
+            provider=ScriptedProvider("done"),
+            environment={"HOME": str(tmp_path)},
+            settings={"sandbox": sandbox} if sandbox else {},
+        )
+        return bash_of(await session.ready())
 
-    default = made()
+    default = await made()
     assert default.sandbox is not None
     assert (default.sandbox.mode, default.auto_allow_bash_if_sandboxed) == ("auto", False)
     assert "dangerouslyDisableSandbox" in default.parameters["properties"]
-    required = made(sandbox="required", auto_allow_bash_if_sandboxed=True)
+    required = await made(failIfUnavailable=True, autoAllowBashIfSandboxed=True)
     assert required.sandbox is not None
     assert (required.sandbox.mode, required.auto_allow_bash_if_sandboxed) == ("required", True)
     assert "dangerouslyDisableSandbox" not in required.parameters["properties"]
-    off = made(sandbox="off")
+    off = await made(enabled=False)
     assert off.sandbox is None
     assert "dangerouslyDisableSandbox" not in off.parameters["properties"]
 
 
 @pytest.mark.parametrize("mode", ["default", "bypassPermissions"])
 async def test_a_command_of_a_session_says_where_it_ran(tmp_path: Path, mode: PermissionMode) -> None:
-    rules = PermissionRules(mode=mode, allow=("Bash(echo *)",))
     provider = ScriptedProvider([call("Bash", command="echo ran")], "done")
-    session = create_session(provider, model="m", cwd=str(tmp_path), rules=rules)
-    sandbox = bash_of(session).sandbox
+    session = InteractiveSession(
+        cwd=tmp_path,
+        provider=provider,
+        environment={"HOME": str(tmp_path)},
+        permission_mode=mode,
+        settings={"permissions": {"allow": ["Bash(echo *)"]}},
+    )
+    inner = await session.ready()
+    sandbox = bash_of(inner).sandbox
     assert sandbox is not None
-    await session.run("go")
-    [message] = [message for message in session.messages if isinstance(message, ToolMessage)]
+    await session.submit("go")
+    [message] = [message for message in inner.messages if isinstance(message, ToolMessage)]
     backend, _ = await sandbox.find_backend()
     assert message.content == "ran"
     assert message.metadata["sandbox"] == (backend or "off")
+    await session.shutdown()

@@ -10,11 +10,10 @@ from tests.support.session_options import resume_session
 
 from robota.core.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
 from robota.core.questions import PlanAnswer, Question
-from robota.sdk.assembly import create_session
+from robota.sdk.interactive import InteractiveSession
 from robota.sessions.compaction.kept_state import find_plan, find_rules, is_rule, rules_in
 from robota.sessions.compaction.sections import FILES_IN_USE, OPEN_TODOS, PLAN, USER_RULES, read_sections
 from robota.sessions.options import SessionOptions
-from robota.sessions.permissions.live_rules import PermissionRules
 from robota.sessions.store.session_store import SessionStore
 from robota.testing import ScriptedProvider, call
 from robota.tools.builtins.plan import PlanState, plan_tools
@@ -160,21 +159,17 @@ async def test_a_compaction_with_such_sections_replays(tmp_path: Path) -> None:
 async def test_todos_are_there_again_after_a_resume(tmp_path: Path) -> None:
     store = SessionStore(tmp_path / "sessions")
     todos = [{"content": "write tests", "status": "in_progress"}, {"content": "done", "status": "completed"}]
-    rules = PermissionRules(mode="bypassPermissions")
     provider = ScriptedProvider([call("TodoWrite", "t", todos=todos)], "noted")
-    first = create_session(provider, model="any", rules=rules, cwd=str(tmp_path), store=store)
-    await first.run("plan it")
-    await first.shutdown()
+    async with InteractiveSession(cwd=tmp_path, provider=provider, session_store=store) as first:
+        await first.submit("plan it")
 
-    second = create_session(
-        ScriptedProvider("a summary"),
-        model="any",
-        rules=rules,
-        cwd=str(tmp_path),
-        store=store,
-        resume=first.session_id,
+    second = InteractiveSession(
+        cwd=tmp_path,
+        provider=ScriptedProvider("a summary"),
+        session_store=store,
+        resume_session_id=first.session_id,
     )
-    text = await second.compact()
+    text = await (await second.ready()).compact()
 
     assert text is not None
     kept = {section.title: section.text for section in read_sections(text)}

@@ -16,8 +16,9 @@ import pytest
 from tests.support.processes import mark, read_fifo, running_with
 
 from robota.core.messages import ToolMessage
+from robota.core.questions import PermissionQuestion
 from robota.core.tool import ToolContext, ToolResult
-from robota.sdk.assembly import PermissionQuestion, PermissionRules, create_session
+from robota.sdk.interactive import InteractiveSession
 from robota.testing import ScriptedProvider, call
 from robota.tools.builtins.background import kill_bash_tool
 from robota.tools.builtins.bash import bash_tool
@@ -548,10 +549,15 @@ async def test_a_session_is_told_what_was_refused_and_leaves_only_when_the_user_
     command = f"touch {place}/made"
     leaving = call("Bash", command=command, dangerouslyDisableSandbox=True)
     provider = ScriptedProvider([call("Bash", command=command)], [leaving], [leaving], "done")
-    rules = PermissionRules(allow=("Bash(touch *)",))
-    session = create_session(provider, model="m", cwd=str(workspace), rules=rules, approve=person)
-    await session.run("go")
-    refused, denied, made = [each.content for each in session.messages if isinstance(each, ToolMessage)]
+    session = InteractiveSession(
+        cwd=workspace,
+        provider=provider,
+        permission_handler=person,
+        settings={"permissions": {"allow": ["Bash(touch *)"]}},
+    )
+    await session.submit("go")
+    said = session.session.messages
+    refused, denied, made = [each.content for each in said if isinstance(each, ToolMessage)]
     assert f"[sandbox: refused: touch: cannot touch '{place}/made': Read-only file system]" in refused
     assert "`dangerouslyDisableSandbox` asks the user" in refused
     assert denied.startswith("Error: Permission denied.")

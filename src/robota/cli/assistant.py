@@ -17,7 +17,7 @@ from robota.providers.choice import ProviderArguments
 
 if TYPE_CHECKING:
     from robota.cli.main import Options
-    from robota.sdk.assembly import Session
+    from robota.sdk.interactive import InteractiveSession
 
 LEAVE = ("/exit", "/quit")
 
@@ -59,7 +59,7 @@ class Assistant:
 
     async def _work(self) -> int:
         printer = self._printer
-        choice = SessionChoice(self._options, printer.remark)
+        choice = SessionChoice(self._options)
         options = choice.settle(self._options)
         user = None if self._keyboard is None else Questioner(self._keyboard)
         given = ProviderArguments(
@@ -76,6 +76,8 @@ class Assistant:
             approve = None if user is None else user.approve
             session = choice.open(options, chosen, approve=approve)
             try:
+                if user is not None:
+                    await user.offer_trust(session)
                 code = await self._take_turns(session)
             finally:
                 self._leaving = True
@@ -84,11 +86,11 @@ class Assistant:
                 what = session.trouble.partition(". ")[0]  # the rest is for a session that goes on
                 printer.remark(f"robota: This session was not saved: {what}.")
                 return code or 1
-            if choice.store is not None and session.log.used and (self._keyboard is not None or code):
-                printer.remark(f"Go on with this session: robota -r {session.session_id}")
+            if session.is_kept and (self._keyboard is not None or code):
+                printer.remark(f"Continue this session: robota -r {session.session_id}")
             return code
 
-    async def _take_turns(self, session: Session) -> int:
+    async def _take_turns(self, session: InteractiveSession) -> int:
         prompt, keyboard = self._options.prompt, self._keyboard
         if keyboard is None:
             return await take_turn(session, prompt, self._printer, self._signals)

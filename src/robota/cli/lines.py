@@ -29,7 +29,8 @@ from robota.core.messages import StopReason
 from robota.core.run import ENDINGS
 
 if TYPE_CHECKING:
-    from robota.sdk.assembly import PermissionQuestion, Session
+    from robota.core.questions import PermissionQuestion
+    from robota.sdk.interactive import InteractiveSession
 
 ARGUMENT_WIDTH = 80
 INCOMPLETE = 4
@@ -94,7 +95,7 @@ class LinePrinter:
             self.write("\n")
 
 
-async def take_turn(session: Session, prompt: str, printer: LinePrinter, signals: Signals) -> int:
+async def take_turn(session: InteractiveSession, prompt: str, printer: LinePrinter, signals: Signals) -> int:
     """Run one prompt and show it; the exit code it deserves."""
     with _signals_abort(session, signals):
 
@@ -106,6 +107,8 @@ async def take_turn(session: Session, prompt: str, printer: LinePrinter, signals
         stop = session.events.subscribe(show)
         try:
             result = (await session.submit(prompt)).raise_for_error()
+            if result.command is not None:
+                printer.write(strip_all(result.text))
             code, said = INCOMPLETE if result.stop_reason in UNDONE else 0, ""
         except AbortError:
             code, said = INTERRUPTED, "" if signals.code else "Interrupted by user."
@@ -154,6 +157,16 @@ class Questioner:
             return "allow-session"
         return word in ("y", "yes")
 
+    async def offer_trust(self, session: InteractiveSession) -> None:
+        """Ask once whether what the project's files want may act; anything but a clear yes is a no."""
+        await session.ready()
+        trust = session.project.trust
+        if trust.asks:
+            print(*map(visible, trust.describe()), sep="\n", file=sys.stderr, flush=True)
+            answer = self._keyboard.read_answer("Trust this directory? [y/N] ")
+            if (answer or "").strip().lower() in ("y", "yes"):
+                await session.trust_project()
+
     def confirm(self, question: str) -> bool:
         """A question of the start, to which Enter alone is a yes."""
         answer = self._keyboard.read_answer(f"{visible(question)} [Y/n] ")
@@ -172,7 +185,7 @@ def visible(text: str) -> str:
 
 
 @contextmanager
-def _signals_abort(session: Session, signals: Signals) -> Iterator[None]:
+def _signals_abort(session: InteractiveSession, signals: Signals) -> Iterator[None]:
     """While a turn runs, Ctrl-C stops the turn and not the program; a second one, and every other signal,
     both."""
     told = False

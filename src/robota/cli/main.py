@@ -48,6 +48,7 @@ class Options(Struct, frozen=True, kw_only=True):
     no_save: bool
     sandbox: Literal["auto", "required", "off"]
     auto_allow: bool
+    trust: bool
     typed: frozenset[str] = frozenset()
     """Names of options that stand on the command line, so that they are not from the environment."""
 
@@ -98,6 +99,11 @@ class Options(Struct, frozen=True, kw_only=True):
     is_flag=True,
     help="Run commands that the sandbox confines without a question.",
 )
+@click.option(
+    "--trust",
+    is_flag=True,
+    help="Trust this directory for this call: its hooks, servers and allow rules act.",
+)
 @click.option("--max-turns", type=click.IntRange(min=0), default=0, help="Model calls at most; 0: no limit.")
 @click.option(
     "--context-window", type=click.IntRange(min=1000), help="Tokens, for a model robota does not know."
@@ -131,6 +137,8 @@ def robota(signals: Signals, /, version: bool, words: tuple[str, ...], **values:
         raise click.UsageError("-c continues the last session and -r another one: leave one of them out.")
     source = click.get_current_context().get_parameter_source
     typed = frozenset(name for name in values if source(name) is ParameterSource.COMMANDLINE)
+    if source("sandbox") is ParameterSource.ENVIRONMENT:  # settings do not read that variable
+        typed |= {"sandbox"}
     options = Options(**values, prompt=_with_piped_input("".join(words)), typed=typed)
     if options.print_mode and not options.prompt.strip():
         raise click.UsageError('Nothing to do: give a prompt, as in robota -p "list the python files".')

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from robota.core.errors import ConfigurationError
 from robota.providers.definitions import find_definition
-from robota.sdk.assembly import (
-    PermissionHandler,
-    PermissionRules,
-    Session,
-    SessionStore,
-    create_project_session_store,
-    create_session,
-    restore_session,
-    working_directory,
-)
+from robota.sdk.interactive import InteractiveSession
+from robota.sdk.kept_sessions import SessionStore, create_project_session_store, restore_session
+from robota.sdk.places import find_places
 
 if TYPE_CHECKING:
     from robota.cli.main import Options
+    from robota.core.messages import JsonObject
     from robota.providers.choice import ChosenProvider
+    from robota.sdk import PermissionHandler
+    from robota.sdk.assembly import MoreOptions
 
 
 BY_ADDRESS = ("openai-compatible", "local-server")
@@ -34,14 +29,14 @@ class SessionChoice:
 
     __slots__ = ("start", "store")
 
-    def __init__(self, options: Options, on_problem: Callable[[str], None]) -> None:
+    def __init__(self, options: Options) -> None:
         self.store = None if options.no_save else create_project_session_store()
         resume = options.resume
         if options.continue_last and resume is None:
-            resume = last_session(self.store, working_directory())
+            resume = last_session(self.store, find_places().cwd)
         elif resume is not None and self.store is None:
             raise ConfigurationError("A session cannot be resumed with --no-save: leave one of the two out.")
-        self.start = None if resume is None else restore_session(self.store, resume, on_problem)
+        self.start = None if resume is None else restore_session(self.store, resume)
 
     def settle(self, options: Options) -> Options:
         """The options with the model the session was left with, which counts more than the environment and
@@ -57,26 +52,41 @@ class SessionChoice:
         return replace(options, provider=start.provider, model=start.model, base_url=None)
 
     def open(
-        self,
-        options: Options,
-        chosen: ChosenProvider,
-        *,
-        approve: PermissionHandler | None,
-    ) -> Session:
-        return create_session(
-            chosen.provider,
+        self, options: Options, chosen: ChosenProvider, *, approve: PermissionHandler | None
+    ) -> InteractiveSession:
+        more: MoreOptions = {
+            "max_turns": options.max_turns,
+            "secrets": chosen.secrets,
+            "settings": as_settings(options),
+        }
+        if window := options.context_window or chosen.context_window:
+            more["context_window"] = window
+        if self.start is not None:
+            more["start"] = self.start
+        return InteractiveSession(
+            provider=chosen.provider,
             model=chosen.model,
-            rules=PermissionRules(mode=options.mode, allow=options.allow, deny=options.deny),
-            approve=approve,
-            max_turns=options.max_turns,
-            context_window=options.context_window or chosen.context_window,
-            store=self.store,
-            resume=self.start,
-            secrets=chosen.secrets,
-            keep_variables=options.pass_env,
-            sandbox=options.sandbox,
-            auto_allow_bash_if_sandboxed=options.auto_allow,
+            permission_mode=options.mode if "mode" in options.typed else None,
+            permission_handler=approve,
+            session_store=self.store,
+            resume_session_id=None if self.start is None else self.start.session_id,
+            trust_project=True if options.trust else None,
+            **more,
         )
+
+
+def as_settings(options: Options) -> JsonObject:
+    """What the command line says, in the words of settings files."""
+    sandbox: JsonObject = {}
+    if "sandbox" in options.typed:
+        sandbox = {"enabled": options.sandbox != "off", "failIfUnavailable": options.sandbox == "required"}
+    if options.auto_allow:
+        sandbox["autoAllowBashIfSandboxed"] = True
+    settings: JsonObject = {
+        "permissions": {"allow": list(options.allow), "deny": list(options.deny)},
+        "passEnv": list(options.pass_env),
+    }
+    return settings | ({"sandbox": sandbox} if sandbox else {})
 
 
 def last_session(store: SessionStore | None, cwd: str) -> str:

@@ -123,7 +123,7 @@ async def choose_provider(
     """The provider and the model that the `robota` command would take, retries included.
 
     Without arguments the keys of the environment decide. `chosen.provider` and `chosen.model` are for
-    `Robota`, `Session` or `create_session`; close the provider when you are done.
+    `Robota`, `Session` or `InteractiveSession`; close the provider when you are done.
     """
     given = ProviderArguments(provider=provider, model=model, base_url=base_url, environment=os.environ)
     try:

@@ -7,7 +7,7 @@ from robota._lazy import lazy_names
 _MODULES = {
     "robota.core.history": "HistoryEntry chat_entry_to_message get_messages_for_api is_chat_entry "
     "message_to_history_entry",
-    "robota.sdk.assembly": "MoreOptions create_default_tools create_session",
+    "robota.sdk.assembly": "MoreOptions",
     "robota.sdk.background.request": "TaskRequest",
     "robota.sdk.background.states": "TaskError",
     "robota.sdk.background.tasks": "BackgroundTasks",
@@ -21,6 +21,7 @@ _MODULES = {
     "robota.sdk.interactive": "InteractiveSession",
     "robota.sdk.problems": "Problem",
     "robota.sdk.query": "create_query",
+    "robota.sessions.questions": "PermissionHandler QuestionHandler",
     "robota.sdk.tool_states": "DiffLine ToolState ToolSummary",
     "robota.providers.choice": "ChosenProvider choose_provider",
     "robota.tools.builtins.bash": "bash_tool",

@@ -1,4 +1,4 @@
-"""Puts a session together: provider, built-in tools, permissions, store. Front ends get theirs from here."""
+"""Puts a session together from what was asked for and what the files of the project say."""
 
 from __future__ import annotations
 
@@ -11,27 +11,25 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from robota.core.bus import EventBus
-from robota.core.errors import ConfigurationError, SessionNotFoundError
-from robota.core.given import nearest, suggest
+from robota.core.errors import ConfigurationError
+from robota.core.given import suggest
 from robota.core.permissions.modes import CLASS_POLICY, PermissionMode
 from robota.core.provider import ModelSettings, NativeWebTools, Provider, get_provider_capabilities
-from robota.core.questions import PermissionAnswer, PermissionQuestion
 from robota.core.retry import RetryingProvider
 from robota.core.robota import RunLimits
 from robota.core.tool import Tool
 from robota.sdk.context.active_references import CONTEXT_REFERENCES
 from robota.sdk.context.session_context import SessionContext
 from robota.sdk.context.system_prompt import build_system_prompt
-from robota.sdk.kit import Kit, recall_todos
+from robota.sdk.hook_executors import model_executors
+from robota.sdk.kept_sessions import require_session, restore_session
+from robota.sdk.kit import Kit
 from robota.sdk.live_project import LiveProject
 from robota.sdk.places import Places
 from robota.sdk.project import Project, ProjectOptions
 from robota.sdk.prompt_parts import add_section, find_parts, find_project_parts
-from robota.sdk.sandbox import make_sandbox
 from robota.sdk.settings.model import choose_model
 from robota.sdk.settings.settings import Settings
-from robota.sdk.workspace import Workspace
-from robota.sessions.compaction.sections import OPEN_TODOS, CompactionSection
 from robota.sessions.options import (
     CompactionOptions,
     HookOptions,
@@ -39,44 +37,15 @@ from robota.sessions.options import (
     PermissionOptions,
     SessionOptions,
 )
-from robota.sessions.permissions.live_rules import LiveRules, PermissionRules
-from robota.sessions.questions import PermissionHandler, Questions
+from robota.sessions.questions import Questions
 from robota.sessions.redaction import Redactor
 from robota.sessions.session import Session
-from robota.sessions.store.session_store import SessionStore, SessionStorePort
-from robota.tools.builtins.bash import bash_tool
-from robota.tools.builtins.edit import edit_tool
-from robota.tools.builtins.glob import glob_tool
-from robota.tools.builtins.grep import grep_tool
-from robota.tools.builtins.read import read_tool
-from robota.tools.builtins.todo import TodoList, todo_tool
-from robota.tools.builtins.web_fetch import web_fetch_tool
-from robota.tools.builtins.web_search import web_search_tool
-from robota.tools.builtins.write import write_tool
+from robota.sessions.store.session_store import SessionStorePort
 
 if TYPE_CHECKING:
     from robota.sdk.background.watchdog import WatchdogLimits
     from robota.sessions.start import SessionStart
     from robota.sessions.usage.budget import Budget
-    from robota.tools.sandbox.sandbox import SandboxMode
-
-__all__ = [
-    "LiveRules",
-    "PermissionAnswer",
-    "PermissionHandler",
-    "PermissionQuestion",
-    "PermissionRules",
-    "Session",
-    "SessionStore",
-    "create_default_tools",
-    "create_project_session_store",
-    "create_session",
-]
-
-SYSTEM_MESSAGE = (
-    "You are robota, a coding assistant in a terminal. Use the tools to look at the project before you "
-    "answer, keep answers short, and say what you could not check. The working directory is {cwd}."
-)
 
 T = TypeVar("T")
 SwitchMode: TypeAlias = Callable[[str | None], Awaitable[None]]
@@ -106,6 +75,12 @@ class MoreOptions(TypedDict, total=False):
     """`user`, `project`, `local`: the settings files that count; without it all of them."""
     environment: Mapping[str, str]
     """In the place of the process's own: where homes are, and which settings are variables."""
+    context_window: int
+    """Tokens, for a model of which nothing is known."""
+    secrets: tuple[str, ...]
+    """Values that must be written nowhere, besides the provider's own keys."""
+    start: SessionStart
+    """The session to go on with as `restore_session` found it, so that it is not read again."""
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
@@ -133,6 +108,7 @@ class Assembly:
         "_kit",
         "_mode_before",
         "_questions",
+        "_session",
         "_start",
         "given_name",
         "live",
@@ -147,31 +123,18 @@ class Assembly:
         self._kit: Kit | None = None
         self._mode_before: PermissionMode = "default"
         """What plan mode takes the place of."""
-        self._start: SessionStart | None = None
+        self._session: Session | None = None
+        self._start = wanted.more.get("start")
         self.given_name = wanted.name
         if wanted.resume is not None:
-            self._check_exists(wanted.resume)
-
-    def _check_exists(self, session_id: str) -> None:
-        store = self.wanted.store
-        if not isinstance(store, SessionStore):
-            raise ConfigurationError(
-                f"Session {session_id} can be resumed only from the store it is kept in: pass session_store."
-            )
-        if not store.exists(session_id):
-            near = nearest(session_id, [summary.id for summary in store.list()], 0.4)
-            hint = f" Did you mean {near}?" if near else ""
-            raise SessionNotFoundError(f"There is no session {session_id} in {store.base_dir}.{hint}")
+            require_session(wanted.store, wanted.resume)
 
     @property
     def start(self) -> SessionStart | None:
         """The earlier session to go on with, read when it is first asked for."""
         wanted = self.wanted
         if self._start is None and wanted.resume is not None:
-            from robota.sessions.start import restore  # noqa: PLC0415 - for those who go on
-
-            assert isinstance(wanted.store, SessionStore)
-            self._start = restore(wanted.store, wanted.resume, fork=wanted.fork)
+            self._start = restore_session(wanted.store, wanted.resume, fork=wanted.fork)
         return self._start
 
     @property
@@ -244,6 +207,7 @@ class Assembly:
         )
         if wanted.fork and start is not None and (kept := start.kept.get(CONTEXT_REFERENCES)):
             session.kept.put(CONTEXT_REFERENCES, kept)
+        self._session = session
         kit.context = SessionContext(session, self.project.context, parts)
         self.live.listeners.append(lambda new: kit.context.change(new.context, **find_project_parts(new)))
         return session
@@ -258,7 +222,11 @@ class Assembly:
                 refresh=self.live.refresh,
                 run_tool=kit.run_tool,
             ),
-            hooks=HookOptions(config=settings.hooks, keep_variables=settings.keep_variables),
+            hooks=HookOptions(
+                config=settings.hooks,
+                keep_variables=settings.keep_variables,
+                executors=model_executors(lambda: require_made(self._session)),
+            ),
             limits=RunLimits(idle_timeout=IDLE_SECONDS),
             max_rounds=more.get("max_turns", 0),
             native_web_tools=find_web_tools(self.wanted.provider),
@@ -268,7 +236,8 @@ class Assembly:
                 instructions=self.project.context.compact_instructions,
                 sections=kit.kept_sections,
             ),
-            journal=JournalOptions(redactor=Redactor(settings.secrets())),
+            context_window=more.get("context_window"),
+            journal=JournalOptions(redactor=Redactor((*settings.secrets(), *more.get("secrets", ())))),
             budget=more.get("budget") or settings.budget,
             questions=self._questions,
             events=self._events,
@@ -326,116 +295,5 @@ def with_retries(provider: Provider) -> Provider:
 def find_web_tools(provider: Provider) -> NativeWebTools | None:
     """The web tools that the model's own service runs, all that it offers."""
     offered = get_provider_capabilities(provider)
-    search, fetch = offered.web_search.supported, offered.web_fetch.supported
+    search, fetch = (tool.supported and tool.enabled for tool in (offered.web_search, offered.web_fetch))
     return NativeWebTools(web_search=search, web_fetch=fetch) if search or fetch else None
-
-
-def create_session(
-    provider: Provider,
-    *,
-    model: str,
-    rules: PermissionRules | None = None,
-    cwd: str | None = None,
-    approve: PermissionHandler | None = None,
-    max_turns: int = 0,
-    idle_timeout: float | None = IDLE_SECONDS,
-    context_window: int | None = None,
-    store: SessionStorePort | None = None,
-    resume: str | SessionStart | None = None,
-    on_problem: Callable[[str], None] | None = None,
-    secrets: tuple[str, ...] = (),
-    keep_variables: Sequence[str] = (),
-    sandbox: SandboxMode = "auto",
-    auto_allow_bash_if_sandboxed: bool = False,
-) -> Session:
-    """A session with the built-in tools, kept in `store` if there is one.
-
-    `approve` asks a person; without it, what would be a question is denied. `resume` is an earlier
-    session to go on with, or its id; `on_problem` is told, in a sentence each, what was damaged in that one
-    and what was kept.
-    `secrets` are values that must never be written anywhere, such as keys. `keep_variables` names credentials
-    of the environment that commands and hooks may have. Commands run in a `sandbox` where one works;
-    `auto_allow_bash_if_sandboxed` lets those that it confines run without a question.
-    """
-    where = working_directory() if cwd is None else cwd
-    start = restore_session(store, resume, on_problem) if isinstance(resume, str) else resume
-    live, todos = LiveRules(rules), TodoList() if start is None else recall_todos(start.messages)
-    options = SessionOptions(
-        permissions=PermissionOptions(rules=live, guard=Workspace(where, live)),
-        hooks=HookOptions(keep_variables=keep_variables),
-        limits=RunLimits(idle_timeout=idle_timeout),
-        max_rounds=max_turns,
-        context_window=context_window,
-        compaction=CompactionOptions(
-            sections=lambda: (CompactionSection(OPEN_TODOS, todos.open_text),),
-        ),
-        journal=JournalOptions(redactor=Redactor(secrets)),
-    )
-    return Session(
-        provider=provider,
-        model=model,
-        tools=create_default_tools(
-            live,
-            todos,
-            bash=bash_tool(
-                keep_variables=keep_variables,
-                sandbox=make_sandbox(sandbox, live, unasked=auto_allow_bash_if_sandboxed),
-                auto_allow_bash_if_sandboxed=auto_allow_bash_if_sandboxed,
-            ),
-        ),
-        system_message=SYSTEM_MESSAGE.format(cwd=where),
-        cwd=where,
-        store=store,
-        permission_handler=approve,
-        start=start,
-        options=options,
-    )
-
-
-def restore_session(
-    store: SessionStorePort | None, session_id: str, on_problem: Callable[[str], None] | None
-) -> SessionStart:
-    """An earlier session as it was left."""
-    if not isinstance(store, SessionStore):
-        raise ConfigurationError(f"Session {session_id} can be resumed only from the store it is kept in.")
-    from robota.sessions.start import restore  # noqa: PLC0415 - for those who go on
-
-    start = restore(store, session_id)
-    if on_problem is not None:
-        for problem in start.problems:
-            on_problem(problem)
-    return start
-
-
-def create_project_session_store(base_dir: str | None = None) -> SessionStore:
-    """Where the sessions of this user are kept; a project cannot move it."""
-    return SessionStore(base_dir)
-
-
-def working_directory() -> str:
-    try:
-        return os.getcwd()
-    except OSError as error:
-        raise ConfigurationError(
-            f"The working directory cannot be used ({error.strerror}): change to another one."
-        ) from error
-
-
-def create_default_tools(
-    rules: LiveRules, todos: TodoList | None = None, *, bash: Tool | None = None
-) -> Sequence[Tool]:
-    """The built-in tools under these rules: files that may not be read do not appear in searches either.
-
-    `bash` runs commands; if it is not given, in a sandbox where one works.
-    """
-    return (
-        read_tool(),
-        write_tool(),
-        edit_tool(),
-        glob_tool(path_filter=rules.path_filter),
-        grep_tool(path_filter=rules.path_filter),
-        bash_tool(sandbox=make_sandbox("auto", rules)) if bash is None else bash,
-        web_fetch_tool(may_follow=rules.allows_url),
-        web_search_tool(),
-        todo_tool(todos),
-    )

@@ -168,6 +168,16 @@ class InteractiveSession(Closing):
         return () if self._assembly is None or self._session is None else self._assembly.project.problems
 
     @property
+    def trouble(self) -> str:
+        """Why not everything is on the disk, in one sentence; empty when all is well."""
+        return "" if self._session is None else self._session.trouble
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether there is something to resume."""
+        return self._session is not None and self._session.store is not None and self._session.log.used
+
+    @property
     def is_executing(self) -> bool:
         return self._queue.busy
 
