@@ -273,3 +273,14 @@ def test_an_agent_is_compared_with_its_name_also_when_it_gets_a_path() -> None:
     assert (
         evaluate_permission("Agent", call, allow=["Agent(Explore)"], cwd="/w", tool_class="modify") == "auto"
     )
+
+
+@pytest.mark.parametrize("tool", ["NotebookEdit", "MultiEdit"])
+def test_a_rarer_tool_that_is_turned_off_leaves_the_others_alone(tool: str) -> None:
+    def judge(called: str, *deny: str) -> str:
+        written = {"file_path": "a.py", "content": "x"}
+        return evaluate_permission(called, written, mode="acceptEdits", deny=deny, cwd="/w")
+
+    assert judge(tool, tool) == "deny"
+    assert judge("Write", tool) == "auto"
+    assert judge("Write", f"{tool}(a.py)") == "deny"

@@ -38,6 +38,9 @@ _CONTROLS = frozenset(
 ).union(map(chr, (*range(9), *range(11, 32), *range(0x80, 0xA0))))
 
 
+_RARER_TOOLS = ("MultiEdit", "NotebookEdit")
+
+
 class Call(Struct, frozen=True):
     """One tool call under judgement."""
 
@@ -240,12 +243,15 @@ class FileMatcher:
         return None if problem is None else Hit(self._shown, certain=False, reason=problem)
 
     def _concerns(self, rule: Rule) -> bool:
-        """A Read rule binds searching and writing too, Write and Edit rules bind each other."""
+        """A Read rule binds searching and writing too, Write and Edit rules bind each other. A rule without a
+        pattern that turns off a rarer tool turns off that one alone."""
         tool, writes = self._call.tool, self._call.tool_class == "modify" or self._call.tool in WRITING_TOOLS
         if rule.names(tool):
             return True
         if any(rule.names(each) for each in READING_TOOLS):
             return not writes or rule.pattern is not None
+        if rule.pattern is None and rule.tool in _RARER_TOOLS:
+            return False
         return writes and any(rule.names(each) for each in WRITING_TOOLS)
 
     def cover(self) -> Cover | Gap:
