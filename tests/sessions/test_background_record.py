@@ -9,14 +9,18 @@ from typing import Any
 
 import pytest
 from tests.sessions.live_session import Studio, fired, heard
+from tests.sessions.test_replay_anything import Chance, do_something, make_session
 
 from robota.core.background import GroupSnapshot, TaskFailure, TaskSnapshot
 from robota.core.events import (
     BackgroundGroupChanged,
     BackgroundTaskChanged,
+    RunCompleted,
     RunStarted,
     SubagentEvent,
     TextDelta,
+    ToolEnded,
+    ToolStarted,
     TurnEvent,
 )
 from robota.core.tool import ToolContext
@@ -214,3 +218,35 @@ async def test_hooks_about_the_end_of_a_run_hear_what_goes_on_beside_it(tmp_path
     for event in ("Stop", "SubagentStop"):
         assert told[event]["background_tasks"] == tasks
         assert told[event]["session_crons"] == [{"id": "t-2", "prompt": "Make tea.", "wake_at": None}]
+
+
+@pytest.mark.parametrize("seed", range(30))
+async def test_a_random_session_with_work_beside_it_replays(tmp_path: Path, seed: int) -> None:
+    chance = Chance(seed)
+    recorded = make_session(tmp_path, chance)
+    session, told = recorded.session, list[BackgroundTaskChanged]()
+
+    def act() -> None:  # in a turn of the loop of its own, as the tasks of the loop do
+        if session.log.closed:
+            return
+        tell(session, chance.random.choice(["started", "updated", "failed"]), RUNNING)
+        if chance(0.1):
+            session.inbox.put("A task has ended.", origin="task")
+
+    def work(event: TurnEvent) -> None:
+        if chance(0.2):
+            asyncio.get_running_loop().call_soon(act)
+
+    for kind in (RunStarted, TextDelta, ToolStarted, ToolEnded, RunCompleted):
+        session.events.on(kind, work)
+    session.events.on(BackgroundTaskChanged, told.append)
+    for _ in range(6):
+        await do_something(recorded, chance)
+    await session.shutdown()
+
+    heard: list[TurnEvent] = []
+    report = await replay_session(recorded.path, on_event=heard.append)
+    assert report.divergence is None, str(report.divergence)
+    assert report.messages == tuple(session.messages)
+    again = [event for event in heard if isinstance(event, BackgroundTaskChanged)]
+    assert [(event.change, event.task) for event in again] == [(event.change, event.task) for event in told]

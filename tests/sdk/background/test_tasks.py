@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 from tests.sdk.background.office import Office
+from tests.sessions.live_session import all_bytes
 
 from robota.core.background import TaskSnapshot
 from robota.core.errors import ProviderError
@@ -17,6 +18,7 @@ from robota.sdk.background.request import LABEL_KEPT, TaskRequest
 from robota.sdk.background.states import TaskError
 from robota.sdk.background.task_log import PAGE_LINES, TRUNCATED
 from robota.sdk.background.tasks import PROCESS_OUTPUT, BackgroundTasks
+from robota.sessions.redaction import Redactor
 from robota.sessions.start import restore
 from robota.sessions.store.session_store import SessionStore
 
@@ -327,3 +329,15 @@ async def test_one_whose_process_is_gone_is_told_once_and_the_model_hears_of_it(
     await again.run("more")
     assert len([m for m in again.messages if m.metadata.get("origin") == "task"]) == 1
     await again.shutdown()
+
+
+async def test_secrets_of_a_task_reach_neither_journal_nor_record(tmp_path: Path) -> None:
+    secret = "correct-horse-battery-staple-42"
+    office = Office(tmp_path, "hello", redactor=Redactor((secret,)))
+    office.end(f"use {secret}", f"It is {secret}.")
+    task = await office.tasks.spawn(ask(f"use {secret}"))
+    await office.tasks.wait(task.task_id)
+    await office.session.run("hi")
+    await office.session.shutdown()
+    assert secret in task.prompt
+    assert secret.encode() not in all_bytes(tmp_path)
