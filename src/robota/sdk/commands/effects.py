@@ -34,6 +34,8 @@ class ProviderChosen(Effect, frozen=True):
 
 
 class LanguageChosen(Effect, frozen=True):
+    """The language in which the model is to answer."""
+
     language: str
 
 
@@ -50,6 +52,8 @@ class ResumePicker(Effect, frozen=True):
 
 
 class ExitRequested(Effect, frozen=True):
+    """The program is to be left."""
+
     exit_requested: bool = True
 
 
@@ -73,6 +77,8 @@ class Compacted(Effect, frozen=True):
 
 
 class CostShown(Effect, frozen=True, omit_defaults=True):
+    """What the session has cost so far."""
+
     session_id: str
     message_count: int
     cost_usd: float | None = None
@@ -80,12 +86,16 @@ class CostShown(Effect, frozen=True, omit_defaults=True):
 
 
 class ContextShown(Effect, frozen=True):
+    """How full the context window is."""
+
     used_tokens: int
     max_tokens: int
     percentage: float
 
 
 class PermissionsShown(Effect, frozen=True):
+    """The permission mode, and what was allowed for the session."""
+
     mode: str
     session_allowed: tuple[str, ...]
 
