@@ -367,6 +367,7 @@ class InteractiveSession(Closing):
         if self._assembly is None:
             return await session.submit(prompt, output=output, **options)
         async with self.kit.skills.turn(prompt, options) as skill:
+            await self.kit.remember(options.get("raw_input") or prompt_text(prompt))
             sent = await self.kit.context.prepare(prompt, lenient=skill is not None)
             if sent is not prompt:
                 options["raw_input"] = options.get("raw_input") or prompt_text(prompt)

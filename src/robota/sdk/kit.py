@@ -21,6 +21,7 @@ from robota.sdk.background.runners import agent_runner, scheduled_runner, start_
 from robota.sdk.background.tasks import BackgroundTasks
 from robota.sdk.background.watchdog import WatchdogLimits
 from robota.sdk.checkpoints import Checkpoints
+from robota.sdk.memory.memory import Memory
 from robota.sdk.sandbox import make_configured_sandbox
 from robota.sdk.skills.calls import SkillCalls
 from robota.sdk.skills.fork import fork_with
@@ -69,6 +70,8 @@ class Kit:
     """What the session knows of the project; there as soon as the session is."""
     checkpoints: Checkpoints
     """Where the session can go back to; likewise."""
+    memory: Memory
+    """What the project's sessions remember; likewise."""
 
     def __init__(self, project: Project, mode: PermissionMode, start: SessionStart | None) -> None:
         self.project = project
@@ -162,6 +165,7 @@ class Kit:
         """Have what lives as long as the session opened by it, and closed in reverse order."""
         self._session = session
         self.checkpoints = Checkpoints(session, self.undo, self._recall)
+        self.memory = Memory(session, lambda: self.project)
         self.subagents.attach(session)
         self.skills.attach(session)
         await session.own(self.processes)
@@ -172,6 +176,10 @@ class Kit:
         self.processes.on_start = partial(take_in, tasks)
         if self.undo is not None:
             await to_thread.run_sync(remove_unused_stores, self.project.places, self.undo.max_age_days)
+
+    async def remember(self, words: str) -> None:
+        """Before a prompt: note what the user asks to remember, and tell what belongs to it."""
+        self.context.change(memory=await self.memory.prepare(words))
 
     def _recall(self) -> None:
         """The conversation is another one: so is the list of things to do."""

@@ -163,5 +163,20 @@ ROWS = (
             ("restore", "Go back to before prompt N"),
         ),
     ),
+    Row(
+        "memory",
+        "What the project's sessions remember",
+        "memory.memory",
+        "[list | show [TOPIC] | add [TYPE/TOPIC:] TEXT | pending | approve ID | reject ID | used]",
+        (
+            ("list", "The topics"),
+            ("show", "The notes, or those of a topic"),
+            ("add", "Save a note"),
+            ("pending", "What waits for your consent"),
+            ("approve", "Save something that waits, or all of it"),
+            ("reject", "Forget something that waits, or all of it"),
+            ("used", "What was recalled for prompts of this session"),
+        ),
+    ),
     Row("exit", "Leave", "conversation.leave"),
 )
