@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Callable, Collection, Sequence
 from typing import Literal, TypeAlias, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from robota.core.permissions.paths import is_inside
 from robota.sdk.context.markdown import find_imports, strip_comments
 from robota.sdk.context.path_globs import compile_globs, read_globs
 from robota.sdk.context.text_file import TextFile, Unreadable, read_text
 from robota.sdk.frontmatter import list_markdown, parse_document
 from robota.sdk.places import Places
 from robota.sdk.problems import Problem
-from robota.tools.files.path import contained
 
 InstructionKind: TypeAlias = Literal["agents", "notes", "rule"]
 """`AGENTS.md`, `CLAUDE.md`, a file of `.claude/rules`; what a file imports is of its kind."""
@@ -100,10 +101,12 @@ class InstructionReader:
         self.problems: list[Problem] = []
         self.outside: list[str] = []
         """Imports that wait for the user's consent."""
-        self._seen = {os.path.realpath(file.path) for file in known}
+        self._directories: dict[str, str] = {}
+        """Where those lead that were met."""
+        self._seen = {self._resolve(file.path) for file in known}
         self._texts = {file.text for file in known}
         self._size = 0
-        self._is_excluded = compile_globs(self._read_excludes())
+        self._is_excluded = compile_globs(tuple(self._read_excludes()))
 
     def _read_excludes(self) -> list[str]:
         usable: list[str] = []
@@ -141,7 +144,9 @@ class InstructionReader:
 
     def _read(self, path: str, origin: _Origin) -> bool:
         """Take a file and what it imports; whether it is there, as far as that may be found out."""
-        real = os.path.realpath(path)
+        real = self._resolve(path)
+        if not real:
+            return False
         if real in self._seen or not self._may_read(path, real, origin):
             return True
         try:
@@ -210,12 +215,12 @@ class InstructionReader:
             self._note(path, "It was left out: a deny rule of the settings covers it.")
             return False
         importer = origin.chain[-1] if origin.chain else ""
-        if origin.source == "user" and not (importer and contained(importer, [places.cwd])):
+        if origin.source == "user" and not (importer and self._is_below(importer, [places.cwd])):
             return True
         roots = [places.cwd]
         if not importer or origin.base not in (places.home, os.path.dirname(origin.base)):
             roots.append(origin.base)  # but all that somebody has is too much to import from
-        if reading.imports_allowed or contained(real, roots) or not os.path.isfile(path):
+        if reading.imports_allowed or self._is_below(real, roots) or not os.path.isfile(path):
             return True
         self.outside.append(path)
         self._note(
@@ -234,16 +239,37 @@ class InstructionReader:
             if not wanted or os.path.isdir(full):
                 continue
             full = os.path.normpath(full)
-            if os.path.realpath(full) in origin.chain:
+            real = self._resolve(full)
+            if real in origin.chain:
                 ways = " → ".join(os.path.basename(step) for step in (*origin.chain, full))
                 self._note(path, f"It imports itself ({ways}); remove one of these imports.", f"@{wanted}")
                 return True
             if self._read(full, replace(origin, importer=path)):
-                return os.path.realpath(full) in self._seen
+                return real in self._seen
         if _NAMES_A_FILE.search(wanted):
             line = source[: max(source.find(f"@{wanted}"), 0)].count("\n") + 1
             self._note(path, "There is no such file: correct the path.", f"@{wanted}", line)
         return False
+
+    def _resolve(self, path: str) -> str:
+        """Where a path leads; empty when nothing is there."""
+        try:
+            facts = os.lstat(path)
+        except (OSError, ValueError):
+            return ""
+        if stat.S_ISLNK(facts.st_mode):
+            return os.path.realpath(path)
+        directory, name = os.path.split(path)
+        return os.path.join(self._resolve_directory(directory), name)
+
+    def _resolve_directory(self, directory: str) -> str:
+        real = self._directories.get(directory)
+        if real is None:
+            self._directories[directory] = real = os.path.realpath(directory)
+        return real
+
+    def _is_below(self, real: str, roots: Sequence[str]) -> bool:
+        return any(is_inside(real, self._resolve_directory(root)) for root in roots)
 
     def _note(self, path: str, message: str, subject: str = "", line: int = 0) -> None:
         self.problems.append(Problem(path, message, line, subject))

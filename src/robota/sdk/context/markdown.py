@@ -16,6 +16,8 @@ _COMPACT = re.compile(r"compact instructions", re.IGNORECASE)
 
 def find_imports(text: str) -> list[str]:
     """The `@path`s of a text, in order, each once; not those in code."""
+    if "@" not in text:
+        return []
     found = (match["path"].replace("\\ ", " ") for match in _IMPORT.finditer(mask_code(text)))
     return list(dict.fromkeys(found))
 
@@ -33,6 +35,8 @@ def strip_comments(text: str) -> str:
 
 def find_compact_instructions(text: str) -> str:
     """What stands under a heading "Compact Instructions", up to the next heading that is not below it."""
+    if not _COMPACT.search(text):
+        return ""
     found: list[str] = []
     level = 0
     for line, masked in zip(text.split("\n"), mask_code(text).split("\n"), strict=True):
@@ -50,7 +54,7 @@ def mask_code(text: str) -> str:
     paragraph: list[str] = []
     fence = ""
     for line in _LINE.findall(text):
-        mark = _FENCE.match(line)
+        mark = _FENCE.match(line) if "```" in line or "~~~" in line else None
         if fence:
             closed = mark and mark["mark"].startswith(fence) and not mark["info"].strip()
             masked.append(_blank(line))
@@ -97,4 +101,4 @@ def _find_spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _blank(text: str) -> str:
-    return re.sub(r"[^\n]", " ", text)
+    return "\n".join(" " * len(line) for line in text.split("\n"))

@@ -64,7 +64,7 @@ class NestedInstructions:
         self._context = context
         reading = replace(context.reading, is_denied=self._is_denied)
         self._reader = InstructionReader(reading, context.files)
-        self._rules = [(rule, compile_globs(rule.paths)) for rule in context.rules]
+        self._rules = list(context.rules)
         self._visited: set[str] = set()
 
     def sections(self) -> Sequence[CompactionSection]:
@@ -79,8 +79,8 @@ class NestedInstructions:
             root = next((root for root in self._roots() if _is_below(full, root)), None)
             if root is not None:
                 self._read_directories(full, root)
-                for rule, matches in self._rules:
-                    if matches(os.path.relpath(full, rule.base)):
+                for rule in self._rules:
+                    if compile_globs(rule.paths)(os.path.relpath(full, rule.base)):
                         self._tell(rule)
 
     # --- details --------------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ class NestedInstructions:
             reader.read_directory(directory)
             for file in reader.files[known:]:
                 if file.paths:
-                    self._rules.append((file, compile_globs(file.paths)))
+                    self._rules.append(file)
                 else:
                     self._tell(file)
         for problem in reader.problems:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from functools import lru_cache
 
 from robota.core.messages import Json
 from robota.tools.search.glob_pattern import GlobError, compile_paths, expand_braces, translate
 
 
-def compile_globs(globs: Iterable[str]) -> Callable[[str], bool]:
+@lru_cache(maxsize=1_000)
+def compile_globs(globs: tuple[str, ...]) -> Callable[[str], bool]:
     """Whether a path matches one of them; a leading slash is the same on both sides."""
     sources = [translate(one.strip("/")) for glob in globs for one in expand_braces(glob)]
     expression = compile_paths(sources)
