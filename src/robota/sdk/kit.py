@@ -158,7 +158,7 @@ class Kit:
         return (
             CompactionSection(OPEN_TODOS, self.todos.open_text),
             recall_skills(self.skills.session.messages),
-            *self.context.sections(),
+            *self.context.references.sections(),
         )
 
     async def enter(self, session: Session) -> None:

@@ -17,6 +17,10 @@ Origin: TypeAlias = Literal["steering", "reminder", "task", "command"]
 """Who wrote a message that is not the prompt; the engine and hooks have their own ways."""
 
 
+KEPT = "keep"
+"""In the metadata of messages whose words survive compactions."""
+
+
 class Inbox:
     """Messages that wait. Each is on record before it is delivered, so that a crash loses none."""
 
@@ -43,9 +47,10 @@ class Inbox:
         """Whether a message of that id was ever put into it."""
         return id in self._known
 
-    def put(self, prompt: Prompt, *, origin: Origin = "steering", id: str = "") -> str:
-        """Have the model told this as soon as it can be; the id of the message, under which it comes once."""
-        item = InboxRecord(id=id or self._ports.new_id(), origin=origin)
+    def put(self, prompt: Prompt, *, origin: Origin = "steering", id: str = "", keep: bool = False) -> str:
+        """Have the model told this as soon as it can be; the id of the message, under which it comes once.
+        With `keep` its words stand behind every summary."""
+        item = InboxRecord(id=id or self._ports.new_id(), origin=origin, keep=keep)
         if isinstance(prompt, str):
             item.prompt = prompt
         else:
@@ -70,5 +75,5 @@ class Inbox:
             item.read_prompt(),
             id=self._ports.new_id(),
             timestamp=timestamp(self._ports.now()),
-            metadata={"origin": item.origin, "inbox": item.id},
+            metadata={"origin": item.origin, "inbox": item.id} | ({KEPT: True} if item.keep else {}),
         )

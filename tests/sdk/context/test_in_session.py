@@ -11,6 +11,7 @@ from tests.sdk.context.files import Disk
 from robota import InteractiveSession
 from robota.core.events import ContextLoaded
 from robota.core.messages import JsonObject
+from robota.core.provider import Capabilities, NativeWebTool
 from robota.sdk.context.session_context import PromptReferenceError
 from robota.sessions.replay.session_replay import replay_session
 from robota.sessions.store.session_store import SessionStore
@@ -97,6 +98,34 @@ async def test_nested_files_and_rules_come_before_the_next_round_and_survive_com
     await session.shutdown()
     report = await replay_session(disk.home / "kept" / f"{session.session_id}.jsonl")
     assert report.identical, report.divergence
+
+
+async def test_a_subagent_is_told_nested_files_too_and_keeps_them(disk: Disk) -> None:
+    session, provider = open_session(
+        disk,
+        [call("Agent", description="look", prompt="Look at api/x.py", subagent_type="general-purpose")],
+        [call("Read", file_path="api/x.py")],
+        "It sets x.",
+        "Done.",
+        session_store=SessionStore(disk.home / "kept"),
+    )
+    await session.submit("Go.")
+    second = provider.requests[2].messages
+    assert "Validate input." in second[-1].content
+    assert second[-1].metadata["keep"] is True
+    assert "Validate input." not in provider.requests[3].messages[-1].content
+    await session.shutdown()
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+async def test_a_model_whose_service_searches_the_web_is_told_so(disk: Disk, enabled: bool) -> None:
+    offered = Capabilities(web_search=NativeWebTool(supported=True, enabled=enabled))
+    provider = ScriptedProvider("One.", capabilities=offered)
+    session = InteractiveSession(cwd=disk.project, provider=provider, environment={"HOME": str(disk.home)})
+    await session.submit("Go.")
+    told = "\n\n## Web Search\nThe model's service can search the web itself."
+    assert (told in provider.requests[0].messages[0].content) == enabled
+    await session.shutdown()
 
 
 async def test_a_file_that_a_prompt_names_goes_with_it_and_people_see_what_was_typed(disk: Disk) -> None:

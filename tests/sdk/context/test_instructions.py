@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from tests.sdk.context.files import Disk
 
 from robota.sdk.context.instructions import MAX_FILE_BYTES
@@ -251,3 +253,58 @@ def test_compact_instructions_are_found_under_their_heading(disk: Disk) -> None:
         }
     )
     assert disk.load().compact_instructions == "Keep the plan.\n\nKeep ids.\n### Also\nAnd names."
+
+
+NAMES = (
+    "AGENTS.md",
+    "CLAUDE.md",
+    "CLAUDE.local.md",
+    "docs/a.md",
+    "docs/b.md",
+    ".claude/rules/r.md",
+    "~/out.md",
+)
+TEXTS = st.lists(
+    st.one_of(
+        st.text(max_size=30),
+        st.sampled_from([f"@{name} " for name in NAMES]),
+        st.sampled_from(
+            [
+                "@../out.md",
+                "@docs",
+                "```\n",
+                "`",
+                "<!-- ",
+                "-->",
+                "---\npaths: x\n---\n",
+                "# Compact Instructions\n",
+            ]
+        ),
+    ),
+    max_size=8,
+).map("".join)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.dictionaries(st.sampled_from(NAMES), st.one_of(TEXTS, st.binary(max_size=40)), max_size=7),
+    st.booleans(),
+)
+def test_whatever_the_files_say_each_is_told_at_most_once_and_nothing_from_outside(
+    tmp_path_factory: pytest.TempPathFactory, files: dict[str, str | bytes], allowed: bool
+) -> None:
+    disk = Disk(tmp_path_factory.mktemp("disk"))
+    disk.write(
+        {
+            name: text if isinstance(text, bytes) else text.encode("utf-8", "replace")
+            for name, text in files.items()
+        }
+    )
+    context = disk.load(imports_allowed=allowed)
+    told = [*context.files, *context.rules]
+    paths = [file.path for file in told]
+    assert len(paths) == len(set(paths))
+    assert len({file.text for file in told}) == len(told)
+    assert all(file.text.strip() for file in told)
+    inside = [path for path in paths if path.startswith(f"{disk.project}/")]
+    assert allowed or inside == paths

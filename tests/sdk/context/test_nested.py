@@ -14,7 +14,7 @@ from robota.core.messages import UserMessage
 from robota.sdk.context.nested import NestedInstructions
 from robota.sdk.context.system_prompt import PromptParts, build_system_prompt
 from robota.sessions.compaction.sections import PROJECT_RULES, read_sections
-from robota.sessions.options import CompactionOptions, SessionOptions
+from robota.sessions.options import SessionOptions
 from robota.sessions.permissions.live_rules import PermissionRules
 from robota.sessions.replay.session_replay import replay_session
 from robota.sessions.session import Session
@@ -48,7 +48,6 @@ class Work:
             store=SessionStore(disk.home / "kept"),
             options=SessionOptions(
                 permissions=PermissionRules(mode="bypassPermissions"),
-                compaction=CompactionOptions(sections=lambda: self.nested.sections()),
                 context_window=1_000_000,
             ),
             **more,
@@ -172,7 +171,6 @@ async def test_a_resumed_session_knows_what_it_was_told_and_a_cleared_one_does_n
     await first.session.shutdown()
     start = restore(SessionStore(disk.home / "kept"), first.session.session_id)
     second = Work(disk, read("a/x.py", "b/x"), "Done.", read("a/x.py"), "Done.", start=start)
-    assert second.nested.sections() == first.nested.sections()
     await second.session.submit("Again.")
     assert second.told == ["a/AGENTS.md", "b/AGENTS.md"]
     second.session.clear_history()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -19,7 +19,6 @@ from robota.core.permissions.subjects import FILE_KINDS, subjects
 from robota.sdk.context.instructions import InstructionFile, InstructionReader
 from robota.sdk.context.path_globs import compile_globs
 from robota.sdk.context.reminders import find_reminders, remind
-from robota.sessions.compaction.sections import PROJECT_RULES, CompactionSection
 
 if TYPE_CHECKING:
     from robota.sdk.context.loading import ProjectContext
@@ -29,10 +28,7 @@ _OPENING = (
     "These instructions count for a part of the project that you have come to now. Follow them there as you "
     "follow those for the whole project.\n"
 )
-_TOLD = re.compile(
-    re.escape(_OPENING) + r'(?P<block><instructions path="(?P<path>[^"]*)">\n.*\n</instructions>)\Z',
-    re.DOTALL,
-)
+_TOLD = re.compile(re.escape(_OPENING) + r'<instructions path="(?P<path>[^"]*)">\n')
 
 
 class NestedInstructions:
@@ -40,8 +36,8 @@ class NestedInstructions:
 
     def __init__(self, session: Session, context: ProjectContext) -> None:
         self._session = session
-        self._told: dict[str, str] = {}
-        """By path as it is shown, word for word."""
+        self._told: set[str] = set()
+        """Paths as they are shown."""
         self.context = context
         self.recall()
         session.events.on(ToolEnded, self._look_at_call)
@@ -49,8 +45,8 @@ class NestedInstructions:
     def recall(self) -> None:
         """Find in the conversation what the model was told: it may have begun anew, or been rewound."""
         found = filter(None, map(_TOLD.match, find_reminders(self._session)))
-        told = {each["path"]: each["block"] for each in found}
-        if told.keys() != self._told.keys():
+        told = {each["path"] for each in found}
+        if told != self._told:
             self._told = told
             self.context = self._context
 
@@ -66,10 +62,6 @@ class NestedInstructions:
         self._reader = InstructionReader(reading, context.files)
         self._rules = list(context.rules)
         self._visited: set[str] = set()
-
-    def sections(self) -> Sequence[CompactionSection]:
-        """What stands behind a summary."""
-        return (CompactionSection(PROJECT_RULES, "\n\n".join(self._told.values())),)
 
     def touch(self, paths: Iterable[str]) -> None:
         """The model has come to these files or directories."""
@@ -118,8 +110,8 @@ class NestedInstructions:
         shown = self.context.reading.places.shown(file.path).replace('"', "&quot;")
         if shown in self._told:
             return
-        self._told[shown] = block = quote_instructions(shown, file.text)
-        remind(self._session, f"{_OPENING}{block}")
+        self._told.add(shown)
+        remind(self._session, f"{_OPENING}{quote_instructions(shown, file.text)}", keep=True)
 
     def _look_at_call(self, event: ToolEnded) -> None:
         if event.outcome != "success":

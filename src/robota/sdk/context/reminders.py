@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 _OPENING, _CLOSING = "<system-reminder>\n", "\n</system-reminder>"
 
 
-def remind(session: Session, words: str) -> None:
-    """Have the model told this before its next round, or with the next prompt."""
-    session.inbox.put(f"{_OPENING}{words}{_CLOSING}", origin="reminder")
+def remind(session: Session, words: str, *, keep: bool = False) -> None:
+    """Have the model told this before its next round, or with the next prompt; with `keep`, for good."""
+    session.inbox.put(f"{_OPENING}{words}{_CLOSING}", origin="reminder", keep=keep)
 
 
 def find_reminders(session: Session) -> list[str]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
+from weakref import WeakSet
 
 from anyio import to_thread
 from msgspec.structs import replace
 
 from robota.core.errors import ValidationError
-from robota.core.events import ContextLoaded
+from robota.core.events import ContextLoaded, SubagentEvent
 from robota.core.history import HistoryEntry
 from robota.core.messages import Prompt, prompt_text
 from robota.core.ports import timestamp
@@ -16,11 +17,10 @@ from robota.sdk.context.active_references import ContextReferences
 from robota.sdk.context.nested import NestedInstructions
 from robota.sdk.context.references import ENTRY, ReferenceScope, expand_references
 from robota.sdk.context.system_prompt import PromptParts, build_system_prompt
+from robota.sessions.session import Session
 
 if TYPE_CHECKING:
     from robota.sdk.context.loading import ProjectContext
-    from robota.sessions.compaction.sections import CompactionSection
-    from robota.sessions.session import Session
 
 
 class PromptReferenceError(ValidationError):
@@ -40,11 +40,9 @@ class SessionContext:
         """The system prompt, section by section."""
         self.nested = NestedInstructions(session, context)
         self.references = ContextReferences(session)
+        self._children: WeakSet[Session] = WeakSet()
+        session.events.on(SubagentEvent, self._meet_child)
         self._report(context)
-
-    def sections(self) -> tuple[CompactionSection, ...]:
-        """What stands behind a summary, because the model was told it later than the system prompt."""
-        return (*self.nested.sections(), *self.references.sections())
 
     def change(self, context: ProjectContext | None = None, **parts: Any) -> None:
         """Take what was read anew, or other parts of the system prompt: for the next request."""
@@ -91,6 +89,15 @@ class SessionContext:
                     session.agent.files.remember(reference.real, reference.version)
             self.nested.touch(reference.path for reference in expanded.references)
         return expanded.prompt
+
+    def _meet_child(self, event: SubagentEvent) -> None:
+        """A subagent is told what concerns the directories that it comes to, too."""
+        child = self._session.resources.children.get(event.agent_id)
+        if isinstance(child, Session) and child not in self._children:
+            self._children.add(child)
+            context = self.nested.context
+            places = replace(context.reading.places, cwd=child.cwd)
+            NestedInstructions(child, replace(context, reading=replace(context.reading, places=places)))
 
     def _report(self, context: ProjectContext) -> None:
         log = self._session.log

@@ -1,5 +1,5 @@
 """What code finds in a conversation and keeps word for word in every summary of it: the rules that the user
-typed, the plan that was agreed on, the open todos, the files in use.
+typed, instructions it came to, the plan that was agreed on, the open todos, the files in use.
 
 All of it is read from the whole timeline, of which a compaction hides a part and deletes nothing. So it
 survives any number of compactions, and the end of the process.
@@ -12,7 +12,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from robota.core.messages import AssistantMessage, Json, Message, ToolCall, ToolMessage, UserMessage
 from robota.core.permissions.subjects import PATHS
-from robota.sessions.compaction.sections import FILES_IN_USE, PLAN, USER_RULES, CompactionSection
+from robota.sessions.compaction.sections import (
+    FILES_IN_USE,
+    PLAN,
+    PROJECT_RULES,
+    USER_RULES,
+    CompactionSection,
+)
+from robota.sessions.inbox import KEPT
 from robota.sessions.journal.decoding import parse_arguments
 
 MAX_FILES = 50
@@ -24,6 +31,7 @@ LONGEST_RULE = 2_000
 def find_sections(messages: Sequence[Message]) -> list[CompactionSection]:
     """The sections that follow from the messages alone; those without text are left out when written."""
     return [
+        CompactionSection(PROJECT_RULES, "\n\n".join(find_kept(messages))),
         CompactionSection(USER_RULES, "\n".join(f"- {rule}" for rule in find_rules(messages))),
         CompactionSection(PLAN, find_plan(messages)),
         CompactionSection(FILES_IN_USE, "\n".join(find_files(messages))),
@@ -94,6 +102,12 @@ def is_rule(sentence: str) -> bool:
     if _KOREAN_NEVER.search(sentence) or _KOREAN_ALWAYS.search(sentence):
         return bool(_KOREAN_ORDER.search(sentence.rstrip("\"'”’)")))
     return False
+
+
+def find_kept(messages: Iterable[Message]) -> list[str]:
+    """What the model was told to keep in mind, by a program and not by the user."""
+    kept = (message.content for message in messages if message.metadata.get(KEPT) is True)
+    return list(dict.fromkeys(kept))
 
 
 # --- plan, todos, files -----------------------------------------------------------------------------------

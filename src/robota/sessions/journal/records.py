@@ -159,6 +159,8 @@ class InboxRecord(Record, kw_only=True, tag="inbox"):
     origin: str = "steering"
     prompt: str = ""
     parts: Json = None
+    keep: bool = False
+    """Its words stand behind every summary."""
 
     def read_prompt(self) -> Prompt:
         return self.prompt if self.parts is None else msgspec.convert(self.parts, tuple[Part, ...])

@@ -344,7 +344,7 @@ def _do_aside(session: Session, aside: Record) -> None:
             session.log.event_log.take_message(mutation)
     elif isinstance(aside, records.InboxRecord):
         origin: Any = aside.origin
-        session.inbox.put(aside.read_prompt(), origin=origin, id=aside.id)
+        session.inbox.put(aside.read_prompt(), origin=origin, id=aside.id, keep=aside.keep)
     elif isinstance(aside, records.SettingsRecord):
         changed = aside.values.get("permissions")
         session.rules.replace(None if changed is None else convert(changed, PermissionRules))
