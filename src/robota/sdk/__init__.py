@@ -17,6 +17,7 @@ _MODULES = {
     "ExitRequested LanguageChosen LogShown ModelChosen ModeSet PermissionsShown "
     "ProviderChosen Renamed ResetRequested ResumePicker Rewound SubmitPrompt TasksShown Written",
     "robota.sdk.commands.registry": "Command CommandName CommandRegistry CommandSource",
+    "robota.sdk.commands.skill_source": "SkillCommandSource",
     "robota.sdk.execution": "ExecutionResult",
     "robota.sdk.interactive": "InteractiveSession",
     "robota.sdk.problems": "Problem",

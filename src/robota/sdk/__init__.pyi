@@ -37,6 +37,7 @@ from robota.sdk.commands.registry import Command as Command
 from robota.sdk.commands.registry import CommandName as CommandName
 from robota.sdk.commands.registry import CommandRegistry as CommandRegistry
 from robota.sdk.commands.registry import CommandSource as CommandSource
+from robota.sdk.commands.skill_source import SkillCommandSource as SkillCommandSource
 from robota.sdk.execution import ExecutionResult as ExecutionResult
 from robota.sdk.interactive import InteractiveSession as InteractiveSession
 from robota.sdk.problems import Problem as Problem

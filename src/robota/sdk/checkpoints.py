@@ -177,7 +177,7 @@ class Checkpoints:
                 place=place,
                 entries=tuple(each for each in entries if prompt.timestamp.timestamp() <= each.at < end),
             )
-            for number, ((place, prompt), end) in enumerate(zip(found, ends, strict=True), 1)
+            for number, ((place, prompt), end) in enumerate(zip(found, ends, strict=False), 1)
         ]
 
     def _choose(self, number: int, entries: Sequence[Entry]) -> Checkpoint:

@@ -50,7 +50,8 @@ HOOKS = {
 
 
 async def test_status_tells_how_the_session_stands(project: Path) -> None:
-    async with make(project, session_name="work", model="m-1") as session:
+    write(project, user={"model": "m-1"})
+    async with make(project, session_name="work") as session:
         lines = dict(
             line.split(": ", 1) for line in (await run(session, "status")).message.split("\n") if line
         )
@@ -63,6 +64,15 @@ async def test_status_tells_how_the_session_stands(project: Path) -> None:
         assert lines["Sandbox"].startswith("auto, ")
         assert lines["Context"].endswith(" tokens (0%)")
         assert lines["Problems"] == "none"
+
+
+async def test_status_without_a_sandbox_says_so(project: Path) -> None:
+    write(project, user={"sandbox": "off"})
+    async with make(project, trust_project=True) as session:
+        message = (await run(session, "status")).message
+
+        assert "Sandbox: off" in message
+        assert f"Directory: {project} (trusted)" in message
 
 
 async def test_doctor_names_origins_hooks_that_never_run_and_every_problem(project: Path) -> None:
