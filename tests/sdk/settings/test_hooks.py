@@ -138,6 +138,19 @@ def test_http_hooks_go_where_the_user_lets_them_and_name_what_the_user_lets_them
     assert problem.subject == "https://evil.example/"
 
 
+def test_http_hooks_of_a_project_get_no_credentials_in_their_headers(house: House) -> None:
+    house.environment |= {"DEPLOY_TOKEN": "hunter2-4711", "STAGE": "test"}
+    hooks = {"Stop": [http("https://a.example/", "DEPLOY_TOKEN", "STAGE")]}
+    house.write(project={"hooks": hooks})
+
+    settings = house.load()
+
+    assert settings.hooks["Stop"][0].hooks[0].allowed_env_vars == ("STAGE",)
+    assert "gets no credentials: DEPLOY_TOKEN" in str(settings.problems[0])
+    house.write(project="", user={"hooks": hooks})
+    assert house.load().hooks["Stop"][0].hooks[0].allowed_env_vars == ("DEPLOY_TOKEN", "STAGE")
+
+
 def test_without_a_list_of_the_user_that_of_the_project_counts(house: House) -> None:
     hooks = {"Stop": [http("https://a.example/"), http("https://b.example/")]}
     house.write(project={"hooks": hooks, "allowedHttpHookUrls": ["https://a.*"]})

@@ -352,6 +352,18 @@ def test_references_to_variables_are_resolved_after_the_merge_and_never_shown(ho
     ]
 
 
+def test_a_project_gets_credentials_by_no_reference_unless_the_user_passes_them_on(house: House) -> None:
+    house.environment |= {"DEPLOY_TOKEN": "hunter2-4711", "STAGE": "test"}
+    wanted = {"T": "$ENV:DEPLOY_TOKEN", "S": "$ENV:STAGE"}
+    house.write(project={"env": wanted}, user={"env": {"MINE": "$ENV:DEPLOY_TOKEN"}})
+
+    settings = house.load()
+
+    assert settings.env == {"T": "$ENV:DEPLOY_TOKEN", "S": "test", "MINE": "hunter2-4711"}
+    assert "DEPLOY_TOKEN is a credential" in str(settings.problems[0])
+    assert house.write(user={"passEnv": ["DEPLOY_TOKEN"]}).load().env["T"] == "hunter2-4711"
+
+
 def test_thresholds_and_switches_of_compaction(house: House) -> None:
     assert house.load().auto_compact_threshold == 0.835
     assert house.write(user={"autoCompactThreshold": 0.5}).load().auto_compact_threshold == 0.5

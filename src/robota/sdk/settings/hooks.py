@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -17,13 +18,16 @@ from robota.core.hooks.definition import (
 )
 from robota.core.permissions.globs import compile_glob
 from robota.sdk.problems import Problem
-from robota.sdk.settings.merge import Entry, Merged
+from robota.sdk.settings.merge import Entry, Merged, make_printable
 
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 
-def build_hooks(merged: Merged, env: Mapping[str, str]) -> HooksConfig:
-    """Every usable hook, with the variables `env`; what is wrong with the others is added to the problems."""
+def build_hooks(merged: Merged, env: Mapping[str, str], is_secret: Callable[[str], bool]) -> HooksConfig:
+    """Every usable hook, with the variables `env`; what is wrong with the others is added to the problems.
+
+    Headers of a project's hooks may not name variables that are secret.
+    """
     switches = merged.written.get("disableAllHooks", [])
     off_for_all = _is_on(entry for entry in switches if not entry.layer.of_project)
     off_for_project = _is_on(entry for entry in switches if entry.layer.of_project)
@@ -39,6 +43,10 @@ def build_hooks(merged: Merged, env: Mapping[str, str]) -> HooksConfig:
         for problem in problems:
             place, _, reason = problem.partition(": ")
             merged.report(entry.layer, ("hooks", *_read_place(place)), f"{reason.rstrip('.')}.")
+        if entry.layer.of_project:
+            config = _filter(
+                config, partial(_without_secrets, is_secret=is_secret, entry=entry, merged=merged)
+            )
         configs.append(config)
     pooled, refused = permit_http_hooks(
         merge_hooks(*configs),
@@ -47,6 +55,16 @@ def build_hooks(merged: Merged, env: Mapping[str, str]) -> HooksConfig:
     )
     merged.problems += refused
     return with_variables(pooled, env)
+
+
+def _without_secrets(
+    hook: HookDefinition, is_secret: Callable[[str], bool], entry: Entry, merged: Merged
+) -> HookDefinition:
+    secret = [name for name in hook.allowed_env_vars if is_secret(name)]
+    for name in secret:
+        message = f"a project's hook gets no credentials: {name} stays as it is written. passEnv lets it."
+        merged.report(entry.layer, ("hooks",), message)
+    return replace(hook, allowed_env_vars=tuple(x for x in hook.allowed_env_vars if x not in secret))
 
 
 def _is_on(entries: Iterable[Entry]) -> bool:
@@ -87,7 +105,7 @@ def permit_http_hooks(
             return hook
         if globs is not None and not any(glob.matches(hook.url) for glob in globs):
             message = "allowedHttpHookUrls has no entry for this address; the hook does not run."
-            problems.append(Problem(hook.source, message, subject=hook.label))
+            problems.append(Problem(hook.source, message, subject=make_printable(hook.label)))
             return None
         if variables is None:
             return hook

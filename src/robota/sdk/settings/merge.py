@@ -59,7 +59,7 @@ class Merged(Struct, kw_only=True):
         self._told[layer.path] = told + 1
         if told < MAX_PROBLEMS:
             line, subject = layer.line(*path) if path else 0, _show_path(path)
-            self.problems.append(Problem(layer.path, message, line=line, subject=subject))
+            self.problems.append(Problem(layer.path, make_printable(message), line=line, subject=subject))
         elif told == MAX_PROBLEMS:
             self.problems.append(Problem(layer.path, "there is more that is wrong with this file."))
 
@@ -292,6 +292,13 @@ def _show_path(path: tuple[str | int, ...]) -> str:
 
 
 def _show(name: str) -> str:
-    """A key as it may stand in a sentence, whoever wrote it."""
-    text = name if name.isprintable() else ascii(name)[1:-1]
+    """A key as it may stand in a sentence."""
+    text = make_printable(name)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def make_printable(text: str) -> str:
+    """Text of a file as it may be shown, whoever wrote it."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from robota.core.credentials import is_credential
-from robota.core.env_ref import ENV_REFERENCE_PREFIX, is_env_reference, resolve_env_reference
 from robota.core.hooks.definition import HooksConfig
 from robota.core.messages import Json
 from robota.sdk.places import Places
@@ -18,8 +17,9 @@ from robota.sdk.provider_profiles import ProviderProfiles
 from robota.sdk.settings.hooks import build_hooks
 from robota.sdk.settings.keys import KEYS
 from robota.sdk.settings.layers import Layer, read_layers
-from robota.sdk.settings.merge import Merged, merge_layers
+from robota.sdk.settings.merge import merge_layers
 from robota.sdk.settings.profiles import build_profiles
+from robota.sdk.settings.references import References
 from robota.sdk.settings.rules import build_rules, find_directories
 from robota.sdk.settings.sandbox import SandboxSettings, build_sandbox
 from robota.sessions.context_window_tracker import DEFAULT_AUTO_COMPACT_THRESHOLD, AutoCompactThreshold
@@ -28,8 +28,6 @@ from robota.sessions.permissions.live_rules import PermissionRules
 if TYPE_CHECKING:
     from robota.sessions.usage.budget import Budget
 
-_NEVER_RESOLVED = ("permissions", "hooks")
-"""Rules and commands mean what is written; a command reads its variables itself."""
 
 _LIMITS = {
     "max_cost_usd": "budget.maxCostUsd",
@@ -158,15 +156,13 @@ def build_settings(
 ) -> Settings:
     """The same of layers that were read before, so that somebody could ask for trust in between."""
     merged = merge_layers(layers, trusted=trusted)
-    resolved = {
-        name: value if name.startswith(_NEVER_RESOLVED) else _resolve(value, (name,), environment, merged)
-        for name, value in merged.values.items()
-    }
+    references = References(merged, layers, environment)
+    resolved = references.resolve_all()
     env = {name: _as_text(value) for name, value in (resolved.get("env") or {}).items()}
     return Settings(
         rules=build_rules(merged, places),
         additional_dirs=find_directories(merged, places),
-        hooks=build_hooks(merged, env),
+        hooks=build_hooks(merged, env, references.is_secret),
         sandbox=build_sandbox(merged, places),
         profiles=build_profiles(merged, resolved.get("providers")),
         env=env,
@@ -176,25 +172,6 @@ def build_settings(
         resolved=resolved,
         problems=tuple(merged.problems),
     )
-
-
-def _resolve(value: Json, path: tuple[str, ...], environment: Mapping[str, str], merged: Merged) -> Json:
-    """`$ENV:NAME` as what it stands for; a variable that is not set leaves it as it is. Keys stay references
-    until a provider is made."""
-    if isinstance(value, dict):
-        return {name: _resolve(each, (*path, name), environment, merged) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_resolve(each, path, environment, merged) for each in value]
-    if not is_env_reference(value) or (path[0] == "providers" and path[-1] == "apiKey"):
-        return value
-    stands_for = resolve_env_reference(value, environment)
-    if stands_for is None:
-        name = value.removeprefix(ENV_REFERENCE_PREFIX).strip()
-        sources = merged.origins.get(".".join(path)) or merged.origins[path[0]]
-        message = f"the variable {name} is not set, so the reference stays as it is."
-        merged.problems.append(Problem(sources[-1], message, subject=".".join(path)))
-        return value
-    return stands_for
 
 
 def _find_resolved(written: Json, used: Json) -> Iterator[str]:
