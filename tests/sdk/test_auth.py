@@ -15,7 +15,10 @@ from keyring.errors import KeyringLocked, PasswordDeleteError
 
 from robota.core.errors import ConfigurationError
 from robota.sdk.auth import KeyStore
+from robota.sdk.interactive import InteractiveSession
 from robota.sdk.provider_profiles import ProviderProfile, ProviderProfiles
+from robota.sessions.store.session_store import SessionStore
+from robota.testing import ScriptedProvider
 
 KEY = "sk-very-secret-1234567890"
 
@@ -162,6 +165,7 @@ def test_profiles_get_the_keys_that_are_kept_for_them(store: KeyStore) -> None:
             "work": ProviderProfile(type="anthropic"),
             "other": ProviderProfile(type="anthropic"),
             "own": ProviderProfile(type="anthropic", api_key="$ENV:OWN"),
+            "elsewhere": ProviderProfile(type="anthropic", base_url="https://example.com"),
             "none": ProviderProfile(type="openai"),
         }
     )
@@ -172,7 +176,50 @@ def test_profiles_get_the_keys_that_are_kept_for_them(store: KeyStore) -> None:
         "work": "sk-work",
         "other": "sk-type",
         "own": "$ENV:OWN",
+        "elsewhere": None,  # the key of a service does not go to another host
         "none": None,
     }
     assert filled.profiles["work"].layer("api_key") == "user"
     assert "sk-work" not in repr(filled)
+
+
+@pytest.mark.anyio
+async def test_a_session_knows_the_kept_keys_of_its_profiles_and_writes_them_nowhere(
+    tmp_path: Path, system_keyring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("ROBOTA_HOME", str(home / ".robota"))
+    KeyStore(str(home / ".robota")).set("work", KEY)
+    profiles = {"work": {"type": "anthropic"}, "locked": {"type": "openai"}}
+    (home / ".robota" / "settings.json").write_text(json.dumps({"providers": profiles}))
+    (tmp_path / "project").mkdir()
+    store = SessionStore(str(tmp_path / "sessions"))
+    provider = ScriptedProvider(f"The key is {KEY}.")
+    async with InteractiveSession(
+        cwd=tmp_path / "project", provider=provider, session_store=store
+    ) as session:
+        await session.submit("Hi")
+        assert session.project.settings.profiles.get("work").api_key == KEY
+
+    written = [path for path in tmp_path.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
+    assert written == []
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("damaged", "told"), [(False, "unlock it"), (True, "is damaged")])
+async def test_a_key_that_cannot_be_had_is_told_and_the_session_goes_on(
+    tmp_path: Path, system_keyring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch, damaged: bool, told: str
+) -> None:
+    home = tmp_path / "home"
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("ROBOTA_HOME", str(home / ".robota"))
+    KeyStore(str(home / ".robota")).set("work", KEY)
+    system_keyring.locked = True
+    if damaged:
+        (home / ".robota" / "auth.json").write_text("{")
+    (home / ".robota" / "settings.json").write_text('{"providers": {"work": {"type": "anthropic"}}}')
+    (tmp_path / "project").mkdir()
+    async with InteractiveSession(cwd=tmp_path / "project", provider=ScriptedProvider("Hello.")) as session:
+        assert (await session.submit("Hi")).text == "Hello."
+        assert [str(problem) for problem in session.problems if told in problem.message]

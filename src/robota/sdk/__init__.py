@@ -8,6 +8,7 @@ _MODULES = {
     "robota.core.history": "HistoryEntry chat_entry_to_message get_messages_for_api is_chat_entry "
     "message_to_history_entry",
     "robota.sdk.assembly": "MoreOptions",
+    "robota.sdk.auth": "KeyStore",
     "robota.sdk.background.request": "TaskRequest",
     "robota.sdk.background.states": "TaskError",
     "robota.sdk.background.tasks": "BackgroundTasks",
@@ -23,6 +24,7 @@ _MODULES = {
     "robota.sdk.problems": "Problem",
     "robota.sdk.query": "create_query",
     "robota.sessions.questions": "PermissionHandler QuestionHandler",
+    "robota.sdk.trust": "Trust TrustStore",
     "robota.sdk.tool_states": "DiffLine ToolState ToolSummary",
     "robota.providers.choice": "ChosenProvider choose_provider",
     "robota.tools.builtins.bash": "bash_tool",

@@ -8,6 +8,7 @@ from robota.core.history import message_to_history_entry as message_to_history_e
 from robota.providers.choice import ChosenProvider as ChosenProvider
 from robota.providers.choice import choose_provider as choose_provider
 from robota.sdk.assembly import MoreOptions as MoreOptions
+from robota.sdk.auth import KeyStore as KeyStore
 from robota.sdk.background.request import TaskRequest as TaskRequest
 from robota.sdk.background.states import TaskError as TaskError
 from robota.sdk.background.tasks import BackgroundTasks as BackgroundTasks
@@ -45,6 +46,8 @@ from robota.sdk.query import create_query as create_query
 from robota.sdk.tool_states import DiffLine as DiffLine
 from robota.sdk.tool_states import ToolState as ToolState
 from robota.sdk.tool_states import ToolSummary as ToolSummary
+from robota.sdk.trust import Trust as Trust
+from robota.sdk.trust import TrustStore as TrustStore
 from robota.sessions.questions import PermissionHandler as PermissionHandler
 from robota.sessions.questions import QuestionHandler as QuestionHandler
 from robota.tools.builtins.bash import bash_tool as bash_tool

@@ -98,16 +98,23 @@ class KeyStore:
         self._change(lambda keys: keys.pop(name, None))
         return True
 
-    def fill_in(self, profiles: ProviderProfiles) -> ProviderProfiles:
-        """The profiles with the keys that are kept for them, by their name or else by their type. A key that
-        the settings give counts, and so does the rule that it meets only a host of the user's own choice."""
-        known = self.names
+    def fill_in(
+        self, profiles: ProviderProfiles, on_problem: Callable[[str], object] = str
+    ) -> ProviderProfiles:
+        """The profiles with the keys that are kept for them: under their name, or under their type if they
+        name no host of their own. A key that the settings give counts. `on_problem` is told what is there
+        and cannot be had."""
+        lacking = {name: each for name, each in profiles.profiles.items() if each.api_key is None}
+        known = self.names if lacking else {}
         filled = dict(profiles.profiles)
-        for name, profile in filled.items():
-            under = next((each for each in (name, profile.type) if each in known), None)
-            if profile.api_key is None and under is not None:
-                layers = {**profile.layers, "api_key": "user"}
-                filled[name] = replace(profile, api_key=self.get(under), layers=layers)
+        for name, profile in lacking.items():
+            under = name if name in known or profile.base_url is not None else profile.type
+            if under in known:
+                try:
+                    key, layers = self.get(under), {**profile.layers, "api_key": "user"}
+                    filled[name] = replace(profile, api_key=key, layers=layers)
+                except ConfigurationError as error:
+                    on_problem(str(error))
         return replace(profiles, profiles=filled)
 
     def _open_keyring(self) -> Keyring | None:

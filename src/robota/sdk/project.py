@@ -15,10 +15,12 @@ from robota.core.errors import ConfigurationError, StorageError
 from robota.core.messages import Json
 from robota.sdk.agents.loader import Agents, find_unknown_tools, load_agents
 from robota.sdk.agents.loader import find_homes as find_agent_homes
+from robota.sdk.auth import KeyStore
 from robota.sdk.context.instructions import ALL_SOURCES, Reading
 from robota.sdk.context.loading import ProjectContext, load_context
 from robota.sdk.places import Places
 from robota.sdk.problems import Problem
+from robota.sdk.provider_profiles import ProviderProfiles
 from robota.sdk.settings.fitting import fit_to_tools
 from robota.sdk.settings.layers import Layer, read_layers
 from robota.sdk.settings.settings import Settings, build_settings
@@ -71,6 +73,7 @@ def load_project(options: ProjectOptions) -> Project:
     trust = replace(looked, given=options.trust)
     settings = build_settings(layers, places, environment=environment, trusted=trust.trusted)
     problems += settings.problems
+    settings = replace(settings, profiles=find_keys(places, settings, problems))
     if trust.notice:
         problems.append(Problem(places.cwd, trust.notice))
     context = load_context(describe_reading(options, settings))
@@ -119,6 +122,16 @@ def fit_project(project: Project, tools: Collection[str]) -> Project:
     found = settings.problems[len(project.settings.problems) :]
     unknown = find_unknown_tools(project.agents, tools)
     return replace(project, settings=settings, problems=(*project.problems, *found, *unknown))
+
+
+def find_keys(places: Places, settings: Settings, problems: list[Problem]) -> ProviderProfiles:
+    """The profiles with the keys that are kept for them."""
+    keys = KeyStore(places.robota_home)
+    try:
+        return keys.fill_in(settings.profiles, lambda what: problems.append(Problem(keys.path, what)))
+    except ConfigurationError as error:
+        problems.append(Problem(keys.path, str(error)))
+        return settings.profiles
 
 
 def look_at_trust(
