@@ -7,6 +7,10 @@ from robota._lazy import lazy_names
 _MODULES = {
     "robota.core.history": "HistoryEntry chat_entry_to_message get_messages_for_api is_chat_entry "
     "message_to_history_entry",
+    "robota.sdk.agents.definition": "AgentDefinition",
+    "robota.sdk.agents.runner": "AgentOutcome AgentTask",
+    "robota.sdk.agents.subagent": "ProjectInstructions assemble_subagent_prompt create_subagent_logger "
+    "create_subagent_session",
     "robota.sdk.assembly": "MoreOptions",
     "robota.sdk.auth": "KeyStore",
     "robota.sdk.background.request": "TaskRequest",

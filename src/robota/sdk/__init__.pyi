@@ -7,6 +7,13 @@ from robota.core.history import is_chat_entry as is_chat_entry
 from robota.core.history import message_to_history_entry as message_to_history_entry
 from robota.providers.choice import ChosenProvider as ChosenProvider
 from robota.providers.choice import choose_provider as choose_provider
+from robota.sdk.agents.definition import AgentDefinition as AgentDefinition
+from robota.sdk.agents.runner import AgentOutcome as AgentOutcome
+from robota.sdk.agents.runner import AgentTask as AgentTask
+from robota.sdk.agents.subagent import ProjectInstructions as ProjectInstructions
+from robota.sdk.agents.subagent import assemble_subagent_prompt as assemble_subagent_prompt
+from robota.sdk.agents.subagent import create_subagent_logger as create_subagent_logger
+from robota.sdk.agents.subagent import create_subagent_session as create_subagent_session
 from robota.sdk.assembly import MoreOptions as MoreOptions
 from robota.sdk.auth import KeyStore as KeyStore
 from robota.sdk.background.request import TaskRequest as TaskRequest
