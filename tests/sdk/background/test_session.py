@@ -205,6 +205,8 @@ async def test_after_a_kill_each_task_is_in_its_true_state_with_its_log(
         assert tasks.read_log(ended.task_id).lines == ("finished",)
         assert tasks.read_log(serving.task_id).lines == ("serving",)
         assert tasks.read_log(thinker.task_id).lines == ("thinking about it",)
+        assert session.session.past.cut is not None  # the turn that waited for an answer
+        assert dict(session.questions.open) == {}  # which nobody waits for any more
         await session.submit("what happened?")
         told = [m.content for m in session.session.messages if m.metadata.get("origin") == "task"]
         assert sum("has failed. The process that worked on it ended" in str(words) for words in told) == 2

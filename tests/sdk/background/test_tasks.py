@@ -341,3 +341,28 @@ async def test_secrets_of_a_task_reach_neither_journal_nor_record(tmp_path: Path
     await office.session.shutdown()
     assert secret in task.prompt
     assert secret.encode() not in all_bytes(tmp_path)
+
+
+async def test_only_the_last_tasks_are_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("robota.sdk.background.tasks.ENDED_KEPT", 2)
+    office = Office(tmp_path)
+    running = await office.tasks.spawn(ask("endless"))
+    for name in "abcd":
+        office.end(name)
+        await office.tasks.wait((await office.tasks.spawn(ask(name))).task_id)
+    last = await office.tasks.spawn(ask("e"))
+    assert [task.prompt for task in office.tasks.list()] == ["endless", "c", "d", "e"]
+    assert office.changes.count("closed") == 2
+    for task in (running, last):
+        await office.tasks.cancel(task.task_id)
+
+
+async def test_a_record_that_was_tampered_with_leads_to_no_other_file(tmp_path: Path) -> None:
+    (tmp_path / "sessions").mkdir()
+    (tmp_path / "sessions" / "other.log").write_text("private\n")
+    office = Office(tmp_path)
+    await office.session.open()
+    for name in ("../../other", str(tmp_path / "sessions" / "other")):
+        task = TaskSnapshot(task_id=name, kind="agent", state="completed")
+        office.session.background.take_task("completed", task, "")
+        assert office.tasks.read_log(name).lines == ()

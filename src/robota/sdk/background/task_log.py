@@ -31,8 +31,9 @@ class LogPage(Struct, frozen=True, kw_only=True):
 
 
 def log_path(journal_path: str, task_id: str) -> str:
-    """Where the log of a task is; empty for a session that is not kept."""
-    return f"{journal_path.removesuffix('.jsonl')}/tasks/{task_id}.log" if journal_path else ""
+    """Where the log of a task is, whatever its record says; empty for a session that is not kept."""
+    name = os.path.basename(task_id)
+    return f"{journal_path.removesuffix('.jsonl')}/tasks/{name}.log" if journal_path else ""
 
 
 def read_page(lines: list[str], offset: int = 0) -> LogPage:

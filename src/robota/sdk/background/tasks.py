@@ -34,6 +34,8 @@ MAX_CONCURRENT = 4
 MAX_DEPTH = 1
 MAX_QUEUED = 100
 """Tasks that may wait for their turn."""
+ENDED_KEPT = 100
+"""Tasks that are remembered after their end; older ones are closed."""
 PROCESS_OUTPUT = 30_000
 """Bytes of a process's output in its log."""
 RESULT_KEPT = 2_000
@@ -139,6 +141,8 @@ class BackgroundTasks:
         task = LiveTask(request, replace(snapshot, **facts), self._make_log(snapshot), wants_slot=wants_slot)
         if request.kind != "process":
             task.watchdog = Watchdog(self._limits, task.stop)
+        for old in [each for each in self.list() if each.ended][:-ENDED_KEPT]:
+            self.close(old.task_id)
         self._live[task.id] = task
         self.voice.tell("created", task.snapshot)
         task.driver = asyncio.create_task(self._drive(task, run), name=task.id)
@@ -159,17 +163,15 @@ class BackgroundTasks:
 
     async def wait(self, task_id: str) -> TaskSnapshot:
         """The task when it has ended."""
-        self.get(task_id)
-        live = self._live.get(task_id)
-        if live is not None:
-            await live.ended.wait()
-            return live.snapshot
-        return self.get(task_id)
+        task, live = self.get(task_id), self._live.get(task_id)
+        if live is None:
+            return task
+        await live.ended.wait()
+        return live.snapshot
 
     async def cancel(self, task_id: str) -> TaskSnapshot:
         """End a task; one that has ended stays as it is."""
-        task = self.get(task_id)
-        live = self._live.get(task_id)
+        task, live = self.get(task_id), self._live.get(task_id)
         if live is None or live.ended.is_set():
             return task
         await self._cancel(live)
