@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from robota.core.models import ModelFacts
 from robota.sdk.commands.builtin_source import BuiltinCommandSource, describe_window
 from robota.sdk.commands.registry import Command, CommandRegistry
 
@@ -105,15 +104,6 @@ def test_the_built_in_commands_offer_what_may_stand_behind_them() -> None:
     assert models["claude-opus-4-6"] == "Claude Opus 4.6 (1M)"
     assert "claude-haiku-4-5" in models
     assert "claude-haiku-4-5-20251001" not in models
-
-
-def test_the_models_of_a_provider_are_offered_in_the_place_of_the_known_ones() -> None:
-    facts = ModelFacts(name="Small", context_window=32_768, max_output=100)
-    registry = CommandRegistry(BuiltinCommandSource({"small-1": facts, "small-1-dated": facts}))
-
-    assert [(each.name, each.description) for each in registry.subcommands("model")] == [
-        ("small-1", "Small (32.8K)")
-    ]
 
 
 def test_a_window_is_described_in_few_signs() -> None:

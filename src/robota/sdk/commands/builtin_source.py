@@ -11,53 +11,45 @@ from robota.sdk.commands.registry import Command, CommandFunction
 from robota.sdk.commands.table import ROWS, Row, Words
 
 if TYPE_CHECKING:
-    from robota.core.models import ModelFacts
     from robota.sdk.interactive import InteractiveSession
 
 SYSTEM = "robota.sdk.commands.system"
 
 
 class BuiltinCommandSource:
-    """`models` are the ones that `/model` offers, by id; by default those that robota knows."""
+    """Brings the commands that every session has."""
 
     name = "builtin"
 
-    def __init__(self, models: dict[str, ModelFacts] | None = None) -> None:
-        self._models = models
+    def __init__(self) -> None:
         self._commands: tuple[Command, ...] = ()
 
     def commands(self) -> Iterable[Command]:
-        if not self._commands:
-            self._commands = tuple(map(self._make, ROWS))
+        self._commands = self._commands or tuple(map(_make, ROWS))
         return self._commands
 
-    def _make(self, row: Row) -> Command:
-        return Command(
-            name=row.name,
-            description=row.description,
-            execute=partial(run_row, row),
-            subcommands=tuple(
-                Command(name=word, description=text)
-                for word, text in (self._model_words() if row.name == "model" else row.words)
-            ),
-            argument_hint=row.hint,
-            disable_model_invocation=not row.for_models,
-            gives_way=row.gives_way,
-        )
 
-    def _model_words(self) -> Words:
-        """One id for each model, and how much it can hold; dated spellings of the same one are left out."""
-        models: Iterable[tuple[str, ModelFacts]]
-        if self._models is None:
-            from robota.core.models import shipped_models  # noqa: PLC0415 - reads a file
+def _make(row: Row) -> Command:
+    words = _model_words() if row.name == "model" else row.words
+    return Command(
+        name=row.name,
+        description=row.description,
+        execute=partial(run_row, row),
+        subcommands=tuple(Command(name=word, description=text) for word, text in words),
+        argument_hint=row.hint,
+        disable_model_invocation=not row.for_models,
+        gives_way=row.gives_way,
+    )
 
-            models = shipped_models().models.items()
-        else:
-            models = self._models.items()
-        ids: dict[str, tuple[str, str]] = {}
-        for id, facts in models:
-            ids.setdefault(facts.name, (id, f"{facts.name} ({describe_window(facts.context_window)})"))
-        return tuple(ids.values())
+
+def _model_words() -> Words:
+    """One id for each known model, and how much it can hold; dated spellings of the same one are left out."""
+    from robota.core.models import shipped_models  # noqa: PLC0415 - reads a file
+
+    ids: dict[str, tuple[str, str]] = {}
+    for id, facts in shipped_models().models.items():
+        ids.setdefault(facts.name, (id, f"{facts.name} ({describe_window(facts.context_window)})"))
+    return tuple(ids.values())
 
 
 def describe_window(tokens: int) -> str:

@@ -79,14 +79,13 @@ class CommandRegistry:
         named = self._named()
         return (
             named.get(name)
-            or named.get(self.resolve(name) or "")
+            or named.get(_resolve(named, name) or "")
             or next((each for each in named.values() if name in each.aliases), None)
         )
 
     def resolve(self, short: str) -> str | None:
         """The full name of a plugin's command, if exactly one has this short one."""
-        matching = [name for name in self._named() if name.endswith(f":{short}")]
-        return matching[0] if short and len(matching) == 1 else None
+        return _resolve(self._named(), short)
 
     def subcommands(self, name: str) -> tuple[Command, ...]:
         command = self.find(name)
@@ -107,3 +106,9 @@ class CommandRegistry:
                 if command.name not in found or found[command.name].gives_way:
                     found[command.name] = command
         return found
+
+
+def _resolve(names: Iterable[str], short: str) -> str | None:
+    ending = f":{short}"
+    matching = [name for name in names if name.endswith(ending)]
+    return matching[0] if short and len(matching) == 1 else None
