@@ -92,7 +92,7 @@ def explain_permission(
     if not terms.keys() <= _TERMS:
         raise TypeError(f"A call is judged by {', '.join(sorted(_TERMS))}, not by {', '.join(terms)}.")
     try:
-        call = _make_call(tool_name, tool_input, terms)
+        call = make_call(tool_name, tool_input, terms)
         if call is None:
             known = ", ".join(CLASS_POLICY)
             return PermissionExplanation(
@@ -117,7 +117,7 @@ def narrowest_rules(
 
     There are none when no narrow rule would change the answer or can be written safely.
     """
-    call = _make_call(tool_name, tool_input, terms)
+    call = make_call(tool_name, tool_input, terms)
     if call is None or _decide(call).decision != "approve":
         return ()
     rules = _open_matcher(call).narrowest()
@@ -127,7 +127,7 @@ def narrowest_rules(
     return tuple(rules) if _decide(granted).decision == "auto" else ()
 
 
-def _make_call(tool_name: str, tool_input: Mapping[str, object], terms: Terms) -> Call | None:
+def make_call(tool_name: str, tool_input: Mapping[str, object], terms: Terms) -> Call | None:
     """The call to judge; None when the mode is not known."""
     mode = _MODES.get(terms.get("mode", "default"))
     if mode is None:

@@ -222,7 +222,7 @@ class FileMatcher:
             self._problem = "the path cannot be resolved"
 
     def hit(self, rule: Rule) -> Hit | None:
-        if not self._concerns(rule):
+        if not self.concerns(rule):
             return None
         pattern, own = rule.pattern, rule.names(self._call.tool)
         if pattern is None:
@@ -242,7 +242,7 @@ class FileMatcher:
             problem = "the pattern is missing or is not a text"
         return None if problem is None else Hit(self._shown, certain=False, reason=problem)
 
-    def _concerns(self, rule: Rule) -> bool:
+    def concerns(self, rule: Rule) -> bool:
         """A Read rule binds searching and writing too, Write and Edit rules bind each other. A rule without a
         pattern that turns off a rarer tool turns off that one alone."""
         tool, writes = self._call.tool, self._call.tool_class == "modify" or self._call.tool in WRITING_TOOLS

@@ -114,10 +114,11 @@ class Resolver(Struct, eq=False):
         """A leading `~` is the home directory and a plain name. Text that is no path may raise."""
         forms = self._resolved.get((path, cwd))
         if forms is None:
-            forms = self._resolved[path, cwd] = self._resolve(path, cwd)
+            forms = self._resolved[path, cwd] = self.find_forms(path, cwd)
         return forms
 
-    def _resolve(self, path: str, cwd: str) -> PathForms:
+    def find_forms(self, path: str, cwd: str) -> PathForms:
+        """The same for a path that comes once."""
         written = posixpath.join(cwd, path)
         expanded = posixpath.join(cwd, expand_home(path, self.home))
         real = self.follow(expanded)

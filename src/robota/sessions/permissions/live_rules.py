@@ -177,12 +177,9 @@ class LiveRules:
         deny = self._denied()
         if not deny:
             return None
-        from robota.core.permissions import evaluate_permission  # noqa: PLC0415 - few have such rules
+        from robota.core.permissions.read_filter import deny_reading  # noqa: PLC0415 - few have such rules
 
-        def is_denied(path: str) -> bool:
-            return evaluate_permission("Read", {"file_path": path}, deny=deny, cwd=cwd) == "deny"
-
-        return is_denied
+        return deny_reading(deny, cwd=cwd, home=self._home)
 
     def _denied(self) -> tuple[str, ...]:
         above = () if self.above is None else self.above._denied()
