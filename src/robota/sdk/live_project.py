@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from robota.sessions.session import Session
 
 
+REST_SECONDS = 1.0
+"""How often many files with instructions, skills and agents are looked at; a few are each time."""
+
+
 class LiveProject:
     """One session's view of its directory."""
 
@@ -83,7 +87,7 @@ class LiveProject:
         """Look whether files have changed, if wanted also those with `instructions`, skills and agents; if
         so, read them and let the session obey."""
         async with self._turn:
-            changed = instructions and self._instructions.find_changes()
+            changed = instructions and self._instructions.find_changes(REST_SECONDS)
             if self._watch.find_changes() or changed or self._stale:
                 await self.reload()
 
