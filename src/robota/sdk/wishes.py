@@ -112,7 +112,9 @@ def find_wishes(places: Places, settings: Iterable[SettingsFile]) -> Wishes:
 
 def make_wish(kind: WishKind, source: str, text: str, content: Json = None) -> Wish:
     """`content` is what counts besides the text."""
-    shown = "".join(letter if letter.isprintable() else _escape(letter) for letter in f"{text}  [{source}]")
+    shown = f"{text}  [{source}]"
+    if not shown.isprintable():
+        shown = "".join(letter if letter.isprintable() else _escape(letter) for letter in shown)
     if len(shown) > _MAX_SHOWN:
         shown = f"{shown[:_MAX_SHOWN]}… (+{len(shown) - _MAX_SHOWN} characters)"
     return Wish(kind, shown, _hash(encode([text, source, content])))
