@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from robota.core.errors import ValidationError
 from robota.core.messages import Json
-from robota.sdk.context.reminders import find_reminders, remind
+from robota.sdk.context.reminders import Reminders, remind
 from robota.sdk.context.text_file import TextFile, Unreadable, quote_file, read_text
 from robota.sessions.compaction.sections import CompactionSection
 from robota.sessions.journal.records import KeptField
@@ -49,6 +49,7 @@ class ContextReferences:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._reminders = Reminders(session)
         self.active: tuple[ContextReference, ...] = _read_kept(session.kept.get(CONTEXT_REFERENCES))
 
     def add(self, path: str) -> ContextReference:
@@ -108,7 +109,9 @@ class ContextReferences:
         """What the model was told of each file last."""
         openings = {_open(reference.path): reference.path for reference in self.active}
         told: dict[str, str] = {}
-        for words in find_reminders(self._session) if openings else ():
+        if openings:
+            self._reminders.look()
+        for words in self._reminders.words if openings else ():
             _, _, block = words.partition("\n")
             path = openings.get(block.partition("\n")[0])
             if path is not None:

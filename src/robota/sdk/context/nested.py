@@ -18,7 +18,7 @@ from robota.core.events import ToolEnded
 from robota.core.permissions.subjects import FILE_KINDS, subjects
 from robota.sdk.context.instructions import InstructionFile, InstructionReader
 from robota.sdk.context.path_globs import compile_globs
-from robota.sdk.context.reminders import find_reminders, remind
+from robota.sdk.context.reminders import Reminders, remind
 
 if TYPE_CHECKING:
     from robota.sdk.context.loading import ProjectContext
@@ -38,13 +38,16 @@ class NestedInstructions:
         self._session = session
         self._told: set[str] = set()
         """Paths as they are shown."""
+        self._reminders = Reminders(session)
         self.context = context
         self.recall()
         session.events.on(ToolEnded, self._look_at_call)
 
     def recall(self) -> None:
         """Find in the conversation what the model was told: it may have begun anew, or been rewound."""
-        found = filter(None, map(_TOLD.match, find_reminders(self._session)))
+        if not self._reminders.look():
+            return
+        found = filter(None, map(_TOLD.match, self._reminders.words))
         told = {each["path"] for each in found}
         if told != self._told:
             self._told = told

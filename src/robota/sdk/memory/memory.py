@@ -16,7 +16,7 @@ from robota.core.errors import RobotaError, ValidationError
 from robota.core.history import HistoryEntry
 from robota.core.messages import Json, JsonObject
 from robota.core.ports import timestamp
-from robota.sdk.context.reminders import find_reminders, remind
+from robota.sdk.context.reminders import Reminders, remind
 from robota.sdk.memory.extraction import Candidate, find_candidates
 from robota.sdk.memory.files import MemoryFiles, PendingNote, Saved
 from robota.sdk.memory.note import clean_text, require_type
@@ -47,6 +47,7 @@ _RECALLED = "Notes from the project's memory that may matter for the next prompt
 class Memory:
     def __init__(self, session: Session, project: Callable[[], Project]) -> None:
         self._session = session
+        self._reminders = Reminders(session)
         self._project = project
         self.files = MemoryFiles(project().places)
 
@@ -104,7 +105,8 @@ class Memory:
 
     def _tell(self, recalled: list[Recalled]) -> None:
         """Once: what the conversation has been told is not told again."""
-        told = find_reminders(self._session)
+        self._reminders.look()
+        told = self._reminders.words
         news = [each for each in recalled if not any(each.text in words for words in told)]
         if not news:
             return
