@@ -28,6 +28,7 @@ _MODULES = {
     "robota.sdk.problems": "Problem",
     "robota.sdk.query": "create_query",
     "robota.sessions.questions": "PermissionHandler QuestionHandler",
+    "robota.sdk.skills.skill": "Skill SkillError Skills",
     "robota.sdk.trust": "Trust TrustStore",
     "robota.sdk.tool_states": "DiffLine ToolState ToolSummary",
     "robota.providers.choice": "ChosenProvider choose_provider",

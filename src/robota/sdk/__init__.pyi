@@ -50,6 +50,9 @@ from robota.sdk.execution import ExecutionResult as ExecutionResult
 from robota.sdk.interactive import InteractiveSession as InteractiveSession
 from robota.sdk.problems import Problem as Problem
 from robota.sdk.query import create_query as create_query
+from robota.sdk.skills.skill import Skill as Skill
+from robota.sdk.skills.skill import SkillError as SkillError
+from robota.sdk.skills.skill import Skills as Skills
 from robota.sdk.tool_states import DiffLine as DiffLine
 from robota.sdk.tool_states import ToolState as ToolState
 from robota.sdk.tool_states import ToolSummary as ToolSummary

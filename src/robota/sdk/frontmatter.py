@@ -89,7 +89,7 @@ def split_words(text: str) -> tuple[str, ...]:
 def read_document(path: str) -> Document:
     """The file at `path`. An `OSError` is the caller's: only they know whether the file has to be there."""
     with open(path, "rb") as file:
-        return _parse(file.read(MAX_BYTES + 1), path)
+        return parse_bytes(file.read(MAX_BYTES + 1), path)
 
 
 def read_head(path: str) -> Document:
@@ -98,13 +98,13 @@ def read_head(path: str) -> Document:
         data = file.read(HEAD_BYTES) or b""
         if len(data) < HEAD_BYTES or _HEAD.match(_decode(data)) or not data.startswith((b"---", b"\xef")):
             size = os.fstat(file.fileno()).st_size if len(data) == HEAD_BYTES else 0
-            return _parse(data, path) if size <= MAX_BYTES else _too_large(path)
+            return parse_bytes(data, path) if size <= MAX_BYTES else _too_large(path)
         while len(data) <= MAX_BYTES and (more := file.read(MAX_BYTES)):
             data += more
-        return _parse(data, path)
+        return parse_bytes(data, path)
 
 
-def _parse(data: bytes, path: str) -> Document:
+def parse_bytes(data: bytes, path: str) -> Document:
     if len(data) > MAX_BYTES:
         return _too_large(path)
     if b"\0" in data:

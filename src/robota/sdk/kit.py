@@ -25,6 +25,7 @@ from robota.sdk.memory.memory import Memory
 from robota.sdk.sandbox import make_configured_sandbox
 from robota.sdk.skills.calls import SkillCalls
 from robota.sdk.skills.fork import fork_with
+from robota.sdk.skills.offers import SkillOffers
 from robota.sdk.skills.tool import recall_skills, skill_tool
 from robota.sdk.undo import make_undo, remove_unused_stores
 from robota.sdk.workspace import Workspace
@@ -168,6 +169,7 @@ class Kit:
         self.memory = Memory(session, lambda: self.project)
         self.subagents.attach(session)
         self.skills.attach(session)
+        SkillOffers(session, lambda: self.skills.skills)
         await session.own(self.processes)
         work = agent_runner(self.subagents)
         runners: dict[TaskKind, Runner] = {"agent": work, "scheduled": scheduled_runner(work)}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Literal, TypeAlias
 
@@ -17,7 +16,7 @@ from msgspec import Struct
 from robota.core.jsontext import encode
 from robota.core.messages import Json
 from robota.sdk.agents.loader import find_homes as find_agent_homes
-from robota.sdk.frontmatter import MAX_BYTES, list_markdown
+from robota.sdk.frontmatter import MAX_BYTES, list_markdown, parse_bytes
 from robota.sdk.places import Places
 from robota.sdk.problems import Problem
 from robota.sdk.settings.jsonc import JsoncError, read_jsonc
@@ -53,7 +52,7 @@ _SENSITIVE = (
     "enableAllProjectMcpServers", "enabledMcpjsonServers", "autoMemoryDirectory", "plansDirectory",
 )  # fmt: skip
 _SOURCES = ("extraKnownMarketplaces", "pluginConfigs")
-_RIGHTS = re.compile(r"(?m)^(?:allowed-tools|hooks|mcpServers)[ \t]*:.*$")
+_RIGHTS = ("allowed-tools", "hooks", "mcpServers")
 
 
 class Wish(Struct, frozen=True, order=True):
@@ -224,11 +223,13 @@ def _find_skills(places: Places) -> Iterator[Wish]:
     for path in _leave_out_own([(home.path, home.in_project) for home in homes.values()]):
         plain = 0
         for _, _, file in list_files(homes[path]):
-            text = (_read(file) or b"").decode("utf-8", "replace").replace("\r\n", "\n")
-            said = [*find_commands(text), *(found[0].strip() for found in _RIGHTS.finditer(text))]
+            data = _read(file) or b""
+            skill = parse_bytes(data, file)  # as the loader does, so that nothing acts that is not shown
+            rights = [f"{key}: {_plain(value)}" for key in _RIGHTS if (value := skill.fields.get(key))]
+            said = [*find_commands(skill.body), *rights]
             plain += not said
             if said:
-                yield make_wish("skills", places.shown(file), "; ".join(said), _hash(text.encode()))
+                yield make_wish("skills", places.shown(file), "; ".join(said), _hash(data))
         if plain:  # they are words for the model, and people write new ones every day
             yield make_wish("skills", places.shown(path), "instructions for the model")
 

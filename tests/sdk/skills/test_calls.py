@@ -323,7 +323,7 @@ async def test_a_skill_that_is_changed_or_new_counts_as_it_is_now(tmp_path: Path
         assert "Look again." in sent(provider, 3)
         assert (tmp_path / "made").exists()
         path.unlink()
-        assert "There is no skill 'audit'" in str((await session.submit("/audit")).error)
+        assert await session.execute_command("audit") is None
 
 
 async def test_a_trusted_skill_that_begins_to_run_commands_is_asked_about_again(tmp_path: Path) -> None:
@@ -367,6 +367,21 @@ async def test_an_abort_stops_the_commands_of_a_skill(tmp_path: Path) -> None:
         result = await running
 
         assert (result.interrupted, result.error, provider.requests) == (True, None, [])
+
+
+async def test_a_skill_for_certain_files_is_offered_when_one_is_touched(tmp_path: Path) -> None:
+    write_skill(tmp_path, "Mind the keys.", "paths: ['db/**/*.sql']\n", name="tables")
+    (tmp_path / "db").mkdir()
+    (tmp_path / "db" / "a.sql").write_text("select 1\n")
+    (tmp_path / "b.sql").write_text("select 2\n")
+    reads = [call("Read", file_path=name) for name in ("b.sql", "db/a.sql", "db/a.sql")]
+    session, provider = make(tmp_path, *reads, "Done.")
+    async with session:
+        await session.submit("Look.")
+
+        told = ["- tables: Look for mistakes." in str(request.messages) for request in provider.requests]
+        assert told == [False, False, True, True]
+        assert str(provider.requests[-1].messages).count("- tables:") == 1
 
 
 async def test_hooks_of_a_skill_live_on_after_it(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from robota.sdk.places import Places
 from robota.sdk.skills.loader import find_homes, load_skills
 from robota.sdk.skills.skill import SkillError, Skills
+from robota.sdk.wishes import find_wishes
 
 AUDIT = "---\nname: audit\ndescription: Look for mistakes.\n---\nLook closely.\n"
 
@@ -173,6 +174,20 @@ def test_what_is_no_file_of_text_is_left_out_and_named(places: Places) -> None:
     assert sorted(problem.subject for problem in skills.problems) == ["binary", "dangling", "folder", "huge"]
 
 
+def test_a_home_that_cannot_be_read_is_named(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_skill(places, "audit")
+    write(places.claude("skills", "mine", "SKILL.md"))
+    home = places.project(".claude", "skills")
+    monkeypatch.setattr(os, "access", lambda path, mode: path != os.path.realpath(home))  # root may read all
+
+    skills = load_skills(places)
+
+    assert (home, "The directory cannot be read") in [
+        (problem.source, problem.message.partition(",")[0]) for problem in skills.problems
+    ]
+    assert skills.find("mine") is not None
+
+
 def test_groups_and_links_are_followed(places: Places, tmp_path: Path) -> None:
     write(str(tmp_path / "elsewhere" / "SKILL.md"), "---\ndescription: Linked.\n---\n.")
     write_skill(places, "team/review", "---\ndescription: Of the team.\n---\n.")
@@ -228,6 +243,20 @@ def test_a_skill_of_a_project_that_nobody_trusts_is_only_text(places: Places) ->
     assert (theirs.for_model, theirs.for_user, theirs.forks) == (False, True, False)
     assert (theirs.allowed_tools, theirs.model, theirs.effort, theirs.hooks) == ((), "", "", {})
     assert (mine.for_model, mine.forks, mine.allowed_tools) == (True, True, ("Bash",))
+
+
+def test_whatever_acts_is_shown_before_the_project_is_trusted(places: Places, tmp_path: Path) -> None:
+    write_skill(places, "quoted", '---\n"allowed-tools": Bash\n---\n.')
+    write_skill(places, "group/deep", "---\ndescription: x\n---\n```!\nmake\n```\n")
+    write(str(tmp_path / "elsewhere" / "SKILL.md"), "---\ndescription: x\n---\n!`make all`")
+    os.symlink(tmp_path / "elsewhere", places.project(".claude", "skills", "linked"))
+    write(places.claude("skills", "mine", "SKILL.md"), "---\nallowed-tools: Bash\n---\n.")
+
+    shown = find_wishes(places, []).of("skills")
+
+    acting = {("quoted", "Bash"), ("deep", "make"), ("linked", "make all")}
+    assert len(shown) == len(acting)
+    assert all(any(name in wish and does in wish for wish in shown) for name, does in acting)
 
 
 def test_a_wrong_name_is_answered_with_the_nearest(places: Places) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -117,15 +117,16 @@ class NestedInstructions:
         remind(self._session, f"{_OPENING}{quote_instructions(shown, file.text)}", keep=True)
 
     def _look_at_call(self, event: ToolEnded) -> None:
-        if event.outcome != "success":
-            return
-        tool = next((tool for tool in self._session.agent.tools if tool.name == event.tool_name), None)
-        touched = subjects(event.tool_name, event.arguments, tool)
-        self.touch(
-            subject.value
-            for subject in touched
-            if subject.kind in FILE_KINDS and isinstance(subject.value, str)
-        )
+        self.touch(find_touched(self._session, event))
+
+
+def find_touched(session: Session, event: ToolEnded) -> Iterator[str]:
+    """The files that a call was about, if it did what it should."""
+    if event.outcome == "success":
+        tool = next((tool for tool in session.agent.tools if tool.name == event.tool_name), None)
+        for subject in subjects(event.tool_name, event.arguments, tool):
+            if subject.kind in FILE_KINDS and isinstance(subject.value, str):
+                yield subject.value
 
 
 def quote_instructions(path: str, text: str) -> str:

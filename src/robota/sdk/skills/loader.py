@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping
-from errno import EISDIR, ENOENT, ENOTDIR
+from errno import EISDIR
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -70,6 +70,8 @@ def load_skills(
         if real in seen:  # the home directory itself is the project, or one is a link to the other
             continue
         seen.add(real)
+        if os.path.isdir(real) and not os.access(real, os.R_OK | os.X_OK):
+            taken.tell(home.path, "", "The directory cannot be read, so its skills were left out.")
         for name, group, path in list_files(home):
             taken.take(home, name, group, path)
     return taken.settle()
@@ -102,10 +104,8 @@ def _entries(directory: str) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(directory) as entries:
             found = [entry for entry in entries if not entry.name.startswith(".")]
-    except OSError as error:
-        if error.errno in (ENOENT, ENOTDIR):
-            return []
-        raise
+    except OSError:
+        return []
     return sorted(found, key=lambda entry: entry.name)
 
 

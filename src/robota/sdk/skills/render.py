@@ -104,15 +104,11 @@ def _split(args: str) -> list[str]:
         return args.split()
 
 
-def has_commands(body: str) -> bool:
-    return _COMMAND.search(body) is not None
-
-
 async def render_skill(skill: Skill, args: str, surroundings: Surroundings, run: RunShell) -> str:
     """The instructions of a skill for these arguments."""
     body = skill.read_body()
     substitution = _Substitution(skill, args, surroundings)
-    if not skill.trusted and has_commands(body):
+    if not skill.trusted and find_commands(body):
         raise SkillError(
             f"The skill {skill.name!r} runs commands, and this project is not trusted: nothing was run "
             "or sent. Trust the project first."
