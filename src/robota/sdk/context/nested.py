@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from robota.sdk.context.loading import ProjectContext
     from robota.sessions.session import Session
 
+_FOREIGN = frozenset(("node_modules", "site-packages", "vendor", "third_party", ".venv", "venv", ".git"))
+"""What others wrote: their instructions are for those who work on that, and nobody here has read them."""
 _OPENING = (
     "These instructions count for a part of the project that you have come to now. Follow them there as you "
     "follow those for the whole project.\n"
@@ -91,6 +93,8 @@ class NestedInstructions:
     def _read_directories(self, full: str, root: str) -> None:
         """Those between the root, whose files are known, and this one."""
         directory = full if os.path.isdir(full) else os.path.dirname(full)
+        if not _FOREIGN.isdisjoint(directory[len(root) :].split(os.sep)):
+            return
         new: list[str] = []
         while _is_below(directory, root) and directory not in self._visited:
             new.append(directory)
