@@ -32,7 +32,7 @@ class Begun(Struct, frozen=True, kw_only=True, tag="begun", rename="camel", omit
     at: float
     label: str
     manifest: str
-    """The content that lists the states before."""
+    """The states before, as `keep_list` has put them."""
     stored: int
     tool: str = ""
     session_id: str = ""
@@ -46,7 +46,7 @@ class Ended(Struct, frozen=True, kw_only=True, tag="ended", rename="camel"):
     id: str
     at: float
     changes: str
-    """The content that lists what became different; it takes the place of the manifest."""
+    """What became different, likewise; it takes the place of the manifest."""
     files: int
     size: int
     """Bytes of the files before."""

@@ -2,25 +2,44 @@
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 import msgspec
 
 from robota.core.errors import StorageError
-from robota.tools.undo.blobs import BlobStore
+from robota.tools.undo.blobs import Batch, BlobStore
 from robota.tools.undo.journal import Begun, Ended, OpenEntry, Removal
 from robota.tools.undo.state import Change, Manifest, PathState
+
+INLINE_BYTES = 2048
+"""A list up to this size stands in the record itself: as a content it would cost three waits for the disk."""
+
+
+def keep_list(batch: Batch, value: Manifest | list[Change]) -> str:
+    """Put a list where `read_states` and `read_changes` find it: what the record says of it."""
+    data = msgspec.msgpack.encode(value)
+    return f"={b64encode(data).decode()}" if len(data) <= INLINE_BYTES else batch.add(data).hex()
+
+
+def find_content(kept: str) -> set[bytes]:
+    """The content that holds a list, if the record does not."""
+    return set() if kept.startswith("=") else {bytes.fromhex(kept)}
+
+
+def _read_list(blobs: BlobStore, kept: str) -> bytes:
+    return b64decode(kept[1:]) if kept.startswith("=") else blobs.read(bytes.fromhex(kept))
 
 
 def read_states(blobs: BlobStore, begun: Begun) -> Manifest:
     """What was there before a call."""
-    return msgspec.msgpack.decode(blobs.read(bytes.fromhex(begun.manifest)), type=Manifest)
+    return msgspec.msgpack.decode(_read_list(blobs, begun.manifest), type=Manifest)
 
 
 def read_changes(blobs: BlobStore, ended: Ended) -> list[Change]:
     """What a call made different."""
-    return msgspec.msgpack.decode(blobs.read(bytes.fromhex(ended.changes)), type=list[Change])
+    return msgspec.msgpack.decode(_read_list(blobs, ended.changes), type=list[Change])
 
 
 def find_needed(blobs: BlobStore, pair: OpenEntry) -> set[bytes]:
@@ -35,7 +54,7 @@ def find_needed(blobs: BlobStore, pair: OpenEntry) -> set[bytes]:
     except StorageError:
         return set()  # such an entry cannot be undone any more, whatever is kept for it
     digests = (state.digest for state in states if state is not None and state.digest is not None)
-    return {bytes.fromhex(own), *digests}
+    return {*find_content(own), *digests}
 
 
 def collect(

@@ -34,7 +34,7 @@ from robota.tools.undo.journal import (
 )
 from robota.tools.undo.plan import Plan
 from robota.tools.undo.reversal import Decide, Reversal
-from robota.tools.undo.room import collect, read_changes, read_states
+from robota.tools.undo.room import collect, find_content, keep_list, read_changes, read_states
 from robota.tools.undo.snapshot import HashCache, Limits, Scanner, Scope, TooMany, Unprotected
 from robota.tools.undo.state import Change, Manifest, chain, compare
 from robota.tools.undo.store_directory import StoreDirectory
@@ -245,7 +245,7 @@ class UndoStore:
                 if undo is not None:
                     states = undo.with_real_modes(manifest.states)
                     manifest = msgspec.structs.replace(manifest, states=states)
-                digest = batch.add(msgspec.msgpack.encode(manifest))
+                kept = keep_list(batch, manifest)
         except BaseException:
             cache.clear()  # it may say of contents that they are stored
             raise
@@ -253,7 +253,7 @@ class UndoStore:
         self._journal.append(
             msgspec.structs.replace(
                 begun,
-                manifest=digest.hex(),
+                manifest=kept,
                 stored=batch.stored,
                 unprotected=tuple(each.reason.encode("utf-8", "replace").decode() for each in problems),
             )
@@ -265,12 +265,12 @@ class UndoStore:
         visible = [change for change in changes if change.visible]
         manifest = find_own_manifest(self._journal.records, entry_id)
         with self._batch(_NO_LIMIT) as batch:
-            digest = batch.add(msgspec.msgpack.encode(changes))
+            kept = keep_list(batch, changes)
         self._journal.append(
             Ended(
                 id=entry_id,
                 at=self._ports.now(),
-                changes=digest.hex(),
+                changes=kept,
                 files=len(visible),
                 size=sum(change.before.size for change in visible if change.before is not None),
                 stored=batch.stored - (0 if manifest is None else self._blobs.size_of(manifest)),
@@ -347,4 +347,4 @@ def find_own_manifest(records: Sequence[Record], entry_id: str) -> bytes | None:
     pairs = pair_records(records)
     own = pairs.pop(entry_id).begun.manifest
     shared = any(pair.ended is None and pair.begun.manifest == own for pair in pairs.values())
-    return None if shared else bytes.fromhex(own)
+    return None if shared else next(iter(find_content(own)), None)
