@@ -33,17 +33,23 @@ def settings(tmp_path: Path) -> dict[str, object]:
     return values
 
 
-async def test_each_part_of_the_system_prompt_is_shown_with_its_tokens(tmp_path: Path) -> None:
+async def test_each_part_of_a_request_is_shown_with_its_tokens(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("Use tabs. " * 100)
-    session, _ = make(tmp_path)
+    session, _ = make(tmp_path, "word " * 400)
     async with session:
+        await session.submit("hello")
         lines = (await run(session)).message.split("\n")[1:]
 
-        assert lines == [
-            f"  {each.name}: {each.tokens:,} tokens" for each in session.kit.context.prompt.sections
-        ]
-        [own] = [line for line in lines if line.startswith("  Agent Instructions: ")]
-        assert int(own.split()[2]) > 200
+        parts = {
+            name.strip(): int(rest.split()[0].replace(",", ""))
+            for name, rest in (line.split(": ") for line in lines)
+        }
+        sections = {each.name: each.tokens for each in session.kit.context.prompt.sections}
+        assert {name: parts[name] for name in sections} == sections
+        assert sections["Agent Instructions"] > 200
+        assert parts.keys() - sections.keys() == {"Descriptions of tools", "Conversation"}
+        assert parts["Descriptions of tools"] > 1_000
+        assert 500 < parts["Conversation"] < 700
 
 
 async def test_files_are_kept_in_the_conversation_and_let_go(tmp_path: Path) -> None:

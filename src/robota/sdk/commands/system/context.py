@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
+from robota.core.context import BYTES_PER_TOKEN, serialized_size
+from robota.core.jsontext import encode
 from robota.core.plain_text import strip_controls
 from robota.sdk.commands.arguments import dispatch, split_first, usage
 from robota.sdk.commands.effects import CommandResult, ContextShown
@@ -29,11 +33,20 @@ async def _show(host: InteractiveSession, args: str) -> CommandResult:
     used = f"{state.used_tokens:,} / {state.max_tokens:,} tokens ({state.used_percentage:.0f}%)"
     lines = [f"Context: {used}"]
     if not host.is_ready_made:
-        context = host.kit.context
-        lines += [f"  {each.name}: {each.tokens:,} tokens" for each in context.prompt.sections]
-        lines += [f"  kept: {each.path} ({each.size:,} bytes)" for each in context.references.active]
+        lines += [f"  {name}: {tokens:,} tokens" for name, tokens in _parts(host)]
+        lines += [f"  kept: {each.path} ({each.size:,} bytes)" for each in host.kit.context.references.active]
     effect = ContextShown(state.used_tokens, state.max_tokens, state.used_percentage)
     return CommandResult("\n".join(lines), effect=effect)
+
+
+def _parts(host: InteractiveSession) -> Iterator[tuple[str, int]]:
+    """What a request is made of, and about how many tokens each part takes."""
+    for section in host.kit.context.prompt.sections:
+        yield section.name, section.tokens
+    agent = host.session.agent
+    said = [each for each in agent.conversation.messages_for_api() if each.role != "system"]
+    yield "Descriptions of tools", math.ceil(len(encode(agent.toolset.schemas)) / BYTES_PER_TOKEN)
+    yield "Conversation", math.ceil(sum(map(serialized_size, said)) / BYTES_PER_TOKEN)
 
 
 async def _add(host: InteractiveSession, args: str) -> CommandResult:
