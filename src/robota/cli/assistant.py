@@ -6,7 +6,10 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from robota.cli.chosen_provider import chosen_provider
 from robota.cli.keyboard import Keyboard
@@ -14,6 +17,9 @@ from robota.cli.lines import LinePrinter, Questioner, take_turn
 from robota.cli.session_choice import SessionChoice
 from robota.cli.signals import Signalled, Signals
 from robota.providers.choice import ProviderArguments
+from robota.sdk.places import find_places
+from robota.sdk.project import find_keys
+from robota.sdk.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from robota.cli.main import Options
@@ -62,15 +68,16 @@ class Assistant:
         choice = SessionChoice(self._options)
         options = choice.settle(self._options)
         user = None if self._keyboard is None else Questioner(self._keyboard)
+        settings = read_own_settings(os.environ)
         given = ProviderArguments(
             provider=options.provider,
-            model=options.model,
+            model=options.model or settings.own_model,
             base_url=options.base_url,
             environment=os.environ,
             confirm=None if user is None else user.confirm,
             report=printer.remark,
         )
-        async with chosen_provider(given) as chosen:
+        async with chosen_provider(given, settings.profiles) as chosen:
             if chosen.note:
                 printer.remark(chosen.note)
             approve = None if user is None else user.approve
@@ -105,6 +112,14 @@ class Assistant:
             if words is None or words.strip() in LEAVE:
                 return 0
             prompt = words
+
+
+def read_own_settings(environment: Mapping[str, str]) -> Settings:
+    """The user's settings, which choose who answers; what variables and options say is known already."""
+    others = {name: value for name, value in environment.items() if not name.startswith("ROBOTA_")}
+    places = find_places()
+    settings = load_settings(places, sources=("user",), environment=others, trusted=False)
+    return replace(settings, profiles=find_keys(places, settings, []))  # the session tells what is wrong
 
 
 async def assist(options: Options, signals: Signals) -> int:

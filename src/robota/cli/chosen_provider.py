@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 
-from robota.providers.choice import NOTHING, ChosenProvider, ProviderArguments, find_choice, open_choice
+from msgspec.structs import replace
+
+from robota.providers.catalog import find_owner
+from robota.providers.choice import (
+    NOTHING,
+    Choice,
+    ChosenProvider,
+    ProviderArguments,
+    find_choice,
+    open_choice,
+)
+from robota.providers.definitions import all_definitions
+from robota.sdk.provider_profiles import ProviderProfiles, prepare_profile
 
 OFFLINE_NOTE = (
     "No key, no base URL and no local model: this is the scripted offline model, which shows a turn but "
@@ -14,9 +26,12 @@ OFFLINE_NOTE = (
 
 
 @asynccontextmanager
-async def chosen_provider(given: ProviderArguments) -> AsyncIterator[ChosenProvider]:
-    """The provider for this call, open while the block runs."""
-    choice = await find_choice(given)
+async def chosen_provider(
+    given: ProviderArguments, profiles: ProviderProfiles | None = None
+) -> AsyncIterator[ChosenProvider]:
+    """The provider for this call, open while the block runs; a profile of the settings comes first."""
+    choice = None if profiles is None else find_profile(given, profiles)
+    choice = await find_choice(given) if choice is None else choice
     async with AsyncExitStack() as stack:
         if choice is None or choice.definition.type == "scripted":
             yield await stack.enter_async_context(_offline(given, None if choice else OFFLINE_NOTE))
@@ -25,6 +40,26 @@ async def chosen_provider(given: ProviderArguments) -> AsyncIterator[ChosenProvi
         if isinstance(chosen.provider, AbstractAsyncContextManager):
             await stack.enter_async_context(chosen.provider)
         yield chosen
+
+
+def find_profile(given: ProviderArguments, profiles: ProviderProfiles) -> Choice | None:
+    """The profile that was named, by its name or its type, else the current one if nothing speaks against it:
+    an address, another provider, or a model that another service is known for."""
+    name = profiles.current
+    if given.base_url:
+        return None
+    if given.provider in profiles.profiles:
+        name = given.provider
+    elif given.provider is not None and (name is None or profiles.get(name).type != given.provider):
+        return None
+    if name is None:
+        return None
+    definition, config = prepare_profile(profiles, all_definitions(), name)
+    if given.model:
+        if given.provider is None and find_owner(given.model) not in (None, definition.type):
+            return None
+        config = replace(config, model=given.model)
+    return Choice(definition, config)
 
 
 @asynccontextmanager

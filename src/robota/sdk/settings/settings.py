@@ -72,12 +72,18 @@ class Settings(Struct, frozen=True, kw_only=True):
     def model(self) -> str | None:
         """The model that somebody named: here, or in the current profile, which a `.claude` file knows
         nothing of."""
-        named: str | None = self.get("model")
         profile = self.profiles.profiles.get(self.profiles.current or "")
-        layer = self.find_layer("model")
         if profile is None or profile.model is None:
+            named: str | None = self.get("model")
             return named
-        return named if layer is not None and layer.dialect == "robota" else profile.model
+        return self.own_model or profile.model
+
+    @property
+    def own_model(self) -> str | None:
+        """The model that is named here, unless that was for another program."""
+        layer = self.find_layer("model")
+        model: str | None = self.get("model")
+        return model if layer is not None and layer.dialect == "robota" else None
 
     @property
     def language(self) -> str | None:

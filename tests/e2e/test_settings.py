@@ -1,0 +1,114 @@
+"""The command goes by settings files."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.command import model_requests
+
+from robota.testing import call
+from robota.testing.model_server import ModelServer
+
+KEY = "key-that-nobody-may-write-down"
+
+
+class Home:
+    def __init__(self, root: Path) -> None:
+        self.project = root / "project"
+        self.project.mkdir()
+        self.home = root / "home"
+        (self.home / ".robota").mkdir(parents=True)
+
+    def write(self, settings: dict[str, Any]) -> None:
+        (self.home / ".robota" / "settings.json").write_text(json.dumps(settings))
+
+    def run(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "robota", "-p", "hello", *arguments],
+            cwd=self.project,
+            env={
+                "PATH": os.environ["PATH"],
+                "HOME": str(self.home),
+                "PYTHONIOENCODING": "utf-8",
+                **variables,
+            },
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+def profiles(url: str, **more: Any) -> dict[str, Any]:
+    work = {"type": "openai", "model": "work-model", "apiKey": KEY, "baseURL": f"{url}/v1"}
+    lab = {"type": "openai", "model": "lab-model", "apiKey": "$ENV:LAB_WORD", "baseURL": f"{url}/v1"}
+    return {"providers": {"work": work, "lab": lab}, **more}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables", "model", "key"),
+    [
+        ((), {}, "work-model", KEY),
+        (("--provider", "lab"), {}, "lab-model", "lab-key"),
+        ((), {"ROBOTA_PROVIDER": "lab"}, "lab-model", "lab-key"),
+        (("--model", "other"), {}, "other", KEY),
+        (("--provider", "lab", "--model", "other"), {}, "other", "lab-key"),
+    ],
+)
+def test_a_profile_of_the_settings_answers(
+    home: Home, arguments: tuple[str, ...], variables: dict[str, str], model: str, key: str
+) -> None:
+    with ModelServer("Hello from there.").in_thread() as server:
+        home.write(profiles(server.url, currentProvider="work"))
+        done = home.run(*arguments, LAB_WORD="lab-key", **variables)
+        asked = model_requests(server)[0]
+
+    assert (done.returncode, done.stdout) == (0, "Hello from there.\n"), done.stderr
+    assert asked.body["model"] == model
+    assert asked.headers["authorization"] == f"Bearer {key}"
+    written = "".join(path.read_text() for path in (home.home / ".robota").rglob("*.json*") if path.is_file())
+    assert key not in written.replace(json.dumps(profiles(server.url, currentProvider="work")), "")
+
+
+def test_a_profile_that_does_not_exist_has_no_substitute(home: Home) -> None:
+    home.write({"currentProvider": "gone", "providers": {}})
+
+    done = home.run(OPENAI_API_KEY=KEY)
+
+    assert done.returncode != 0
+    assert 'There is no provider profile "gone"' in done.stderr
+
+
+def test_rules_and_the_language_of_the_settings_count(home: Home) -> None:
+    (home.project / "secret.txt").write_text("4711")
+    with ModelServer([call("Read", file_path="secret.txt")], "done").in_thread() as server:
+        more = {"language": "Korean", "permissions": {"deny": ["Read(secret.txt)"]}}
+        home.write(profiles(server.url, currentProvider="work", **more))
+        done = home.run()
+        first, second = (json.dumps(asked.body) for asked in model_requests(server))
+
+    assert done.returncode == 0, done.stderr
+    assert "Korean" in first
+    assert "4711" not in second
+
+
+def test_a_file_that_does_not_parse_is_named(home: Home) -> None:
+    (home.home / ".robota" / "settings.json").write_text('{"model": ')
+
+    done = home.run()
+
+    assert done.returncode != 0
+    assert "settings.json: the text ends too early (line 1)" in done.stderr
+    assert "Traceback" not in done.stderr
