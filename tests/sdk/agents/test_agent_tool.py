@@ -83,6 +83,17 @@ async def test_a_model_that_turns_out_to_be_missing_is_replaced_by_the_parents(t
     assert "does not have the model 'special': scripted is used instead" in notice
 
 
+async def test_that_a_model_is_replaced_is_told_once(tmp_path: Path) -> None:
+    explore = [start(subagent_type="Explore")]
+    shop = Workshop(tmp_path, explore, "one", explore, "two", "done", rules=FREE)
+    await shop.session.submit("hi")
+    assert [request.model for request in shop.provider.requests] == ["scripted"] * 5
+    assert shop.notices == [
+        "Subagent Explore: The provider scripted does not have the model 'claude-haiku-4-5': "
+        "scripted is used instead."
+    ]
+
+
 # --- permission -------------------------------------------------------------------------------------------
 
 

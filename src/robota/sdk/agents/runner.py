@@ -94,6 +94,7 @@ class Subagents:
         self._turn = asyncio.Semaphore(options.max_parallel)
         self._missing: set[str] = set()
         """Models that the provider turned out not to have."""
+        self._told: set[str] = set()
         self._session: Session | None = None
 
     def attach(self, session: Session) -> None:
@@ -178,7 +179,13 @@ class Subagents:
             model=self.session.model if wanted in self._missing else task.model,
             cwd=None if tree is None else tree.cwd,
             is_fork_worker=task.is_fork_worker,
+            notice=self._tell_once,
         )
+
+    def _tell_once(self, sentence: str) -> None:
+        if sentence not in self._told:
+            self._told.add(sentence)
+            self.session.log.notice(sentence)
 
     async def _submit(self, child: Session, task: AgentTask) -> RunResult:
         result = await child.submit(task.prompt)

@@ -5,7 +5,7 @@ Nothing here reads a file: whoever calls has loaded definitions, instructions an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -114,14 +114,16 @@ def create_subagent_session(
     model: str = "",
     cwd: str | None = None,
     is_fork_worker: bool = False,
+    notice: Callable[[str], object] | None = None,
 ) -> Session:
     """A child of `parent` that is this agent. It may do at most what its parent may, spends its budget, and
     has a journal of its own. `skills` is the text of those that it has from the start, `model` another one
-    than its definition says, `cwd` another working directory, which is then all of its workspace."""
+    than its definition says, `cwd` another working directory, which is then all of its workspace. `notice`
+    is told, in the place of the parent's user, when the model is not the one that was wanted."""
     tools = select_tools(agent, parent.agent.tools)
-    chosen, notice = choose_model(model or agent.model, parent)
-    if notice:
-        parent.log.notice(f"Subagent {agent.name}: {notice}")
+    chosen, problem = choose_model(model or agent.model, parent)
+    if problem:
+        (notice or parent.log.notice)(f"Subagent {agent.name}: {problem}")
     where = parent.cwd if cwd is None else cwd
     body = f"{agent.system_prompt}\n\nThe working directory is {where}."
     settings = parent.options.settings
