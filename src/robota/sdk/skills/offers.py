@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from robota.core.events import ToolEnded
 from robota.sdk.context.nested import find_touched
 from robota.sdk.context.path_globs import compile_globs, read_globs
-from robota.sdk.context.reminders import find_reminders, remind
+from robota.sdk.context.reminders import Reminders, remind
 from robota.sdk.skills.skill import Skill
 
 if TYPE_CHECKING:
@@ -28,13 +28,15 @@ class SkillOffers:
     def __init__(self, session: Session, skills: Callable[[], Iterable[Skill]]) -> None:
         self._session = session
         self._skills = skills
+        self._reminders = Reminders(session)
         session.events.on(ToolEnded, self._look_at_call)
 
     def _look_at_call(self, event: ToolEnded) -> None:
         waiting = [skill for skill in self._skills() if skill.for_model and skill.paths]
         if not waiting:
             return
-        told = {found["name"] for found in map(_OFFERED.match, find_reminders(self._session)) if found}
+        self._reminders.look()
+        told = {found["name"] for found in map(_OFFERED.match, self._reminders.words) if found}
         cwd = self._session.cwd
         paths = [os.path.relpath(os.path.join(cwd, path), cwd) for path in find_touched(self._session, event)]
         for skill in waiting:
