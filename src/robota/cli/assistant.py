@@ -17,6 +17,7 @@ from robota.cli.lines import LinePrinter, Questioner, take_turn
 from robota.cli.session_choice import SessionChoice
 from robota.cli.signals import Signalled, Signals
 from robota.providers.choice import ProviderArguments
+from robota.sdk.auth import KeyStore
 from robota.sdk.places import find_places
 from robota.sdk.project import find_keys
 from robota.sdk.settings import Settings, load_settings
@@ -75,6 +76,7 @@ class Assistant:
             base_url=options.base_url,
             environment=os.environ,
             confirm=None if user is None else user.confirm,
+            kept=KeyStore(find_places().robota_home).get,
             report=printer.remark,
         )
         async with chosen_provider(given, settings.profiles) as chosen:

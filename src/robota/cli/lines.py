@@ -165,7 +165,7 @@ class Questioner:
             print(*map(visible, trust.describe()), sep="\n", file=sys.stderr, flush=True)
             answer = self._keyboard.read_answer("Trust this directory? [y/N] ")
             if (answer or "").strip().lower() in ("y", "yes"):
-                await session.trust_project()
+                await session.trust_project(trust)
 
     def confirm(self, question: str) -> bool:
         """A question of the start, to which Enter alone is a yes."""

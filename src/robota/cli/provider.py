@@ -14,6 +14,8 @@ from robota.core.env_ref import ENV_REFERENCE_PREFIX
 from robota.core.provider_definition import ProbeResult, ProviderDefinition
 from robota.providers.choice import KEYS, ProviderArguments, find_named, list_served, make_profile
 from robota.providers.definitions import all_definitions
+from robota.sdk.auth import KeyStore
+from robota.sdk.places import find_places
 
 CHECK_SECONDS = 10.0
 
@@ -38,12 +40,41 @@ def list_providers() -> None:
         print(f"{type:<{widths[0]}}  {model:<{widths[1]}}  {key:<{widths[2]}}  {description}")
 
 
+@command.command("key")
+@click.argument("name")
+@click.option("--delete", is_flag=True, help="Forget the key.")
+def keep_key(name: str, delete: bool) -> int:
+    """Keep the key of a type, or of a profile in the settings: in the keyring of the system, else in a file
+    of yours alone. It is read from standard input, without being shown; $ENV:NAME refers to a variable.
+    """
+    keys = _key_store()
+    if delete:
+        known = keys.delete(name)
+        print(f"The key of {name} is forgotten." if known else f"No key is kept for {name}.")
+        return 0 if known else 1
+    asks = sys.stdin.isatty()
+    key = click.prompt(f"Key of {name}", hide_input=True, err=True) if asks else sys.stdin.readline()
+    place = {
+        "keyring": "in the keyring of the system",
+        "file": f"in {keys.path}",
+        "environment": "as a reference",
+    }
+    print(f"The key of {name} is kept {place[keys.set(name, key)]}.")
+    return 0
+
+
+def _key_store() -> KeyStore:
+    return KeyStore(find_places().robota_home)
+
+
 def _describe_key(definition: ProviderDefinition) -> str:
     own = (definition.defaults.api_key or "").removeprefix(ENV_REFERENCE_PREFIX)
     variables = [variable for variable, owner in KEYS.items() if owner == definition.type] or [own]
     known = next((variable for variable in variables if os.environ.get(variable, "").strip()), None)
     if known is not None:
         return f"{known} (set)"
+    if definition.type in _key_store().names:
+        return "kept"
     return f"{variables[0]} (not set)" if variables[0] else "no key"
 
 
@@ -58,7 +89,8 @@ def check(types: tuple[str, ...], model: str | None, base_url: str | None) -> in
     """
     import asyncio  # noqa: PLC0415 - after the arguments, which are often wrong
 
-    given = ProviderArguments(model=model, base_url=base_url, environment=os.environ)
+    keys = _key_store()
+    given = ProviderArguments(model=model, base_url=base_url, environment=os.environ, kept=keys.get)
     definitions = [find_named(given, name) for name in types or list_served(given)]
     if not definitions:
         print("No key is set, so there is nothing to check: name a type of `robota provider list`.")

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 from msgspec.structs import replace
 
-from robota.core.env_ref import ENV_REFERENCE_PREFIX, format_env_reference
+from robota.core.env_ref import ENV_REFERENCE_PREFIX, format_env_reference, resolve_env_reference
 from robota.core.errors import ConfigurationError, RobotaError
 from robota.core.provider import Provider
 from robota.core.provider_definition import (
@@ -91,18 +91,21 @@ class ProviderArguments(Struct, frozen=True, kw_only=True):
     environment: Mapping[str, str]
     confirm: Confirm | None = None
     """Asks the user; `None` where nobody can be asked."""
+    kept: Callable[[str], str | None] | None = None
+    """Gives the key, or a reference, that the user keeps for a type; it goes to that service's own host."""
     report: Callable[[str], None] | None = None
     """Told of providers in other packages that cannot be used."""
 
     def value(self, variable: str) -> str | None:
         return self.environment.get(variable, "").strip() or None
 
-    def key(self, type: str) -> str | None:
-        """A reference to the key that the environment has for this type."""
+    def key(self, type: str, *, elsewhere: bool = False) -> str | None:
+        """A reference to the key that the environment has for this type, else what the user keeps for it;
+        `elsewhere` than at the service's own host, only the first."""
         for variable, owner in KEYS.items():
             if owner == type and self.value(variable):
                 return format_env_reference(variable)
-        return None
+        return None if self.kept is None or elsewhere else self.kept(type)
 
     def secrets(self, definition: ProviderDefinition | None = None) -> tuple[str, ...]:
         """The keys in the environment: those known here, and that of a provider from another package."""
@@ -152,7 +155,9 @@ async def open_choice(choice: Choice, given: ProviderArguments) -> ChosenProvide
     provider = choice.definition.create(config)
     window: int | None = fitted.window or getattr(provider, "context_size", None)
     patient = RetryingProvider(KeyAdvice(provider, advise(choice.definition, config)), policy=PATIENCE)
-    return ChosenProvider(patient, config.model or "", note, window, given.secrets(choice.definition))
+    kept = resolve_env_reference(config.api_key) if config.api_key else None
+    secrets = dict.fromkeys((*given.secrets(choice.definition), *filter(None, (kept,))))
+    return ChosenProvider(patient, config.model or "", note, window, tuple(secrets))
 
 
 async def find_choice(given: ProviderArguments) -> Choice | None:
@@ -304,7 +309,8 @@ def make_profile(
     if definition.type == "ollama":
         address = address or _ollama_address(given)
     model = given.model or definition.defaults.model
-    return ProviderConfig(model=model, base_url=address, api_key=given.key(definition.type), timeout=timeout)
+    key = given.key(definition.type, elsewhere=address is not None)
+    return ProviderConfig(model=model, base_url=address, api_key=key, timeout=timeout)
 
 
 def _take(given: ProviderArguments, definition: ProviderDefinition, note: str | None = None) -> Choice:
@@ -363,7 +369,8 @@ def _variable(type: str, given: ProviderArguments | None = None) -> str:
     mine = [variable for variable, owner in KEYS.items() if owner == type]
     if given is None:
         return mine[0]
-    return next((variable for variable in (*mine, ADDRESSES.get(type, "")) if given.value(variable)), mine[0])
+    named = next((name for name in (*mine, ADDRESSES.get(type, "")) if given.value(name)), None)
+    return named or (mine[0] if given.key(type) is None else f"your key of {type}")
 
 
 def _ours(type: str) -> ProviderDefinition:
