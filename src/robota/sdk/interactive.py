@@ -353,6 +353,8 @@ class InteractiveSession(Closing):
     ) -> RunResult[OutputT] | CommandResult | None:
         """What became of a prompt, or of the command it calls; `None` if it was aborted before it began."""
         session = await self.ready()
+        if self._assembly is not None:
+            self._assembly.live.tell()
         line = read_slash(prompt, self.commands)
         if line is not None and not self._aborted:
             answer = await run_command(self, line.command, line.args)

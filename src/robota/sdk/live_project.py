@@ -79,9 +79,8 @@ class LiveProject:
         return fitted
 
     def bind(self, session: Session) -> None:
-        """From now on this session is told of changes; of what is wrong already, at once."""
+        """From now on this session is told of changes."""
         self._session = session
-        self._tell()
 
     async def refresh(self, *, instructions: bool = False) -> None:
         """Look whether files have changed, if wanted also those with `instructions`, skills and agents; if
@@ -124,10 +123,10 @@ class LiveProject:
         self._project = after
         for listener in self.listeners:
             listener(after)
-        self._tell()
 
-    def _tell(self) -> None:
-        """Whatever is wrong, once."""
+    def tell(self) -> None:
+        """Whatever is wrong, once. With a prompt, so that a user who is asked first whether they trust the
+        directory is not told that it is not trusted."""
         for problem in () if self._project is None else self._project.problems:
             if problem not in self._told:
                 self._told.add(problem)
