@@ -1,0 +1,47 @@
+"""What a project may do by itself when somebody works in it with the command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.support.command import robota
+
+from robota.testing.model_server import ModelServer
+
+HOOK = {"hooks": {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": "touch fired"}]}]}}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    path = tmp_path / "project"
+    (path / ".claude").mkdir(parents=True)
+    (path / ".claude" / "settings.json").write_text(json.dumps(HOOK))
+    return path
+
+
+def test_one_prompt_in_an_untrusted_project_runs_without_its_hooks_and_says_so(
+    project: Path, tmp_path: Path
+) -> None:
+    with ModelServer("Hello.").in_thread() as server:
+        done = robota("-p", "hi", cwd=project, server=server, ROBOTA_HOME=str(tmp_path / "robota"))
+
+    assert (done.returncode, done.stdout) == (0, "Hello.\n")
+    assert "This directory is not trusted" in done.stderr
+    assert not (project / "fired").exists()
+
+
+def test_a_flag_trusts_for_this_one_call(project: Path, tmp_path: Path) -> None:
+    home = str(tmp_path / "robota")
+    with ModelServer("Hello.", "Again.").in_thread() as server:
+        done = robota("-p", "hi", "--trust", cwd=project, server=server, ROBOTA_HOME=home)
+        assert (done.returncode, done.stdout) == (0, "Hello.\n")
+        assert "not trusted" not in done.stderr
+        assert (project / "fired").exists()
+        (project / "fired").unlink()
+
+        again = robota("-p", "hi", cwd=project, server=server, ROBOTA_HOME=home)
+
+    assert "This directory is not trusted" in again.stderr
+    assert not (project / "fired").exists()
