@@ -112,3 +112,17 @@ def test_a_file_that_does_not_parse_is_named(home: Home) -> None:
     assert done.returncode != 0
     assert "settings.json: the text ends too early (line 1)" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_variable_says_where_the_log_goes(home: Home) -> None:
+    log = home.home / "robota.log"
+    with ModelServer("fine", repeat=True).in_thread() as server:
+        home.write(profiles(server.url, currentProvider="work"))
+        done = home.run(ROBOTA_LOG=str(log))
+        level = home.run(ROBOTA_LOG="debug")
+        refused = home.run(ROBOTA_LOG="/nowhere/robota.log")
+
+    assert (done.returncode, level.returncode) == (0, 0)
+    assert log.exists()
+    assert refused.returncode != 0
+    assert "ROBOTA_LOG names a file that cannot be written" in refused.stderr

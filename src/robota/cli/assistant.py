@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from robota.cli.chosen_provider import chosen_provider
+from robota.cli.diagnostics import start_log
 from robota.cli.keyboard import Keyboard
 from robota.cli.lines import LinePrinter, Questioner, take_turn
 from robota.cli.session_choice import SessionChoice
@@ -66,6 +67,7 @@ class Assistant:
 
     async def _work(self) -> int:
         printer = self._printer
+        start_log(os.environ)
         choice = SessionChoice(self._options)
         options = choice.settle(self._options)
         user = None if self._keyboard is None else Questioner(self._keyboard)

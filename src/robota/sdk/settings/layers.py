@@ -37,7 +37,6 @@ _VARIABLES: dict[str, tuple[str, ...]] = {
     "ROBOTA_LANGUAGE": ("language",),
     "ROBOTA_MEMORY": ("memory", "enabled"),
     "ROBOTA_SANDBOX": ("sandbox",),
-    "ROBOTA_LOG": ("log",),
 }
 """The variables that are settings, and which. `ROBOTA_HOME` is a place and known before."""
 _KEY = re.compile(r'"\s*+:')
