@@ -209,7 +209,7 @@ class Assembly:
             session.kept.put(CONTEXT_REFERENCES, kept)
         self._session = session
         kit.context = SessionContext(session, self.project.context, parts)
-        self.live.listeners.append(lambda new: kit.context.change(new.context, **find_project_parts(new)))
+        self.live.listeners.append(lambda new: kit.context.reload(new.context, **find_project_parts(new)))
         return session
 
     def _gather_options(self, kit: Kit, settings: Settings) -> SessionOptions:

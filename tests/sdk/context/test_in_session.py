@@ -211,12 +211,14 @@ async def test_a_change_of_mode_is_in_the_next_system_prompt(disk: Disk) -> None
     await session.submit("Go.")
     session.permission_mode = "plan"
     await session.submit("Go.")
-    session.kit.context.change(language="ko")
+    await session.submit("/language ko")
+    disk.write({"AGENTS.md": "Use blanks."})
     await session.submit("Go.")
     systems = [request.messages[0].content for request in provider.requests]
     assert "## Permission Mode\nbypassPermissions:" in systems[0]
     assert "## Permission Mode\nplan:" in systems[1]
     assert "Always answer in Korean" in systems[2]
+    assert "Use blanks." in systems[2]
     await session.shutdown()
 
 

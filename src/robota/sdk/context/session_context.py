@@ -36,6 +36,8 @@ class SessionContext:
         """`parts` are those that the session's system message was made of."""
         self._session = session
         self._parts = parts
+        self._read = parts
+        """As the files say."""
         self.prompt = build_system_prompt(parts)
         """The system prompt, section by section."""
         self.nested = NestedInstructions(session, context)
@@ -44,13 +46,17 @@ class SessionContext:
         session.events.on(SubagentEvent, self._meet_child)
         self._report(context)
 
-    def change(self, context: ProjectContext | None = None, **parts: Any) -> None:
-        """Take what was read anew, or other parts of the system prompt: for the next request."""
-        if context is not None:
-            known = self.nested.context
-            self.nested.context = context
-            if (context.files, context.rules) != (known.files, known.rules):
-                self._report(context)
+    def reload(self, context: ProjectContext, **parts: Any) -> None:
+        """Take what was read anew. What the files say as before stays as somebody may have chosen since."""
+        known, self.nested.context = self.nested.context, context
+        if (context.files, context.rules) != (known.files, known.rules):
+            self._report(context)
+        news = {name: value for name, value in parts.items() if value != getattr(self._read, name)}
+        self._read = replace(self._read, **news)
+        self.change(**news)
+
+    def change(self, **parts: Any) -> None:
+        """Take other parts of the system prompt: for the next request."""
         changed = replace(self._parts, **parts)
         if changed != self._parts:
             self._parts, self.prompt = changed, build_system_prompt(changed)
