@@ -121,6 +121,21 @@ async def test_an_answer_for_the_session_covers_that_agent(tmp_path: Path) -> No
     assert [asked.tool_input["subagent_type"] for asked in person.asked] == ["Explore", "Plan"]
 
 
+@pytest.mark.parametrize("given", [{}, {"subagent_type": ""}])
+async def test_rules_about_the_general_agent_cover_a_call_that_names_none(
+    tmp_path: Path, given: dict[str, str]
+) -> None:
+    person = Person("allow-session")
+    shop = Workshop(tmp_path, [start(**given)], "1", [start(**given)], "2", "done", handler=person)
+    await shop.session.submit("hi")
+    assert [asked.rule for asked in person.asked] == ["Agent(general-purpose)"]
+
+    rules = PermissionRules(mode="bypassPermissions", deny=("Agent(general-purpose)",))
+    shop = Workshop(tmp_path, [start(**given)], "done", rules=rules, session_id="s-2")
+    await shop.session.submit("hi")
+    assert shop.result.outcome == "denied"
+
+
 async def test_with_nobody_to_ask_no_subagent_starts(tmp_path: Path) -> None:
     shop = Workshop(tmp_path, [start()], "done")
     await shop.session.submit("hi")

@@ -28,6 +28,7 @@ from robota.core.permissions.subjects import (
     FILE_KINDS,
     READING_TOOLS,
     SEARCHING_TOOLS,
+    TOUCHES,
     WRITING_TOOLS,
     Touches,
     find_subjects,
@@ -151,6 +152,8 @@ class TextMatcher:
         self._call = call
         self._fields = compared_fields(call.tool)
         self._value = text_argument(call.arguments, *self._fields)
+        if call.tool in TOUCHES and not any(call.arguments.get(name) for name in self._fields):
+            self._value = TOUCHES[call.tool].default
         if self._value is None and not self._fields and call.arguments:
             self._value = _as_json(call.arguments)
 

@@ -21,6 +21,8 @@ class Touches(Struct, frozen=True):
 
     kind: SubjectKind
     fields: tuple[str, ...]
+    default: str | None = None
+    """What a call is about that gives none of them."""
 
 
 class Subject(Struct, frozen=True):
@@ -38,7 +40,7 @@ PATHS = ("file_path", "filePath", "path", "notebook_path", "notebookPath")
 FILE_KINDS = frozenset({"read", "write", "search"})
 
 _COMMAND = Touches("command", ("command",))
-_AGENT = Touches("agent", ("subagent_type", "subagentType", "agent", "name"))
+_AGENT = Touches("agent", ("subagent_type", "subagentType", "agent", "name"), "general-purpose")
 TOUCHES: dict[str, Touches] = {
     "Bash": _COMMAND,
     **dict.fromkeys(("Read", "NotebookRead"), Touches("read", PATHS)),
