@@ -27,6 +27,7 @@ from robota.core.events import (
 )
 from robota.core.messages import StopReason
 from robota.core.run import ENDINGS
+from robota.sdk.permission_prompt import describe_approval, visible
 
 if TYPE_CHECKING:
     from robota.core.questions import PermissionQuestion
@@ -134,12 +135,7 @@ class Questioner:
 
     async def approve(self, request: PermissionQuestion) -> bool | str:
         """The question before a call; anything but a clear yes is a no, and a signal ends the turn."""
-        lines = [f"\n[Permission Required] Tool: {visible(request.tool_name)}"]
-        for name, value in request.tool_input.items():
-            lines += (f"  {visible(name)}:", _quoted(str(value)))
-        if request.diff:
-            lines += ("  changes:", _quoted(request.diff))
-        lines.append(f"  {visible(request.reason)}")
+        lines = describe_approval(request)
         choices = "y/N"
         if request.rule:
             choices = "y/a/N"
@@ -171,17 +167,6 @@ class Questioner:
         """A question of the start, to which Enter alone is a yes."""
         answer = self._keyboard.read_answer(f"{visible(question)} [Y/n] ")
         return answer is not None and answer.strip().lower() in ("", "y", "yes")
-
-
-def _quoted(text: str) -> str:
-    return "\n".join(f"    | {visible(line)}" for line in text.split("\n"))
-
-
-def visible(text: str) -> str:
-    """Text in which nothing is hidden: control and invisible characters are written out."""
-    return "".join(
-        letter if letter.isprintable() or letter == "\t" else ascii(letter)[1:-1] for letter in text
-    )
 
 
 @contextmanager

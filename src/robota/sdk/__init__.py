@@ -25,6 +25,7 @@ _MODULES = {
     "robota.sdk.commands.skill_source": "SkillCommandSource",
     "robota.sdk.execution": "ExecutionResult",
     "robota.sdk.interactive": "InteractiveSession",
+    "robota.sdk.permission_prompt": "describe_approval prompt_for_approval",
     "robota.sdk.problems": "Problem",
     "robota.sdk.query": "create_query",
     "robota.sessions.questions": "PermissionHandler QuestionHandler",

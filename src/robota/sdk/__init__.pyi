@@ -48,6 +48,8 @@ from robota.sdk.commands.registry import CommandSource as CommandSource
 from robota.sdk.commands.skill_source import SkillCommandSource as SkillCommandSource
 from robota.sdk.execution import ExecutionResult as ExecutionResult
 from robota.sdk.interactive import InteractiveSession as InteractiveSession
+from robota.sdk.permission_prompt import describe_approval as describe_approval
+from robota.sdk.permission_prompt import prompt_for_approval as prompt_for_approval
 from robota.sdk.problems import Problem as Problem
 from robota.sdk.query import create_query as create_query
 from robota.sdk.skills.skill import Skill as Skill
