@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from tests.support.command import model_requests, robota
@@ -57,6 +58,26 @@ def test_a_question_is_answered_by_the_user_and_only_yes_means_yes(tmp_path: Pat
     assert code == 0
     assert not (tmp_path / "one").exists()
     assert (tmp_path / "two").exists()
+
+
+def test_a_yes_for_the_project_is_asked_once_and_kept_in_its_settings(tmp_path: Path) -> None:
+    script = [call("Bash", "a", command="touch one")], "1.", [call("Bash", "b", command="touch one")], "2."
+    with ModelServer(*script).in_thread() as server:
+        terminal = open_terminal(tmp_path, server)
+        terminal.wait_for("robota> ")
+        terminal.type("first\n")
+        terminal.wait_for("N] ")
+        terminal.type("p\n")
+        terminal.wait_for("1.")
+        terminal.wait_for("robota> ")
+        terminal.type("second\n")
+        terminal.wait_for("2.")
+        terminal.wait_for("robota> ")
+        terminal.type("/exit\n")
+        assert terminal.leave() == 0
+
+    saved = json.loads((tmp_path / ".robota" / "settings.local.json").read_text())
+    assert saved == {"permissions": {"allow": ["Bash(touch one)"]}}
 
 
 def test_ctrl_c_at_the_prompt_leaves_at_once(tmp_path: Path) -> None:

@@ -138,8 +138,10 @@ class Questioner:
         lines = describe_approval(request)
         choices = "y/N"
         if request.rule:
-            choices = "y/a/N"
-            lines.append(f"  a: for this session also whatever fits {visible(request.rule)}")
+            choices = "y/a/p/N"
+            lines.append(
+                f"  a: for this session also whatever fits {visible(request.rule)}; p: in this project"
+            )
         print(*lines, sep="\n", file=sys.stderr, flush=True)
         seen = self._keyboard.signals.count
         await asyncio.sleep(0)  # an abort that waits for the loop comes before the question
@@ -151,6 +153,8 @@ class Questioner:
         word = (answer or "").strip().lower()
         if request.rule and word in ("a", "always"):
             return "allow-session"
+        if request.rule and word in ("p", "project"):
+            return "allow-project"
         return word in ("y", "yes")
 
     async def offer_trust(self, session: InteractiveSession) -> None:
