@@ -355,7 +355,8 @@ class InteractiveSession(Closing):
         session = await self.ready()
         if self._assembly is not None:
             self._assembly.live.tell()
-        line = read_slash(prompt, self.commands)
+        made = options.get("raw_input") is not None  # of what was typed: no command is called a second time
+        line = None if made else read_slash(prompt, self.commands)
         if line is not None and not self._aborted:
             answer = await run_command(self, line.command, line.args)
             if not isinstance(answer.effect, SubmitPrompt):

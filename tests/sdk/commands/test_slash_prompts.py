@@ -95,6 +95,19 @@ async def test_a_line_that_names_nothing_known_is_an_ordinary_prompt(tmp_path: P
         assert provider.requests[0].messages[-1].content == line
 
 
+async def test_a_prompt_that_was_made_of_a_command_calls_no_other(tmp_path: Path) -> None:
+    session, provider, _ = make(tmp_path, "I see.")
+    async with session:
+        planned = await session.execute_command("plan", "/exit the vim way")
+        assert planned is not None
+        effect = planned.effect
+        assert isinstance(effect, SubmitPrompt)
+        result = await session.submit(effect.input, effect.display_input, effect.raw_input)
+
+        assert (result.text, result.command) == ("I see.", None)
+        assert provider.requests[0].messages[-1].content == "/exit the vim way"
+
+
 async def test_a_command_that_is_a_prompt_is_shown_as_it_was_typed(tmp_path: Path) -> None:
     session, provider, ends = make(tmp_path, "Done.")
     async with session:
