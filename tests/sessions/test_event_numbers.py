@@ -18,16 +18,21 @@ from robota.core.events import (
     RunCompleted,
     RunStarted,
     TextDelta,
+    ToolEnded,
     ToolProgressed,
+    ToolStarted,
     TurnEvent,
 )
+from robota.core.history import HistoryEntry
 from robota.core.provider import ChatRequest, ReasoningChunk, ToolInputChunk
 from robota.core.tool import ToolContext
+from robota.core.tool_call import NOT_STARTED
 from robota.core.tool_round import PROGRESS_KEPT
 from robota.sessions.journal.events import EventReader
 from robota.sessions.journal.file.reader import read_journal
 from robota.sessions.journal.records import Record
 from robota.sessions.permissions.live_rules import PermissionRules
+from robota.sessions.replay.session_replay import replay_session
 from robota.testing import Delay, Fail, ScriptedProvider, Stall, call
 from robota.tools.function_tool import tool
 
@@ -273,6 +278,30 @@ async def test_progress_is_numbered_up_to_a_limit_and_only_shown_behind_it(tmp_p
     assert len(kept) == PROGRESS_KEPT // 1_000
     assert kept == shown[: len(kept)]
     assert {event.seq for event in shown[len(kept) :]} == {kept[-1].seq}
+
+
+async def test_a_remark_about_calls_that_were_never_begun_takes_no_number(tmp_path: Path) -> None:
+    @tool
+    async def stop(at: int) -> str:
+        """Abort the run."""
+        studio.session.abort()
+        await asyncio.Event().wait()
+        return ""
+
+    calls = [call("stop", f"c{at}", at=at) for at in range(14)]
+    studio = Studio(tmp_path, calls, tools=[stop], rules=FREE)
+
+    def remark(event: ToolStarted) -> None:
+        entry = HistoryEntry(category="event", type="tool-start", data={"id": event.call_id})
+        studio.session.add_history_entry(entry)
+
+    studio.session.events.on(ToolStarted, remark)
+    assert (await studio.session.submit("go")).interrupted
+    await studio.session.shutdown()
+
+    assert any(event.error_code == NOT_STARTED for event in studio.told(ToolEnded))
+    assert read_back(studio.path) == numbered(studio.events)
+    assert (await replay_session(studio.path)).divergence is None
 
 
 async def test_a_change_of_the_model_and_the_closing_state_of_the_context_are_in_the_journal(

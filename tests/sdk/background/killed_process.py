@@ -34,8 +34,11 @@ async def main(project: str, store: str) -> None:
     ready = asyncio.Event()
 
     def hear(event: BackgroundTaskChanged | QuestionAsked) -> None:
-        what = f"{event.change} {event.text}" if isinstance(event, BackgroundTaskChanged) else "question"
-        seen.update(word for word in ("completed", "serving", "thinking", "question") if word in what)
+        if isinstance(event, BackgroundTaskChanged):
+            what = f"{event.change} {event.text}"
+        else:
+            what = "asked about Write" if getattr(event.question, "tool_name", "") == "Write" else ""
+        seen.update(word for word in ("completed", "serving", "thinking", "Write") if word in what)
         if len(seen) == 4:
             ready.set()
 

@@ -78,7 +78,7 @@ class EventLog:
 
     def write(self, record: Record) -> None:
         """A record that no event stands for."""
-        self.end_run()
+        self.end_run(calls=not isinstance(record, records.EntryRecord))
         if isinstance(record, _RESTARTS):
             self.messages.restart()
         elif isinstance(record, records.RunContinued):
@@ -120,13 +120,15 @@ class EventLog:
     def fail(self, event: Event, error: Exception) -> None:
         self.writer.fail(event.name, error)
 
-    def end_run(self) -> None:
-        """Another record follows: write what is left of the run of pieces, and what else waits."""
+    def end_run(self, *, calls: bool = True) -> None:
+        """Another record follows: write what is left of the run of pieces, and what else waits. A remark on
+        the start of a call leaves that waiting: one that was never begun goes with its result."""
         if self.stream.pending:
             self.stream.close_run()
         if self._before is not None:
             self._write_before()
-        self.calls.flush()
+        if calls:
+            self.calls.flush()
 
     def reach(self, event: Event) -> None:
         """A record follows that tells of this event: write what came before it."""
