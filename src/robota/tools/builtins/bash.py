@@ -67,12 +67,22 @@ _GRAMMAR_SWITCHES = ("SHELLOPTS", "BASHOPTS", "POSIXLY_CORRECT")
 class BashTool(FunctionTool):
     """The tool, and what a permission layer needs to know of it."""
 
-    __slots__ = ("auto_allow_bash_if_sandboxed", "sandbox")
+    __slots__ = ("auto_allow_bash_if_sandboxed", "box")
 
-    sandbox: Sandbox | None
-    """May be replaced: the next command runs in the new one."""
+    box: list[Sandbox | None]
+    """What the sandbox is in, shared with the function that runs commands: it must not hold the tool, or both
+    would outlive their use, and with them what a sandbox puts into the workspace."""
     auto_allow_bash_if_sandboxed: bool
     """The user's wish that commands need no approval where `sandbox.holds_protected()`."""
+
+    @property
+    def sandbox(self) -> Sandbox | None:
+        """May be replaced: the next command runs in the new one."""
+        return self.box[0]
+
+    @sandbox.setter
+    def sandbox(self, sandbox: Sandbox | None) -> None:
+        self.box[0] = sandbox
 
 
 def bash_tool(
@@ -92,6 +102,7 @@ def bash_tool(
     keep_variables = require_texts("keep_variables", keep_variables)
     processes = ProcessTable() if table is None else table
     first_box = _make_sandbox(sandbox)
+    boxes = [first_box]
 
     async def run_command(
         ctx: ToolContext,
@@ -107,7 +118,7 @@ def bash_tool(
         cwd = os.path.join(here, working_directory) if working_directory else here
         if (refusal := _check_directory(cwd)) is not None:
             return refusal
-        box = tool.sandbox
+        box = boxes[0]
         confined = None if dangerouslyDisableSandbox and box is not None and box.mode == "auto" else box
         more = None if variables is None else variables()
         shell = _Shell(processes, confined, here, _environment(keep_variables, more))
@@ -130,7 +141,7 @@ def bash_tool(
         tool_class="execute",
         aliases={"workingDirectory": "working_directory", "runInBackground": "run_in_background"},
     )
-    tool.sandbox = first_box
+    tool.box = boxes
     tool.auto_allow_bash_if_sandboxed = auto_allow_bash_if_sandboxed
     return tool
 
