@@ -13,14 +13,13 @@ from typing import Any
 import pytest
 from tests.sessions.live_session import Studio, fired, listen_to, run
 
-from robota.core.errors import ConfigurationError, ValidationError
+from robota.core.errors import ConfigurationError, PromptBlockedError, ValidationError
 from robota.core.history import HistoryEntry
 from robota.core.messages import AssistantMessage, ToolMessage, UserMessage
 from robota.sessions.journal.port import JournalError, SessionLockedError
 from robota.sessions.permissions.live_rules import PermissionRules
 from robota.sessions.replay.session_replay import replay_session
 from robota.sessions.store.session_store import SessionStore
-from robota.sessions.turn_steps import PromptBlockedError
 from robota.testing import call
 
 pytestmark = pytest.mark.anyio

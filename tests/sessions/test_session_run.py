@@ -13,6 +13,7 @@ from robota.core.errors import (
     ConfigurationError,
     ModelNotAvailableError,
     NetworkError,
+    PromptBlockedError,
     ProviderError,
     RateLimitError,
     RobotaError,
@@ -22,7 +23,6 @@ from robota.core.events import Compacted, ContextUpdated, HistoryMutation, RunFa
 from robota.core.hooks import HookOutcome
 from robota.core.messages import ImagePart, TextPart, UserMessage
 from robota.sessions.session import Session
-from robota.sessions.turn_steps import PromptBlockedError
 from robota.testing import Fail, ScriptedProvider, call
 from robota.tools.function_tool import tool
 

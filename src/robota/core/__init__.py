@@ -32,9 +32,10 @@ _MODULES = {
     "robota.core.background": "GroupSnapshot TaskFailure TaskSnapshot",
     "robota.core.errors": (
         "AbortError AgentBusyError AuthenticationError CacheIntegrityError CircuitBreakerOpenError "
-        "ConfigurationError ModelNotAvailableError NetworkError PluginError ProviderError RateLimitError "
-        "RobotaError SessionBusyError SessionNotFoundError StorageError StructuredOutputError "
-        "ToolExecutionError ValidationError from_unknown get_error_code is_recoverable wrap_provider_error"
+        "ConfigurationError ModelNotAvailableError NetworkError PluginError PromptBlockedError "
+        "ProviderError RateLimitError RobotaError SessionBusyError SessionNotFoundError StorageError "
+        "StructuredOutputError ToolExecutionError ValidationError from_unknown get_error_code is_recoverable "
+        "wrap_provider_error"
     ),
     "robota.core.provider": (
         "Capabilities ChatRequest Chunk MetadataChunk ModelSettings NativePayload NativeWebTool "

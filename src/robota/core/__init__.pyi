@@ -29,6 +29,7 @@ from robota.core.errors import ConfigurationError as ConfigurationError
 from robota.core.errors import ModelNotAvailableError as ModelNotAvailableError
 from robota.core.errors import NetworkError as NetworkError
 from robota.core.errors import PluginError as PluginError
+from robota.core.errors import PromptBlockedError as PromptBlockedError
 from robota.core.errors import ProviderError as ProviderError
 from robota.core.errors import RateLimitError as RateLimitError
 from robota.core.errors import RobotaError as RobotaError

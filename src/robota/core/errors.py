@@ -148,6 +148,10 @@ class SessionNotFoundError(RobotaError, code="SESSION_NOT_FOUND", category="user
     """A session was named that does not exist."""
 
 
+class PromptBlockedError(ValidationError, code="PROMPT_BLOCKED"):
+    """A hook does not let a prompt through."""
+
+
 class AbortError(RobotaError, code="ABORTED", category="user", recoverable=True):
     """The user stopped the run; raised by `Session.run` only."""
 

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from robota.core.context import BYTES_PER_TOKEN, CONTEXT_HARD_BLOCK_THRESHOLD
-from robota.core.errors import AbortError, ConfigurationError, RobotaError, ValidationError, from_unknown
+from robota.core.errors import (
+    AbortError,
+    ConfigurationError,
+    PromptBlockedError,
+    RobotaError,
+    from_unknown,
+)
 from robota.core.events import ContextUpdated, PreRun
 from robota.core.hooks import HookOutcome, as_context
 from robota.core.messages import Json, JsonObject, Prompt, TextPart, UserMessage, user_message
@@ -35,12 +41,6 @@ CONTINUE_AFTER_COMPACTION = (
 
 
 NOT_SUMMARISED = "The conversation could not be summarised: "
-
-
-class PromptBlockedError(ValidationError):
-    """A hook does not let a prompt through."""
-
-    code: ClassVar[str] = "PROMPT_BLOCKED"
 
 
 class TurnSteps:
