@@ -27,13 +27,17 @@ _MARKS = {"success": "✓", "error": "✗", "denied": "⊘", None: "⟳"}
 
 def tool_entry(state: ToolState) -> HistoryEntry:
     """`tool-start` or `tool-end`."""
-    data = {
+    kind = "tool-start" if state.is_running else "tool-end"
+    return HistoryEntry(category="event", type=kind, data=_describe(state))
+
+
+def _describe(state: ToolState) -> dict[str, object]:
+    return {
         "toolName": state.tool_name,
         "firstArg": state.first_arg,
         "isRunning": state.is_running,
         "result": state.result,
     }
-    return HistoryEntry(category="event", type="tool-start" if state.is_running else "tool-end", data=data)
 
 
 def summary_entry(states: Iterable[ToolState]) -> HistoryEntry:
@@ -42,6 +46,7 @@ def summary_entry(states: Iterable[ToolState]) -> HistoryEntry:
     lines = [f"{_MARKS[state.result]} {state.tool_name}({state.first_arg})" for state in ended]
     data = {
         "toolSummaries": [{"name": state.tool_name, "args": state.first_arg} for state in ended],
+        "tools": [_describe(state) for state in ended],
         "summary": "\n".join(lines),
     }
     return HistoryEntry(category="event", type=TOOL_SUMMARY, data=data)
