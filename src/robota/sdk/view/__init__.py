@@ -1,0 +1,1 @@
+"""What a front end shows of a session, without saying how: no toolkit, no colours, no cells."""
