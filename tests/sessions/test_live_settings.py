@@ -49,9 +49,9 @@ def make(
     tools = (
         read_tool(),
         write_tool(),
-        grep_tool(path_filter=rules.path_filter, ripgrep=False),
-        glob_tool(path_filter=rules.path_filter, ripgrep=False),
-        web_fetch_tool(may_follow=rules.allows_url, allowed_hosts=["127.0.0.1"]),
+        grep_tool(ripgrep=False),
+        glob_tool(ripgrep=False),
+        web_fetch_tool(allowed_hosts=["127.0.0.1"]),
         change(lambda: does(studio)),
     )
     studio = Studio(home, *replies, tools=tools, rules=rules, **options)

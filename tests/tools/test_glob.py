@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,8 +22,10 @@ def ripgrep(request) -> bool:
 @pytest.fixture
 def glob(tmp_path, ripgrep):
     async def glob(pattern: str, denied=None, **arguments: Any) -> str:
-        tool = glob_tool(ripgrep=ripgrep, path_filter=None if denied is None else lambda _: denied)
-        return (await tool.run({"pattern": pattern, **arguments}, ToolContext(cwd=str(tmp_path)))).text
+        tool = glob_tool(ripgrep=ripgrep)
+        rules: Any = SimpleNamespace(path_filter=lambda _: denied)
+        context = ToolContext(cwd=str(tmp_path), rules=rules)
+        return (await tool.run({"pattern": pattern, **arguments}, context)).text
 
     return glob
 

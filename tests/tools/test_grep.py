@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import tracemalloc
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -30,11 +31,11 @@ def ripgrep(request) -> bool:
 @pytest.fixture
 def grep(tmp_path, ripgrep):
     async def grep(pattern: str, denied=None, timeout: float = 60, **arguments: Any) -> str:
-        tool = grep_tool(
-            ripgrep=ripgrep, path_filter=None if denied is None else lambda _: denied, timeout=timeout
-        )
+        tool = grep_tool(ripgrep=ripgrep, timeout=timeout)
         named = {name.replace("_flag", "").replace("dash_", "-"): value for name, value in arguments.items()}
-        return (await tool.run({"pattern": pattern, **named}, ToolContext(cwd=str(tmp_path)))).text
+        rules: Any = SimpleNamespace(path_filter=lambda _: denied)
+        context = ToolContext(cwd=str(tmp_path), rules=rules)
+        return (await tool.run({"pattern": pattern, **named}, context)).text
 
     return grep
 

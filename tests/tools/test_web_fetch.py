@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import socket
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -21,9 +22,11 @@ pytestmark = pytest.mark.anyio
 HERE = ("127.0.0.1",)
 
 
-async def fetch(url: str, *, options: dict[str, Any] | None = None, **arguments: Any) -> ToolResult:
+async def fetch(
+    url: str, *, options: dict[str, Any] | None = None, rules: Any = None, **arguments: Any
+) -> ToolResult:
     tool = web_fetch_tool(**{"allowed_hosts": HERE, **(options or {})})
-    return await tool.run({"url": url, **arguments}, ToolContext())
+    return await tool.run({"url": url, **arguments}, ToolContext(rules=rules))
 
 
 async def fetch_answer(page: Any, **options: Any) -> ToolResult:
@@ -365,9 +368,8 @@ async def test_every_redirect_is_resolved_and_checked_again() -> None:
 
 async def test_a_redirect_that_a_rule_forbids_is_not_followed() -> None:
     async with Site({"/a": redirect("/private"), "*": answer("secret")}) as site:
-        result = await fetch(
-            f"{site.origin}/a", options={"may_follow": lambda url, _cwd: "private" not in url}
-        )
+        rules = SimpleNamespace(allows_url=lambda url, _cwd: "private" not in url)
+        result = await fetch(f"{site.origin}/a", rules=rules)
 
     assert site.paths == ["/a"]
     assert "a permission rule does not allow it" in result.content

@@ -90,6 +90,18 @@ def _no_progress(text: str) -> None:
     """Nobody watches this call."""
 
 
+class CallRules(Protocol):
+    """What a call was judged by, for tools that come upon more than their arguments name."""
+
+    def path_filter(self, cwd: str) -> Callable[[str], bool] | None:
+        """What knows which absolute paths must not be read; `None` when there are none."""
+        ...
+
+    def allows_url(self, url: str, cwd: str) -> bool:
+        """Whether a link may be followed without a question."""
+        ...
+
+
 class ToolContext(Struct, frozen=True, kw_only=True):
     """What a call may know of its surroundings. A tool function gets it by taking a `ctx: ToolContext`."""
 
@@ -103,6 +115,8 @@ class ToolContext(Struct, frozen=True, kw_only=True):
     resolved: Mapping[str, str] = field(default_factory=dict)
     """Where the paths among the arguments led when the call was judged, by how they were given. A tool that
     opens one refuses if it leads elsewhere by now: nobody has approved that."""
+    rules: CallRules | None = None
+    """`None` without a session."""
     deps: Any = None
     """The caller's own object, handed through untouched."""
     progress: Callable[[str], None] = _no_progress

@@ -22,9 +22,10 @@ from robota.core.robota import AgentConfig, Robota
 from robota.core.structured import without_fence
 from robota.core.tool import Tool, ToolContext, ToolResult, tool_class
 from robota.core.tool_call import PreparedCall, invoke_tool
+from robota.sessions.options import permission_options
+from robota.sessions.permissions.judgement import RuleJudge
 
 if TYPE_CHECKING:
-    from robota.sessions.permissions.judgement import Terms
     from robota.sessions.session import Session
 
 AGENT_TURNS = 50
@@ -115,17 +116,15 @@ _LOOKS = frozenset({"Read", "Grep", "Glob"})
 
 
 class _Judged:
-    """Runs what the rules of the session allow unasked; hooks are not asked about the calls of hooks."""
+    """Runs what the session allows unasked, in its directories; hooks are not asked about calls of hooks."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     async def __call__(self, call: PreparedCall, context: ToolContext) -> ToolResult:
-        from robota.core.permissions import evaluate_permission  # noqa: PLC0415 - for hooks with tools
-
-        terms: Terms | None = self._session.rules.terms(self._session.cwd)
-        while terms is not None:
-            if evaluate_permission(call.request.name, call.arguments, **terms.as_arguments()) != "auto":
-                return ToolResult.failure(_DENIED, "permission_denied")
-            terms = terms.above
-        return await invoke_tool(call, context)
+        session = self._session
+        judge = RuleJudge(permission_options(session.options.permissions).guard)
+        judgement = await judge.judge(call, session.rules.terms(session.cwd))
+        if judgement.decision != "auto":
+            return ToolResult.failure(_DENIED, "permission_denied")
+        return await invoke_tool(call, msgspec.structs.replace(context, rules=session.rules))

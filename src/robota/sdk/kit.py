@@ -132,17 +132,17 @@ class Kit:
 
     def make_tools(self, switch_mode: Callable[[str | None], Awaitable[None]]) -> list[Tool]:
         """The built-in tools, all under the same rules and on the same state."""
-        rules, processes = self.rules, self.processes
+        processes = self.processes
         return [
             read_tool(),
             write_tool(),
             edit_tool(),
-            glob_tool(path_filter=rules.path_filter),
-            grep_tool(path_filter=rules.path_filter),
+            glob_tool(),
+            grep_tool(),
             self.bash,
             bash_output_tool(processes),
             kill_bash_tool(processes),
-            web_fetch_tool(may_follow=rules.allows_url),
+            web_fetch_tool(),
             web_search_tool(),
             todo_tool(self.todos),
             ask_user_tool(),

@@ -79,7 +79,8 @@ def make_child(
     _check_name(parent, agent_id)
     options, agent = parent.options, parent.agent
     given = permission_options(options.permissions)
-    permissions = replace(given, rules=parent.rules.narrowed(rules), guard=guard or given.guard)
+    base = parent.cwd if cwd not in (None, parent.cwd) else ""
+    permissions = replace(given, rules=parent.rules.narrowed(rules, base), guard=guard or given.guard)
     own = _ChildHooks(_join_hooks(parent.hooks, hooks), agent_id, agent_type or agent_id)
     if settings is None:
         settings = options.settings if worker is None else worker.settings

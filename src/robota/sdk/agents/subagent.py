@@ -82,17 +82,21 @@ def select_tools(agent: AgentDefinition, tools: Iterable[Tool]) -> list[Tool]:
 def _named(words: Iterable[str]) -> list[Rule]:
     rules = [parse_rule(word) for word in words]
     return [
-        replace(rule, tool=OTHER_NAMES.get(rule.tool, rule.tool))
+        replace(rule, tool=name, text=name + rule.text.strip()[len(rule.tool) :])
         for rule in rules
         if not isinstance(rule, RuleProblem)
+        for name in [OTHER_NAMES.get(rule.tool, rule.tool)]
     ]
 
 
-def restrict(agent: AgentDefinition, tools: Sequence[Tool]) -> PermissionRules | None:
+def restrict(
+    agent: AgentDefinition, tools: Sequence[Tool], all_tools: Sequence[Tool]
+) -> PermissionRules | None:
     """The rules that the definition adds to those of the session. They can only take away: calls are judged
-    by both. A tool that is allowed for some calls only asks about the others."""
-    names = {tool.name for tool in tools}
-    deny = tuple(r.text for r in _named(agent.disallowed_tools) if r.pattern is not None and r.tool in names)
+    by both. A tool that is allowed for some calls only asks about the others. What it denies to a tool that
+    it does not have counts too: a file that must not be read must not be searched either."""
+    names, known = {tool.name for tool in tools}, {tool.name for tool in all_tools}
+    deny = tuple(r.text for r in _named(agent.disallowed_tools) if r.pattern is not None and r.tool in known)
     some = [rule for rule in _named(agent.tools or ()) if rule.pattern is not None and rule.tool in names]
     if not some:
         if agent.permission_mode is None and not deny:
@@ -142,7 +146,7 @@ def create_subagent_session(
         hooks=agent.hooks,
         agent_type=agent.name,
         cwd=where,
-        rules=restrict(agent, tools),
+        rules=restrict(agent, tools, parent.agent.tools),
         guard=None if cwd is None else Workspace(cwd, parent.rules),
     )
 

@@ -14,6 +14,7 @@ from robota.core.errors import AbortError, ConfigurationError
 from robota.core.events import Event, RunCompleted, RunFailed, RunInterrupted
 from robota.core.history import HistoryEntry
 from robota.core.messages import JsonObject, Prompt
+from robota.core.tool import CallRules
 from robota.sdk.commands.effects import CommandResult, SubmitPrompt
 from robota.sdk.problems import Problem
 from robota.sdk.skills.grants import read_grants
@@ -105,7 +106,7 @@ class SkillCalls:
         """The prompt, or the report of a subagent."""
         skill, shown = await self._look_again(skill), f"/{skill.name} {args}".rstrip()
         await self.session.open()
-        text, prepared = await self._render(skill, args, shown, asks=True)
+        text, prepared = await self._render(skill, args, shown)
         if not skill.forks:
             return make_prompt(skill, text, args), prepared
         self._lend(skill, prepared.loan)
@@ -147,18 +148,30 @@ class SkillCalls:
 
     # --- a model calls --------------------------------------------------------------------------------
 
-    async def use(self, name: str, args: str) -> str:
-        """The instructions of a skill for the model that asked, or what a subagent made of them."""
+    async def use(self, name: str, args: str, rules: CallRules | None = None) -> str:
+        """The instructions of a skill for the model that asked, or what a subagent made of them. `rules` are
+        those of whoever calls, by which a subagent is known: it has less than the session, in all of this."""
+        caller = self._find_caller(rules)
         skill = await self._look_again(self.skills.require(name))
         if not skill.for_model:
             raise SkillError(
                 f"The skill {skill.name!r} is for the user to call: ask them to type /{skill.name}."
             )
-        text, prepared = await self._render(skill, args, "", asks=False)
-        self._lend(skill, prepared.loan)
+        if skill.forks and caller is not self.session:
+            raise SkillError(f"The skill {skill.name!r} needs a subagent, and subagents start none.")
+        text, prepared = await self._render(skill, args, "", caller)
+        self._lend(skill, prepared.loan, caller)
         if skill.forks:
             return await self._run_fork(skill, text or skill.description)
         return make_prompt(skill, text, args)
+
+    def _find_caller(self, rules: CallRules | None) -> Session:
+        session = self.session
+        known: list[Session] = [session, *session.resources.children.values()]  # type: ignore[list-item]
+        for each in known:
+            if rules is None or each.rules is rules:
+                return each
+        raise SkillError("Only the session and its subagents can use skills.")
 
     def preload(self, names: Iterable[str]) -> str:
         """Skills that an agent has from the start: their texts as they are written, nothing is run."""
@@ -180,8 +193,11 @@ class SkillCalls:
         await self.reload()
         return self.skills.require(skill.name)
 
-    async def _render(self, skill: Skill, args: str, shown: str, *, asks: bool) -> tuple[str, PreparedSkill]:
-        session = self.session
+    async def _render(
+        self, skill: Skill, args: str, shown: str, caller: Session | None = None
+    ) -> tuple[str, PreparedSkill]:
+        """`caller` is the session whose model asked; without it a person did."""
+        session = caller or self.session
         surroundings = Surroundings(
             session_id=session.session_id,
             project=self._places.cwd,
@@ -191,7 +207,7 @@ class SkillCalls:
         )
         loan, problems = read_grants(skill, self._root(skill), surroundings.variables(skill))
         self._tell(problems)
-        shell = SkillShell(session, skill, loan, asks=asks)
+        shell = SkillShell(session, skill, loan, asks=caller is None)
         text = await render_skill(skill, args, surroundings, shell.run if self.runs_commands else _refuse)
         prepared = PreparedSkill(skill=skill, shown=shown, loan=loan, commands=tuple(shell.decisions))
         return text, prepared
@@ -199,8 +215,8 @@ class SkillCalls:
     def _root(self, skill: Skill) -> str:
         return self._places.cwd if skill.in_project else self._places.claude_home
 
-    def _lend(self, skill: Skill, loan: Loan) -> None:
-        self.session.rules.lend(*loan)
+    def _lend(self, skill: Skill, loan: Loan, caller: Session | None = None) -> None:
+        (caller or self.session).rules.lend(*loan)
         if skill.hooks and skill.path not in self._hooked:
             self._hooked.add(skill.path)
             self._add_hooks(skill)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from robota.core.context import BYTES_PER_TOKEN
 from robota.core.errors import RobotaError
 from robota.core.messages import Message, ToolMessage, UserMessage
-from robota.core.tool import ToolResult
+from robota.core.tool import ToolContext, ToolResult
 from robota.sdk.context.system_prompt import Listed
 from robota.sdk.skills.calls import SkillCalls
 from robota.sdk.skills.skill import Skill
@@ -38,9 +38,9 @@ _SKILL = re.compile(r'<skill name="(?P<name>[^"\n]*)">\n.*?\n</skill>', re.DOTAL
 
 
 def skill_tool(calls: SkillCalls) -> FunctionTool:
-    async def use_skill(skill: str, args: str = "") -> ToolResult:
+    async def use_skill(ctx: ToolContext, skill: str, args: str = "") -> ToolResult:
         try:
-            return ToolResult(content=await calls.use(skill, args), metadata={"skillName": skill})
+            return ToolResult(content=await calls.use(skill, args, ctx.rules), metadata={"skillName": skill})
         except RobotaError as error:
             return ToolResult.failure(str(error), error.code)
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from robota.core.errors import ConfigurationError
 from robota.core.given import require_kind, require_texts, suggest
@@ -76,7 +77,7 @@ NO_LOAN = Loan()
 class LiveRules:
     """Rules that may be replaced at any time."""
 
-    __slots__ = ("_home", "_rules", "_tools", "above", "additional_dirs", "granted", "lent")
+    __slots__ = ("_home", "_rules", "_tools", "above", "additional_dirs", "base", "granted", "lent")
 
     def __init__(
         self,
@@ -96,6 +97,8 @@ class LiveRules:
         """Directories that belong to the workspace besides the working directory."""
         self.granted: tuple[str, ...] = ()
         """Rules that users allowed for the session."""
+        self.base = ""
+        """Where those above work, if that is elsewhere: what they deny there stays denied."""
         self.lent = NO_LOAN
         """What a skill allows and denies in the turn that uses it. Plan mode it cannot leave."""
 
@@ -138,22 +141,27 @@ class LiveRules:
             self.above.grant(added)
 
     def lend(self, allow: Iterable[str] = (), deny: Iterable[str] = ()) -> None:
-        """Let these count too until the loan is ended by `self.lent = NO_LOAN`."""
-        self.lent = Loan((*self.lent.allow, *allow), (*self.lent.deny, *deny))
+        """Let these count too until the loan is ended by `self.lent = NO_LOAN`. Somebody who was started with
+        certain rules is lent no more: a skill cannot widen what an agent's definition says."""
+        if self.above is None:
+            self.lent = Loan((*self.lent.allow, *allow), self.lent.deny)
+        self.lent = Loan(self.lent.allow, (*self.lent.deny, *deny))
 
     def lending(self, loan: Loan) -> LiveRules:
         """These rules as they are now with a loan, for something that no turn is about."""
-        rules = LiveRules(
-            self._rules, home=self._home, additional_dirs=self.additional_dirs, above=self.above
-        )
-        rules.granted, rules.lent = self.granted, self.lent
+        above = None if self.above is None else self.above.lending(loan)
+        rules = LiveRules(self._rules, home=self._home, additional_dirs=self.additional_dirs, above=above)
+        rules.base, rules.granted, rules.lent = self.base, self.granted, self.lent
         rules.lend(*loan)
         return rules
 
-    def narrowed(self, own: PermissionRules | None = None) -> LiveRules:
-        """Rules for somebody who may do at most what these allow now or later, and what `own` allow."""
+    def narrowed(self, own: PermissionRules | None = None, base: str = "") -> LiveRules:
+        """Rules for somebody who may do at most what these allow now or later, and what `own` allow. `base`
+        is the directory of these, if the other one works elsewhere."""
         own = PermissionRules(mode="bypassPermissions") if own is None else own
-        return LiveRules(own, home=self._home, additional_dirs=self.additional_dirs, above=self)
+        rules = LiveRules(own, home=self._home, additional_dirs=self.additional_dirs, above=self)
+        rules.base = base
+        return rules
 
     def terms(self, cwd: str) -> Terms:
         """What a call is judged by at this moment."""
@@ -168,8 +176,15 @@ class LiveRules:
             cwd=cwd,
             home=self._home,
             additional_dirs=self.additional_dirs,
-            above=None if self.above is None else self.above.terms(cwd),
+            above=None if self.above is None else self._terms_above(self.above, cwd),
         )
+
+    def _terms_above(self, above: LiveRules, cwd: str) -> Terms:
+        """What they allow and deny here, and what they deny or ask about where they work themselves."""
+        here = above.terms(cwd)
+        if not self.base:
+            return here
+        return _only_taking(above.terms(self.base), here)
 
     def path_filter(self, cwd: str) -> Callable[[str], bool] | None:
         """Whether a rule denies reading an absolute path, so that a search does not show it either; `None`
@@ -179,7 +194,11 @@ class LiveRules:
             return None
         from robota.core.permissions.read_filter import deny_reading  # noqa: PLC0415 - few have such rules
 
-        return deny_reading(deny, cwd=cwd, home=self._home)
+        here = deny_reading(deny, cwd=cwd, home=self._home)
+        there = deny_reading(deny, cwd=self.base, home=self._home) if self.base else None
+        if here is None or there is None:
+            return here or there
+        return lambda path: here(path) or there(path)
 
     def _denied(self) -> tuple[str, ...]:
         above = () if self.above is None else self.above._denied()
@@ -195,3 +214,9 @@ class LiveRules:
                 return False
             terms = terms.above
         return True
+
+
+def _only_taking(terms: Terms, above: Terms) -> Terms:
+    """What these deny or ask about, besides what those `above` do."""
+    higher = above if terms.above is None else _only_taking(terms.above, above)
+    return replace(terms, mode="bypassPermissions", allow=(), above=higher)

@@ -120,7 +120,7 @@ class PermissionEnforcer:
         if unsafe is not None:
             return unsafe
         started = self._monotonic()
-        context = msgspec.structs.replace(context, resolved=case.resolved)
+        context = msgspec.structs.replace(context, resolved=case.resolved, rules=self.rules)
         result = await self._run_tool(case.call, context)
         final: object = None
         if case.outcomes or self._hooks.may_hear_results:

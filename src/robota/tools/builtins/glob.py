@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from robota.core.tool import ToolContext, ToolResult
 from robota.tools.function_tool import FunctionTool, text_beside
 from robota.tools.json_schema import arguments_schema, boolean, integer, string
 from robota.tools.search.arguments import DEFAULT_LIMIT, DEFAULT_TIMEOUT
-
-if TYPE_CHECKING:
-    from robota.tools.search.scope import PathFilter
 
 PARAMETERS = arguments_schema(
     {
@@ -23,11 +18,8 @@ PARAMETERS = arguments_schema(
 )
 
 
-def glob_tool(
-    *, ripgrep: str | bool = True, path_filter: PathFilter | None = None, timeout: float = DEFAULT_TIMEOUT
-) -> FunctionTool:
-    """`ripgrep`: where it is, or whether to look for it. `path_filter`: gives for a working directory the
-    function that knows which absolute paths must not appear; asked at each call."""
+def glob_tool(*, ripgrep: str | bool = True, timeout: float = DEFAULT_TIMEOUT) -> FunctionTool:
+    """`ripgrep`: where it is, or whether to look for it. What the rules of a call deny does not appear."""
 
     async def glob(
         ctx: ToolContext,
@@ -40,7 +32,7 @@ def glob_tool(
         from robota.tools.files.path import locate  # noqa: PLC0415 - loaded with the first call
         from robota.tools.search.query import Searcher, search_files  # noqa: PLC0415
 
-        denied = None if path_filter is None else path_filter(ctx.cwd)
+        denied = None if ctx.rules is None else ctx.rules.path_filter(ctx.cwd)
         searcher = Searcher(ripgrep=ripgrep, denied=denied, timeout=timeout)
         directory = locate(path or ".", ctx.cwd)
         return await search_files(

@@ -6,7 +6,7 @@ to try again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from robota.core.given import require_texts
@@ -42,7 +42,6 @@ PARAMETERS = arguments_schema(
 def web_fetch_tool(
     *,
     allowed_hosts: Sequence[str] = (),
-    may_follow: Callable[[str, str], bool] | None = None,
     timeout: float = TIMEOUT_SECONDS,
     max_bytes: int = MAX_PAGE_BYTES,
     resolve: Resolve | None = None,
@@ -50,9 +49,8 @@ def web_fetch_tool(
 ) -> FunctionTool:
     """The tool.
 
-    `allowed_hosts` (names, `*.example.org`) may be contacted whatever their address. `may_follow` is asked
-    with URL and working directory before a redirect on the same host is followed. `resolve` and `tls` replace
-    the system's.
+    `allowed_hosts` (names, `*.example.org`) may be contacted whatever their address. The rules of a call are
+    asked before a redirect on the same host is followed. `resolve` and `tls` replace the system's.
     """
     hosts = require_texts("allowed_hosts", allowed_hosts)
 
@@ -69,9 +67,10 @@ def web_fetch_tool(
 
         if wrong := _find_wrong_header(headers or {}):
             return ToolResult.failure(wrong, "invalid_arguments")
+        rules = ctx.rules
         fetcher = Fetcher(
             policy=AddressPolicy(hosts),
-            may_follow=None if may_follow is None else lambda target: may_follow(target, ctx.cwd),
+            may_follow=None if rules is None else lambda target: rules.allows_url(target, ctx.cwd),
             timeout=timeout,
             max_bytes=max_bytes,
             resolve=resolve,

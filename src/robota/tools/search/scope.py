@@ -21,8 +21,6 @@ from robota.tools.search.text_search import probe_binary
 
 Denied: TypeAlias = Callable[[str], bool]
 """Whether the file with this absolute path must not be shown. Called in a worker thread."""
-PathFilter: TypeAlias = Callable[[str], Denied | None]
-"""What is denied to a call that works in a directory; `None` when nothing is."""
 
 Visible: TypeAlias = Callable[[str], bool]
 
