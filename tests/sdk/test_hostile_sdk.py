@@ -10,9 +10,14 @@ import pytest
 from tests.sdk.agents.agent_files import write_agent
 from tests.sdk.agents.workshop import start
 
+from robota.core.errors import ConfigurationError
 from robota.core.events import SubagentEvent, ToolEnded
+from robota.core.tool import Tool
+from robota.sdk.agents.definition import AgentDefinition
+from robota.sdk.agents.subagent import restrict
 from robota.sdk.interactive import InteractiveSession
 from robota.testing import ScriptedProvider, call
+from robota.tools import tool
 
 pytestmark = pytest.mark.anyio
 
@@ -51,8 +56,17 @@ async def work(project: Path, *replies: Any, mode: str = "bypassPermissions", **
     return found
 
 
-def define(project: Path, *lines: str) -> None:
-    write_agent(project / ".robota" / "agents", "narrow", "name: narrow", "description: Looks.", *lines)
+def named(name: str) -> Tool:
+    @tool(name=name)
+    def nothing() -> str:
+        """Do nothing."""
+        return ""
+
+    return nothing
+
+
+def define(project: Path, *lines: str, home: str = ".robota") -> None:
+    write_agent(project / home / "agents", "narrow", "name: narrow", "description: Looks.", *lines)
 
 
 async def test_a_subagent_without_bash_runs_no_command_of_a_skill(project: Path) -> None:
@@ -116,6 +130,63 @@ async def test_a_rule_with_another_name_of_a_tool_is_about_that_tool(
     )
     assert ("Permission denied" not in said) is is_done, said
     assert (project / "secret" / "key.txt").read_text() == "needle\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "home", "command"),
+    [
+        ("disallowedTools: Bash(touch *", ".robota", "touch made"),
+        ("disallowedTools: Bash(*)", ".robota", "touch made"),
+        ("disallowedTools: {Bash: true}", ".robota", "touch made"),
+        ("disallowedTools: Edit(!made)", ".claude", "echo x > made"),
+        ("permissionMode: paln", ".robota", "touch made"),
+    ],
+)
+async def test_a_definition_that_cannot_be_read_gives_no_rights(
+    project: Path, line: str, home: str, command: str
+) -> None:
+    define(project, line, home=home)
+    [said] = await work(project, [start(subagent_type="narrow")], [call("Bash", command=command)])
+    assert "denied" in said or "'Bash' is not registered" in said, said
+    assert not (project / "made").exists()
+
+
+async def test_what_a_definition_denies_illegibly_is_not_searched(project: Path) -> None:
+    define(project, "disallowedTools: Read(!secret/**)", home=".claude")
+    search = call("Grep", pattern="needle", output_mode="content")
+    [said] = await work(project, [start(subagent_type="narrow")], [search])
+    assert "Permission denied" in said
+
+
+def test_a_definition_in_code_that_cannot_be_read_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="the closing parenthesis is missing"):
+        AgentDefinition(name="a", description="d", system_prompt="s", disallowed_tools=("Bash(rm *",))
+
+
+async def test_a_limit_on_the_tools_of_a_server_binds_each_of_them(project: Path) -> None:
+    agent = AgentDefinition(name="a", description="d", system_prompt="s", tools=("mcp__git__*(main)", "Read"))
+    rules = restrict(agent, [named("mcp__git__push"), named("Read")], [])
+    assert rules is not None
+    assert rules.mode == "default"
+    assert "mcp__git__push" not in rules.allow
+
+
+async def test_what_a_skill_denies_illegibly_is_asked_about(project: Path) -> None:
+    write_skill(project, "Look.", "disallowed-tools: Bash(touch *")
+    await work(project, [call("Skill", skill="audit")], [call("Bash", command="touch made")])
+    assert not (project / "made").exists()
+
+
+@pytest.mark.parametrize("kind", ["deny", "ask"])
+async def test_a_slip_in_the_name_of_a_tool_guards_the_tool_that_was_meant(project: Path, kind: str) -> None:
+    session = InteractiveSession(
+        cwd=project, provider=ScriptedProvider(), model="m", permission_mode="bypassPermissions",
+        environment={"HOME": str(project.parent / "home")},
+        settings={"permissions": {kind: ["Reed(secret/**)"]}},
+    )  # fmt: skip
+    async with session:
+        assert (await session.ready()).rules.rules.ask == ("Read",)
+        assert any("every call of Read is asked about" in str(problem) for problem in session.problems)
 
 
 async def test_an_agent_that_judges_for_a_hook_reads_nothing_outside_the_workspace(project: Path) -> None:

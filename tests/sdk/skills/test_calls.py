@@ -161,7 +161,7 @@ async def test_what_a_skill_allows_counts_for_its_turn_only(tmp_path: Path) -> N
         assert (tmp_path / "made").exists()
         assert not (tmp_path / "later").exists()
         assert [("denied" in result) for result in results] == [False, True, True]
-        assert (await session.ready()).rules.lent == ((), ())
+        assert (await session.ready()).rules.lent == ((), (), ())
 
 
 async def test_a_prompt_that_is_never_submitted_lends_nothing(tmp_path: Path) -> None:

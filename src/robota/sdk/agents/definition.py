@@ -7,8 +7,11 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct, field
 
+from robota.core.errors import ConfigurationError
+from robota.core.given import require_texts
 from robota.core.hooks.definition import HooksConfig
 from robota.core.permissions.modes import PermissionMode
+from robota.core.permissions.rules import check_rules
 from robota.core.permissions.subjects import WRITING_TOOLS
 
 Isolation: TypeAlias = Literal["none", "worktree"]
@@ -40,6 +43,8 @@ class AgentDefinition(Struct, frozen=True, kw_only=True):
     """The only tools it has; `None` for all."""
     disallowed_tools: tuple[str, ...] = ()
     """Tools it does not have; with a pattern, such as `Bash(rm *)`, calls that are refused."""
+    asked_tools: tuple[str, ...] = ()
+    """Tools whose every call is asked about, such as those of which its file denies what nobody can read."""
     permission_mode: PermissionMode | None = None
     """Counts besides that of the session: the stricter one decides."""
     skills: tuple[str, ...] = ()
@@ -52,6 +57,11 @@ class AgentDefinition(Struct, frozen=True, kw_only=True):
     source: str = ""
     """Its file; empty for one that is built in."""
     scope: AgentScope = "built-in"
+
+    def __post_init__(self) -> None:
+        for place in ("tools", "disallowed_tools", "asked_tools"):
+            for wrong in check_rules(require_texts(f"AgentDefinition.{place}", getattr(self, place) or ())):
+                raise ConfigurationError(f"AgentDefinition.{place} has {wrong.text!r}: {wrong.reason}.")
 
     @property
     def is_read_only(self) -> bool:

@@ -122,14 +122,17 @@ class _Reader(Struct):
             return None
         self._check_keys(name)
         model = document.text("model")
+        tools, _ = self._read_tools("tools", "allow", name)
+        denied, asked = self._read_tools("disallowedTools", "deny", name)
         return AgentDefinition(
             name=name,
             description=document.text("description"),
             system_prompt=document.body.strip(),
             model="" if model.casefold() == "inherit" else model,
             max_turns=self._read_turns(name),
-            tools=self._read_tools("tools", "allow", name),
-            disallowed_tools=self._read_tools("disallowedTools", "deny", name) or (),
+            tools=tools,
+            disallowed_tools=denied or (),
+            asked_tools=asked,
             permission_mode=self._read_mode(name),
             skills=document.words("skills") or (),
             background=document.flag("background"),
@@ -196,14 +199,25 @@ class _Reader(Struct):
         return text
 
     def _read_mode(self, name: str) -> PermissionMode | None:
-        return _MODES.get(self._choice("permissionMode", tuple(_MODES), name))
+        """A mode that there is not here may have been meant as a guard: whatever it was, `default` asks."""
+        text = self.document.text("permissionMode")
+        if not text or text in _MODES:
+            return _MODES.get(text)
+        self._tell(
+            f"`permissionMode` is {text!r}, which is not one of {', '.join(_MODES)}; it is read as default.",
+            name,
+        )
+        return "default"
 
-    def _read_tools(self, key: str, kind: RuleKind, name: str) -> tuple[str, ...] | None:
-        """Names of tools, with patterns in our words; what cannot be read grants nothing."""
+    def _read_tools(
+        self, key: str, kind: RuleKind, name: str
+    ) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+        """Names of tools, with patterns in our words, and the tools to ask about: what cannot be read grants
+        nothing, and what it was meant to deny is not allowed unasked."""
         words = self.document.words(key)
         if words is None:
-            return None
-        read: list[str] = []
+            return None, ()
+        read, asked = list[str](), list[str]()
         for word in words:
             rule = parse_rule(word)
             problem = rule.reason if isinstance(rule, RuleProblem) else ""
@@ -213,9 +227,13 @@ class _Reader(Struct):
             else:
                 given = () if problem else (word,)
             read += given
+            outcome = ""
+            if problem and kind == "deny" and not given:
+                asked.append(rule.tool or "*")
+                outcome = f" Every call{f' of {rule.tool}' if rule.tool else ''} is asked about."
             if problem:
-                self._tell(f"`{key}` has {word!r}: {problem.rstrip('.')}.", name)
-        return tuple(read)
+                self._tell(f"`{key}` has {word!r}: {problem.rstrip('.')}.{outcome}", name)
+        return tuple(read), tuple(asked)
 
 
 def find_unknown_tools(agents: Agents, tools: Collection[str]) -> tuple[Problem, ...]:

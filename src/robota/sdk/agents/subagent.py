@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from robota.core.permissions.rules import Rule, RuleProblem, parse_rule
+from robota.core.permissions.rules import Rule, RuleProblem, check_rules, find_unknown_tool, parse_rule
 from robota.core.tool import Tool
 from robota.sdk.agents.definition import OTHER_NAMES, AgentDefinition
 from robota.sdk.agents.model_choice import choose_model
@@ -67,7 +67,7 @@ def assemble_subagent_prompt(
 
 def select_tools(agent: AgentDefinition, tools: Iterable[Tool]) -> list[Tool]:
     """What is denied goes, then only what is allowed stays, then goes what no subagent may have."""
-    denied = _named(word for word in agent.disallowed_tools if "(" not in word)
+    denied = [rule for rule in _named(agent.disallowed_tools) if rule.pattern is None]
     kept = [tool for tool in tools if not any(rule.names(tool.name) for rule in denied)]
     if agent.tools is not None and "*" not in agent.tools:
         allowed = _named(agent.tools)
@@ -96,15 +96,25 @@ def restrict(
     by both. A tool that is allowed for some calls only asks about the others. What it denies to a tool that
     it does not have counts too: a file that must not be read must not be searched either."""
     names, known = {tool.name for tool in tools}, {tool.name for tool in all_tools}
-    deny = tuple(r.text for r in _named(agent.disallowed_tools) if r.pattern is not None and r.tool in known)
-    some = [rule for rule in _named(agent.tools or ()) if rule.pattern is not None and rule.tool in names]
-    if not some:
-        if agent.permission_mode is None and not deny:
+    denied = [rule for rule in _named(agent.disallowed_tools) if rule.pattern is not None]
+    deny, ask = (
+        tuple(rule.text for rule in rules if find_unknown_tool(rule.tool, known) is None)
+        for rules in (denied, _named(agent.asked_tools))
+    )
+    some = [rule for rule in _named(agent.tools or ()) if rule.pattern is not None]
+    limited = {name for name in names if any(rule.names(name) for rule in some)}
+    if not limited:
+        if agent.permission_mode is None and not deny and not ask:
             return None
-        return PermissionRules(mode=agent.permission_mode or "bypassPermissions", deny=deny)
-    others = () if agent.permission_mode else tuple(sorted(names - {rule.tool for rule in some}))
+        return PermissionRules(mode=agent.permission_mode or "bypassPermissions", deny=deny, ask=ask)
+    others = () if agent.permission_mode else sorted(names - limited)
+    granted = [
+        rule.text
+        for rule in some
+        if any(map(rule.names, names)) and not check_rules((rule.text,), kind="allow")
+    ]
     return PermissionRules(
-        mode=agent.permission_mode or "default", allow=(*others, *(rule.text for rule in some)), deny=deny
+        mode=agent.permission_mode or "default", allow=(*others, *granted), deny=deny, ask=ask
     )
 
 

@@ -1,7 +1,8 @@
 """Settings fitted to the tools that a session has.
 
 Files are shared between programs and projects: a rule or a hook for a tool that is not there is named and
-left out, instead of keeping the session from starting.
+left out, instead of keeping the session from starting. What looks like a slip in a deny or ask rule makes the
+tool that was probably meant ask.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Collection
 
 from msgspec.structs import replace
 
+from robota.core.given import nearest
 from robota.core.hooks.definition import TOOL_EVENTS, HookGroup, list_names
 from robota.core.permissions.rules import RuleKind, find_unknown_tool
 from robota.sdk.problems import Problem
@@ -23,6 +25,8 @@ def fit_to_tools(settings: Settings, tools: Collection[str]) -> Settings:
     """Without rules and hooks that name a tool which a session with these does not have."""
     problems: list[Problem] = []
     rules = {kind: _fit_rules(settings, kind, tools, problems) for kind in _KINDS}
+    meant = (_find_meant(rule, tools) for rule in (*settings.rules.deny, *settings.rules.ask))
+    rules["ask"] = tuple(dict.fromkeys((*rules["ask"], *filter(None, meant))))
     hooks = {
         event: tuple(filter(None, (_fit_group(event, group, tools, problems) for group in groups)))
         if event in TOOL_EVENTS
@@ -48,10 +52,19 @@ def _fit_rules(
         wrong = None if name in tools else find_unknown_tool(name, tools)
         if wrong is None:
             usable.append(rule)
-        else:
-            sources = settings.origins.get(f"permissions.{kind}", ("the settings",))
-            problems.append(Problem(", ".join(sources), wrong, subject=f"{kind} rule {rule}"))
+            continue
+        meant = _find_meant(rule, tools) if kind != "allow" else None
+        outcome = f" Until it is corrected, every call of {meant} is asked about." if meant else ""
+        sources = settings.origins.get(f"permissions.{kind}", ("the settings",))
+        problems.append(Problem(", ".join(sources), wrong + outcome, subject=f"{kind} rule {rule}"))
     return tuple(usable)
+
+
+def _find_meant(rule: str, tools: Collection[str]) -> str | None:
+    """The tool that a rule with an unknown name was probably meant for."""
+    name = rule.partition("(")[0].strip()
+    is_known = name in tools or find_unknown_tool(name, tools) is None
+    return None if is_known else nearest(name, tools, 0.75)
 
 
 def _fit_group(

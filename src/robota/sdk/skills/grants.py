@@ -15,6 +15,7 @@ def read_grants(skill: Skill, root: str, variables: Mapping[str, str]) -> tuple[
     """The rules for the turn that uses the skill, and what of them cannot be used. `root` is what a leading
     `/` stands for in a `.claude` file; directories may be written as variables."""
     problems: list[Problem] = []
+    asked: list[str] = []
 
     def read(word: str, kind: RuleKind) -> tuple[str, ...]:
         for name, value in variables.items():
@@ -27,11 +28,16 @@ def read_grants(skill: Skill, root: str, variables: Mapping[str, str]) -> tuple[
         else:
             translation = translate_rule(rule, kind, root)
             problem, rules = translation.problem, translation.rules
+        outcome = ""
+        if problem and kind == "deny" and not rules:
+            asked.append(rule.tool or "*")
+            outcome = f" Every call{f' of {rule.tool}' if rule.tool else ''} is asked about."
         if problem:
             field = "allowed-tools" if kind == "allow" else "disallowed-tools"
-            problems.append(Problem(skill.path, f"`{word}` in `{field}`: {problem}.", subject=skill.name))
+            what = f"`{word}` in `{field}`: {problem}.{outcome}"
+            problems.append(Problem(skill.path, what, subject=skill.name))
         return rules
 
     allow = tuple(rule for word in skill.allowed_tools for rule in read(word, "allow"))
     deny = tuple(rule for word in skill.disallowed_tools for rule in read(word, "deny"))
-    return Loan(allow, deny), problems
+    return Loan(allow, deny, tuple(asked)), problems

@@ -69,6 +69,7 @@ class Loan(NamedTuple):
 
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
 
 
 NO_LOAN = Loan()
@@ -140,12 +141,12 @@ class LiveRules:
         if self.above is not None:
             self.above.grant(added)
 
-    def lend(self, allow: Iterable[str] = (), deny: Iterable[str] = ()) -> None:
+    def lend(self, allow: Iterable[str] = (), deny: Iterable[str] = (), ask: Iterable[str] = ()) -> None:
         """Let these count too until the loan is ended by `self.lent = NO_LOAN`. Somebody who was started with
         certain rules is lent no more: a skill cannot widen what an agent's definition says."""
-        if self.above is None:
-            self.lent = Loan((*self.lent.allow, *allow), self.lent.deny)
-        self.lent = Loan(self.lent.allow, (*self.lent.deny, *deny))
+        lent = self.lent
+        allowed = (*lent.allow, *allow) if self.above is None else lent.allow
+        self.lent = Loan(allowed, (*lent.deny, *deny), (*lent.ask, *ask))
 
     def lending(self, loan: Loan) -> LiveRules:
         """These rules as they are now with a loan, for something that no turn is about."""
@@ -172,7 +173,7 @@ class LiveRules:
             mode=rules.mode,
             allow=(*rules.allow, *self.granted, *(() if rules.mode == "plan" else self.lent.allow)),
             deny=(*rules.deny, *self.lent.deny),
-            ask=tuple(rules.ask),
+            ask=(*rules.ask, *self.lent.ask),
             cwd=cwd,
             home=self._home,
             additional_dirs=self.additional_dirs,
