@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar
 
 from anyio import to_thread
@@ -14,6 +14,7 @@ from robota.core.bus import EventBus
 from robota.core.errors import ConfigurationError
 from robota.core.given import suggest
 from robota.core.permissions.modes import CLASS_POLICY, PermissionMode
+from robota.core.ports import new_uuid
 from robota.core.provider import ModelSettings, NativeWebTools, Provider, get_provider_capabilities
 from robota.core.retry import RetryingProvider
 from robota.core.robota import RunLimits
@@ -40,7 +41,8 @@ from robota.sessions.options import (
 from robota.sessions.questions import Questions
 from robota.sessions.redaction import Redactor
 from robota.sessions.session import Session
-from robota.sessions.store.session_store import SessionStorePort
+from robota.sessions.store.session_record import check_session_id
+from robota.sessions.store.session_store import SessionStore, SessionStorePort
 
 if TYPE_CHECKING:
     from robota.sdk.background.watchdog import WatchdogLimits
@@ -62,8 +64,14 @@ class MoreOptions(TypedDict, total=False):
     budget: Budget
     tools: Iterable[Tool]
     """Besides the built-in ones."""
+    builtin_tools: Collection[str]
+    """The only built-in tools there are; without it all of them."""
+    agents: Mapping[str, Mapping[str, Any]]
+    """Name to what the head of an agent's file says, with its instructions as `prompt`; above all files."""
+    session_id: str
+    """The id of the new session, by default a new one."""
     system_prompt: str
-    """In the place of the one that is put together from the project's files."""
+    """In the place of the one that is put together from the project's files; empty for none."""
     append_system_prompt: str
     watchdog: WatchdogLimits
     """What ends agents in the background that hang or babble."""
@@ -71,6 +79,8 @@ class MoreOptions(TypedDict, total=False):
     """Let instruction files of the project import others from outside it."""
     settings: Mapping[str, Any]
     """Keys of settings files, above all of them, as a command line has them."""
+    more_settings: str
+    """The same as a text of JSON or the path of a file; `settings` counts more."""
     setting_sources: Iterable[str]
     """`user`, `project`, `local`: the settings files that count; without it all of them."""
     environment: Mapping[str, str]
@@ -179,7 +189,8 @@ class Assembly:
         mode = check_mode(wanted.permission_mode or project.settings.rules.mode, project.settings)
         self._kit = kit = Kit(project, mode, start)
         kit.watchdog = more.get("watchdog", kit.watchdog)
-        tools = [*kit.make_tools(switch_mode), *more_tools, *more.get("tools", ())]
+        built_in = pick_tools([*kit.make_tools(switch_mode), *more_tools], more.get("builtin_tools"))
+        tools = [*built_in, *more.get("tools", ())]
         settings = self.live.fit(project, {tool.name for tool in tools}).settings
         kit.take(self.project)
         self.live.listeners.append(kit.take)
@@ -191,14 +202,14 @@ class Assembly:
             kit.rules.rules.mode,
             options.native_web_tools,
             options.ports,
-            whole=more.get("system_prompt", ""),
+            whole=more.get("system_prompt"),
             additions=add_section(more.get("append_system_prompt")),
         )
         session = Session(
             provider=with_retries(wanted.provider),
             model=model,
             tools=tools,
-            system_message=build_system_prompt(parts).text,
+            system_message=build_system_prompt(parts).text or None,
             cwd=wanted.places.cwd,
             store=wanted.store,
             session_id=wanted.session_id,
@@ -262,9 +273,38 @@ def describe_reading(wanted: Wanted) -> ProjectOptions:
         trust=wanted.trust,
         sources=None if sources is None else tuple(sources),
         flags=more.get("settings"),
+        given=more.get("more_settings", ""),
+        agents=more.get("agents", {}),
         environment=more.get("environment", os.environ),
         imports_allowed=more.get("allow_outside_imports", False),
     )
+
+
+def pick_tools(tools: list[Tool], names: Collection[str] | None) -> list[Tool]:
+    """Those that were asked for, by their names."""
+    if names is None:
+        return tools
+    known = [tool.name for tool in tools]
+    for name in names:
+        if name not in known:
+            raise ConfigurationError(f"There is no built-in tool {name!r}; {suggest(name, known)}")
+    return [tool for tool in tools if tool.name in names]
+
+
+def choose_id(store: SessionStorePort | None, resume: str | None, fork: bool, given: str | None) -> str:
+    """The id of the session: that of the one it goes on with, the one that was `given`, or a new one."""
+    if resume is not None and not fork:
+        if given not in (None, resume):
+            raise ConfigurationError(
+                f"Session {resume} keeps its id when it is resumed: fork it to have the id {given}."
+            )
+        return resume
+    if given is None:
+        return new_uuid()
+    check_session_id(given)
+    if isinstance(store, SessionStore) and store.exists(given):
+        raise ConfigurationError(f"There is a session {given} already: resume it, or choose another id.")
+    return given
 
 
 def require_mode(mode: str) -> PermissionMode:

@@ -23,11 +23,10 @@ from robota.core.events import PromptQueued, TurnEvent
 from robota.core.history import HistoryEntry
 from robota.core.messages import Message, Prompt, prompt_text
 from robota.core.permissions import PermissionMode
-from robota.core.ports import new_uuid
 from robota.core.provider import ModelSettings, Provider
 from robota.core.robota import check_prompt, check_provider
 from robota.core.run import OutputKind, OutputT, RunResult
-from robota.sdk.assembly import Assembly, MoreOptions, Wanted
+from robota.sdk.assembly import Assembly, MoreOptions, Wanted, choose_id
 from robota.sdk.commands.builtin_source import BuiltinCommandSource
 from robota.sdk.commands.command_tools import command_tools
 from robota.sdk.commands.effects import CommandResult, SubmitPrompt
@@ -113,7 +112,7 @@ class InteractiveSession(Closing):
                 model=model,
                 permission_mode=permission_mode,
                 store=session_store,
-                session_id=new_uuid() if resume_session_id is None or fork_session else resume_session_id,
+                session_id=choose_id(session_store, resume_session_id, fork_session, more.get("session_id")),
                 name=session_name,
                 resume=resume_session_id,
                 fork=fork_session,

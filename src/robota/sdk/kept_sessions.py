@@ -11,7 +11,14 @@ from robota.sessions.store.session_store import SessionStore, SessionStorePort
 if TYPE_CHECKING:
     from robota.sessions.start import SessionStart
 
-__all__ = ["SessionStore", "create_project_session_store", "require_session", "restore_session"]
+__all__ = [
+    "SessionStore",
+    "create_project_session_store",
+    "find_last_session",
+    "find_session",
+    "require_session",
+    "restore_session",
+]
 
 
 def create_project_session_store(base_dir: str | None = None) -> SessionStore:
@@ -30,6 +37,29 @@ def require_session(store: SessionStorePort | None, session_id: str) -> SessionS
         hint = f" Did you mean {near}?" if near else ""
         raise SessionNotFoundError(f"There is no session {session_id} in {store.base_dir}.{hint}")
     return store
+
+
+def find_session(store: SessionStore, wanted: str, cwd: str) -> str:
+    """The id of the session that somebody means by an id or a name; those of `cwd` come first."""
+    if store.exists(wanted):
+        return wanted
+    known = store.list()
+    named = [summary for summary in known if summary.name == wanted]
+    found = [summary for summary in named if summary.cwd == cwd] or named
+    if len(found) > 1:
+        ids = ", ".join(summary.id for summary in found)
+        raise ConfigurationError(f"Several sessions are called {wanted!r}; name one by its id: {ids}.")
+    if found:
+        return found[0].id
+    names = [summary.name for summary in known if summary.name]
+    near = nearest(wanted, [*(summary.id for summary in known), *names], 0.4)
+    hint = f" Did you mean {near}?" if near else ""
+    raise SessionNotFoundError(f"There is no session {wanted} in {store.base_dir}.{hint}")
+
+
+def find_last_session(store: SessionStore, cwd: str) -> str | None:
+    """The id of the session in a directory that was used last."""
+    return next((summary.id for summary in store.list(cwd=cwd) if not summary.problem), None)
 
 
 def restore_session(store: SessionStorePort | None, session_id: str, *, fork: bool = False) -> SessionStart:

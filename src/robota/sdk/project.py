@@ -59,6 +59,10 @@ class ProjectOptions(Struct, frozen=True, kw_only=True):
     """The layers of files that count: `user`, `project`, `local`; `None` is all."""
     flags: Mapping[str, Json] | None = None
     """Settings above those of all files."""
+    given: str = ""
+    """The same as JSON or the path of a file; `flags` count more."""
+    agents: Mapping[str, Mapping[str, Json]] = {}
+    """Agents besides those of files, as `read_inline` takes them."""
     environment: Mapping[str, str] = os.environ
     imports_allowed: bool = False
     """The instructions of the project may import files from outside it."""
@@ -68,7 +72,9 @@ def load_project(options: ProjectOptions) -> Project:
     """Read the files of a project and those of its user."""
     places, environment = options.places, options.environment
     problems: list[Problem] = []
-    layers = read_layers(places, sources=options.sources, flags=options.flags, environment=environment)
+    layers = read_layers(
+        places, sources=options.sources, flags=options.flags, given=options.given, environment=environment
+    )
     looked = look_at_trust(places, layers, problems, sources=options.sources)
     trust = replace(looked, given=options.trust)
     settings = build_settings(layers, places, environment=environment, trusted=trust.trusted)
@@ -77,7 +83,7 @@ def load_project(options: ProjectOptions) -> Project:
     if trust.notice:
         problems.append(Problem(places.cwd, trust.notice))
     context = load_context(describe_reading(options, settings))
-    agents = load_agents(places, trusted=trust.trusted, sources=options.sources)
+    agents = load_agents(places, trusted=trust.trusted, sources=options.sources, inline=options.agents)
     overrides = settings.get("skillOverrides")
     skills = load_skills(places, trusted=trust.trusted, sources=options.sources, overrides=overrides)
     return Project(

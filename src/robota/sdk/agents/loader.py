@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from robota.core.errors import ConfigurationError
 from robota.core.given import nearest
 from robota.core.hooks.definition import DEFAULT_TIMEOUT, HooksConfig, claude_timeout, parse_hooks
+from robota.core.messages import Json
 from robota.core.permissions.modes import PermissionMode
 from robota.core.permissions.rules import Rule, RuleKind, RuleProblem, parse_rule
 from robota.core.plain_text import strip_controls
@@ -37,6 +38,10 @@ _NOT_HERE = {
 }
 
 
+INLINE = "the agents of this session"
+NONE: Mapping[str, Mapping[str, Json]] = {}
+
+
 class Agents(Struct, frozen=True, kw_only=True):
     """The agents of a session, by name."""
 
@@ -44,11 +49,17 @@ class Agents(Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()
 
 
-def load_agents(places: Places, *, trusted: bool, sources: Collection[str] | None = None) -> Agents:
-    """The agents of the project, if it is `trusted`, of the user, and the built-in ones; the first of a name
-    counts. `sources` are the layers that may be read, as for settings."""
-    found: dict[str, AgentDefinition] = {}
+def load_agents(
+    places: Places,
+    *,
+    trusted: bool,
+    sources: Collection[str] | None = None,
+    inline: Mapping[str, Mapping[str, Json]] = NONE,
+) -> Agents:
+    """The agents that were given `inline`, those of the project, if it is `trusted`, of the user, and the
+    built-in ones; the first of a name counts. `sources` are the layers that may be read, as for settings."""
     problems: list[Problem] = []
+    found = _read_inline(inline, places.cwd, problems)
     for home, scope in find_homes(places):
         if (scope == "project" and not trusted) or (sources is not None and scope not in sources):
             continue
@@ -65,6 +76,20 @@ def load_agents(places: Places, *, trusted: bool, sources: Collection[str] | Non
                 here[agent.name] = agent
         found = here | found
     return Agents(definitions={**BUILT_IN_AGENTS, **found}, problems=tuple(problems))
+
+
+def _read_inline(
+    inline: Mapping[str, Mapping[str, Json]], root: str, problems: list[Problem]
+) -> dict[str, AgentDefinition]:
+    """Agents of a command line or a program: name to what a file's head would say, and `prompt`."""
+    found: dict[str, AgentDefinition] = {}
+    for name, given in inline.items():
+        fields = {"name": name, **{key: value for key, value in given.items() if key != "prompt"}}
+        document = Document(path=INLINE, fields=fields, body=str(given.get("prompt") or ""))
+        agent = _Reader(INLINE, root, _with_known_spellings(document), problems).read("user")
+        if agent is not None:
+            found[agent.name] = agent
+    return found
 
 
 def find_homes(places: Places) -> Iterator[tuple[str, AgentScope]]:

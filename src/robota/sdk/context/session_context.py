@@ -60,7 +60,7 @@ class SessionContext:
         changed = replace(self._parts, **parts)
         if changed != self._parts:
             self._parts, self.prompt = changed, build_system_prompt(changed)
-            self._session.agent.system_message = self.prompt.text
+            self._session.agent.system_message = self.prompt.text or None
 
     async def prepare(self, prompt: Prompt, *, lenient: bool = False) -> Prompt:
         """The prompt as it is sent: with the files that it names. Files that are kept and have changed since

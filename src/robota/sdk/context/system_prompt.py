@@ -69,6 +69,8 @@ class SystemPrompt(Struct, frozen=True):
 
     @property
     def text(self) -> str:
+        if not self.sections:
+            return ""
         first, *rest = self.sections
         return "\n\n".join((first.text, *(f"## {section.name}\n{section.text}" for section in rest)))
 
@@ -83,8 +85,8 @@ class PromptParts(Struct, frozen=True, kw_only=True):
     """As it is written, such as 2026-11-16."""
     role: str = ""
     """Takes the place of the one that comes with robota."""
-    whole: str = ""
-    """Takes the place of everything but the additions."""
+    whole: str | None = None
+    """Takes the place of everything but the additions; an empty text leaves them alone."""
     language: str = ""
     """A code such as `ko`, or the name of a language."""
     project: ProjectFacts = ProjectFacts()
@@ -106,8 +108,9 @@ class PromptParts(Struct, frozen=True, kw_only=True):
 
 def build_system_prompt(parts: PromptParts) -> SystemPrompt:
     """The system prompt; sections without a text are left out."""
-    if parts.whole:
-        return SystemPrompt((PromptSection("Role", parts.whole), *parts.additions))
+    if parts.whole is not None:
+        role = (PromptSection("Role", parts.whole),) if parts.whole else ()
+        return SystemPrompt((*role, *parts.additions))
     by_kind = {"agents": "Agent Instructions", "notes": "Project Notes", "rule": "Project Notes"}
     told = {
         name: [file for file in parts.instructions if by_kind[file.kind] == name] for name in by_kind.values()

@@ -76,12 +76,15 @@ def read_layers(
     *,
     sources: Collection[str] | None = None,
     flags: Mapping[str, Json] | None = None,
+    given: str = "",
     environment: Mapping[str, str] = os.environ,
 ) -> tuple[Layer, ...]:
-    """Every layer that says something, the highest first; `sources` picks among the files, `None` is all."""
+    """Every layer that says something, the highest first; `sources` picks among the files, `None` is all.
+    `given` is JSON or the path of a file that somebody named."""
     wanted = SOURCES if sources is None else _check_sources(sources)
     found: list[Layer | None] = [
         Layer(name="flags", path="the command line", values=flags) if flags else None,
+        _read_given(given, places) if given else None,
         _read_environment(environment),
     ]
     found += [read_layer(path, name, dialect) for name, path, dialect in find_files(places) if name in wanted]
@@ -115,9 +118,22 @@ def _find_root(places: Places) -> str:
     return places.cwd if directory == places.home else directory
 
 
+def _read_given(given: str, places: Places) -> Layer | None:
+    if given.lstrip().startswith("{"):
+        return _parse(given, "--settings", "flags", "robota")
+    path = os.path.join(places.cwd, os.path.expanduser(given))
+    if not os.path.lexists(path):
+        raise ConfigurationError(f"There is no settings file {path}: name another, or give JSON.")
+    dialect: Dialect = "claude" if ".claude" in path.split(os.sep) else "robota"
+    return read_layer(path, "flags", dialect)
+
+
 def read_layer(path: str, name: LayerName, dialect: Dialect) -> Layer | None:
     """One file; `None` when it is missing or empty. One that cannot be used raises."""
-    text = _read_text(path)
+    return _parse(_read_text(path), path, name, dialect)
+
+
+def _parse(text: str, path: str, name: LayerName, dialect: Dialect) -> Layer | None:
     if not text or text.isspace():
         return None
     doubled: tuple[str, ...] = ()
