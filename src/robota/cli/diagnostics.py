@@ -1,21 +1,29 @@
-"""What goes wrong inside, written where `ROBOTA_LOG` says."""
+"""What goes on inside, written where `ROBOTA_LOG` says."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from robota.core.errors import ConfigurationError
 
+if TYPE_CHECKING:
+    from robota.core.events import Event
+    from robota.sdk.interactive import InteractiveSession
+
 VARIABLE = "ROBOTA_LOG"
+LONGEST = 300
+"""Characters of one event."""
 
 
-def start_log(environment: Mapping[str, str]) -> None:
+def start_log(environment: Mapping[str, str], *, debug: bool = False) -> bool:
     """Have the loggers below `robota` write to standard error from a level on (`debug`, `warning` …), or all
-    of it to a file."""
-    wanted = environment.get(VARIABLE, "").strip()
+    of it to a file; to `debug` is to write all to standard error where the variable says nothing. Whether
+    every step is to be told."""
+    wanted = environment.get(VARIABLE, "").strip() or ("debug" if debug else "")
     if not wanted:
-        return
+        return False
     import logging  # noqa: PLC0415 - for those who ask for it
 
     level = logging.getLevelNamesMapping().get(wanted.upper())
@@ -33,3 +41,23 @@ def start_log(environment: Mapping[str, str]) -> None:
     logger = logging.getLogger("robota")
     logger.addHandler(handler)
     logger.setLevel(logging.DEBUG if level is None else level)
+    return logger.level == logging.DEBUG
+
+
+def log_events(session: InteractiveSession) -> None:
+    """Write down every step of a session but the pieces of its answers."""
+    import logging  # noqa: PLC0415 - see above
+
+    import msgspec  # noqa: PLC0415
+
+    from robota.core.event_wire import event_to_wire  # noqa: PLC0415
+    from robota.core.events import TextDelta  # noqa: PLC0415
+
+    logger = logging.getLogger("robota.session")
+
+    def tell(event: Event) -> None:
+        if not isinstance(event, TextDelta):
+            text = msgspec.json.encode(event_to_wire(event)).decode()
+            logger.debug("%s", text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…")
+
+    session.events.subscribe(tell)

@@ -25,7 +25,7 @@ from robota.core.events import (
     ToolStarted,
     TurnEvent,
 )
-from robota.core.messages import StopReason
+from robota.core.messages import JsonObject, StopReason
 from robota.core.run import ENDINGS
 from robota.sdk.permission_prompt import describe_approval, visible
 
@@ -96,7 +96,14 @@ class LinePrinter:
             self.write("\n")
 
 
-async def take_turn(session: InteractiveSession, prompt: str, printer: LinePrinter, signals: Signals) -> int:
+async def take_turn(
+    session: InteractiveSession,
+    prompt: str,
+    printer: LinePrinter,
+    signals: Signals,
+    *,
+    schema: JsonObject | None = None,
+) -> int:
     """Run one prompt and show it; the exit code it deserves."""
     with _signals_abort(session, signals):
 
@@ -107,7 +114,7 @@ async def take_turn(session: InteractiveSession, prompt: str, printer: LinePrint
 
         stop = session.events.subscribe(show)
         try:
-            result = (await session.submit(prompt)).raise_for_error()
+            result = (await session.submit(prompt, output=schema)).raise_for_error()
             if result.command is not None:
                 printer.write(strip_all(result.text))
             code, said = INCOMPLETE if result.stop_reason in UNDONE else 0, ""
@@ -166,6 +173,10 @@ class Questioner:
             answer = self._keyboard.read_answer("Trust this directory? [y/N] ")
             if (answer or "").strip().lower() in ("y", "yes"):
                 await session.trust_project(trust)
+
+    def ask(self, question: str) -> str | None:
+        """A question of the start; a list of what can be answered may come before it."""
+        return self._keyboard.read_answer("\n".join(map(visible, question.split("\n"))))
 
     def confirm(self, question: str) -> bool:
         """A question of the start, to which Enter alone is a yes."""

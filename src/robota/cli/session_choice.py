@@ -2,41 +2,67 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Unpack
 
 from msgspec.structs import replace
 
 from robota.core.errors import ConfigurationError
 from robota.providers.definitions import find_definition
 from robota.sdk.interactive import InteractiveSession
-from robota.sdk.kept_sessions import SessionStore, create_project_session_store, restore_session
+from robota.sdk.kept_sessions import (
+    SessionStore,
+    create_project_session_store,
+    find_last_session,
+    find_session,
+    restore_session,
+)
 from robota.sdk.places import find_places
 
 if TYPE_CHECKING:
-    from robota.cli.main import Options
+    from robota.cli.options import Options
     from robota.core.messages import JsonObject
     from robota.providers.choice import ChosenProvider
     from robota.sdk import PermissionHandler
     from robota.sdk.assembly import MoreOptions
 
-
 BY_ADDRESS = ("openai-compatible", "local-server")
 """Types of provider that an address alone leads to."""
+LISTED = 20
+"""Sessions that are offered to choose from."""
 
 
 class SessionChoice:
     """Where sessions are kept, and the one to go on with, if there is one."""
 
-    __slots__ = ("start", "store")
+    __slots__ = ("note", "resumed", "start", "store")
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, ask: Callable[[str], str | None] | None) -> None:
+        """`ask` puts a question to the user, for those who want to choose from a list."""
         self.store = None if options.no_save else create_project_session_store()
-        resume = options.resume
-        if options.continue_last and resume is None:
-            resume = last_session(self.store, find_places().cwd)
-        elif resume is not None and self.store is None:
-            raise ConfigurationError("A session cannot be resumed with --no-save: leave one of the two out.")
-        self.start = None if resume is None else restore_session(self.store, resume)
+        self.note = ""
+        """What the user should know about the choice."""
+        self.resumed = None if self.store is None else self._choose(options, self.store, ask)
+        """The id of the session to go on with."""
+        self.start = None
+        if self.resumed is not None:
+            self.start = restore_session(self.store, self.resumed, fork=options.fork)
+
+    def _choose(
+        self, options: Options, store: SessionStore, ask: Callable[[str], str | None] | None
+    ) -> str | None:
+        cwd = find_places().cwd
+        if options.resume:
+            return find_session(store, options.resume, cwd)
+        if options.resume == "":
+            if ask is None:
+                raise ConfigurationError("-r without an id or a name needs a terminal to choose from a list.")
+            return pick_session(store, cwd, ask)
+        last = find_last_session(store, cwd) if options.continue_last else None
+        if options.continue_last and last is None:
+            self.note = f"There is no session to continue in {cwd}: this is a new one."
+        return last
 
     def settle(self, options: Options) -> Options:
         """The options with the model the session was left with, which counts more than the environment and
@@ -52,47 +78,97 @@ class SessionChoice:
         return replace(options, provider=start.provider, model=start.model, base_url=None)
 
     def open(
-        self, options: Options, chosen: ChosenProvider, *, approve: PermissionHandler | None
+        self,
+        options: Options,
+        chosen: ChosenProvider,
+        *,
+        approve: PermissionHandler | None,
+        **more: Unpack[MoreOptions],
     ) -> InteractiveSession:
-        more: MoreOptions = {
-            "max_turns": options.max_turns,
-            "secrets": chosen.secrets,
-            "settings": as_settings(options),
-        }
-        if window := options.context_window or chosen.context_window:
-            more["context_window"] = window
+        """The session, with `more` than a command line can say."""
+        given = gather_more(options, chosen)
         if self.start is not None:
-            more["start"] = self.start
+            given["start"] = self.start
+        given.update(more)
         return InteractiveSession(
             provider=chosen.provider,
             model=chosen.model,
-            permission_mode=options.mode if "mode" in options.typed else None,
             permission_handler=approve,
             session_store=self.store,
-            resume_session_id=None if self.start is None else self.start.session_id,
+            session_name=options.name,
+            resume_session_id=self.resumed,
+            fork_session=options.fork and self.resumed is not None,
             trust_project=True if options.trust else None,
-            **more,
+            **given,
         )
+
+
+def gather_more(options: Options, chosen: ChosenProvider) -> MoreOptions:
+    """What the command line says, in the words of the SDK."""
+    more: MoreOptions = {
+        "max_turns": options.max_turns,
+        "secrets": chosen.secrets,
+        "settings": as_settings(options),
+        "agents": options.agents,
+        "more_settings": options.settings,
+    }
+    if window := options.context_window or chosen.context_window:
+        more["context_window"] = window
+    if options.session_id is not None:
+        more["session_id"] = options.session_id
+    if options.setting_sources is not None:
+        more["setting_sources"] = options.setting_sources
+    if options.tools is not None:
+        more["builtin_tools"] = options.tools
+    if options.system_prompt is not None:
+        more["system_prompt"] = options.system_prompt
+    if options.append_system_prompt is not None:
+        more["append_system_prompt"] = options.append_system_prompt
+    return more
 
 
 def as_settings(options: Options) -> JsonObject:
     """What the command line says, in the words of settings files."""
+    permissions: JsonObject = {"allow": list(options.allow), "deny": list(options.deny)}
+    if options.mode is not None:
+        permissions["defaultMode"] = options.mode
+    if options.add_dirs:
+        permissions["additionalDirectories"] = [find_directory(path) for path in options.add_dirs]
     sandbox: JsonObject = {}
-    if "sandbox" in options.typed:
+    if options.sandbox is not None:
         sandbox = {"enabled": options.sandbox != "off", "failIfUnavailable": options.sandbox == "required"}
     if options.auto_allow:
         sandbox["autoAllowBashIfSandboxed"] = True
-    settings: JsonObject = {
-        "permissions": {"allow": list(options.allow), "deny": list(options.deny)},
-        "passEnv": list(options.pass_env),
-    }
-    return settings | ({"sandbox": sandbox} if sandbox else {})
+    settings: JsonObject = {"permissions": permissions, "passEnv": list(options.pass_env)}
+    if sandbox:
+        settings["sandbox"] = sandbox
+    if options.effort is not None:
+        settings["effortLevel"] = options.effort
+    if options.language is not None:
+        settings["language"] = options.language
+    if options.max_budget_usd is not None:
+        settings["budget"] = {"maxCostUsd": options.max_budget_usd}
+    return settings
 
 
-def last_session(store: SessionStore | None, cwd: str) -> str:
-    """The id of the session in this directory that was used last."""
-    known = [] if store is None else store.list(cwd=cwd)
-    for summary in known:
-        if not summary.problem:
-            return summary.id
-    raise ConfigurationError(f"There is no session to continue in {cwd}: start one without --continue.")
+def find_directory(path: str) -> str:
+    found = os.path.abspath(os.path.expanduser(path))
+    if not os.path.isdir(found):
+        raise ConfigurationError(f"--add-dir {path} is no directory: create it or name another.")
+    return found
+
+
+def pick_session(store: SessionStore, cwd: str, ask: Callable[[str], str | None]) -> str:
+    """Let the user choose from the last sessions of a directory, by their numbers."""
+    known = [summary for summary in store.list(cwd=cwd) if not summary.problem][:LISTED]
+    if not known:
+        raise ConfigurationError(f"There is no session to resume in {cwd}: start one without -r.")
+    lines = [
+        f"{number:>3}  {summary.updated_at[:16].replace('T', ' ')}  {summary.name or summary.preview}"
+        for number, summary in enumerate(known, 1)
+    ]
+    answer = ask("\n".join((*lines, f"Which session? [1-{len(known)}] ")))
+    word = (answer or "").strip()
+    if not (word.isdecimal() and 1 <= int(word) <= len(known)):
+        raise ConfigurationError(f"No session was chosen: type a number from 1 to {len(known)}.")
+    return known[int(word) - 1].id

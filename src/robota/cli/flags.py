@@ -1,0 +1,256 @@
+"""The options of `robota`: one table, from which arguments are read, help is written and shells complete.
+
+Nothing is imported to read or describe them, so that `--help` and a mistake are answered at once. What the
+values mean is in `options`.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import TypeAlias
+
+    Value: TypeAlias = bool | str | tuple[str, ...]
+
+
+class UsageError(Exception):
+    """The command line is wrong; the sentence says what, and what would be right."""
+
+
+class Flag:
+    """One option. Its `form` is its spellings and then what follows: nothing, a value, a value that may be
+    missing (`[ID]`), or a value in an option that may be repeated (`RULE...`)."""
+
+    __slots__ = ("choices", "form", "help", "is_list", "key", "metavar", "names", "optional", "refusal")
+
+    def __init__(
+        self, form: str, key: str, help: str, choices: tuple[str, ...] = (), refusal: str = ""
+    ) -> None:
+        words = form.split()
+        self.form = form
+        self.names = tuple(word for word in words if word.startswith("-"))
+        last = words[-1] if not words[-1].startswith("-") else ""
+        self.optional = last.startswith("[")
+        self.is_list = last.endswith("...")
+        self.metavar = last.strip("[].")
+        self.key = key
+        self.help = help
+        self.choices = choices
+        self.refusal = refusal
+        """Why it cannot be had, for options that other programs pass; such an option is not shown."""
+
+    @property
+    def name(self) -> str:
+        """As it is called in sentences."""
+        return self.names[-1] if len(self.names[0]) < 3 else self.names[0]
+
+    def check(self, value: str) -> str:
+        if self.choices and value not in self.choices:
+            raise UsageError(f"{self.name} takes one of {', '.join(self.choices)}, not {value!r}.")
+        return value
+
+
+MODES = ("default", "acceptEdits", "plan", "bypassPermissions", "manual", "auto", "dontAsk")
+EFFORTS = ("minimal", "low", "medium", "high", "xhigh", "max")
+
+GROUPS: tuple[tuple[str, tuple[Flag, ...]], ...] = (
+    (
+        "What to run",
+        (
+            Flag("-p --print", "print_mode", "Run one prompt, print the answer, exit."),
+            Flag("--output-format FORMAT", "output_format", "How the answer of -p is printed: text, json or "
+                 "stream-json.", ("text", "json", "stream-json")),
+            Flag("--input-format FORMAT", "input_format", "What is read from standard input: text, or "
+                 "stream-json for a program that drives robota.", ("text", "stream-json")),
+            Flag("--include-partial-messages", "partial_messages", "With stream-json: the answer in the "
+                 "pieces in which it comes, too."),
+            Flag("--include-hook-events", "hook_events", "With stream-json: what hooks do, too."),
+            Flag("--replay-user-messages", "replay_user_messages", "With stream-json in and out: repeat what "
+                 "was read."),
+            Flag("--verbose", "verbose", "Tell of every tool call in full."),
+            Flag("--json-schema SCHEMA", "json_schema", "The answer is JSON of this schema, given as JSON "
+                 "or a file."),
+            Flag("--max-turns N", "max_turns", "Model calls at most; 0: no limit."),
+            Flag("--max-budget-usd X", "max_budget_usd", "Dollars that the session may cost."),
+            Flag("--no-tui", "no_tui", "Plain lines, also on a terminal that can do more."),
+        ),
+    ),
+    (
+        "Which session",
+        (
+            Flag("-c --continue", "continue_last", "Go on with the last session in this directory."),
+            Flag("-r --resume [ID]", "resume", "Go on with the session of that id or name; without one, "
+                 "choose from a list."),
+            Flag("--fork-session", "fork", "With -c or -r: begin a new session from that one."),
+            Flag("-n --name NAME", "name", "What to call the session."),
+            Flag("--session-id UUID", "session_id", "The id of the new session."),
+            Flag("--no-save --no-session-persistence", "no_save", "Keep nothing of this session on disk."),
+        ),
+    ),
+    (
+        "Who answers, and how",
+        (
+            Flag("--provider TYPE", "provider", "Who answers.  [env: ROBOTA_PROVIDER]"),
+            Flag("--model NAME", "model", "Model to use.  [env: ROBOTA_MODEL]"),
+            Flag("--base-url URL", "base_url", "Address of the provider; alone, of an OpenAI-compatible "
+                 "service.  [env: ROBOTA_BASE_URL]"),
+            Flag("--effort LEVEL", "effort", f"How hard the model thinks: {', '.join(EFFORTS)}.", EFFORTS),
+            Flag("--language LANGUAGE", "language", "The language of answers.  [env: ROBOTA_LANGUAGE]"),
+            Flag("--context-window N", "context_window", "Tokens, for a model robota does not know."),
+            Flag("--system-prompt TEXT", "system_prompt", "Instructions in the place of robota's own."),
+            Flag("--system-prompt-file FILE", "system_prompt_file", "The same from a file."),
+            Flag("--append-system-prompt TEXT", "append_system_prompt", "Instructions besides robota's own."),
+            Flag("--append-system-prompt-file FILE", "append_system_prompt_file", "The same from a file."),
+        ),
+    ),
+    (
+        "What may happen",
+        (
+            Flag("--permission-mode MODE", "mode", "What may run without a question: default, acceptEdits, "
+                 "plan or bypassPermissions.  [env: ROBOTA_PERMISSION_MODE]", MODES),
+            Flag("--dry-run", "dry_run", "Plan only, change nothing: the mode plan."),
+            Flag("--allow RULE...", "allow", "Allow rule, e.g. 'Bash(git log *)'; repeatable."),
+            Flag("--deny RULE...", "deny", "Deny rule, e.g. 'Read(.env)'; repeatable."),
+            Flag("--allowedTools --allowed-tools RULES...", "allow_list", "Allow rules in a list, with "
+                 "commas or blanks between them."),
+            Flag("--disallowedTools --disallowed-tools RULES...", "deny_list", "Deny rules likewise."),
+            Flag("--tools LIST", "tools", "The built-in tools there are, e.g. Read,Grep; '' for none, "
+                 "'default' for all."),
+            Flag("--permission-prompt-tool NAME", "permission_prompt_tool", "Who is asked: stdio for the "
+                 "program that drives robota.", ("stdio",)),
+            Flag("--trust", "trust", "Trust this directory for this call: its hooks, servers and allow "
+                 "rules act."),
+            Flag("--add-dir DIR...", "add_dirs", "A directory that belongs to the workspace too; "
+                 "repeatable."),
+            Flag("--pass-env NAME...", "pass_env", "A credential commands and hooks may have; repeatable."),
+            Flag("--sandbox WHEN", "sandbox", "Confine commands: auto (where it works), required or off.  "
+                 "[env: ROBOTA_SANDBOX]", ("auto", "required", "off")),
+            Flag("--auto-allow-sandboxed", "auto_allow", "Run commands that the sandbox confines without a "
+                 "question."),
+        ),
+    ),
+    (
+        "Configuration",
+        (
+            Flag("--settings JSON", "settings", "Settings above those of all files, as JSON or a file."),
+            Flag("--setting-sources LIST", "setting_sources", "The settings files that count: user, project, "
+                 "local; '' for none."),
+            Flag("--agents JSON", "agents", "Agents for this session: name to description and prompt."),
+            Flag("--bare", "bare", "Read no files of user or project: no settings, instructions, skills, "
+                 "agents."),
+            Flag("--mcp-config JSON...", "mcp_config", "Servers of tools; robota has none yet, so "
+                 "only a list without servers is taken."),
+            Flag("--strict-mcp-config", "strict_mcp", "Only the servers of --mcp-config."),
+            Flag("--reset", "reset", "Delete your settings, after a question."),
+            Flag("-y --yes", "yes", "Answer the question of --reset with yes."),
+            Flag("--debug", "debug", "Tell on standard error what goes on inside.  [env: ROBOTA_LOG]"),
+            Flag("-V --version", "version", "Show the version and exit."),
+            Flag("-h --help", "help", "Show this text and exit."),
+        ),
+    ),
+)  # fmt: skip
+
+REFUSED: tuple[Flag, ...] = (
+    Flag("--plugin-dir DIR...", "", "", refusal="robota has no plugins yet"),
+    Flag("--fallback-model NAME", "", "", refusal="there is no second model; name one with --model"),
+    Flag("--betas LIST", "", "", refusal="robota sends no beta headers"),
+    Flag("--task-budget N", "", "", refusal="use --max-budget-usd or the setting budget.maxTokens"),
+    Flag("--thinking MODE", "", "", refusal="use --effort"),
+    Flag("--max-thinking-tokens N", "", "", refusal="use --effort"),
+    Flag("--thinking-display MODE", "", "", refusal="use --effort"),
+    Flag("--resume-session-at ID", "", "", refusal="resume with -r and go back with /rewind"),
+    Flag("--resume-drops-turn ID", "", "", refusal="resume with -r and go back with /rewind"),
+    Flag("--session-mirror", "", "", refusal="robota keeps its sessions itself"),
+    Flag("--dangerously-skip-permissions", "", "", refusal="use --permission-mode bypassPermissions"),
+)
+"""Options of programs that drive others like us, or that people bring along: what to do instead."""
+
+
+class Parsed:
+    """What stood on a command line."""
+
+    __slots__ = ("values", "words")
+
+    def __init__(self) -> None:
+        self.values: dict[str, Value] = {}
+        """Key to value, for options that were given."""
+        self.words: list[str] = []
+
+
+def all_flags() -> Iterable[Flag]:
+    for _, flags in GROUPS:
+        yield from flags
+
+
+def parse(arguments: list[str]) -> Parsed:
+    """Read the arguments. An option's value is the next argument, whatever it looks like, or stands behind
+    `=`; only a value that may be missing does not begin with a dash. Behind `--` there are words alone."""
+    known = {name: flag for flag in (*all_flags(), *REFUSED) for name in flag.names}
+    parsed, rest = Parsed(), arguments[::-1]
+    while rest:
+        token = rest.pop()
+        if token == "--":
+            parsed.words += rest[::-1]
+            break
+        name, equals, value = token.partition("=")
+        if not is_option(name):
+            parsed.words.append(token)
+        elif name.startswith("--"):
+            _take(parsed, _find(known, name), value if equals else None, rest)
+        else:
+            _take_letters(parsed, known, token, rest)
+    return parsed
+
+
+def is_option(name: str) -> bool:
+    """A prompt may begin with a dash; options have no blanks."""
+    return len(name) > 1 and name.startswith("-") and not any(map(str.isspace, name))
+
+
+def _take_letters(parsed: Parsed, known: dict[str, Flag], token: str, rest: list[str]) -> None:
+    """`-pc` is `-p -c`, and `-rID` is `-r ID`."""
+    letters = token[1:]
+    while letters:
+        flag = _find(known, f"-{letters[0]}", token)
+        letters = letters[1:]
+        if flag.metavar:
+            _take(parsed, flag, letters.removeprefix("=") if letters else None, rest)
+            return
+        _take(parsed, flag, None, rest)
+
+
+def _take(parsed: Parsed, flag: Flag, value: str | None, rest: list[str]) -> None:
+    if flag.refusal:
+        raise UsageError(f"{flag.name} cannot be used here: {flag.refusal}.")
+    if not flag.metavar:
+        if value is not None:
+            raise UsageError(f"{flag.name} takes no value, so not {value!r} either.")
+        parsed.values[flag.key] = True
+        return
+    if value is None:
+        if rest and not (flag.optional and rest[-1].startswith("-")):
+            value = rest.pop()
+        elif flag.optional:
+            value = ""
+        else:
+            raise UsageError(f"{flag.name} needs a value: {flag.name} {flag.metavar}.")
+    value = flag.check(value)
+    if flag.is_list:
+        given = parsed.values.get(flag.key, ())
+        parsed.values[flag.key] = (*given, value) if isinstance(given, tuple) else (value,)
+    else:
+        parsed.values[flag.key] = value
+
+
+def _find(known: dict[str, Flag], name: str, token: str = "") -> Flag:
+    flag = known.get(name)
+    if flag is not None:
+        return flag
+    from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
+
+    wrong = token or name
+    shown = [each for flag in all_flags() for each in flag.names]
+    near = get_close_matches(wrong, shown, 1, 0.6)
+    hint = f"did you mean {near[0]}?" if near else "robota --help lists them."
+    raise UsageError(f"There is no option {wrong}; {hint}")

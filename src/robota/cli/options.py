@@ -1,0 +1,347 @@
+"""What a command line asks for, read and checked: everything that is wrong is said before anything starts."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from robota.cli.flags import Parsed, UsageError
+from robota.core.messages import Json, JsonObject
+
+OutputFormat: TypeAlias = Literal["text", "json", "stream-json"]
+InputFormat: TypeAlias = Literal["text", "stream-json"]
+
+PIPED_BYTES = 8 << 20
+"""What is piped in at most; the largest windows hold less."""
+FILE_BYTES = 1 << 20
+"""Of a file that an option names."""
+LEAST_WINDOW = 1000
+SOURCES = ("user", "project", "local")
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """One call of the command. What nobody asked for is `None`, or empty."""
+
+    prompt: str = ""
+    print_mode: bool = False
+    output_format: OutputFormat = "text"
+    input_format: InputFormat = "text"
+    partial_messages: bool = False
+    hook_events: bool = False
+    replay_user_messages: bool = False
+    verbose: bool = False
+    json_schema: JsonObject | None = None
+    max_turns: int = 0
+    max_budget_usd: float | None = None
+    no_tui: bool = False
+
+    continue_last: bool = False
+    resume: str | None = None
+    """An id or a name; empty for the picker."""
+    fork: bool = False
+    name: str | None = None
+    session_id: str | None = None
+    no_save: bool = False
+
+    provider: str | None = None
+    model: str | None = None
+    base_url: str | None = None
+    effort: str | None = None
+    language: str | None = None
+    context_window: int | None = None
+    system_prompt: str | None = None
+    append_system_prompt: str | None = None
+
+    mode: str | None = None
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    tools: tuple[str, ...] | None = None
+    permission_prompt_tool: str | None = None
+    trust: bool = False
+    add_dirs: tuple[str, ...] = ()
+    pass_env: tuple[str, ...] = ()
+    sandbox: str | None = None
+    auto_allow: bool = False
+
+    settings: str = ""
+    """JSON, or the path of a file."""
+    setting_sources: tuple[str, ...] | None = None
+    agents: Mapping[str, JsonObject] = {}
+    reset: bool = False
+    yes: bool = False
+    debug: bool = False
+
+    typed: frozenset[str] = frozenset()
+    """Names of options that stand on the command line, so that they are not from the environment."""
+
+    @property
+    def is_driven(self) -> bool:
+        """Whether a program speaks to us on standard input."""
+        return self.input_format == "stream-json"
+
+
+def read_options(parsed: Parsed, environment: Mapping[str, str]) -> Options:
+    """The options of a command line and of the variables that stand for some of them."""
+    values = dict(parsed.values)
+    typed = frozenset(values)
+    for name in ("provider", "model", "base_url"):
+        if variable := environment.get(f"ROBOTA_{name.upper()}"):
+            values.setdefault(name, variable)
+    reading = Reading(values)
+    _check_together(reading)
+    options = Options(
+        **{name: value for name, value in values.items() if name in _AS_THEY_ARE},  # type: ignore[arg-type]
+        max_turns=reading.whole_number("max_turns", 0) or 0,
+        context_window=reading.whole_number("context_window", LEAST_WINDOW),
+        max_budget_usd=reading.number("max_budget_usd"),
+        json_schema=reading.schema(),
+        session_id=reading.uuid("session_id"),
+        system_prompt=reading.text_or_file("system_prompt"),
+        append_system_prompt=reading.text_or_file("append_system_prompt"),
+        mode="plan" if "dry_run" in values else reading.text("mode"),
+        allow=reading.rules("allow"),
+        deny=reading.rules("deny"),
+        tools=reading.tools(),
+        setting_sources=reading.sources(),
+        agents=reading.agents(),
+        typed=typed,
+    )
+    reading.check_servers()
+    return options
+
+
+_AS_THEY_ARE = frozenset((
+    "print_mode", "output_format", "input_format", "partial_messages", "hook_events", "replay_user_messages",
+    "verbose", "no_tui", "continue_last", "resume", "fork", "name", "no_save", "provider", "model",
+    "base_url", "effort", "language", "permission_prompt_tool", "trust", "add_dirs", "pass_env", "sandbox",
+    "auto_allow", "settings", "reset", "yes", "debug",
+))  # fmt: skip
+
+
+def add_prompt(options: Options, words: list[str]) -> str:
+    """The prompt: what is piped in comes before the words of the command line."""
+    if options.is_driven:
+        if words:
+            raise UsageError("With --input-format stream-json prompts come on standard input: leave it out.")
+        return ""
+    prompt = "".join(words)
+    if sys.stdin is not None and not sys.stdin.isatty():
+        piped = _read_bounded()
+        prompt = f"{piped.rstrip()}\n\n{prompt}" if piped.strip() and prompt else prompt or piped
+    if options.print_mode and not prompt.strip():
+        raise UsageError('Nothing to do: give a prompt, as in robota -p "list the python files".')
+    if not options.print_mode and (sys.stdin is None or not sys.stdin.isatty()):
+        raise UsageError("This is not a terminal: use robota -p PROMPT to run one prompt.")
+    return prompt
+
+
+def _read_bounded() -> str:
+    data = sys.stdin.buffer.read(PIPED_BYTES + 1)
+    if len(data) > PIPED_BYTES:
+        raise UsageError(
+            f"More than {PIPED_BYTES >> 20} MB were piped in, which no model can read: pass a part of it, or "
+            "name the file in the prompt."
+        )
+    return data.decode("utf-8", "replace").replace("\r\n", "\n")
+
+
+class Reading:
+    """Values as they were typed, made into what they mean."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: Mapping[str, bool | str | tuple[str, ...]]) -> None:
+        self.values = values
+
+    def text(self, key: str) -> str | None:
+        value = self.values.get(key)
+        return value if isinstance(value, str) else None
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        value = self.values.get(key, ())
+        return value if isinstance(value, tuple) else ()
+
+    def whole_number(self, key: str, least: int) -> int | None:
+        text = self.text(key)
+        if text is None:
+            return None
+        try:
+            number = int(text)
+        except ValueError:
+            number = least - 1
+        if number < least:
+            raise UsageError(f"{_option(key)} takes a whole number of at least {least}, not {text!r}.")
+        return number
+
+    def number(self, key: str) -> float | None:
+        text = self.text(key)
+        if text is None:
+            return None
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if not (math.isfinite(number) and number >= 0):
+            raise UsageError(f"{_option(key)} takes a number of at least 0, such as 2.50, not {text!r}.")
+        return number
+
+    def uuid(self, key: str) -> str | None:
+        text = self.text(key)
+        if text is None:
+            return None
+        from uuid import UUID  # noqa: PLC0415 - few name their sessions
+
+        try:
+            return str(UUID(text))
+        except ValueError as error:
+            raise UsageError(
+                f"{_option(key)} takes a UUID, such as 0b7e1c9a-55d1-4f6e-9a53-2f0c1f7d8e11, not {text!r}."
+            ) from error
+
+    def text_or_file(self, key: str) -> str | None:
+        path = self.text(f"{key}_file")
+        if path is None:
+            return self.text(key)
+        if key in self.values:
+            raise UsageError(f"{_option(key)} and {_option(key)}-file say the same: leave one of them out.")
+        return _read_file(path, f"{_option(key)}-file")
+
+    def rules(self, kind: Literal["allow", "deny"]) -> tuple[str, ...]:
+        """Those of the repeatable option and those of lists; wrong ones are wrong before anything starts."""
+        rules = self.texts(kind)
+        if listed := self.texts(f"{kind}_list"):
+            from robota.sdk.frontmatter import split_words  # noqa: PLC0415 - for programs
+
+            rules = (*rules, *(word for text in listed for word in split_words(text)))
+        if rules:
+            check_rule_texts(rules, kind)
+        return rules
+
+    def tools(self) -> tuple[str, ...] | None:
+        text = self.text("tools")
+        if text is None or text.strip() == "default":
+            return None
+        return tuple(name for name in text.replace(",", " ").split())
+
+    def sources(self) -> tuple[str, ...] | None:
+        text = self.text("setting_sources")
+        if text is None:
+            return () if "bare" in self.values else None
+        sources = tuple(text.replace(",", " ").split())
+        for source in sources:
+            if source not in SOURCES:
+                raise UsageError(f"--setting-sources takes some of {', '.join(SOURCES)}, not {source!r}.")
+        return sources
+
+    def schema(self) -> JsonObject | None:
+        schema = self.json("json_schema")
+        if schema is not None:
+            import jsonschema_rs  # noqa: PLC0415 - for those who want JSON
+
+            try:
+                jsonschema_rs.meta.validate(schema)
+            except ValueError as error:
+                why = str(error).partition("\n")[0]
+                raise UsageError(f"--json-schema is not a JSON schema: {why}.") from error
+        return schema
+
+    def agents(self) -> Mapping[str, JsonObject]:
+        agents = self.json("agents") or {}
+        for name, agent in agents.items():
+            if not isinstance(agent, dict) or not agent.get("description") or not agent.get("prompt"):
+                raise UsageError(
+                    f"--agents takes objects with description and prompt, which {name!r} is not: "
+                    '{"reviewer": {"description": "Reviews code", "prompt": "You …"}}.'
+                )
+        return agents
+
+    def check_servers(self) -> None:
+        for text in self.texts("mcp_config"):
+            config = read_object(text, "--mcp-config")
+            servers = config.get("mcpServers", config)
+            if servers:
+                names = ", ".join(servers) if isinstance(servers, dict) else repr(servers)
+                raise UsageError(f"--mcp-config names servers ({names}), which robota cannot use yet.")
+
+    def json(self, key: str) -> JsonObject | None:
+        text = self.text(key)
+        return None if text is None else read_object(text, _option(key))
+
+
+def read_object(text: str, option: str) -> JsonObject:
+    """A JSON object, or the one in the file that is named."""
+    import msgspec  # noqa: PLC0415 - its JSON reader
+
+    source = option
+    if not text.lstrip().startswith(("{", "[", '"')):
+        source, text = text, _read_file(text, option)
+    try:
+        value: Json = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise UsageError(f"{option} is not JSON in {source}: {error}.") from error
+    if not isinstance(value, dict):
+        raise UsageError(f"{option} takes a JSON object, such as {{…}}, not {text.strip()[:40]!r}.")
+    return value
+
+
+def check_rule_texts(rules: tuple[str, ...], kind: Literal["allow", "deny"]) -> None:
+    from robota.core.permissions import check_rules  # noqa: PLC0415 - for those who have rules
+    from robota.core.permissions.rules import find_unknown_tool  # noqa: PLC0415
+
+    for wrong in check_rules(rules, kind=kind):
+        raise UsageError(f"--{kind} {wrong.text!r}: {wrong.reason}")
+    for rule in rules:
+        if problem := find_unknown_tool(rule.partition("(")[0].strip(), ()):
+            raise UsageError(f"--{kind} {rule!r}: {problem}")
+
+
+def _read_file(path: str, option: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            data = file.read(FILE_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"{option} cannot read {path}: {error.strerror}.") from error
+    if len(data) > FILE_BYTES:
+        raise UsageError(f"{option} takes files up to {FILE_BYTES >> 20} MB, and {path} is larger.")
+    return data.decode("utf-8-sig", "replace")
+
+
+def _option(key: str) -> str:
+    return f"--{key.replace('_', '-')}"
+
+
+def _check_together(reading: Reading) -> None:
+    """Options that contradict each other, or say nothing without another."""
+    values = reading.values
+    prints, output = "print_mode" in values, values.get("output_format", "text")
+    driven, resumes = values.get("input_format") == "stream-json", "resume" in values
+    goes_on = resumes or "continue_last" in values
+    for wrong, sentence in (
+        (resumes and "continue_last" in values,
+         "-c continues the last session and -r another one: leave one of them out."),
+        ("fork" in values and not goes_on, "--fork-session needs a session to begin from: add -c or -r."),
+        (goes_on and "no_save" in values,
+         "A session cannot be resumed with --no-save: leave one of the two out."),
+        (values.get("resume") == "" and (prints or driven),
+         "-r needs the id or the name of a session here: a list to choose from needs a terminal."),
+        (driven and output != "stream-json",
+         "--input-format stream-json goes with --output-format stream-json: add it."),
+        (output != "text" and not (prints or driven), f"--output-format {output} is for -p: add it."),
+        ("json_schema" in values and not (prints or driven), "--json-schema is for -p: add it."),
+        ("dry_run" in values and values.get("mode", "plan") != "plan",
+         f"--dry-run is the mode plan, and --permission-mode says {values.get('mode')}: leave one out."),
+        ("permission_prompt_tool" in values and not driven,
+         "--permission-prompt-tool stdio needs --input-format stream-json: add it."),
+        ("yes" in values and "reset" not in values, "--yes answers the question of --reset: add it."),
+        ("replay_user_messages" in values and not driven,
+         "--replay-user-messages needs --input-format stream-json: add it."),
+    ):  # fmt: skip
+        if wrong:
+            raise UsageError(sentence)
+    for key in ("partial_messages", "hook_events"):
+        if key in values and output != "stream-json":
+            raise UsageError(f"--include-{key.replace('_', '-')} needs --output-format stream-json: add it.")

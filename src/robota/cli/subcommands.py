@@ -1,0 +1,12 @@
+"""First words that are no prompt, the module whose `command` answers to each, and what it is for.
+
+A module is imported when its word is said.
+"""
+
+from __future__ import annotations
+
+SUBCOMMANDS: dict[str, tuple[str, str]] = {
+    "model": ("robota.cli.model", "Models here and at services."),
+    "provider": ("robota.cli.provider", "Who can answer, and their keys."),
+    "testing": ("robota.cli.testing", "A scripted model to test against."),
+}
