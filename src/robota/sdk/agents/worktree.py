@@ -11,14 +11,16 @@ from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
-from robota.core.errors import RobotaError
+from robota.core.errors import ConfigurationError, RobotaError
 from robota.core.messages import JsonObject
-from robota.core.process import clean_environment, run_process
+from robota.sdk.git import run_git
 from robota.sessions.hooks import HookPort
 
 ATTEMPTS = 5
 """How many names are tried when one is taken."""
 GIT_SECONDS = 120.0
+_STATUS = ("status", "--porcelain", "--ignore-submodules=dirty")
+"""Git would look into submodules by another git, which obeys their configuration."""
 
 
 class WorktreeError(RobotaError, code="WORKTREE_ERROR", category="user"):
@@ -64,7 +66,7 @@ async def create_worktree(
     if hooks.has("WorktreeCreate"):
         return await _ask_hook(f"{slug}-{_short(new_id)}", hooks)
     top, prefix, revision = await _look_at(cwd, options.base_ref)
-    status = "dirty" if await _git(top, "status", "--porcelain") else "clean"
+    status = "dirty" if await _git(top, *_STATUS) else "clean"
     home = _make_home(top)
     sparse = ["--no-checkout"] if options.sparse_paths else []
     for attempt in range(1, ATTEMPTS + 1):
@@ -144,6 +146,8 @@ async def _look_at(cwd: str, base: str) -> tuple[str, str, str]:
             f"An isolated subagent needs a git repository, and {cwd} is not in one ({error}). Run it without "
             "isolation, or configure a WorktreeCreate hook."
         ) from error
+    if not _exists(os.path.join(top, ".git")):
+        raise WorktreeError(f"The repository of {cwd} has its files in {top}: run it without isolation.")
     try:
         return top, prefix, await _git(cwd, "rev-parse", "--verify", "--end-of-options", f"{base}^{{commit}}")
     except WorktreeError as error:
@@ -156,9 +160,11 @@ async def _look_at(cwd: str, base: str) -> tuple[str, str, str]:
 async def _is_clean(tree: Worktree) -> bool:
     if not tree.base_revision:
         return False  # nobody can tell
-    changed = (await _git(tree.path, "status", "--porcelain")).splitlines()
+    changed = (await _git(tree.path, *_STATUS)).splitlines()
     if set(changed) - {f"?? {name}" for name in tree.shared}:
         return False
+    if _exists(os.path.join(tree.path, await _git(tree.path, "rev-parse", "--git-path", "modules"))):
+        return False  # what was done in submodules is not looked at
     return await _git(tree.path, "rev-parse", "--verify", "HEAD") == tree.base_revision
 
 
@@ -173,7 +179,7 @@ async def _remove(tree: Worktree, hooks: HookPort) -> None:
 def _make_home(top: str) -> str:
     """Where the trees are, kept out of what git shows of the one they are in."""
     home = os.path.join(top, ".robota", "worktrees")
-    if not f"{os.path.realpath(home)}{os.sep}".startswith(f"{os.path.realpath(top)}{os.sep}"):
+    if not _leads_into(home, top):
         raise WorktreeError(f"{home} leads out of the repository: remove the link.")
     try:
         os.makedirs(home, exist_ok=True)
@@ -190,7 +196,7 @@ def _share(top: str, path: str, names: Iterable[str]) -> tuple[str, ...]:
     made: list[str] = []
     for name in names:
         there, here = os.path.join(top, name), os.path.join(path, name)
-        inside = os.path.realpath(there).startswith(os.path.realpath(top) + os.sep)
+        inside = _leads_into(there, top) and _leads_into(here, path)
         if inside and os.path.isdir(there) and not os.path.lexists(here):
             os.makedirs(os.path.dirname(here), exist_ok=True)
             os.symlink(there, here)
@@ -202,6 +208,10 @@ def _below(path: str, prefix: str) -> str:
     """The directory of the session in the new tree; the top if it holds nothing that is committed."""
     inside = os.path.join(path, prefix).rstrip(os.sep)
     return inside if os.path.isdir(inside) else path
+
+
+def _leads_into(path: str, directory: str) -> bool:
+    return os.path.realpath(path).startswith(os.path.join(os.path.realpath(directory), ""))
 
 
 def _exists(path: str) -> bool:
@@ -217,8 +227,10 @@ def _short(new_id: Callable[[], str]) -> str:
 
 
 async def _git(cwd: str, *arguments: str) -> str:
-    variables = {name: value for name, value in clean_environment().items() if not name.startswith("GIT_")}
-    result = await run_process(["git", *arguments], cwd=cwd, env=variables, timeout=GIT_SECONDS)
+    try:
+        result = await run_git(cwd, *arguments, timeout=GIT_SECONDS)
+    except ConfigurationError as error:
+        raise WorktreeError(str(error)) from error
     if result.error is not None:
         raise WorktreeError(f"git could not be run: {result.error}")
     if result.exit_code != 0:

@@ -6,18 +6,21 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
-from robota.core.process import run_process
 from robota.sdk.commands.arguments import split_first, usage
 from robota.sdk.commands.effects import CommandResult, failure
 from robota.sdk.commands.system.permissions import is_denied
+from robota.sdk.git import run_git
 
 if TYPE_CHECKING:
     from robota.sdk.interactive import InteractiveSession
 
-GIT = ("git", "--no-pager", "--no-optional-locks", "-c", "core.fsmonitor=false")
 GIT_SECONDS = 30.0
 MAX_CHARACTERS = 100_000
 _OUTPUT = 2 * MAX_CHARACTERS
+_DIFF = (
+    "diff", "--no-ext-diff", "--no-textconv", "--no-color", "--relative", "--ignore-submodules=dirty", "HEAD",
+    "--", ".",
+)  # fmt: skip
 
 
 async def diff(host: InteractiveSession, args: str) -> CommandResult:
@@ -26,7 +29,7 @@ async def diff(host: InteractiveSession, args: str) -> CommandResult:
         return usage("diff", "[session]", f"{word!r} is nothing to compare with.")
     if word == "session":
         return await _session_diff(host)
-    # Git runs what a repository's configuration says, filters for one, so the project has to be trusted.
+    # Git obeys the configuration of a repository in much, so the project has to be trusted.
     if not host.project.trusted:
         return await _session_diff(host, "[Git was not run: this project is not trusted.]")
     if is_denied(host, "Bash", command="git diff HEAD"):
@@ -39,13 +42,10 @@ async def diff(host: InteractiveSession, args: str) -> CommandResult:
 
 async def _git_diff(cwd: str) -> str | None:
     """What differs from the last commit; `None` where there is no repository, or no commit in it."""
-    options = ("--no-ext-diff", "--no-textconv", "--no-color", "--relative", "HEAD", "--", ".")
-    changes = await run_process([*GIT, "diff", *options], cwd=cwd, timeout=GIT_SECONDS, output_limit=_OUTPUT)
+    changes = await run_git(cwd, *_DIFF, timeout=GIT_SECONDS, output_limit=_OUTPUT)
     if changes.exit_code != 0:
         return None
-    new = await run_process(
-        [*GIT, "ls-files", "--others", "--exclude-standard", "--", "."], cwd=cwd, timeout=GIT_SECONDS
-    )
+    new = await run_git(cwd, "ls-files", "--others", "--exclude-standard", "--", ".", timeout=GIT_SECONDS)
     lines = [f"new: {path}" for path in new.stdout.splitlines()]
     return _cut("\n".join([*changes.stdout.rstrip("\n").splitlines(), *lines]))
 
