@@ -235,8 +235,8 @@ def test_context_is_framed_as_coming_from_hooks() -> None:
     prompt = outcome("UserPromptSubmit", says(hookSpecificOutput={"additionalContext": "be brief"}))
     assert as_context(start, prompt).splitlines() == [
         "<system-reminder>",
-        "[SessionStart hook] on branch main",
-        "[UserPromptSubmit hook] be brief",
+        "on branch main",
+        "be brief",
         "</system-reminder>",
     ]
 

@@ -90,7 +90,7 @@ async def test_what_start_hooks_print_goes_with_the_first_prompt_only(tmp_path: 
 
     users = [message.content for message in studio.session.messages if isinstance(message, UserMessage)]
     assert users == [
-        "<system-reminder>\n[SessionStart hook] Today is Monday.\n</system-reminder>\nfirst",
+        "<system-reminder>\nToday is Monday.\n</system-reminder>\nfirst",
         "second",
     ]
 
@@ -102,7 +102,7 @@ async def test_what_prompt_hooks_print_goes_with_the_prompt(tmp_path: Path) -> N
     await studio.session.run("why?")
 
     sent = studio.provider.requests[0].messages[-1].content
-    assert sent == "<system-reminder>\n[UserPromptSubmit hook] The build is red.\n</system-reminder>\nwhy?"
+    assert sent == "<system-reminder>\nThe build is red.\n</system-reminder>\nwhy?"
     assert [(told["prompt"], told["user_message"]) for told in studio.fired] == [("why?", "why?")]
 
 

@@ -36,7 +36,7 @@ _OLD_DECISIONS: dict[str, PermissionDecision] = {
 }
 _BLOCKING = frozenset(
     {"PreToolUse", "PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "PreCompact"}
-    | {"Stop", "SubagentStop", "WorktreeCreate"}
+    | {"Stop", "SubagentStop", "WorktreeCreate", "ConfigChange"}
 )
 """Events on which a hook can say no. For Stop and SubagentStop that means: go on."""
 _FAILS_CLOSED = frozenset({"PreToolUse", "WorktreeCreate"})
@@ -202,10 +202,9 @@ def as_context(*outcomes: HookOutcome) -> str:
     """What hooks have to say to the model, framed as theirs; empty if they have nothing to say."""
     parts: list[str] = []
     for outcome in outcomes:
-        texts = list(outcome.additional_context)
         if outcome.event in _TEXT_FOR_MODEL and outcome.stdout:
-            texts.insert(0, outcome.stdout)
-        parts += [f"[{outcome.event} hook] {text}" for text in texts]
+            parts.append(outcome.stdout)
+        parts += outcome.additional_context
     return frame(parts)
 
 
