@@ -11,6 +11,7 @@ import pytest
 from tests.sessions.live_session import Studio, listen_to
 from tests.support.session_options import session_options
 
+from robota import tool
 from robota.core.events import Noticed
 from robota.core.messages import TokenUsage, ToolMessage
 from robota.core.provider import ChatRequest, Chunk, ModelSettings
@@ -26,6 +27,14 @@ from robota.testing import Delay, ScriptedProvider, call
 pytestmark = pytest.mark.anyio
 
 ALLOWED = PermissionRules(mode="bypassPermissions")
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
 SPENT = TokenUsage(input_tokens=600, output_tokens=300)
 
 
@@ -102,6 +111,7 @@ def resumed(home: Path, *replies: Any, ledger: UsageLedger | None = None, **limi
         model="scripted",
         store=store,
         session_id=None if start else "s-1",
+        tools=[add],
         start=start,
         options=options,
     )
@@ -125,6 +135,26 @@ async def test_after_a_resume_earlier_spending_counts(tmp_path: Path) -> None:
     assert third.usage.total.requests == 3
     purposes = {each.purpose: each.requests for each in third.usage.snapshot().purposes}
     assert purposes == {"answer": 2, "compaction": 1}
+
+
+async def test_after_a_resume_earlier_tool_calls_and_seconds_count(tmp_path: Path) -> None:
+    first = resumed(tmp_path, [call("add", a=1, b=2)], [Delay(0.05), "slow"])
+    await first.run("add")
+    first.limit(Budget(max_tool_calls=1))
+    assert first.admission.admit_call() is not None
+    await first.shutdown()
+
+    second = resumed(tmp_path, [call("add", a=1, b=2)], "two", max_tool_calls=1)
+    await second.run("add")
+    [*_, result] = [message.content for message in second.messages if isinstance(message, ToolMessage)]
+    assert "max_tool_calls" in result
+    await second.shutdown()
+
+    third = resumed(tmp_path, "never", max_seconds=0.01)
+    assert third.usage.seconds >= 0.05
+    with pytest.raises(BudgetExceededError, match="max_seconds"):
+        await third.run("again")
+    await third.shutdown()
 
 
 async def test_what_no_service_counted_is_estimated_after_a_resume_too(tmp_path: Path) -> None:

@@ -309,6 +309,7 @@ def fold_journal(
         usage.take(item, fold.store)
         fold.take(item)
     fold.cut_off()
+    usage.close_run()
     if step is None:
         start.cut, start.results = fold.cut, fold.results
     start.conversation, start.steps, start.spent = fold.store, fold.steps, usage.spent

@@ -333,7 +333,10 @@ class Admission:
     def admit_call(self) -> str | None:
         """The same for a tool call: why it may not run, if that is so."""
         gate = self._ledger.root.gate if self._known is None else self._known.gate
-        return None if gate is None else gate.admit_call()
+        if gate is not None:
+            return gate.admit_call()
+        self._ledger.book.calls += 1  # for a budget that may come
+        return None
 
     @property
     def metering(self) -> bool:

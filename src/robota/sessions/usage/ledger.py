@@ -212,10 +212,10 @@ class UsageLedger:
         "_book",
         "_fresh",
         "_prices",
-        "_seconds",
         "agent_id",
         "gate",
         "metered",
+        "past_seconds",
         "purpose",
         "root",
         "sessions",
@@ -231,7 +231,7 @@ class UsageLedger:
         self._asked = ""
         """The model that the latest request named."""
         self._began: float | None = None
-        self._seconds = 0.0
+        self.past_seconds = 0.0
         """On the root: when the turn under way began, and how long those before it took."""
         self.metered = False
         """On the root: a provider enters the requests, so events must not."""
@@ -315,13 +315,13 @@ class UsageLedger:
     def close_turn(self) -> None:
         if self.root is self:
             self.book.turn = None
-            self._seconds, self._began = self.seconds, None
+            self.past_seconds, self._began = self.seconds, None
 
     @property
     def seconds(self) -> float:
         """How long the turns of the session took, that under way included."""
         root = self.root
-        return root._seconds + (0.0 if root._began is None else time.monotonic() - root._began)
+        return root.past_seconds + (0.0 if root._began is None else time.monotonic() - root._began)
 
     # --- reading ---------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import datetime
 
 from msgspec import Struct
 
@@ -10,22 +11,27 @@ from robota.core.context import BYTES_PER_TOKEN, normalize_usage, read_token_usa
 from robota.core.conversation import ConversationStore
 from robota.core.messages import AssistantMessage, Json, JsonObject, Message, TokenUsage
 from robota.sessions.journal.records import (
+    CallBegan,
     EmptyReply,
     MessageRecord,
     Record,
     RequestRecord,
+    RunBegan,
+    RunContinued,
+    RunEnded,
+    RunRecord,
     SubagentRecord,
     SummaryRecord,
 )
 from robota.sessions.usage.budget import BudgetExceededError
 from robota.sessions.usage.ledger import UsageLedger, text_size
 
-USAGE_RECORDS = frozenset(kind.name for kind in (SummaryRecord, SubagentRecord))
+USAGE_RECORDS = frozenset(kind.name for kind in (SummaryRecord, SubagentRecord, CallBegan, RunEnded))
 """Records that tell of requests, beside those that a conversation is made of."""
 
 
 class Spent(Struct, frozen=True):
-    """One request, or those of one run of a sub-agent."""
+    """One request, those of one run of a sub-agent, or what a run took besides."""
 
     asked: str
     """The model that was asked."""
@@ -36,6 +42,9 @@ class Spent(Struct, frozen=True):
     purpose: str = "answer"
     agent_id: str = ""
     requests: int = 1
+    calls: int = 0
+    """Tool calls that were run."""
+    seconds: float = 0.0
 
 
 class PastUsage(Struct, eq=False):
@@ -45,9 +54,14 @@ class PastUsage(Struct, eq=False):
     _model: str = ""
     _sent: int = 0
     """Estimated tokens of the request that has no reply yet."""
+    _calls: int = 0
+    _began: str = ""
+    _latest: str = ""
+    """When the run under way began, and when something was last heard of it."""
 
     def take(self, record: Record, conversation: ConversationStore) -> None:
         """`conversation` is what there was before the record."""
+        self._take_time(record)
         if isinstance(record, RequestRecord):
             self._model = record.model or self._model
             self._sent = conversation.tally.estimate().tokens
@@ -60,6 +74,24 @@ class PastUsage(Struct, eq=False):
             usage, rounds = normalize_usage(found) or TokenUsage(), record.inner.get("rounds")
             requests = rounds if isinstance(rounds, int) else 1
             self.spent.append(Spent(self._model, None, usage, 0, "subagent", record.agent_id, requests))
+
+    def _take_time(self, record: Record) -> None:
+        inner = record.inner.get("event") if isinstance(record, SubagentRecord) else None
+        self._calls += isinstance(record, CallBegan) or inner == CallBegan.name
+        if isinstance(record, RunBegan | RunContinued):  # the one before may have been cut
+            self.close_run()
+            self._began = record.timestamp
+        if isinstance(record, RunRecord):
+            self._latest = record.timestamp or self._latest
+        if isinstance(record, RunEnded):
+            self.close_run()
+
+    def close_run(self) -> None:
+        """The run has ended, or nothing more is known of it."""
+        taken = measure(self._began, self._latest)
+        if self._calls or taken:
+            self.spent.append(Spent("", None, TokenUsage(), requests=0, calls=self._calls, seconds=taken))
+        self._calls, self._began, self._latest = 0, "", ""
 
     def _add_reply(self, message: Message, error: JsonObject) -> None:
         if error.get("code") == BudgetExceededError.code:
@@ -76,6 +108,14 @@ class PastUsage(Struct, eq=False):
         self.spent.append(Spent(self._model, message.metadata.get("model"), reported, estimated))
 
 
+def measure(began: str, ended: str) -> float:
+    """Seconds between two times; none if one of them is not known."""
+    try:
+        return max((datetime.fromisoformat(ended) - datetime.fromisoformat(began)).total_seconds(), 0.0)
+    except (ValueError, TypeError):
+        return 0.0
+
+
 def recall(ledger: UsageLedger, session_id: str, spent: list[Spent], known: int = 0) -> None:
     """Enter what was spent before, except for the first `known`; a ledger that was there has it already."""
     root = ledger.root
@@ -83,6 +123,10 @@ def recall(ledger: UsageLedger, session_id: str, spent: list[Spent], known: int 
         return
     root.sessions.add(session_id)
     for each in spent[known:]:
+        root.book.calls += each.calls
+        root.past_seconds += each.seconds
+        if not each.requests:
+            continue
         page = ledger.child(each.agent_id, purpose=each.purpose)
         page.record(page.choose_name(each.asked, each.answered), each.usage, estimated=each.estimated)
         root.book.total.requests += each.requests - 1
