@@ -20,7 +20,7 @@ from robota.core.retry import RetryingProvider
 from robota.core.robota import RunLimits
 from robota.core.tool import Tool
 from robota.sdk.context.active_references import CONTEXT_REFERENCES
-from robota.sdk.context.session_context import SessionContext
+from robota.sdk.context.session_context import LANGUAGE, SessionContext
 from robota.sdk.context.system_prompt import build_system_prompt
 from robota.sdk.hook_executors import model_executors
 from robota.sdk.kept_sessions import require_session, restore_session
@@ -216,8 +216,9 @@ class Assembly:
             start=start,
             options=options,
         )
-        if wanted.fork and start is not None and (kept := start.kept.get(CONTEXT_REFERENCES)):
-            session.kept.put(CONTEXT_REFERENCES, kept)
+        for field, kept in start.kept.items() if wanted.fork and start is not None else ():
+            if field in (CONTEXT_REFERENCES, LANGUAGE):
+                session.kept.put(field, kept)
         self._session = session
         kit.context = SessionContext(session, self.project.context, parts)
         self.live.listeners.append(lambda new: kit.context.reload(new.context, **find_project_parts(new)))

@@ -248,3 +248,27 @@ async def test_session_end_fires_once(project: Path) -> None:
     await session.shutdown()
     await session.shutdown()
     assert (project / "ended").read_text() == "end\n"
+
+
+@pytest.mark.parametrize("fork", [False, True])
+async def test_the_language_that_the_user_chose_is_kept(project: Path, tmp_path: Path, fork: bool) -> None:
+    store = create_project_session_store(tmp_path / "sessions")
+    first = InteractiveSession(cwd=project, provider=ScriptedProvider("One."), session_store=store)
+    async with first:
+        await first.submit("/language ko")
+        await first.submit("Go")
+    provider = ScriptedProvider("Two.", "Three.")
+    again = InteractiveSession(
+        cwd=project,
+        provider=provider,
+        session_store=store,
+        resume_session_id=first.session_id,
+        fork_session=fork,
+    )
+    async with again:
+        await again.submit("On")
+        project.joinpath("AGENTS.md").write_text("Be brief.\n")
+        await again.submit("On")
+    for request in provider.requests:
+        assert "Always answer in Korean" in str(request.messages[0].content)
+    assert "Be brief." in str(provider.requests[1].messages[0].content)

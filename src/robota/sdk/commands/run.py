@@ -37,7 +37,7 @@ async def carry_out(host: InteractiveSession, answer: CommandResult) -> CommandR
         case ModelChosen(model_id):
             host.session.set_model(model_id)
         case LanguageChosen(language):
-            host.kit.context.change(language=language)
+            host.kit.context.choose_language(language)
         case Renamed(name):
             host.name = name
     return answer

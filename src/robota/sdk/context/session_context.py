@@ -17,10 +17,13 @@ from robota.sdk.context.active_references import ContextReferences
 from robota.sdk.context.nested import NestedInstructions
 from robota.sdk.context.references import ENTRY, ReferenceScope, expand_references
 from robota.sdk.context.system_prompt import PromptParts, build_system_prompt
+from robota.sessions.journal.records import KeptField
 from robota.sessions.session import Session
 
 if TYPE_CHECKING:
     from robota.sdk.context.loading import ProjectContext
+
+LANGUAGE: KeptField = "language"
 
 
 class PromptReferenceError(ValidationError):
@@ -45,6 +48,13 @@ class SessionContext:
         self._children: WeakSet[Session] = WeakSet()
         session.events.on(SubagentEvent, self._meet_child)
         self._report(context)
+        for chosen in session.kept.get(LANGUAGE):
+            self.change(language=chosen)
+
+    def choose_language(self, language: str) -> None:
+        """The model is to answer in this one, also when the session is resumed."""
+        self.change(language=language)
+        self._session.kept.put(LANGUAGE, [language])
 
     def reload(self, context: ProjectContext, **parts: Any) -> None:
         """Take what was read anew. What the files say as before stays as somebody may have chosen since."""

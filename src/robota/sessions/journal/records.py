@@ -114,7 +114,7 @@ class SessionResumed(SessionFacts, kw_only=True, tag="session_resumed"):
     """Another process goes on; without system prompt and tools, which are as they were."""
 
 
-KeptField: TypeAlias = Literal["memoryEvents", "usedMemoryReferences", "contextReferences"]
+KeptField: TypeAlias = Literal["memoryEvents", "usedMemoryReferences", "contextReferences", "language"]
 """Fields of a session's record that the layers above put there; those about tasks follow from events."""
 KEPT_FIELDS: tuple[KeptField, ...] = get_args(KeptField)
 

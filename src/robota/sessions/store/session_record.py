@@ -61,6 +61,8 @@ class SessionRecord(Struct, kw_only=True, rename="camel"):
     memory_events: list[Json] | None = None
     used_memory_references: list[Json] | None = None
     context_references: list[Json] | None = None
+    language: list[Json] | None = None
+    """The one that the user chose for this session."""
     messages: list[Json]
     """The conversation as JSON objects; `parse_messages` makes messages of them. Saving takes both."""
     history: list[Json] = []
