@@ -13,7 +13,9 @@ from typing import overload
 from msgspec.structs import replace
 
 from robota.core.conversation import ConversationStore
+from robota.core.events import ToolEnded
 from robota.core.history import HistoryEntry
+from robota.core.jsontext import encode
 from robota.core.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
 from robota.sdk.tool_states import ToolState, ToolSummary
 
@@ -52,8 +54,8 @@ def summary_entry(states: Iterable[ToolState]) -> HistoryEntry:
     return HistoryEntry(category="event", type=TOOL_SUMMARY, data=data)
 
 
-def summarize(states: Iterable[ToolState]) -> tuple[ToolSummary, ...]:
-    return tuple(ToolSummary(state.tool_name, state.first_arg) for state in states)
+def summarize(calls: Iterable[ToolEnded]) -> tuple[ToolSummary, ...]:
+    return tuple(ToolSummary(call.tool_name, encode(call.arguments).decode()) for call in calls)
 
 
 def remark_entry(words: str) -> HistoryEntry:

@@ -46,6 +46,7 @@ class ToolSummary(Struct, frozen=True):
 
     name: str
     args: str = ""
+    """All of its arguments, as JSON text."""
 
 
 class ToolStates:

@@ -34,7 +34,7 @@ INTERRUPTED = "Interrupted by user."
 class Turn:
     """The turn under way: what was said, which tools ran. It is the same object for every turn."""
 
-    __slots__ = ("_deltas", "_ended", "_events", "_listeners", "_session", "tools")
+    __slots__ = ("_calls", "_deltas", "_ended", "_events", "_listeners", "_session", "tools")
 
     def __init__(self, events: EventBus, listeners: Listeners) -> None:
         self._events = events
@@ -42,6 +42,7 @@ class Turn:
         self._session: Session | None = None
         self._deltas: list[str] = []
         self._ended: list[ToolState] = []
+        self._calls: list[ToolEnded] = []
         self.tools = ToolStates()
 
     @property
@@ -67,6 +68,7 @@ class Turn:
         """Run a prompt or a command, and tell how it ended."""
         self._deltas.clear()
         self._ended.clear()
+        self._calls.clear()
         self.tools.clear()
         self._listeners.emit("thinking", True)
         failure: Exception | None = None
@@ -120,7 +122,7 @@ class Turn:
             usage=result.usage,
             rounds=result.rounds,
             stop_reason=result.stop_reason,
-            tool_summaries=summarize(self._ended),
+            tool_summaries=summarize(self._calls),
             context_state=state,
             history=self._shown(),
         )
@@ -152,6 +154,7 @@ class Turn:
     def hear_result(self, event: ToolEnded) -> None:
         state = self.tools.end(event)
         self._ended.append(state)
+        self._calls.append(event)
         self._remember(state)
         self._listeners.emit("tool_end", state)
 

@@ -45,7 +45,7 @@ async def test_the_result_holds_answer_history_summaries_and_context(project: Pa
         assert (result.response, result.text) == ("Milk.", "Milk.")
         assert [entry.id for entry in result.history] == [entry.id for entry in session.full_history]
         (summary,) = result.tool_summaries
-        assert (summary.name, summary.args) == ("Read", "notes.txt")
+        assert (summary.name, summary.args) == ("Read", '{"file_path":"notes.txt"}')
         assert result.context_state is not None
         assert result.context_state.max_tokens > 0
         assert (result.interrupted, result.error) == (False, None)
