@@ -44,6 +44,8 @@ class LiveProject:
         self._watch = FileWatch(())
         self._instructions = FileWatch(())
         self._stale = False
+        self._refused = False
+        """Hooks have said no to the settings as they are now: those before them count."""
         self._seen: Trust | None = None
         self._told: set[Problem] = set()
         self._turn = asyncio.Lock()
@@ -86,9 +88,29 @@ class LiveProject:
         """Look whether files have changed, if wanted also those with `instructions`, skills and agents; if
         so, read them and let the session obey."""
         async with self._turn:
-            changed = instructions and self._instructions.find_changes(REST_SECONDS)
-            if self._watch.find_changes() or changed or self._stale:
+            changed = self._watch.find_changes()
+            if instructions:
+                changed += self._instructions.find_changes(REST_SECONDS)
+            if changed:
+                await self._ask_hooks(changed)
+            if changed or self._stale:
                 await self.reload()
+
+    async def _ask_hooks(self, changed: Collection[str]) -> None:
+        """`ConfigChange` hooks hear of each settings file that has changed, and may refuse all of them."""
+        session = self._session
+        settings = {path: f"{name}_settings" for name, path, _ in find_files(self._options.places)}
+        paths = [path for path in settings if path in changed]
+        if not paths or session is None:
+            return
+        self._refused = False
+        if not session.hooks.has("ConfigChange"):
+            return
+        for path in paths:
+            outcome = await session.hooks.fire("ConfigChange", {"source": settings[path], "file_path": path})
+            if outcome.blocked:
+                self._refused = True
+                self._notice(f"A hook refuses what has changed in {path}: {outcome.reason}")
 
     async def reread(self) -> None:
         """Somebody has seen a file that is not as it was when it was read."""
@@ -107,6 +129,8 @@ class LiveProject:
 
     def _take(self, project: Project) -> None:
         before, session = self._project, self._session
+        if self._refused and before is not None:
+            project = replace(project, settings=before.settings)
         after = fit_project(project, self._tools)
         if before is not None and session is not None:
             old, new = before.settings, after.settings
@@ -157,7 +181,7 @@ class LiveProject:
 
     async def _decide(self) -> None:
         """Go by what the user says now, whatever the session was started with."""
-        self._options = replace(self._options, trust=None)
+        self._options, self._refused = replace(self._options, trust=None), False
         async with self._turn:
             await self.reload()
 

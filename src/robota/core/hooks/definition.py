@@ -34,11 +34,12 @@ HOOK_EVENTS: tuple[str, ...] = (
     "Notification",
     "WorktreeCreate",
     "WorktreeRemove",
+    "ConfigChange",
 )
 """The occasions on which hooks run."""
 
 _EVENTS_ELSEWHERE = """
-    ConfigChange CwdChanged DirectoryAdded Elicitation ElicitationResult FileChanged InstructionsLoaded
+    CwdChanged DirectoryAdded Elicitation ElicitationResult FileChanged InstructionsLoaded
     MessageDisplay PermissionDenied PostToolBatch Setup TaskCompleted TaskCreated TeammateIdle
     UserPromptExpansion
 """

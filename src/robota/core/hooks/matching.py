@@ -25,6 +25,7 @@ _TARGETS: dict[str, tuple[str, ...]] = {
     "PreCompact": ("trigger",),
     "PostCompact": ("trigger",),
     "Notification": ("notification_type",),
+    "ConfigChange": ("source",),
 }
 """The input field a matcher is compared with, the first one present; other events have none."""
 

@@ -63,6 +63,8 @@ _ASIDES = (
     records.LoadedRecord, *BESIDE,
 )  # fmt: skip
 """What may be done to a session at any time, also in the middle of something else."""
+HOOKS_OUTSIDE = frozenset(("ConfigChange", "WorktreeCreate", "WorktreeRemove"))
+"""Hooks that whoever has the session fires, so that nobody does in a replay."""
 _LONG = (records.UserRecord, records.RunContinued, records.CompactRecord)
 """Actions that take time, so that other things may happen meanwhile."""
 _ACTIONS = (*_LONG, records.HistoryCleared, records.HistoryRewound, records.SessionEnded)
@@ -71,6 +73,11 @@ _ACTIONS = (*_LONG, records.HistoryCleared, records.HistoryRewound, records.Sess
 def is_injected(message: Message | None) -> bool:
     """Whether it came from outside while a run was under way."""
     return message is not None and message.metadata.get("origin") == INJECTED
+
+
+def is_aside(record: Record) -> bool:
+    outside = isinstance(record, records.HookRecord) and record.hook in HOOKS_OUTSIDE
+    return outside or isinstance(record, _ASIDES)
 
 
 class Recording:
@@ -127,11 +134,12 @@ class _Taker:
             self.begin_segment(record)
         message = self.conversation.take(record)
         self.position = Position(record.seq, record.ev, isinstance(record, records.SessionEnded))
-        if (isinstance(record, _ASIDES) or is_injected(message)) and self.busy:
+        aside = is_aside(record)
+        if (aside or is_injected(message)) and self.busy:
             if not self.add_piece(Meanwhile(record)):
                 self.action.asides.setdefault(self.action.clock, []).append((self.notices, record))
             return
-        if isinstance(record, _ACTIONS + _ASIDES) or self.is_from_outside(record):
+        if aside or isinstance(record, _ACTIONS) or self.is_from_outside(record):
             self.begin(record, message)
         take = _METHODS.get(type(record))
         if take is not None:

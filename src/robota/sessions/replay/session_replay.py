@@ -6,13 +6,13 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct, convert
 from msgspec.structs import replace
 
 from robota.core.errors import RobotaError
-from robota.core.events import ContextLoaded, HistoryMutation, SettingsChanged, TurnEvent
+from robota.core.events import ContextLoaded, HistoryMutation, HookExecuted, SettingsChanged, TurnEvent
 from robota.core.messages import JsonObject, Message
 from robota.core.provider import ModelSettings, NativeWebTools
 from robota.core.robota import RunLimits
@@ -335,28 +335,34 @@ async def _do(session: Session, action: Action) -> None:
 
 
 def _do_aside(session: Session, aside: Record) -> None:
-    if isinstance(aside, records.EntryRecord):
-        session.add_history_entry(aside.entry)
-    elif isinstance(aside, records.MessageRecord):
-        index = session.agent.conversation.append(aside.message)
-        mutation = HistoryMutation(message=aside.message, index=index, seq=session.events.seq)
-        if session.log.event_log is not None:  # at once: what is emitted now would come behind what follows
-            session.log.event_log.take_message(mutation)
-    elif isinstance(aside, records.InboxRecord):
-        origin: Any = aside.origin
-        session.inbox.put(aside.read_prompt(), origin=origin, id=aside.id, keep=aside.keep)
-    elif isinstance(aside, records.SettingsRecord):
-        changed = aside.values.get("permissions")
-        session.rules.replace(None if changed is None else convert(changed, PermissionRules))
-        session.log.tell(SettingsChanged, keys=aside.keys, values=aside.values)
-    elif isinstance(aside, records.LoadedRecord):
-        session.log.report(ContextLoaded, data=aside.data)
-    elif isinstance(aside, BESIDE):
-        aside.ev = 1  # its number is another one here
-        for event in EventReader().take(aside):
-            session.events.emit(replace(event, seq=session.events.next_seq()))
-    elif isinstance(aside, records.SessionChange):
-        _change(session, aside)
+    match aside:
+        case records.EntryRecord(entry=entry):
+            session.add_history_entry(entry)
+        case records.MessageRecord(message=message):
+            _append(session, message)
+        case records.InboxRecord(origin=origin):
+            session.inbox.put(aside.read_prompt(), origin=cast("Any", origin), id=aside.id, keep=aside.keep)
+        case records.SettingsRecord(values=values):
+            changed = values.get("permissions")
+            session.rules.replace(None if changed is None else convert(changed, PermissionRules))
+            session.log.tell(SettingsChanged, keys=aside.keys, values=values)
+        case records.LoadedRecord(data=data):
+            session.log.report(ContextLoaded, data=data)
+        case records.HookRecord(hook=hook, call_id=call_id, outcome=outcome):
+            session.log.report(HookExecuted, data={"hook": hook, "callId": call_id, "outcome": outcome})
+        case records.SessionChange():
+            _change(session, aside)
+        case _ if isinstance(aside, BESIDE):
+            aside.ev = 1  # its number is another one here
+            for event in EventReader().take(aside):
+                session.events.emit(replace(event, seq=session.events.next_seq()))
+
+
+def _append(session: Session, message: Message) -> None:
+    index = session.agent.conversation.append(message)
+    if session.log.event_log is not None:  # at once: what is emitted now would come behind what follows
+        mutation = HistoryMutation(message=message, index=index, seq=session.events.seq)
+        session.log.event_log.take_message(mutation)
 
 
 def _change(session: Session, change: records.SessionChange) -> None:

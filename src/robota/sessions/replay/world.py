@@ -21,7 +21,7 @@ from robota.core.tool_call import NOT_STARTED
 from robota.sessions.compaction.sections import CompactionSection, read_sections
 from robota.sessions.journal.records import ClosedRecord, QuestionRecord, Record
 from robota.sessions.replay.recorded import DECISION, START, Action, CallOrder, ReplayMismatch, Segment
-from robota.sessions.replay.recording import INTERRUPTED, UNCOUNTED
+from robota.sessions.replay.recording import HOOKS_OUTSIDE, INTERRUPTED, UNCOUNTED
 
 if TYPE_CHECKING:
     from robota.sessions.session import Session
@@ -209,7 +209,7 @@ class ReplayWorld:
             self.session.agent.abort()
 
     def note_hook(self, event: events.HookExecuted) -> None:
-        if not event.data.get("callId"):
+        if not event.data.get("callId") and event.data.get("hook") not in HOOKS_OUTSIDE:
             self.note_mark(event)
 
     def note_message(self, event: events.HistoryMutation) -> None:
