@@ -11,7 +11,7 @@ from robota.core.messages import Json, JsonObject
 
 if TYPE_CHECKING:
     from robota.core.errors import RobotaError
-    from robota.core.hooks import HookGroup, HooksConfig
+    from robota.core.hooks import HookDefinition, HookGroup, HooksConfig
     from robota.core.hooks.matching import MatchesRule
     from robota.core.hooks.runner import Executors
 
@@ -44,7 +44,8 @@ class LiveHooks:
     """
 
     __slots__ = (
-        "_added", "_base", "_common", "_config", "_executors", "_keep", "_notice", "_report", "_tools",
+        "_added", "_base", "_common", "_config", "_executors", "_keep", "_notice", "_report", "_spent",
+        "_tools",
     )  # fmt: skip
 
     def __init__(
@@ -55,7 +56,7 @@ class LiveHooks:
         report: Callable[[HookOutcome, str], None],
         notice: Callable[[str], object] = str,
         executors: Executors = (),
-        keep_variables: Sequence[str] = (),
+        keep_variables: Sequence[str] | Callable[[], Sequence[str]] = (),
         tools: Callable[[], Iterable[str]] | None = None,
     ) -> None:
         self._common = common
@@ -68,6 +69,8 @@ class LiveHooks:
         """Whose hooks run as well."""
         self._added: HooksConfig = {}
         """What stays when others are replaced."""
+        self._spent: list[HookDefinition] = []
+        """Those added with `once` that have run."""
         self.replace(config)
 
     def plus(self, more: GivenHooks) -> LiveHooks:
@@ -93,6 +96,18 @@ class LiveHooks:
         from robota.core.hooks import merge_hooks  # noqa: PLC0415 - see below
 
         self._added = merge_hooks(self._added, self._check(config))
+
+    def _is_due(self, hook: HookDefinition) -> bool:
+        """Whether a hook that fits runs. `once` counts for those that are added; in settings files it has no
+        meaning, so that a guard is not lost by it."""
+        if self._base is not None and not self._base._is_due(hook):
+            return False
+        added = (each for groups in self._added.values() for group in groups for each in group.hooks)
+        if hook.extra.get("once") is not True or hook.source not in {each.source for each in added}:
+            return True
+        due = hook not in self._spent
+        self._spent += [hook] if due else []
+        return due
 
     def _check(self, config: GivenHooks) -> HooksConfig:
         from robota.core.hooks import check_hooks, describe_unsupported  # noqa: PLC0415 - see below
@@ -138,6 +153,7 @@ class LiveHooks:
             {**self._common(event), **hook_input},
             executors=self._executors,
             matches_rule=matches_rule,
+            is_due=self._is_due,
         )
         self._report(outcome, call_id)
         return outcome

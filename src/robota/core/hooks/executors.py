@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import signal
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 import anyio
@@ -56,8 +56,10 @@ class CommandExecutor:
 
     type = "command"
 
-    def __init__(self, *, keep_variables: Collection[str] = ()) -> None:
-        self._keep = require_texts("keep_variables", keep_variables)
+    def __init__(self, *, keep_variables: Collection[str] | Callable[[], Collection[str]] = ()) -> None:
+        """`keep_variables` names credentials that commands may have, or says when asked which those are."""
+        kept = keep_variables if callable(keep_variables) else require_texts("keep_variables", keep_variables)
+        self._keep: Callable[[], Collection[str]] = kept if callable(kept) else lambda: kept
 
     async def execute(self, hook: HookDefinition, hook_input: Mapping[str, Json]) -> HookResult:
         cwd = _directory(hook_input)
@@ -71,7 +73,7 @@ class CommandExecutor:
         result = await run_process(
             _command_line(hook, extra),
             cwd=cwd,
-            env=clean_environment(keep=self._keep, extra=extra),
+            env=clean_environment(keep=self._keep(), extra=extra),
             stdin=encode(hook_input) + b"\n",
             timeout=hook.timeout,
             output_limit=OUTPUT_LIMIT // 2,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TypeAlias
 
 import anyio
@@ -35,18 +35,20 @@ async def run_hooks(
     *,
     executors: Executors = (),
     matches_rule: MatchesRule | None = None,
+    is_due: Callable[[HookDefinition], bool] | None = None,
 ) -> HookOutcome:
     """Run every hook configured for an event that fits the input, all at once, and fold their answers.
 
     `config` is what `parse_hooks` returned, or the raw object. `executors` are added to the built-in ones for
-    `command` and `http`. `matches_rule` judges a handler's `if`. A hook that breaks is part of the outcome,
-    never an exception.
+    `command` and `http`. `matches_rule` judges a handler's `if`, and `is_due` whether one that fits runs at
+    all. A hook that breaks is part of the outcome, never an exception.
     """
     groups = _groups_of(config, event)
     if not groups:
         return HookOutcome(event=event)
     full_input = complete_input(event, hook_input)
     hooks, warnings = await select_hooks({event: groups}, event, full_input, matches_rule)
+    hooks = hooks if is_due is None else list(filter(is_due, hooks))
     if not hooks:
         return HookOutcome(event=event, warnings=warnings)
     table = executor_table(executors)
@@ -94,7 +96,9 @@ def as_config(config: HooksConfig | Mapping[str, Json]) -> HooksConfig:
     return parse_hooks(config, source="the options")
 
 
-def executor_table(extra: Executors, keep_variables: Collection[str] = ()) -> dict[str, HookExecutor]:
+def executor_table(
+    extra: Executors, keep_variables: Collection[str] | Callable[[], Collection[str]] = ()
+) -> dict[str, HookExecutor]:
     """The executors by their types: ours, and over them those that were given."""
     command = CommandExecutor(keep_variables=keep_variables)
     ours: tuple[HookExecutor, ...] = (command, HttpExecutor(), FunctionExecutor())

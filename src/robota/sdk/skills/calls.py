@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from robota.sessions.session import Session
 
 INVOCATION = "skill-invocation"
+MAX_STACKED = 6
+"""Skills that one line may call."""
 Fork: TypeAlias = Callable[[Skill, str], Awaitable[str]]
 """Has a subagent carry out the instructions of a skill, and gives its report."""
 _ENDS = (RunCompleted, RunInterrupted, RunFailed)
@@ -60,7 +62,7 @@ class SkillCalls:
         """Whether the commands in skills are run at all."""
         self._fork = fork
         self._session: Session | None = None
-        self._prepared: dict[str, PreparedSkill] = {}
+        self._prepared: dict[str, tuple[PreparedSkill, ...]] = {}
         self._hooked: set[str] = set()
 
     def attach(self, session: Session) -> None:
@@ -82,29 +84,45 @@ class SkillCalls:
     # --- a person calls -------------------------------------------------------------------------------
 
     async def call(self, skill: Skill, args: str) -> CommandResult:
-        """What a skill comes to when a person calls it: a prompt, or the report of a subagent."""
+        """What a skill comes to when a person calls it: a prompt, or the report of a subagent. Others may
+        follow its name (`/review /brief src`): then the model gets all of them."""
         agent, answers = self.session.agent, list[tuple[str, PreparedSkill]]()
+        stacked, args = self._unstack(skill, args)
+        shown = " ".join(filter(None, (*(f"/{each.name}" for each in stacked), args)))
 
         async def work() -> None:
-            answers.append(await self._answer(skill, args))
+            for each in stacked:
+                answers.append(await self._answer(each, args, shown))
 
         if agent.is_running:  # a turn is under way, and `abort` means that one
             await work()
         elif await agent.perform(work()):
             raise AbortError(f"The skill {skill.name!r} was stopped; nothing was sent.")
         text, prepared = answers[0]
-        shown = prepared.shown
         if not prepared.skill.forks:
-            self._prepared[text] = prepared
+            text = "\n\n".join(words for words, _ in answers)
+            self._prepared[text] = tuple(each for _, each in answers)
             return CommandResult("", effect=SubmitPrompt(text, display_input=shown, raw_input=shown))
         self._note(prepared)
         self.session.inject_message("user", shown)
         self.session.inject_message("assistant", text)
         return CommandResult(text)
 
-    async def _answer(self, skill: Skill, args: str) -> tuple[str, PreparedSkill]:
+    def _unstack(self, skill: Skill, args: str) -> tuple[list[Skill], str]:
+        """The skills at the start of a line, and what stands behind them."""
+        found = [skill]
+        while len(found) < MAX_STACKED and args.startswith("/") and not skill.forks:
+            word, _, rest = args.partition(" ")
+            other = self.skills.find(word)
+            if other is None or other.forks or not other.for_user or other in found:
+                break
+            found.append(other)
+            args = rest.strip()
+        return found, args
+
+    async def _answer(self, skill: Skill, args: str, shown: str) -> tuple[str, PreparedSkill]:
         """The prompt, or the report of a subagent."""
-        skill, shown = await self._look_again(skill), f"/{skill.name} {args}".rstrip()
+        skill = await self._look_again(skill)
         await self.session.open()
         text, prepared = await self._render(skill, args, shown)
         if not skill.forks:
@@ -118,21 +136,23 @@ class SkillCalls:
     @asynccontextmanager
     async def turn(self, prompt: Prompt, options: SubmitOptions) -> AsyncGenerator[Skill | None, None]:
         """Around the turn of a prompt: what its skill wants for that turn, if it came from one."""
-        prepared = self._prepared.pop(prompt, None) if isinstance(prompt, str) else None
-        if prepared is None:
+        prepared = self._prepared.pop(prompt, ()) if isinstance(prompt, str) else ()
+        if not prepared:
             yield None
             return
-        session, skill, before = self.session, prepared.skill, self.session.model
-        self._note(prepared)
-        self._lend(prepared.skill, prepared.loan)
-        chosen = self._choose_model(skill)
+        session, skill, before = self.session, prepared[0].skill, self.session.model
+        for each in prepared:
+            self._note(each)
+            self._lend(each.skill, each.loan)
+        skills = [each.skill for each in prepared]
+        chosen = self._choose_model(next((each for each in skills if each.model), skill))
         if chosen != before:
             session.set_model(chosen)
-        if skill.effort:
+        if effort := next((each.effort for each in skills if each.effort), ""):
             settings = options.get("settings") or session.options.settings
-            options["settings"] = replace(settings, effort=skill.effort)
-        if skill.max_turns:
-            options["max_rounds"] = options.get("max_rounds") or skill.max_turns
+            options["settings"] = replace(settings, effort=effort)
+        if turns := max(each.max_turns for each in skills):
+            options["max_rounds"] = options.get("max_rounds") or turns
         try:
             yield skill
         finally:

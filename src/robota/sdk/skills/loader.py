@@ -193,6 +193,15 @@ class _Taken(Struct):
                 path, skill.name, f"Its `context` {head.text('context')!r} has no meaning; there is 'fork'."
             )
 
+        if skill.shell != "bash":
+            self.tell(
+                path, skill.name, f"Its commands are for {skill.shell!r} and are not run; there is 'bash'."
+            )
+        if head.flag("background"):
+            self.tell(
+                path, skill.name, "`background` has no effect: the turn waits for what its subagent says."
+            )
+
     def tell(self, source: str, subject: str, message: str) -> None:
         self.problems.append(Problem(source, message, subject=subject))
 

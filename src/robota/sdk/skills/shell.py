@@ -69,6 +69,8 @@ class SkillShell:
 
     async def run(self, command: str) -> str:
         """The output of a command."""
+        if self._skill.shell != "bash":
+            raise self._stopped(command, f"it is for {self._skill.shell!r}, and there is only bash here.")
         tool = self._session.agent.toolset.tools.get("Bash")
         if tool is None:
             raise self._stopped(command, "there is no Bash tool in this session.")

@@ -109,6 +109,11 @@ class Skill(Struct, frozen=True, kw_only=True):
         return self.head.text("agent") or "general-purpose"
 
     @property
+    def shell(self) -> str:
+        """What its commands are written for."""
+        return self.head.text("shell") or "bash"
+
+    @property
     def max_turns(self) -> int:
         turns = self.head.text("max-turns") or self.head.text("maxTurns")
         return int(turns) if turns.isdecimal() else 0

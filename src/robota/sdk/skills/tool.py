@@ -34,7 +34,7 @@ SECTION = "Skills in use, as they were called last"
 MAX_TOKENS = 5_000
 """Of one skill after a compaction."""
 MAX_TOKENS_TOGETHER = 25_000
-_SKILL = re.compile(r'<skill name="(?P<name>[^"\n]*)">\n.*?\n</skill>', re.DOTALL)
+_SKILL = re.compile(r'^<skill name="(?P<name>[^"\n]*)">\n.*?\n</skill>', re.DOTALL | re.MULTILINE)
 
 
 def skill_tool(calls: SkillCalls) -> FunctionTool:
@@ -70,8 +70,7 @@ def recall_skills(messages: Sequence[Message]) -> CompactionSection:
     for message in reversed(messages):
         is_call = isinstance(message, ToolMessage) and message.name == NAME
         if is_call or (isinstance(message, UserMessage) and message.content.startswith("<skill name=")):
-            called = _SKILL.match(message.content)
-            if called is not None:
+            for called in _SKILL.finditer(message.content):
                 found.setdefault(called["name"], called[0])
     texts, room = [], MAX_TOKENS_TOGETHER * BYTES_PER_TOKEN
     for text in found.values():
