@@ -236,7 +236,7 @@ class Assembly:
             ),
             hooks=HookOptions(
                 config=settings.hooks,
-                keep_variables=settings.keep_variables,
+                keep_variables=lambda: self.project.settings.keep_variables,
                 executors=model_executors(lambda: require_made(self._session)),
             ),
             limits=RunLimits(idle_timeout=IDLE_SECONDS),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from robota.core.background import TaskKind
 from robota.core.messages import Message
 from robota.core.permissions.modes import PermissionMode
 from robota.core.tool import Tool
+from robota.sdk.agents.notes import read_notes
 from robota.sdk.agents.runner import SubagentOptions, Subagents
 from robota.sdk.agents.subagent import ProjectInstructions
 from robota.sdk.agents.tool import SubagentTool
@@ -84,8 +86,7 @@ class Kit:
         settings = project.settings
         self.bash = bash_tool(
             table=self.processes,
-            keep_variables=settings.keep_variables,
-            variables=lambda: self.project.settings.env,
+            variables=self._find_variables,
             sandbox=make_configured_sandbox(settings.sandbox, self.rules) or "off",
             auto_allow_bash_if_sandboxed=settings.sandbox.auto_allow_bash,
         )
@@ -94,6 +95,7 @@ class Kit:
             instructions=ProjectInstructions.of(project.context.files),
             options=SubagentOptions.of(project.settings),
             read_skills=lambda names: self.skills.preload(names),
+            read_notes=lambda agent: read_notes(agent, project.places),
         )
         self.skills = SkillCalls(project.skills, project.places, fork=fork_with(self.subagents))
         self.watchdog = WatchdogLimits()
@@ -125,10 +127,18 @@ class Kit:
             ProjectInstructions.of(project.context.files),
             SubagentOptions.of(project.settings),
         )
+        if self._background is not None:
+            self._background.slots.resize(self.subagents.options.max_parallel)
         self.skills.skills = project.skills
         self.skills.runs_commands = not settings.get("disableSkillShellExecution")
         rules = add_own_rules(settings, self.rules.rules.mode)
         self.rules.replace(rules, additional_dirs=settings.additional_dirs)
+
+    def _find_variables(self) -> dict[str, str]:
+        """Those of a command besides the plain ones of the environment, as settings are now."""
+        settings = self.project.settings
+        kept = {name: os.environ[name] for name in settings.keep_variables if name in os.environ}
+        return {**kept, **settings.env}
 
     def make_tools(self, switch_mode: Callable[[str | None], Awaitable[None]]) -> list[Tool]:
         """The built-in tools, all under the same rules and on the same state."""
@@ -173,7 +183,8 @@ class Kit:
         await session.own(self.processes)
         work = agent_runner(self.subagents)
         runners: dict[TaskKind, Runner] = {"agent": work, "scheduled": scheduled_runner(work)}
-        tasks = BackgroundTasks(session, runners, limits=self.watchdog)
+        at_once = self.subagents.options.max_parallel
+        tasks = BackgroundTasks(session, runners, max_concurrent=at_once, limits=self.watchdog)
         self._background = await session.own(tasks)
         self.processes.on_start = partial(take_in, tasks)
         if self.undo is not None:

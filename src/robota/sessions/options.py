@@ -77,7 +77,7 @@ class HookOptions(Struct, frozen=True, kw_only=True):
 
     config: HooksConfig | Mapping[str, Json] | None = None
     executors: Executors = ()
-    keep_variables: Sequence[str] = ()
+    keep_variables: Sequence[str] | Callable[[], Sequence[str]] = ()
     """Credentials of the environment that commands may have."""
     port: HookPort | None = None
     """Runs hooks instead of the configured ones: a replay repeats what they said."""
@@ -85,7 +85,8 @@ class HookOptions(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         require_kind("HookOptions.config", self.config, Mapping, type(None))
         require_kind("HookOptions.executors", self.executors, Iterable)
-        require_texts("HookOptions.keep_variables", self.keep_variables)
+        if not callable(self.keep_variables):
+            require_texts("HookOptions.keep_variables", self.keep_variables)
 
 
 class CompactionOptions(Struct, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
@@ -16,6 +17,7 @@ from robota.core.permissions.subjects import WRITING_TOOLS
 
 Isolation: TypeAlias = Literal["none", "worktree"]
 AgentScope: TypeAlias = Literal["built-in", "project", "user"]
+Memory: TypeAlias = Literal["", "user", "project", "local"]
 
 DEFAULT_AGENT = "general-purpose"
 OTHER_NAMES = {
@@ -52,6 +54,8 @@ class AgentDefinition(Struct, frozen=True, kw_only=True):
     background: bool = False
     isolation: Isolation = "none"
     effort: str = ""
+    memory: Memory = ""
+    """Where it keeps notes from one task to the next."""
     hooks: HooksConfig = field(default_factory=dict)
     """Which run as long as it works."""
     source: str = ""
@@ -62,6 +66,11 @@ class AgentDefinition(Struct, frozen=True, kw_only=True):
         for place in ("tools", "disallowed_tools", "asked_tools"):
             for wrong in check_rules(require_texts(f"AgentDefinition.{place}", getattr(self, place) or ())):
                 raise ConfigurationError(f"AgentDefinition.{place} has {wrong.text!r}: {wrong.reason}.")
+
+    @property
+    def is_claude(self) -> bool:
+        """Whether its file was written for another program."""
+        return f"{os.sep}.claude{os.sep}" in self.source
 
     @property
     def is_read_only(self) -> bool:

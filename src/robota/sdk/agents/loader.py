@@ -20,20 +20,20 @@ from robota.core.messages import Json
 from robota.core.permissions.modes import PermissionMode
 from robota.core.permissions.rules import Rule, RuleKind, RuleProblem, parse_rule
 from robota.core.plain_text import strip_controls
-from robota.sdk.agents.definition import BUILT_IN_AGENTS, OTHER_NAMES, AgentDefinition, AgentScope
+from robota.sdk.agents.definition import BUILT_IN_AGENTS, OTHER_NAMES, AgentDefinition, AgentScope, Memory
 from robota.sdk.frontmatter import Document, list_markdown, read_document
 from robota.sdk.places import Places
 from robota.sdk.problems import Problem
 from robota.sdk.settings.claude_rules import translate_rule
 
 _MODES: Mapping[str, PermissionMode] = {mode: mode for mode in get_args(PermissionMode)}
+_MEMORIES: Mapping[str, Memory] = {kind: kind for kind in get_args(Memory) if kind}
 _READ = (
     "name", "description", "model", "maxTurns", "tools", "disallowedTools", "permissionMode", "skills",
-    "background", "isolation", "effort", "hooks",
+    "background", "isolation", "effort", "hooks", "memory",
 )  # fmt: skip
 _NOT_HERE = {
-    "memory": "agents keep no notes of their own",
-    "initialPrompt": "an agent's task is what it is given",
+    "initialPrompt": "it is for an agent that leads a session, and here agents are given tasks",
     "allowedTools": "that is a key of skills, the list of an agent is called `tools`",
 }
 
@@ -165,6 +165,7 @@ class _Reader(Struct):
             if self._choice("isolation", ("worktree", "none"), name) == "worktree"
             else "none",
             effort=document.text("effort"),
+            memory=_MEMORIES.get(self._choice("memory", tuple(_MEMORIES), name), ""),
             hooks=hooks,
             source=self.path,
             scope=scope,

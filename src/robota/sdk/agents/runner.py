@@ -85,12 +85,15 @@ class Subagents:
         instructions: ProjectInstructions = ProjectInstructions(),  # noqa: B008 - frozen
         options: SubagentOptions = SubagentOptions(),  # noqa: B008 - frozen
         read_skills: Callable[[tuple[str, ...]], str] | None = None,
+        read_notes: Callable[[AgentDefinition], str] | None = None,
     ) -> None:
-        """`read_skills` gives the text of skills that an agent has from the start."""
+        """`read_skills` gives the text of skills that an agent has from the start, `read_notes` what it wrote
+        down for itself."""
         self.agents = agents
         self._instructions = instructions
         self.options = options
         self._read_skills = read_skills
+        self._read_notes = read_notes
         self._turn = asyncio.Semaphore(options.max_parallel)
         self._missing: set[str] = set()
         """Models that the provider turned out not to have."""
@@ -169,13 +172,14 @@ class Subagents:
         self, agent: AgentDefinition, task: AgentTask, agent_id: str, tree: Worktree | None
     ) -> Session:
         skills = "" if self._read_skills is None or not agent.skills else self._read_skills(agent.skills)
+        notes = "" if self._read_notes is None else self._read_notes(agent)
         wanted = task.model or agent.model
         return create_subagent_session(
             self.session,
             agent,
             agent_id=agent_id,
             instructions=self._instructions,
-            skills=skills,
+            skills=f"{skills}\n\n{notes}",
             model=self.session.model if wanted in self._missing else task.model,
             cwd=None if tree is None else tree.cwd,
             is_fork_worker=task.is_fork_worker,

@@ -22,6 +22,8 @@ from robota.sessions.session import Session
 from robota.sessions.store.session_record import check_session_id
 from robota.tools.builtins.todo import todo_tool
 
+NOTE_TOOLS = ("Read", "Write", "Edit")
+"""Without which nobody keeps notes."""
 NEVER = frozenset({"Agent", "robota_command_agent", "EnterPlanMode", "ExitPlanMode"})
 """Subagents start none of their own, and do not change the mode of the session that called them."""
 
@@ -70,7 +72,7 @@ def select_tools(agent: AgentDefinition, tools: Iterable[Tool]) -> list[Tool]:
     denied = [rule for rule in _named(agent.disallowed_tools) if rule.pattern is None]
     kept = [tool for tool in tools if not any(rule.names(tool.name) for rule in denied)]
     if agent.tools is not None and "*" not in agent.tools:
-        allowed = _named(agent.tools)
+        allowed = _named((*agent.tools, *(NOTE_TOOLS if agent.memory else ())))
         kept = [tool for tool in kept if any(rule.names(tool.name) for rule in allowed)]
     return [
         todo_tool() if tool.name == "TodoWrite" else tool  # the list of whoever called is not its own

@@ -26,8 +26,8 @@ class LiveTask:
     """Changes its snapshot only along the table of states."""
 
     __slots__ = (
-        "cancelled", "driver", "ended", "error", "has_slot", "in_line", "interrupted", "log", "questions",
-        "quiet", "request", "snapshot", "stop_cause", "wants_slot", "watchdog",
+        "cancelled", "driver", "ended", "error", "in_line", "interrupted", "log", "questions",
+        "quiet", "request", "slot", "snapshot", "stop_cause", "wants_slot", "watchdog",
     )  # fmt: skip
 
     def __init__(
@@ -37,7 +37,8 @@ class LiveTask:
         self.snapshot = snapshot
         self.log = log
         self.wants_slot = wants_slot
-        self.has_slot = False
+        self.slot: asyncio.Semaphore | None = None
+        """Where its place among those at work is from."""
         self.driver: asyncio.Task[None] | None = None
         self.watchdog: Watchdog | None = None
         self.ended = asyncio.Event()

@@ -21,6 +21,7 @@ from robota.sdk.background.agent_watch import AgentWatch, find_agent
 from robota.sdk.background.groups import JobGroups
 from robota.sdk.background.live_task import LiveTask, Runner, StoppedElsewhere, Work
 from robota.sdk.background.request import TaskRequest
+from robota.sdk.background.slots import Slots
 from robota.sdk.background.states import TRANSITIONS, Signal, TaskError, explain, recover
 from robota.sdk.background.task_log import LogPage, TaskLog, log_path, read_lines, read_page
 from robota.sdk.background.voice import Voice
@@ -58,7 +59,7 @@ class BackgroundTasks:
     ) -> None:
         self._session = session
         self._runners = dict(runners or {})
-        self._slots = asyncio.Semaphore(max_concurrent)
+        self.slots = Slots(max_concurrent)
         self._max_depth = max_depth
         self._limits = limits
         self._live: dict[str, LiveTask] = {}
@@ -224,7 +225,7 @@ class BackgroundTasks:
         failure: TaskFailure | None = None
         result = ""
         try:
-            await self._take_slot(task)
+            await self.slots.take(task)
             self.voice.tell("started", task.take("START", started_at=self.voice.now()))
             if task.watchdog is not None:
                 task.watchdog.begin()
@@ -238,7 +239,7 @@ class BackgroundTasks:
         except Exception as error:  # noqa: BLE001 - a runner is anybody's; the task says what it was
             signal, failure = ("CANCEL", None) if task.interrupted else ("FAIL", explain(error))
         finally:
-            self._give_slot(task)
+            self.slots.give(task)
             self._finish(task, signal, failure, result)
 
     def _finish(self, task: LiveTask, signal: Signal, failure: TaskFailure | None, result: str) -> None:
@@ -265,25 +266,15 @@ class BackgroundTasks:
         task.ended.set()
         self.groups.note_end(ended)
 
-    async def _take_slot(self, task: LiveTask) -> None:
-        if task.wants_slot:
-            await self._slots.acquire()
-            task.has_slot = True
-
-    def _give_slot(self, task: LiveTask) -> None:
-        if task.has_slot:
-            task.has_slot = False
-            self._slots.release()
-
     async def sleep(self, task: LiveTask, seconds: float) -> None:
         """Let others have the task's place until so many seconds are over."""
         if task.watchdog is not None:
             task.watchdog.hold()
         wake_at = self.voice.now() + timedelta(seconds=seconds)
-        self._give_slot(task)
+        self.slots.give(task)
         self.voice.tell("updated", task.take("SLEEP", wake_at=wake_at))
         await self._session.options.ports.sleep(seconds)
-        await self._take_slot(task)
+        await self.slots.take(task)
         if task.watchdog is not None:
             task.watchdog.release()
         self.voice.tell("waking", task.take("WAKE", wake_at=None))
