@@ -13,7 +13,6 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TextIO
 
 from robota.cli.keyboard import Keyboard
-from robota.cli.screen import strip_all
 from robota.cli.signals import INTERRUPTED, Signalled, Signals
 from robota.core.errors import AbortError, RobotaError
 from robota.core.events import (
@@ -27,7 +26,8 @@ from robota.core.events import (
 )
 from robota.core.messages import JsonObject, StopReason
 from robota.core.run import ENDINGS
-from robota.sdk.permission_prompt import describe_approval, visible
+from robota.sdk.permission_prompt import describe_approval
+from robota.sdk.view.neutral import strip_all, visible
 
 if TYPE_CHECKING:
     from robota.core.questions import PermissionQuestion

@@ -10,15 +10,7 @@ import os
 import sys
 from typing import TextIO
 
-from robota.core.plain_text import strip_controls
-
-_TURNS = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)))
-"""Characters that make text appear in another order than it has."""
-
-
-def strip_all(text: str) -> str:
-    """The text without terminal control and without overrides of its direction."""
-    return strip_controls(text).translate(_TURNS)
+from robota.sdk.view.neutral import strip_all
 
 
 class Screen(io.TextIOWrapper):

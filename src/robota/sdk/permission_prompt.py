@@ -12,15 +12,9 @@ from contextlib import suppress
 from anyio import to_thread
 
 from robota.core.questions import PermissionQuestion
+from robota.sdk.view.neutral import visible
 
 _ALWAYS = "Allow for this session"
-
-
-def visible(text: str) -> str:
-    """Text in which nothing is hidden: control and invisible characters are written out."""
-    return "".join(
-        letter if letter.isprintable() or letter == "\t" else ascii(letter)[1:-1] for letter in text
-    )
 
 
 def describe_approval(question: PermissionQuestion) -> list[str]:

@@ -69,7 +69,7 @@ def show_history(entries: Iterable[HistoryEntry]) -> list[HistoryEntry]:
     for entry in entries:
         data = entry.data
         if isinstance(data, UserMessage | AssistantMessage | ToolMessage | SystemMessage):
-            if (visible := _show_message(data)) is None:
+            if (visible := show_message(data)) is None:
                 continue
             if isinstance(data, AssistantMessage):
                 answer = len(shown)
@@ -84,7 +84,7 @@ def show_history(entries: Iterable[HistoryEntry]) -> list[HistoryEntry]:
     return shown
 
 
-def _show_message(message: Message) -> Message | None:
+def show_message(message: Message) -> Message | None:
     """A message as it is shown; `None` for one that is between the engine and the model."""
     if isinstance(message, UserMessage):
         if message.metadata.get("origin", "steering") != "steering":

@@ -6,6 +6,7 @@ view may skip any of them. All texts are neutral already (`robota.sdk.view.neutr
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -16,8 +17,11 @@ BlockKind: TypeAlias = Literal[
     "user", "answer", "thinking", "tool", "diff", "notice", "error", "command", "todo"
 ]
 BlockFormat: TypeAlias = Literal["plain", "markdown", "code", "diff"]
-Activity: TypeAlias = Literal["idle", "thinking", "answering", "tools", "waiting", "retrying", "stopping"]
-"""What a session is at. `waiting`: for the user's answer; `stopping`: the user aborted."""
+Activity: TypeAlias = Literal["idle", "thinking", "answering", "tools", "waiting", "retrying"]
+"""What a session is at. `waiting`: for the user's answer."""
+TodoState: TypeAlias = Literal["pending", "in_progress", "completed"]
+Say: TypeAlias = Callable[..., str]
+"""`say("view.more-lines", count=3)`: a sentence of the interface in the user's language."""
 
 
 class Block(Struct, frozen=True, kw_only=True):
@@ -76,7 +80,7 @@ class Todo(Struct, frozen=True):
     """An item of the model's list of things to do."""
 
     text: str
-    state: Literal["pending", "in_progress", "completed"] = "pending"
+    state: TodoState = "pending"
 
 
 class Live(Struct, frozen=True, kw_only=True):
