@@ -12,6 +12,7 @@ from robota.core.events import Noticed
 from robota.core.messages import UserMessage
 from robota.sdk.commands.effects import CommandResult
 from robota.sdk.interactive import InteractiveSession
+from robota.sessions.permissions.live_rules import PermissionRules
 from robota.sessions.replay.session_replay import replay_session
 from robota.sessions.store.session_store import SessionStore
 from robota.testing import ScriptedProvider
@@ -184,3 +185,34 @@ async def test_files_that_cannot_be_used_are_named_and_the_prompt_goes_on(projec
         result = await session.submit("remember that tabs are used")
         assert result.text == "Yes."
         assert any("memory is not used" in notice and "link" in notice for notice in notices)
+
+
+@pytest.mark.parametrize(
+    ("rule", "hidden"),
+    [
+        ("Read(.robota/memory/MEMORY.md)", {"known from the start"}),
+        ("Read(.robota/memory/topics/deploy.md)", {"never on fridays"}),
+        ("Read(**/memory/**)", {"known from the start", "never on fridays", "ask the owner"}),
+        ("Read", {"known from the start", "never on fridays", "ask the owner"}),
+    ],
+)
+async def test_what_must_not_be_read_is_not_remembered(project: Path, rule: str, hidden: set[str]) -> None:
+    topics = project / ".robota" / "memory" / "topics"
+    topics.mkdir(parents=True)
+    texts = {
+        topics.parent / "MEMORY.md": "known from the start",
+        topics / "deploy.md": "never on fridays",
+        topics / "deploy-keys.md": "ask the owner",
+    }
+    for path, text in texts.items():
+        path.write_text(f"# Notes\n- [2026-11-16] (project/x) {text}\n")
+    provider = ScriptedProvider("Yes.", repeat=True)
+    async with make(project, provider=provider, settings={"permissions": {"deny": [rule]}}) as session:
+        await session.submit("How do we deploy?")
+        told = str(provider.requests[0].messages)
+        assert {text for text in texts.values() if text not in told} == hidden
+        listed = (await run(session, "list")).message
+        assert ("deploy:" in listed) == ("never on fridays" not in hidden)
+
+        session.session.reload(rules=PermissionRules(deny=("Read(.robota/**)",)))
+        assert session.kit.memory.files.read_start() == ""

@@ -52,8 +52,10 @@ class Saved(Struct, frozen=True):
 
 
 class MemoryFiles:
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: Places, is_denied: Callable[[str], bool] = lambda path: False) -> None:
+        """`is_denied` knows which files must not be read: for readers these are not there."""
         self._places = places
+        self._is_denied = is_denied
         self.directory = places.project(".robota", "memory")
 
     # --- reading ------------------------------------------------------------------------------------------
@@ -73,7 +75,8 @@ class MemoryFiles:
             return []
         except OSError as error:
             raise ConfigurationError(f"{folder} cannot be read ({error.strerror}).") from error
-        return [name.removesuffix(".md") for name in names[:MAX_TOPICS]]
+        seen = [name for name in names[:MAX_TOPICS] if not self._is_denied(os.path.join(folder, name))]
+        return [name.removesuffix(".md") for name in seen]
 
     def read_topic(self, topic: str) -> str:
         return self._read(f"topics/{make_slug(topic)}.md", _MAX_BYTES)
@@ -148,6 +151,8 @@ class MemoryFiles:
     def _read(self, name: str, limit: int) -> str:
         self._refuse_links(name)
         path = os.path.join(self.directory, name)
+        if self._is_denied(path):
+            return ""
         try:
             return read_text(path, limit).text
         except FileNotFoundError:

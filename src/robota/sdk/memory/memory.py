@@ -49,7 +49,7 @@ class Memory:
         self._session = session
         self._reminders = Reminders(session)
         self._project = project
-        self.files = MemoryFiles(project().places)
+        self.files = MemoryFiles(project().places, self._is_denied)
 
     @property
     def mode(self) -> MemoryMode:
@@ -159,6 +159,10 @@ class Memory:
         self._session.add_history_entry(HistoryEntry(category="event", type=ENTRY, data=data))
         kept = self._session.kept
         kept.put("memoryEvents", [*kept.get("memoryEvents"), data][-MAX_EVENTS:])
+
+    def _is_denied(self, path: str) -> bool:
+        is_denied = self._session.rules.path_filter(self._session.cwd)
+        return is_denied is not None and is_denied(path)
 
     def _redact(self, text: str) -> str:
         return self._session.log.secrets.redactor.text(text)
