@@ -24,8 +24,9 @@ UNKNOWN = [call("Nonsense")]
 @pytest.mark.parametrize(
     ("script", "arguments", "code", "sentence"),
     [
-        ([[call("Glob", pattern="*")], "Half."], ("--max-turns", "1"), 4, "its limit is 1 rounds"),
-        ([[call("Glob", pattern="*")], []], ("--max-turns", "1"), 4, "its limit is 1 rounds"),
+        ([[call("Glob", pattern="*")], "Half."], ("--max-turns", "1"), 5, "its limit is 1 rounds"),
+        ([[call("Glob", pattern="*")], []], ("--max-turns", "1"), 5, "its limit is 1 rounds"),
+        (["Never sent."], ("--max-budget-usd", "0", "--model", "gpt-4o"), 6, "budget"),
         ([FAILING, FAILING, FAILING, "I give up."], (), 4, "same call of Read failed 3 times"),
         ([UNKNOWN, UNKNOWN, "I give up."], (), 4, "tools that do not exist: Nonsense"),
         ([[], [], []], (), 4, "answered with nothing, three times"),
@@ -33,7 +34,17 @@ UNKNOWN = [call("Nonsense")]
         ([["Half", StopChunk("content_filter")]], (), 4, "content filter"),
         ([HttpError(400, "no such thing")], (), 1, "no such thing"),
     ],
-    ids=["rounds", "rounds, no summary", "failing", "unknown", "empty", "max_tokens", "filter", "refused"],
+    ids=[
+        "rounds",
+        "rounds, no summary",
+        "budget",
+        "failing",
+        "unknown",
+        "empty",
+        "max_tokens",
+        "filter",
+        "refused",
+    ],
 )
 def test_a_run_without_an_answer_ends_with_a_sentence_and_a_code(
     tmp_path: Path, script: list[Any], arguments: tuple[str, ...], code: int, sentence: str

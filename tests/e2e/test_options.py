@@ -239,3 +239,18 @@ def test_reset_asks_or_needs_a_yes(project: Path, tmp_path: Path) -> None:
     done = robota("--reset", "--yes", cwd=project)
     assert (done.returncode, file.exists()) == (0, False)
     assert "is deleted" in done.stdout
+
+
+def test_the_last_line_has_the_cost_and_the_command_that_resumes(project: Path, tmp_path: Path) -> None:
+    with ModelServer("one").in_thread() as server:
+        variables = {"ROBOTA_BASE_URL": f"{server.url}/v1", "ROBOTA_MODEL": "gpt-4o"}
+        terminal = Terminal(project, "--no-tui", "hello", **variables)
+        terminal.wait_for("one")
+        terminal.wait_for("robota>")
+        terminal.type("/exit\n")
+        assert terminal.leave() == 0
+    last = terminal.seen.splitlines()[-1]
+
+    [record] = kept(tmp_path)
+    assert last.startswith("Cost: $0.00")
+    assert last.endswith(f"Continue this session: robota -r {record['id']}")

@@ -29,7 +29,8 @@ def test_a_command_that_nobody_can_approve_is_refused_and_the_model_is_told(tmp_
         done = robota("-p", "touch it", cwd=tmp_path, server=server)
         told = model_requests(server)[1].body["messages"][-1]["content"]
 
-    assert done.returncode == 0
+    assert done.returncode == 3
+    assert "Not allowed: Bash. To allow it: --allow 'Bash(touch made-by-the-model)'" in done.stderr
     assert not (tmp_path / "made-by-the-model").exists()
     assert "Permission denied" in told
 
@@ -67,7 +68,10 @@ def test_without_a_key_the_scripted_model_answers_and_says_what_it_is(tmp_path: 
     [
         (("-p",), "Nothing to do"),
         (("-p", "hi", "-c", "-r", "abc"), "leave one of them out"),
-        (("modle", "list"), "there are model, provider, testing"),
+        (("modle", "list"), "did you mean robota model?"),
+        (("please", "help"), "'please' is not a command; there are"),
+        (("modle",), "did you mean robota model? If it is one: robota -- modle"),
+        (("--verbose", "model"), "a command comes first on the line"),
         (
             ("-p", "x", "--permission-mode", "yolo"),
             "one of default, acceptEdits, plan, bypassPermissions, manual, auto, dontAsk, not 'yolo'",

@@ -21,6 +21,7 @@ from robota.cli.signals import Signalled, Signals
 from robota.core.errors import ConfigurationError
 from robota.providers.choice import ProviderArguments
 from robota.sdk.auth import KeyStore
+from robota.sdk.ending import DENIED, Denials, describe_end
 from robota.sdk.places import find_places
 from robota.sdk.project import find_keys
 from robota.sdk.settings import Settings, load_settings
@@ -89,13 +90,17 @@ class Assistant:
         async with self.open(options) as session:
             if self._user is not None:
                 await self._user.offer_trust(session)
+            denials = Denials(session)
             code = await self._take_turns(session)
+        if denials.tools and options.print_mode and not code:
+            printer.remark(denials.describe())
+            code = DENIED
         if session.trouble:
             what = session.trouble.partition(". ")[0]  # the rest is for a session that goes on
             printer.remark(f"robota: This session was not saved: {what}.")
             return code or 1
         if session.is_kept and (self._keyboard is not None or code):
-            printer.remark(f"Continue this session: robota -r {session.session_id}")
+            printer.remark(describe_end(session))
         return code
 
     @asynccontextmanager

@@ -170,12 +170,14 @@ REFUSED: tuple[Flag, ...] = (
 class Parsed:
     """What stood on a command line."""
 
-    __slots__ = ("values", "words")
+    __slots__ = ("is_literal", "values", "words")
 
     def __init__(self) -> None:
         self.values: dict[str, Value] = {}
         """Key to value, for options that were given."""
         self.words: list[str] = []
+        self.is_literal = False
+        """Whether words stand behind `--`, so that nothing else can be meant."""
 
 
 def all_flags() -> Iterable[Flag]:
@@ -192,6 +194,7 @@ def parse(arguments: list[str]) -> Parsed:
         token = rest.pop()
         if token == "--":
             parsed.words += rest[::-1]
+            parsed.is_literal = True
             break
         name, equals, value = token.partition("=")
         if not is_option(name):

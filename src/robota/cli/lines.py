@@ -24,8 +24,9 @@ from robota.core.events import (
     ToolStarted,
     TurnEvent,
 )
-from robota.core.messages import JsonObject, StopReason
-from robota.core.run import ENDINGS
+from robota.core.messages import JsonObject
+from robota.sdk.ending import exit_code
+from robota.sdk.execution import ExecutionResult
 from robota.sdk.permission_prompt import describe_approval
 from robota.sdk.view.neutral import strip_all, visible
 
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
     from robota.sdk.interactive import InteractiveSession
 
 ARGUMENT_WIDTH = 80
-INCOMPLETE = 4
-"""The exit code of a run that ended before it was done."""
-UNDONE: frozenset[StopReason] = frozenset((*ENDINGS, "context_overflow", "hook"))
 
 
 class LinePrinter:
@@ -117,11 +115,11 @@ async def take_turn(
             result = (await session.submit(prompt, output=schema)).raise_for_error()
             if result.command is not None:
                 printer.write(strip_all(result.text))
-            code, said = INCOMPLETE if result.stop_reason in UNDONE else 0, ""
+            code, said = exit_code(result), ""
         except AbortError:
             code, said = INTERRUPTED, "" if signals.code else "Interrupted by user."
         except RobotaError as error:
-            code, said = 1, f"robota: {error}"
+            code, said = exit_code(ExecutionResult(error=error)), f"robota: {error}"
         finally:
             stop()
     printer.end()

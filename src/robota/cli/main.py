@@ -64,11 +64,7 @@ def _assist(parsed: Parsed, signals: Signals) -> int:
 
     from robota.cli.options import add_prompt, read_options  # noqa: PLC0415
 
-    if len(parsed.words) > 1:
-        raise UsageError(
-            f"A prompt is one argument: put it in quotes. {parsed.words[0]!r} is not a command; there are "
-            f"{', '.join(SUBCOMMANDS)}."
-        )
+    _check_words(parsed)
     options = read_options(parsed, os.environ)
     if options.reset:
         from robota.cli.reset import reset_settings  # noqa: PLC0415 - rare
@@ -88,6 +84,26 @@ def _assist(parsed: Parsed, signals: Signals) -> int:
             raise
         code = 0
     return signals.code or code
+
+
+def _check_words(parsed: Parsed) -> None:
+    """One argument is a prompt, unless it is a word that was probably meant as a command."""
+    if not parsed.words or parsed.is_literal:
+        return
+    first = parsed.words[0]
+    if len(parsed.words) > 1:
+        near = _find_subcommand(first)
+        meant = f"did you mean robota {near}?" if near else f"there are {', '.join(SUBCOMMANDS)}."
+        raise UsageError(f"A prompt is one argument: put it in quotes. {first!r} is not a command; {meant}")
+    if "print_mode" not in parsed.values and first.isalpha() and (near := _find_subcommand(first)):
+        what = "a command comes first on the line" if near == first else f"did you mean robota {near}?"
+        raise UsageError(f"{first!r} is not a prompt, it seems: {what} If it is one: robota -- {first}")
+
+
+def _find_subcommand(word: str) -> str | None:
+    from difflib import get_close_matches  # noqa: PLC0415 - for single words
+
+    return next(iter(get_close_matches(word.casefold(), SUBCOMMANDS, 1, 0.75)), None)
 
 
 def _run_subcommand(arguments: list[str], signals: Signals) -> int:
