@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from robota.core.env_ref import ENV_REFERENCE_PREFIX, format_env_reference, resolve_env_reference
 from robota.core.errors import ConfigurationError, RobotaError
+from robota.core.kept_keys import KeptKeys
 from robota.core.provider import Provider
 from robota.core.provider_definition import (
     ProviderConfig,
@@ -125,10 +126,17 @@ async def choose_provider(
 ) -> ChosenProvider:
     """The provider and the model that the `robota` command would take, retries included.
 
-    Without arguments the keys of the environment decide. `chosen.provider` and `chosen.model` are for
+    Without arguments the keys of the environment decide. A service that is named and has none there gets the
+    key that its user keeps for it, at its own host alone. `chosen.provider` and `chosen.model` are for
     `Robota`, `Session` or `InteractiveSession`; close the provider when you are done.
     """
-    given = ProviderArguments(provider=provider, model=model, base_url=base_url, environment=os.environ)
+    given = ProviderArguments(
+        provider=provider,
+        model=model,
+        base_url=base_url,
+        environment=os.environ,
+        kept=KeptKeys.of_user(os.environ).get,
+    )
     try:
         choice = await find_choice(given)
         if choice is None:
