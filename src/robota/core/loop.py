@@ -46,7 +46,13 @@ from robota.core.messages import (
 from robota.core.model_call import ModelCall
 from robota.core.models import describe_unknown_model, is_known_model
 from robota.core.plugin import PluginChain, Refusal
-from robota.core.provider import ChatRequest, ModelSettings, get_provider_capabilities
+from robota.core.provider import (
+    ChatRequest,
+    ModelSettings,
+    NativeWebTools,
+    ToolSchema,
+    get_provider_capabilities,
+)
 from robota.core.recorder import Recorder
 from robota.core.reply import Reply
 from robota.core.resume import resume
@@ -210,7 +216,7 @@ class Loop:
         return ChatRequest(
             model=using.model,
             messages=messages,
-            tools=toolset.schemas,
+            tools=leave_out_hosted(toolset.schemas, using.native_web_tools),
             settings=self.settings or using.settings,
             native_web_tools=using.native_web_tools,
             output_schema=None if self.wanted is None else self.wanted.schema,
@@ -322,6 +328,13 @@ class Loop:
             tools_executed=tuple(state.tools_executed),
             parsed=self.output,
         )
+
+
+def leave_out_hosted(tools: tuple[ToolSchema, ...], hosted: NativeWebTools | None) -> tuple[ToolSchema, ...]:
+    """Without our web search where the model's service has one: a model that sees two takes either."""
+    if hosted is None or not hosted.web_search:
+        return tools
+    return tuple(tool for tool in tools if tool.name != "WebSearch")
 
 
 def explain_silence(run: Loop, reply: Reply) -> ProviderError | None:
