@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.support.command import robota
+from tests.support.command import model_requests, robota
+from tests.support.terminal import Terminal
 
 from robota.testing.model_server import ModelServer
 
@@ -45,3 +46,23 @@ def test_a_flag_trusts_for_this_one_call(project: Path, tmp_path: Path) -> None:
 
     assert "This directory is not trusted" in again.stderr
     assert not (project / "fired").exists()
+
+
+def test_imports_from_outside_are_asked_about_at_the_start(tmp_path: Path) -> None:
+    project, outside = tmp_path / "project", tmp_path / "rules.md"
+    project.mkdir()
+    outside.write_text("Always whisper.\n")
+    project.joinpath("AGENTS.md").write_text(f"See @{outside}\n")
+    with ModelServer("Hello.").in_thread() as server:
+        place = {"ROBOTA_BASE_URL": f"{server.url}/v1", "ROBOTA_MODEL": "scripted"}
+        terminal = Terminal(project, ROBOTA_HOME=str(tmp_path / "robota"), **place)
+        terminal.wait_for(str(outside))
+        terminal.wait_for("Read these files, too? [y/N] ")
+        terminal.type("y\n")
+        terminal.wait_for("robota> ")
+        terminal.type("hi\n")
+        terminal.wait_for("Hello.")
+        terminal.wait_for("robota> ")
+        terminal.type("/exit\n")
+        assert terminal.leave() == 0
+        assert "Always whisper." in str(model_requests(server)[0].body["messages"][0])

@@ -163,14 +163,22 @@ class Questioner:
         return word in ("y", "yes")
 
     async def offer_trust(self, session: InteractiveSession) -> None:
-        """Ask once whether what the project's files want may act; anything but a clear yes is a no."""
+        """Ask once whether what the project's files want may act, and whether they may bring in files from
+        elsewhere; anything but a clear yes is a no."""
         await session.ready()
         trust = session.project.trust
         if trust.asks:
             print(*map(visible, trust.describe()), sep="\n", file=sys.stderr, flush=True)
-            answer = self._keyboard.read_answer("Trust this directory? [y/N] ")
-            if (answer or "").strip().lower() in ("y", "yes"):
+            if self._agrees("Trust this directory?"):
                 await session.trust_project(trust)
+        if question := session.describe_outside_imports():
+            print(*map(visible, question), sep="\n", file=sys.stderr, flush=True)
+            if self._agrees("Read these files, too?"):
+                await session.allow_outside_imports()
+
+    def _agrees(self, question: str) -> bool:
+        answer = self._keyboard.read_answer(f"{question} [y/N] ")
+        return (answer or "").strip().lower() in ("y", "yes")
 
     def ask(self, question: str) -> str | None:
         """A question of the start; a list of what can be answered may come before it."""

@@ -284,6 +284,12 @@ class InteractiveSession(Closing):
         """The question whether the user trusts the project, line by line; empty when there is none to ask."""
         return self._assembled.live.describe_trust()
 
+    def describe_outside_imports(self) -> list[str]:
+        """The question whether the project's instruction files may import files from outside it, line by
+        line; empty when there is none to ask."""
+        paths = self.project.context.outside_imports
+        return ["The instructions of this project import files from outside it:", *paths] if paths else []
+
     async def allow_outside_imports(self) -> None:
         """The user lets the project's instruction files import what `project.context.outside_imports` lists,
         and whatever else lies outside it, from now on."""

@@ -77,7 +77,12 @@ ROWS = (
     ),
     Row("skills", "The skills and how they are called", "project.skills", "[prefix]", for_models=True),
     Row("agents", "The agents that tasks can be given to", "project.agents", for_models=True),
-    Row("trust", "What this project wants to do by itself, and whether it may", "permissions.trust", "[yes]"),
+    Row(
+        "trust",
+        "What this project wants to do by itself, and whether it may",
+        "permissions.trust",
+        "[yes | imports]",
+    ),
     Row("hooks", "The hooks and when they run", "project.hooks"),
     Row("mcp", "The MCP servers of the settings", "project.mcp"),
     Row("status", "How the session stands", "status.status"),

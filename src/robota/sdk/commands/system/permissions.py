@@ -38,12 +38,17 @@ async def trust(host: InteractiveSession, args: str) -> CommandResult:
     if word == "yes":
         await host.trust_project()
         return CommandResult(f"You trust {found.directory}: what it wants counts from now on.")
+    if word == "imports":
+        await host.allow_outside_imports()
+        return CommandResult("The instructions of this project may import files from outside it.")
     if word:
-        return usage("trust", "[yes]", f"{word!r} is no answer.")
+        return usage("trust", "[yes | imports]", f"{word!r} is no answer.")
+    imports = host.describe_outside_imports()
+    imports += ["If they may: /trust imports"] if imports else []
     if question := host.describe_trust():
-        return CommandResult("\n".join([*question, "If you trust it: /trust yes"]))
+        return CommandResult("\n".join([*question, "If you trust it: /trust yes", *imports]))
     state = "is trusted" if found.trusted else "is not trusted, and wants nothing that would need it"
-    return CommandResult("\n".join([f"{found.directory} {state}.", *found.wishes.describe()]))
+    return CommandResult("\n".join([f"{found.directory} {state}.", *found.wishes.describe(), *imports]))
 
 
 def is_denied(host: InteractiveSession, tool: str, **arguments: str) -> bool:
