@@ -158,7 +158,7 @@ async def test_compacting_twice_without_a_new_message_happens_once() -> None:
 async def test_the_compaction_event_has_trigger_before_and_after() -> None:  # §20.83
     shop = talk("Short.")
     shop.say("I see. " * 500)
-    before = shop.tracker.update()
+    before = shop.tracker.state
     await shop.compaction.compact(trigger="auto")
     (event,) = shop.told(Compacted)
     assert event.name == "context_compact"

@@ -30,7 +30,6 @@ TOO_LONG = ProviderError("acme rejected the request (400: prompt is too long); c
 
 async def prompt(shop: Workshop, text: str) -> str:
     """What a session does with a prompt, as far as the context window goes."""
-    shop.tracker.update()
     if shop.tracker.should_auto_compact:
         await shop.compaction.compact(trigger="auto")
     return (await shop.agent.run(text)).text

@@ -25,21 +25,22 @@ def conversation_of(tokens: int, answer: str = "ok") -> ConversationStore:
 
 def test_the_state_has_used_and_remaining_percentage() -> None:  # §20.108
     tracker = ContextWindowTracker(conversation_of(85_000), 200_000)
-    state = tracker.update()
+    state = tracker.state
     assert (state.max_tokens, state.used_tokens) == (200_000, 85_000)
     assert (state.used_percentage, state.remaining_percentage) == (42.5, 57.5)
     assert tracker.state == state
 
 
-def test_messages_about_to_be_recorded_are_counted_as_if_they_were() -> None:
-    store = conversation_of(100)
+@pytest.mark.parametrize("tokens", [100, 9_000], ids=["more than was counted", "less"])
+@pytest.mark.parametrize("begun", [True, False], ids=["in a conversation", "as its beginning"])
+def test_a_message_about_to_be_recorded_is_counted_as_if_it_were(tokens: int, begun: bool) -> None:
+    store = conversation_of(tokens) if begun else ConversationStore()
     tracker = ContextWindowTracker(store, 10_000)
-    coming = [UserMessage("and now " * 500), AssistantMessage("x", metadata={"usage": {}})]
-    foreseen = tracker.update(coming)
-    assert tracker.update().used_tokens == 100
-    for message in coming:
-        store.append(message)
-    assert foreseen == tracker.update()
+    coming = UserMessage("and now " * 500)
+    foreseen = tracker.measure(coming)
+    assert tracker.state.used_tokens == (tokens if begun else 0)
+    store.append(coming)
+    assert foreseen == tracker.state
     assert foreseen.used_tokens == estimate_context_tokens_from_messages(store.messages).tokens
 
 
@@ -82,10 +83,9 @@ def test_the_threshold_can_be_changed_while_running() -> None:  # §20.82
     assert tracker.threshold is False
 
 
-def test_another_models_window_counts_from_the_next_update() -> None:
+def test_another_models_window_counts_at_once() -> None:
     tracker = ContextWindowTracker(conversation_of(500), 1_000)
     tracker.max_tokens = 550
-    tracker.update()
     assert tracker.should_auto_compact
 
 
@@ -99,31 +99,30 @@ def marked(size: int) -> tuple[ConversationStore, ContextWindowTracker]:
     return store, tracker
 
 
-def grow(store: ConversationStore, tracker: ContextWindowTracker, tokens: int) -> None:
+def grow(store: ConversationStore, tokens: int) -> None:
     store.append(UserMessage("y" * (tokens * 4 - 200)))
-    tracker.update()
 
 
 def test_a_compaction_that_freed_too_little_is_not_repeated_at_once() -> None:
     store, tracker = marked(8_600)
     assert tracker.state.used_tokens > 8_350
     assert not tracker.should_auto_compact
-    grow(store, tracker, 300)
+    grow(store, 300)
     assert not tracker.should_auto_compact
-    grow(store, tracker, 300)
+    grow(store, 300)
     assert tracker.should_auto_compact
 
 
 def test_before_a_request_is_refused_even_a_little_room_is_worth_a_compaction() -> None:
     store, tracker = marked(9_300)
-    grow(store, tracker, 100)
+    grow(store, 100)
     assert not tracker.should_auto_compact
-    grow(store, tracker, 200)
+    grow(store, 200)
     assert tracker.should_auto_compact
 
 
 def test_a_cleared_conversation_forgets_the_last_compaction() -> None:
     store, tracker = marked(8_600)
     store.clear()
-    grow(store, tracker, 8_400)
+    grow(store, 8_400)
     assert tracker.should_auto_compact

@@ -14,7 +14,16 @@ import msgspec
 from msgspec import Struct
 
 from robota.core.jsontext import encode
-from robota.core.messages import AssistantMessage, FilePart, ImagePart, Json, Message, Part, TokenUsage
+from robota.core.messages import (
+    AssistantMessage,
+    FilePart,
+    ImagePart,
+    Json,
+    Message,
+    Part,
+    TokenUsage,
+    UserMessage,
+)
 
 CONTEXT_HARD_BLOCK_THRESHOLD = 0.95
 TOOL_RESULT_BUDGET_THRESHOLD = 0.80
@@ -80,13 +89,19 @@ class ContextTally:
             self._provider_tokens = usage.total_tokens
             self._usage_at = self._count
 
+    def tokens(self, floor: int = 0, *, extra: UserMessage | None = None) -> int:
+        """The effective estimate alone; with a message that is about to be added."""
+        count, size, known = self._count, self._bytes, max(self._provider_tokens, floor)
+        if extra is not None:
+            size += serialized_size(extra) + (1 if count else 0)
+            count += 1
+        exact = self._usage_at == count
+        return known if exact or not count else max(-(-size // BYTES_PER_TOKEN), known)
+
     def estimate(self, usage_floor_tokens: int = 0) -> ContextEstimate:
-        serialized = math.ceil(self._bytes / BYTES_PER_TOKEN) if self._count else 0
-        exact = self._usage_at == self._count and self._count > 0
-        known = max(self._provider_tokens, usage_floor_tokens)
         return ContextEstimate(
-            tokens=known if exact else max(serialized, known),
-            serialized_tokens=serialized,
+            tokens=self.tokens(usage_floor_tokens),
+            serialized_tokens=-(-self._bytes // BYTES_PER_TOKEN) if self._count else 0,
             provider_tokens=self._provider_tokens,
             usage_floor_tokens=usage_floor_tokens,
         )

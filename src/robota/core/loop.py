@@ -199,10 +199,10 @@ class Loop:
     def is_over_capacity(self, using: ModelChoice) -> bool:
         """Refuse to send what cannot fit, with the figures that explain it."""
         recorder, state = self.recorder, self.state
-        estimate = recorder.conversation.tally.estimate(state.last_usage.input_tokens)
-        if estimate.tokens <= int(using.window * CONTEXT_HARD_BLOCK_THRESHOLD):
+        tally, floor = recorder.conversation.tally, state.last_usage.input_tokens
+        if tally.tokens(floor) <= int(using.window * CONTEXT_HARD_BLOCK_THRESHOLD):
             return False
-        answer, figures = explain_overflow(estimate, using.window)
+        answer, figures = explain_overflow(tally.estimate(floor), using.window)
         hint = self.agent.limits.capacity_hint
         recorder.say(f"{answer} {hint}", {**figures, "round": recorder.round}, state)
         return True

@@ -27,6 +27,7 @@ RETRYABLE_STATUS = frozenset({408, 409, 429})
 """What is worth another try besides 5xx (529 included). All other answers would only be given again."""
 
 _NOT_CONTENT = (NativePayload, RetryNotice)
+_HELD = (TokenUsage, MetadataChunk)
 
 
 class RetryPolicy(Struct, frozen=True, kw_only=True):
@@ -114,20 +115,30 @@ class RetryingProvider(ProviderWrapper):
         probing = self.breaker.admit()
         attempts = 1 if probing else self.policy.max_attempts
         attempt, started = 1, False
+        early: list[Chunk] = []
+        """Usage and metadata wait for the first content, so that a failed call leaves none behind."""
         try:
             while True:
+                early.clear()
                 try:
-                    async with aclosing(self._call(request)) as chunks:
+                    async with aclosing(self.inner.stream(request)) as chunks:
                         async for chunk in chunks:
-                            if not started and not isinstance(chunk, _NOT_CONTENT):
-                                started, probing = True, False
+                            if not started:
+                                if isinstance(chunk, _HELD):
+                                    early.append(chunk)
+                                    continue
+                                if not isinstance(chunk, _NOT_CONTENT):
+                                    started, probing = True, False
+                                    self.breaker.succeed()
+                                    for held in early:
+                                        yield held
                             yield chunk
+                    self.breaker.succeed()
+                    for held in () if started else early:
+                        yield held
                     return
-                except Exception as error:
-                    if started or attempt >= attempts or not self._may_retry(error):
-                        self._give_up(error)
-                        raise
-                    delay = self._delay_after(error, attempt)
+                except Exception as error:  # noqa: BLE001 - raised there, unless it is worth another attempt
+                    delay = self._delay_after(error, attempt, may_repeat=not started and attempt < attempts)
                     message = str(error)
                 attempt += 1
                 yield RetryNotice(attempt=attempt, max_attempts=attempts, delay=delay, message=message)
@@ -136,29 +147,11 @@ class RetryingProvider(ProviderWrapper):
             if probing:
                 self.breaker.release()
 
-    async def _call(self, request: ChatRequest) -> AsyncGenerator[Chunk, None]:
-        """One call. Usage and metadata wait for the first content, so a failed call leaves none behind."""
-        early: list[Chunk] | None = []
-        async with aclosing(self.inner.stream(request)) as chunks:
-            async for chunk in chunks:
-                if early is not None:
-                    if isinstance(chunk, (TokenUsage, MetadataChunk)):
-                        early.append(chunk)
-                        continue
-                    if not isinstance(chunk, _NOT_CONTENT):
-                        self.breaker.succeed()
-                        for held in early:
-                            yield held
-                        early = None
-                yield chunk
-        self.breaker.succeed()
-        for held in early or ():
-            yield held
-
-    def _may_retry(self, error: Exception) -> bool:
-        return is_retryable(error) and _asked_wait(error) <= self.policy.max_retry_after
-
-    def _delay_after(self, error: Exception, attempt: int) -> float:
+    def _delay_after(self, error: Exception, attempt: int, *, may_repeat: bool) -> float:
+        """Seconds to wait before the next attempt; raises the error if there is none."""
+        if not may_repeat or not is_retryable(error) or _asked_wait(error) > self.policy.max_retry_after:
+            self._give_up(error)
+            raise error
         ceiling = min(self.policy.max_delay, self.policy.base_delay * 2.0 ** (attempt - 1))
         return max(_asked_wait(error), self._ports.random() * ceiling)
 

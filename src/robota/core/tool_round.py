@@ -276,7 +276,7 @@ class ToolRound:
                 self.state.note_results(self.outcomes(results))
             recorder.record(message)
             recorder.log(ToolMessageCommitted, batch_id=self.batch_id, index=call.index, message=message)
-            overflowed = overflowed or recorder.conversation.tally.estimate(floor).tokens > budget
+            overflowed = overflowed or recorder.conversation.tally.tokens(floor) > budget
 
     def outcomes(self, results: Sequence[ToolResult]) -> list[CallOutcome]:
         return [

@@ -374,9 +374,10 @@ class InteractiveSession(Closing):
             return None
         if self._assembly is None:
             return await session.submit(prompt, output=output, **options)
-        async with self.kit.skills.turn(prompt, options) as skill:
-            await self.kit.remember(options.get("raw_input") or prompt_text(prompt))
-            sent = await self.kit.context.prepare(prompt, lenient=skill is not None)
+        kit = self._assembly.kit
+        async with kit.skills.turn(prompt, options) as skill:
+            memory = await kit.memory.prepare(options.get("raw_input") or prompt_text(prompt))
+            sent = await kit.context.prepare(prompt, memory, lenient=skill is not None)
             if sent is not prompt:
                 options["raw_input"] = options.get("raw_input") or prompt_text(prompt)
                 options["display_input"] = options.get("display_input") or options["raw_input"]

@@ -190,10 +190,6 @@ class Kit:
         if self.undo is not None:
             await to_thread.run_sync(remove_unused_stores, self.project.places, self.undo.max_age_days)
 
-    async def remember(self, words: str) -> None:
-        """Before a prompt: note what the user asks to remember, and tell what belongs to it."""
-        self.context.change(memory=await self.memory.prepare(words))
-
     def _recall(self) -> None:
         """The conversation is another one: so is the list of things to do."""
         if self._session is not None:

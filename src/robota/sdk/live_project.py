@@ -42,12 +42,17 @@ class LiveProject:
         self._session: Session | None = None
         self._tools: Collection[str] = ()
         self._watch = FileWatch(())
+        self._wishes = FileWatch(())
+        """Where skills and servers appear: what is looked at before a prompt has them too."""
         self._instructions = FileWatch(())
         self._stale = False
+        self._changed: set[str] = set()
+        """What hooks have yet to hear of."""
         self._refused = False
         """Hooks have said no to the settings as they are now: those before them count."""
         self._seen: Trust | None = None
         self._told: set[Problem] = set()
+        self._looked_through: tuple[Problem, ...] = ()
         self._turn = asyncio.Lock()
         """Calls that run at the same time wait for the one that reads."""
         self.listeners: list[Callable[[Project], None]] = []
@@ -68,10 +73,11 @@ class LiveProject:
         places = options.places
         files = [path for name, path, _ in find_files(places) if _counts(name, options.sources)]
         # Before reading: what changes meanwhile is seen the next time.
-        homes = [home.path for home in find_homes(places)]
-        self._watch = FileWatch((*files, *homes, places.project(".mcp.json"), self.store.path))
+        wishes = [*(home.path for home in find_homes(places)), places.project(".mcp.json")]
+        self._watch = FileWatch((*files, self.store.path))
+        self._wishes = FileWatch(wishes)
         project = load_project(options)
-        self._instructions = FileWatch((*list_watched(project.context), *list_definitions(project)))
+        self._instructions = FileWatch((*list_watched(project.context), *list_definitions(project), *wishes))
         return project
 
     def fit(self, project: Project, tools: Collection[str]) -> Project:
@@ -87,14 +93,21 @@ class LiveProject:
     async def refresh(self, *, instructions: bool = False) -> None:
         """Look whether files have changed, if wanted also those with `instructions`, skills and agents; if
         so, read them and let the session obey."""
+        if not self._turn.locked() and not self._has_changed(instructions):
+            return
         async with self._turn:
-            changed = self._watch.find_changes()
-            if instructions:
-                changed += self._instructions.find_changes(REST_SECONDS)
-            if changed:
-                await self._ask_hooks(changed)
-            if changed or self._stale:
+            if self._has_changed(instructions):
+                if self._changed:
+                    await self._ask_hooks(self._changed)
+                    self._changed.clear()
                 await self.reload()
+
+    def _has_changed(self, instructions: bool) -> bool:
+        also = self._instructions.find_changes(REST_SECONDS) if instructions else self._wishes.find_changes()
+        if changed := self._watch.find_changes() + also:
+            self._changed.update(changed)
+            self._stale = True
+        return self._stale
 
     async def _ask_hooks(self, changed: Collection[str]) -> None:
         """`ConfigChange` hooks hear of each settings file that has changed, and may refuse all of them."""
@@ -151,10 +164,13 @@ class LiveProject:
     def tell(self) -> None:
         """Whatever is wrong, once. With a prompt, so that a user who is asked first whether they trust the
         directory is not told that it is not trusted."""
-        for problem in () if self._project is None else self._project.problems:
-            if problem not in self._told:
-                self._told.add(problem)
-                self._notice(str(problem))
+        problems = () if self._project is None else self._project.problems
+        if problems is not self._looked_through:
+            self._looked_through = problems
+            for problem in problems:
+                if problem not in self._told:
+                    self._told.add(problem)
+                    self._notice(str(problem))
 
     def _notice(self, sentence: str) -> None:
         if self._session is not None:

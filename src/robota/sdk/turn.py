@@ -159,6 +159,8 @@ class Turn:
         self._listeners.emit("tool_end", state)
 
     def hear_context(self, event: ContextUpdated) -> None:
+        if not self._listeners.hears("context_update"):
+            return
         self._listeners.emit(
             "context_update",
             ContextWindowState(

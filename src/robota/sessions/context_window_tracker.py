@@ -6,7 +6,6 @@ ask for another one until the conversation has grown by a good part of the windo
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
 from robota.core.context import (
@@ -16,7 +15,7 @@ from robota.core.context import (
 )
 from robota.core.conversation import ConversationStore
 from robota.core.errors import ValidationError
-from robota.core.messages import Message
+from robota.core.messages import UserMessage
 
 AutoCompactThreshold: TypeAlias = float | Literal[False]
 """A fraction of the window, greater than 0 and at most 1; `False` leaves compaction to the user."""
@@ -29,7 +28,7 @@ REGROWTH = 0.05
 class ContextWindowTracker:
     """Watches how full the context window is."""
 
-    __slots__ = ("_conversation", "_floor", "_floor_epoch", "_state", "_threshold", "max_tokens")
+    __slots__ = ("_conversation", "_floor", "_floor_epoch", "_threshold", "max_tokens")
 
     def __init__(
         self,
@@ -41,14 +40,12 @@ class ContextWindowTracker:
         self.max_tokens = max_tokens
         """The model's window; set it when the model changes."""
         self._threshold = check_threshold(threshold)
-        self._state: ContextWindowState | None = None
         self._floor = 0
         self._floor_epoch = -1
 
     @property
     def state(self) -> ContextWindowState:
-        """As of the latest update."""
-        return self.update() if self._state is None else self._state
+        return self.measure()
 
     @property
     def threshold(self) -> AutoCompactThreshold:
@@ -58,22 +55,13 @@ class ContextWindowTracker:
     def threshold(self, value: AutoCompactThreshold) -> None:
         self._threshold = check_threshold(value)
 
-    def update(self, extra: Iterable[Message] = ()) -> ContextWindowState:
-        """Measure the model's view, with messages that are about to be recorded; costs as much as those."""
-        tally = self._conversation.tally
-        added = tuple(extra)
-        if added:
-            from copy import copy  # noqa: PLC0415 - once per prompt, and not by an agent that never runs
-
-            tally = copy(tally)
-            for message in added:
-                tally.add(message)
-        self._state = window_state(tally.estimate().tokens, self.max_tokens)
-        return self._state
+    def measure(self, extra: UserMessage | None = None) -> ContextWindowState:
+        """The model's view, with a message that is about to be recorded; costs as much as that."""
+        return window_state(self._conversation.tally.tokens(extra=extra), self.max_tokens)
 
     def note_compaction(self) -> ContextWindowState:
         """Measure what a compaction has left: nothing automatic can do better than that for a while."""
-        state = self.update()
+        state = self.measure()
         self._floor, self._floor_epoch = state.used_tokens, self._conversation.epoch
         return state
 
@@ -84,8 +72,8 @@ class ContextWindowTracker:
 
     @property
     def should_auto_compact(self) -> bool:
-        """Whether the latest state asks for an automatic compaction."""
-        used = self.state.used_tokens
+        """Whether it is time for an automatic compaction."""
+        used = self._conversation.tally.tokens()
         if self._threshold is False or used < self.max_tokens * self._threshold:
             return False
         if self._floor_epoch != self._conversation.epoch:  # cleared since: the floor is of another history

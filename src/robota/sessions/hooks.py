@@ -142,9 +142,9 @@ class LiveHooks:
         call_id: str = "",
         matches_rule: MatchesRule | None = None,
     ) -> HookOutcome:
-        groups = self._groups(event)
-        if not groups:
+        if not self.has(event):
             return HookOutcome(event=event)
+        groups = self._groups(event)
         from robota.core.hooks import run_hooks  # noqa: PLC0415 - sessions without hooks are many
 
         outcome = await run_hooks(

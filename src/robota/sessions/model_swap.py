@@ -75,7 +75,7 @@ def list_limits(session: Session) -> Iterator[str]:
     if not known:
         agent.noticed = model  # so that the next run need not say it again
         yield describe_unknown_model(model)
-    state = tracker.update()
+    state = tracker.state
     if state.used_tokens >= tracker.limit_tokens:
         yield (
             f"The conversation has about {state.used_tokens:,} tokens, the window {state.max_tokens:,}: it "

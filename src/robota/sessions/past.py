@@ -75,4 +75,3 @@ def catch_up(session: Session, start: SessionStart) -> None:
     session.kept.values |= start.kept
     session.background.learn(start.background)
     session.questions.known.update(start.answers)
-    session.tracker.update()

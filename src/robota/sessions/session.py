@@ -228,7 +228,7 @@ class Session(Closing):
 
     @property
     def context_state(self) -> ContextWindowState:
-        return self.tracker.update()
+        return self.tracker.state
 
     @property
     def auto_compact_threshold(self) -> AutoCompactThreshold:

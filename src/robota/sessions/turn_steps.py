@@ -40,6 +40,7 @@ CONTINUE_AFTER_COMPACTION = (
 )
 
 
+_NO_TIME = timestamp(0)
 NOT_SUMMARISED = "The conversation could not be summarised: "
 
 
@@ -88,33 +89,44 @@ class TurnSteps:
         """Let hooks see the prompt, make room for it, and add what the hooks have to say."""
         self._enforcer.stop_requested = None
         self._recovered_at = -2
+        said: list[HookOutcome] = []
         try:
             self._check_system_message()
-            await self.begin()
+            if not self._started:
+                await self.begin()
             await self._compact_if_full()
-            outcome = await self._hooks.fire("UserPromptSubmit", {"prompt": self.words})
-            if outcome.blocked or outcome.stop:
-                raise PromptBlockedError(
-                    f"A hook did not let the prompt through: {outcome.reason or outcome.stop_reason}",
-                    field="prompt",
-                )
+            if self._hooks.has("UserPromptSubmit"):
+                said.append(await self._show_prompt())
         except Exception as error:
             await self._fire_failure(from_unknown(error))
             raise
-        start, self._start_context = self._start_context, None
-        context = as_context(*([start] if start is not None else []), outcome)
+        if self._start_context is not None:
+            said.insert(0, self._start_context)
+            self._start_context = None
+        context = as_context(*said) if said else ""
         if context:
             prompt = context + prompt if isinstance(prompt, str) else (TextPart(context), *prompt)
         self._announce(prompt, context)
         return prompt
 
+    async def _show_prompt(self) -> HookOutcome:
+        """Let hooks see the prompt; what they say to it, unless they refuse it."""
+        outcome = await self._hooks.fire("UserPromptSubmit", {"prompt": self.words})
+        if outcome.blocked or outcome.stop:
+            raise PromptBlockedError(
+                f"A hook did not let the prompt through: {outcome.reason or outcome.stop_reason}",
+                field="prompt",
+            )
+        return outcome
+
     def _check_system_message(self) -> None:
         """Refuse to work where no summary would make room."""
-        size, window = (
-            len((self._agent.system_message or "").encode("utf-8", "replace")),
-            self._tracker.max_tokens,
-        )
-        if size / BYTES_PER_TOKEN > window * CONTEXT_HARD_BLOCK_THRESHOLD:
+        message, window = self._agent.system_message or "", self._tracker.max_tokens
+        limit = window * CONTEXT_HARD_BLOCK_THRESHOLD
+        if len(message) <= limit:  # a character has as many bytes as a token, at most
+            return
+        size = len(message.encode("utf-8", "replace"))
+        if size / BYTES_PER_TOKEN > limit:
             raise ConfigurationError(
                 f"The system message alone has about {size // BYTES_PER_TOKEN:,} tokens, and the model's "
                 f"window {window:,}: shorten it, or choose a model with a larger window."
@@ -132,23 +144,24 @@ class TurnSteps:
     def _announce(self, prompt: Prompt, context: str) -> None:
         """The state before the model is asked: for the journal, and as the estimate of what will be sent."""
         agent = self._agent
-        estimate = agent.conversation.tally.estimate()
-        data: dict[str, Json] = {
-            "provider": agent.provider.name,
-            "model": agent.model,
-            "context": context or None,
-            "historyLength": len(agent.conversation),
-            "historyChars": estimate.serialized_tokens * 4,
-            "historyEstTokens": estimate.tokens,
-            "maxTokens": self._tracker.max_tokens,
-            "webTools": self._web_tools(),
-        }
-        self._log.report(PreRun, data=data)
-        self.tell_context([user_message(prompt, id="", timestamp=timestamp(0))])
+        if agent.events.wants(PreRun):
+            estimate = agent.conversation.tally.estimate()
+            data: dict[str, Json] = {
+                "provider": agent.provider.name,
+                "model": agent.model,
+                "context": context or None,
+                "historyLength": len(agent.conversation),
+                "historyChars": estimate.serialized_tokens * 4,
+                "historyEstTokens": estimate.tokens,
+                "maxTokens": self._tracker.max_tokens,
+                "webTools": self._web_tools(),
+            }
+            self._log.report(PreRun, data=data)
+        self.tell_context(user_message(prompt, id="", timestamp=_NO_TIME))
 
-    def tell_context(self, extra: Sequence[UserMessage] = ()) -> None:
-        """How full the window is, with messages that are about to be recorded."""
-        state = self._tracker.update(extra)
+    def tell_context(self, extra: UserMessage | None = None) -> None:
+        """How full the window is, with a message that is about to be recorded."""
+        state = self._tracker.measure(extra)
         if not self._log.opened:  # nobody listens, and a number that the journal lacks must not be given
             return
         self._log.tell(
@@ -174,7 +187,6 @@ class TurnSteps:
         return self._inbox.drain() if self._inbox else ()
 
     async def _compact_if_full(self) -> bool:
-        self._tracker.update()
         return self._tracker.should_auto_compact and await self._compact()
 
     async def _compact(self) -> bool:

@@ -210,3 +210,36 @@ def test_a_watch_sees_files_come_change_and_go(tmp_path: Path) -> None:
     missing.unlink()
     assert watch.find_changes() == [str(there), str(missing)]
     assert watch.find_changes() == []
+
+
+def test_a_watch_sees_what_a_dangling_link_comes_to_and_directories_that_come_late(tmp_path: Path) -> None:
+    link, late = tmp_path / "link", tmp_path / "late" / "below" / "settings.json"
+    link.symlink_to(tmp_path / "target")
+    watch = FileWatch([str(link), str(late), str(link)])
+    assert watch.find_changes() == []
+
+    (tmp_path / "target").write_text("a")
+    assert watch.find_changes() == [str(link)]
+    late.parent.mkdir(parents=True)
+    assert watch.find_changes() == []
+    late.write_text("b")
+    assert watch.find_changes() == [str(late)]
+    assert watch.find_changes() == []
+
+
+async def test_a_rule_that_is_written_while_a_call_waits_for_the_reading_of_others_binds_it(
+    project: Path,
+) -> None:
+    path = project / ".robota" / "settings.json"
+    session = InteractiveSession(cwd=project, provider=ScriptedProvider("One."))
+    inner = await session.ready()
+    await inner.open()
+    write(path, {"permissions": {"deny": ["Read(other.txt)"]}})
+    inner.events.on(  # when the first has read, and the second waits for it
+        SettingsChanged, lambda _: write(path, {"permissions": {"deny": ["Read(secret.txt)"]}})
+    )
+
+    await asyncio.gather(session.ready(), session.ready())
+
+    assert inner.rules.rules.deny == ("Read(secret.txt)",)
+    await session.shutdown()

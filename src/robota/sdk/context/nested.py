@@ -71,6 +71,7 @@ class NestedInstructions:
     def touch(self, paths: Iterable[str]) -> None:
         """The model has come to these files or directories."""
         cwd = self._session.cwd
+        self.recall()
         for path in paths:
             full = os.path.normpath(os.path.join(cwd, path))
             root = next((root for root in self._roots() if _is_below(full, root)), None)

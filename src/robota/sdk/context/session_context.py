@@ -67,21 +67,27 @@ class SessionContext:
 
     def change(self, **parts: Any) -> None:
         """Take other parts of the system prompt: for the next request."""
-        changed = replace(self._parts, **parts)
-        if changed != self._parts:
-            self._parts, self.prompt = changed, build_system_prompt(changed)
-            self._session.agent.system_message = self.prompt.text or None
+        known = self._parts
+        for name, value in parts.items():
+            if getattr(known, name) != value:
+                break
+        else:
+            return
+        self._parts = replace(known, **parts)
+        self.prompt = build_system_prompt(self._parts)
+        self._session.agent.system_message = self.prompt.text or None
 
-    async def prepare(self, prompt: Prompt, *, lenient: bool = False) -> Prompt:
-        """The prompt as it is sent: with the files that it names. Files that are kept and have changed since
-        are told with it. References that cannot be followed raise, each with a sentence, unless `lenient`."""
+    async def prepare(self, prompt: Prompt, memory: str, *, lenient: bool = False) -> Prompt:
+        """The prompt as it is sent: with the files that it names, and with what is remembered in the system
+        prompt. Files that are kept and have changed since are told with it. References that cannot be
+        followed raise, each with a sentence, unless `lenient`."""
         session = self._session
         self.change(
+            memory=memory,
             permission_mode=session.permission_mode,
             additional_dirs=session.rules.additional_dirs,
             context_window=session.tracker.max_tokens,
         )
-        self.nested.recall()
         self.references.refresh()
         if "@" not in prompt_text(prompt):
             return prompt

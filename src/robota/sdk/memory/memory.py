@@ -54,9 +54,10 @@ class Memory:
     @property
     def mode(self) -> MemoryMode:
         project = self._project()
-        settings, own = project.settings, project.places.project("")
+        settings = project.settings
         if not settings.get("memory.enabled"):
             return "disabled"
+        own = project.places.project("")
         agreed = project.trusted or not any(
             origin.startswith(own) for origin in settings.origins.get("memory.autoSave", ())
         )

@@ -69,7 +69,7 @@ class CompactionOrchestrator(Struct, eq=False):
         """
         if not _has_news(self._conversation.messages_for_api()):
             return None
-        before = self.tracker.update()
+        before = self.tracker.state
         focus = await self._consult_hooks(instructions or "", trigger)
         if focus is None:
             return None

@@ -160,13 +160,15 @@ class Book(Struct, eq=False):
     calls: int = 0
     """Tool calls that a budget has let pass."""
 
-    def add_turn(self, execution_id: str) -> Tally:
-        """The record of a turn; the oldest makes room for it."""
-        turn = self.turns.setdefault(execution_id, Tally())
-        if len(self.turns) > TURNS_KEPT:
+    def open_turn(self, execution_id: str) -> None:
+        self.turn = self.turns.setdefault(execution_id, Tally())
+
+    def close_turn(self) -> None:
+        """The oldest makes room for the next: now, when nobody waits for a request."""
+        self.turn = None
+        while len(self.turns) > TURNS_KEPT:
             self.earlier.add(**asdict(self.turns.pop(next(iter(self.turns)))))
             self.earlier_count += 1
-        return turn
 
     def report(self) -> UsageReport:
         return UsageReport(
@@ -308,13 +310,12 @@ class UsageLedger:
     def open_turn(self, execution_id: str) -> None:
         """A prompt begins. A subagent's runs belong to the turn of the agent that started it."""
         if self.root is self:
-            book = self.book
-            book.turn = book.add_turn(execution_id)
+            self.book.open_turn(execution_id)
             self._began = time.monotonic()
 
     def close_turn(self) -> None:
         if self.root is self:
-            self.book.turn = None
+            self.book.close_turn()
             self.past_seconds, self._began = self.seconds, None
 
     @property
