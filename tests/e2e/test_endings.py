@@ -63,7 +63,7 @@ def test_a_call_that_was_cut_is_told_and_the_run_goes_on(tmp_path: Path) -> None
     with ModelServer(cut, "Another way.").in_thread() as server:
         done = robota("-p", "go", cwd=tmp_path, server=server)
 
-    assert (done.returncode, done.stdout) == (0, "Another way.\n")
+    assert (done.returncode, done.stdout) == (3, "Another way.\n")
     assert "✗ Bash:" in done.stderr
 
 
