@@ -43,13 +43,16 @@ _TITLES: Mapping[WishKind, str] = {
     "addresses": "Addresses and credentials (never taken from a project, trusted or not)",
     "agents": "Agents",
     "skills": "Skills",
-    "settings": "Settings of the sandbox and of hooks",
+    "settings": "Other settings that guard you",
 }
 _MAX_SHOWN = 500
+_END_SHOWN = 200
+"""Of these, from the end: what matters of a command may be there."""
 _NEVER = ("apiKeyHelper", "awsAuthRefresh", "awsCredentialExport", "otelHeadersHelper", "baseURL", "provider")
 _SENSITIVE = (
     "sandbox", "autoAllowReadOnly", "allowedHttpHookUrls", "httpHookAllowedEnvVars", "disableAllHooks",
     "enableAllProjectMcpServers", "enabledMcpjsonServers", "autoMemoryDirectory", "plansDirectory",
+    "fileCheckpointingEnabled", "memory", "currentProvider",
 )  # fmt: skip
 _SOURCES = ("extraKnownMarketplaces", "pluginConfigs")
 _RIGHTS = ("allowed-tools", "hooks", "mcpServers")
@@ -115,7 +118,8 @@ def make_wish(kind: WishKind, source: str, text: str, content: Json = None) -> W
     if not shown.isprintable():
         shown = "".join(letter if letter.isprintable() else _escape(letter) for letter in shown)
     if len(shown) > _MAX_SHOWN:
-        shown = f"{shown[:_MAX_SHOWN]}… (+{len(shown) - _MAX_SHOWN} characters)"
+        left_out = len(shown) - _MAX_SHOWN
+        shown = f"{shown[: _MAX_SHOWN - _END_SHOWN]}… ({left_out} characters left out) …{shown[-_END_SHOWN:]}"
     return Wish(kind, shown, _hash(encode([text, source, content])))
 
 
@@ -158,13 +162,13 @@ def _find_addresses(source: str, values: Mapping[str, Json]) -> Iterator[Wish]:
 
 def _find_hooks(source: str, hooks: Json) -> Iterator[Wish]:
     for event, groups in _items(hooks):
-        for group in groups if isinstance(groups, list) else ():
+        for group in groups if isinstance(groups, list) else [groups]:
             matcher = group.get("matcher", "") if isinstance(group, dict) else ""
             handlers = group.get("hooks") if isinstance(group, dict) else None
-            for handler in handlers if isinstance(handlers, list) else ():
+            for handler in handlers if isinstance(handlers, list) else [group]:  # shown, whatever it means
                 said = handler if isinstance(handler, dict) else {}
-                ways = (said[key] for key in ("command", "url", "prompt", "tool") if key in said)
-                what = " ".join(_plain(each) for each in (next(ways, handler), *_list(said.get("args"))))
+                ways = [said[key] for key in ("command", "url", "prompt", "agent", "tool") if key in said]
+                what = " ".join(_plain(each) for each in (*(ways or [handler]), *_list(said.get("args"))))
                 where = f"{event} ({matcher})" if matcher else event
                 yield make_wish("hooks", source, f"{where}: {what}", group)
 
@@ -172,14 +176,16 @@ def _find_hooks(source: str, hooks: Json) -> Iterator[Wish]:
 def _find_servers(source: str, servers: Json) -> Iterator[Wish]:
     for name, server in _items(servers):
         said = server if isinstance(server, dict) else {}
-        words = (said.get("command") or said.get("url") or server, *_list(said.get("args")))
+        ways = [said[key] for key in ("command", "url") if key in said] or [server]
+        words = (*ways, *_list(said.get("args")))
         yield make_wish("servers", source, f"{name}: {' '.join(map(_plain, words))}", server)
 
 
 def _find_permissions(source: str, values: Mapping[str, Json]) -> Iterator[Wish]:
     permissions = values.get("permissions")
     given = permissions if isinstance(permissions, dict) else {}
-    for rule in _list(given.get("allow")):
+    allowed = given.get("allow")
+    for rule in [allowed] if isinstance(allowed, str) else _list(allowed):
         yield make_allow_wish(source, _plain(rule))
     for directory in _list(given.get("additionalDirectories")):
         yield make_wish("directories", source, _plain(directory))

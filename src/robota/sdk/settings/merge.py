@@ -88,7 +88,7 @@ def _walk(
     """Every key of the table that a layer has."""
     for name, value in values.items():
         path = (*above, name)
-        dotted = ".".join(path)
+        dotted = ".".join(path) if "." not in name else ""  # a dot in a name leads into no object
         if not trusted and dotted not in _BEFORE_TRUST and dotted != "permissions":
             continue
         if dotted in GROUPS and (isinstance(value, dict) or dotted not in KEYS):
@@ -102,7 +102,7 @@ def _walk(
                 yield path, value
         elif dotted in WITHOUT_EFFECT:
             merged.report(layer, path, f"this has no effect: {WITHOUT_EFFECT[dotted]}.")
-        elif dotted not in KEPT and not name.startswith(_REMARKS):
+        elif (not dotted or dotted not in KEPT) and not name.startswith(_REMARKS):
             merged.report(layer, path, _unknown(path))
 
 

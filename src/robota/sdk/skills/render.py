@@ -108,7 +108,7 @@ def _split(args: str) -> list[str]:
 
 async def render_skill(skill: Skill, args: str, surroundings: Surroundings, run: RunShell) -> str:
     """The instructions of a skill for these arguments."""
-    body = skill.read_body()
+    body = skill.read_body(as_found=True)
     substitution = _Substitution(skill, args, surroundings)
     if not skill.trusted and find_commands(body):
         raise SkillError(

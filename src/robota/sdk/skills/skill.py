@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from robota.core.errors import RobotaError
 from robota.core.given import nearest
 from robota.core.messages import Json
-from robota.sdk.frontmatter import Document, read_document
+from robota.sdk.frontmatter import MAX_BYTES, Document, parse_bytes
 from robota.sdk.problems import Problem
 
 Dialect: TypeAlias = Literal["robota", "claude"]
@@ -19,13 +19,17 @@ Offer: TypeAlias = Literal["on", "name-only", "user-invocable-only", "off"]
 """How a model hears of a skill, in the words of the setting `skillOverrides`."""
 
 
-def stamp_of(path: str) -> tuple[int, int]:
-    """Size and time of a file, by which a changed one is known; zeros when it is gone."""
+Stamp: TypeAlias = tuple[int, ...]
+"""How a file looks, by which a changed one is known: no program can set all of it."""
+
+
+def stamp_of(path: str | int) -> Stamp:
+    """Empty when it is gone."""
     try:
         facts = os.stat(path)
     except OSError:
-        return 0, 0
-    return facts.st_size, facts.st_mtime_ns
+        return ()
+    return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
 
 
 class SkillError(RobotaError, code="SKILL_ERROR", category="user"):
@@ -50,8 +54,8 @@ class Skill(Struct, frozen=True, kw_only=True):
     """A skill of a project that nobody trusts is text: it runs nothing, allows nothing, and no model
     hears of it."""
     offer: Offer = "on"
-    stamp: tuple[int, int] = (0, 0)
-    """How the file looked when it was read."""
+    stamp: Stamp = ()
+    """How the file looked when it was read; empty if nobody has looked."""
 
     @property
     def directory(self) -> str:
@@ -128,10 +132,17 @@ class Skill(Struct, frozen=True, kw_only=True):
         hooks = self.head.fields.get("hooks")
         return hooks if isinstance(hooks, dict) and self.trusted else {}
 
-    def read_body(self) -> str:
-        """The instructions, as the file has them now."""
+    def read_body(self, *, as_found: bool = False) -> str:
+        """The instructions, as the file has them now. With `as_found` they must be those of the file whose
+        head was read, and about which somebody may have been asked."""
         try:
-            document = read_document(self.path)
+            with open(self.path, "rb") as file:
+                if as_found and self.stamp and stamp_of(file.fileno()) != self.stamp:
+                    raise SkillError(
+                        f"The skill {self.name!r} has changed and could not be read anew: nothing was run or "
+                        "sent. Look at what is wrong with the files of the project, then call it again."
+                    )
+                document = parse_bytes(file.read(MAX_BYTES + 1), self.path)
         except OSError as error:
             raise SkillError(
                 f"The skill {self.name!r} cannot be read ({error.strerror}): {self.path}."
