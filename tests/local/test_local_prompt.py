@@ -15,12 +15,14 @@ from robota.core.messages import (
     ToolMessage,
     UserMessage,
 )
-from robota.core.provider import ChatRequest, ToolSchema
+from robota.core.provider import ChatRequest, ModelSettings, ToolSchema
 from robota.core.schema import check
 from robota.providers.local.request import (
     EXAMPLES,
+    LONGEST_LEAD,
     choice_schema,
     example_turns,
+    offered_tools,
     wire_messages,
     without_optional_parameters,
 )
@@ -164,3 +166,25 @@ def test_what_is_left_of_a_schema_still_takes_what_the_tool_takes(tool: ToolSche
     assert branch["required"] == tool.parameters["required"]
     assert set(branch["properties"]) == set(tool.parameters["properties"])
     assert all(branch["properties"][name].get("type") == part.get("type") for name, part in required.items())
+
+
+def test_of_many_tools_a_tiny_model_gets_those_that_only_look_and_the_one_asked_for() -> None:
+    many = builtin_tools()
+    request = ChatRequest(model="", messages=(UserMessage("Hi"),), tools=many)
+    forced = msgspec.structs.replace(request, settings=ModelSettings(tool_choice="Bash"))
+    few = msgspec.structs.replace(request, tools=many[:3])
+
+    assert {tool.name for tool in offered_tools(request, tiny=True)} == {"Read", "Glob", "Grep"}
+    assert {tool.name for tool in offered_tools(forced, tiny=True)} == {"Read", "Glob", "Grep", "Bash"}
+    assert [tool.name for tool in offered_tools(few, tiny=True)] == [tool.name for tool in many[:3]]
+    assert offered_tools(request, tiny=False) == many
+
+
+def test_a_tiny_model_gets_the_first_whole_lines_of_long_instructions() -> None:
+    rules = "\n".join(f"Rule {number}: be kind." for number in range(100))
+    whole = sent(SystemMessage(rules), UserMessage("Hi"))[0]["content"]
+    brief = sent(SystemMessage(rules), UserMessage("Hi"), examples=True)[0]["content"]
+
+    assert whole == rules
+    assert len(brief) <= LONGEST_LEAD
+    assert rules.startswith(f"{brief}\n")

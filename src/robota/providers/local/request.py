@@ -30,6 +30,10 @@ from robota.core.messages import (
 from robota.core.provider import ChatRequest, ToolChoice, ToolSchema
 
 TINY_PARAMETERS = 1_000_000_000
+MANY_TOOLS = 8
+"""More than a tiny model tells apart, and each of them costs it a second before it says a word."""
+LONGEST_LEAD = 600
+"""Characters of instructions that a tiny model is given."""
 MAX_TOKENS = 1024
 """Of one reply, unless the request says otherwise: small models that lose the thread never find an end."""
 _CALL_FORM = 'To use a tool: {"name": "TOOL", "arguments": {...}}'
@@ -48,10 +52,17 @@ grammar slow or llama.cpp print warnings."""
 
 
 def offered_tools(request: ChatRequest, *, tiny: bool) -> tuple[ToolSchema, ...]:
-    """The tools the model may choose from; a tiny one gets them without their optional parameters."""
-    if request.settings.tool_choice == "none":
+    """The tools the model may choose from; a tiny one gets them without their optional parameters, and of
+    many only those it is shown examples of, and the one that is asked for."""
+    choice, tools = request.settings.tool_choice, request.tools
+    if choice == "none":
         return ()
-    return tuple(map(without_optional_parameters, request.tools)) if tiny else request.tools
+    if not tiny:
+        return tools
+    if len(tools) > MANY_TOOLS:
+        shown = {example.tool for example in EXAMPLES} | {choice}
+        tools = tuple(tool for tool in tools if tool.name in shown) or tools
+    return tuple(map(without_optional_parameters, tools))
 
 
 def choice_fields(
@@ -84,7 +95,7 @@ def wire_messages(
     turns: list[JsonObject] = []
     for message in request.messages:
         if isinstance(message, SystemMessage) and not turns:
-            lead.append(message.content)
+            lead.append(_first_part(message.content) if examples else message.content)
             continue
         role = "assistant" if isinstance(message, AssistantMessage) else "user"
         text = _text_of(message, in_choice_form=bool(tools))
@@ -104,6 +115,12 @@ def wire_messages(
         turns = [*example_turns(tools), *turns]
     system = "\n\n".join(filter(None, lead))
     return [_turn("system", system), *turns] if system else turns
+
+
+def _first_part(text: str) -> str:
+    """As many whole lines as a tiny model can follow: more instructions make it worse, and slower."""
+    kept = text[:LONGEST_LEAD]
+    return text if len(text) <= LONGEST_LEAD else kept.rpartition("\n")[0] or kept
 
 
 # --- what was said --------------------------------------------------------------------------------------
