@@ -32,6 +32,7 @@ $(VENV)/.dev: pyproject.toml constraints.txt
 
 run: $(VENV)/.run ## Start robota; with PROMPT=… or without a terminal, run one turn
 	@if [ -n "$$PROMPT" ] || [ ! -t 0 ]; then \
+	  $(BIN)/robota setup --local --if-needed; \
 	  $(BIN)/robota -p "$${PROMPT:-What is this project?}" < /dev/null; \
 	else $(BIN)/robota; fi
 

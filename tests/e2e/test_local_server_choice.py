@@ -57,12 +57,13 @@ def ollama() -> Iterator[tuple[str, list[str]]]:
     thread.join()
 
 
-def test_a_server_that_runs_here_is_offered_and_used_after_a_yes(
+def test_a_server_that_runs_here_is_offered_first_and_kept(
     tmp_path: Path, ollama: tuple[str, list[str]]
 ) -> None:
     place, asked = ollama
-    terminal = Terminal(tmp_path, OLLAMA_HOST=place)
-    terminal.wait_for(f"ollama runs at http://{place}/v1. Use it with pulled:8b? [Y/n] ")
+    terminal = Terminal(tmp_path, OLLAMA_HOST=place, ROBOTA_HOME=str(tmp_path / "home"))
+    terminal.wait_for(f"1  ollama at http://{place}/v1, with pulled:8b")
+    terminal.wait_for("to leave")
     assert "pulled:8b" not in asked
     terminal.type("\n")
     terminal.wait_for("robota> ")
@@ -73,21 +74,6 @@ def test_a_server_that_runs_here_is_offered_and_used_after_a_yes(
 
     assert terminal.leave() == 0
     assert asked[-1] == "pulled:8b"
-
-
-def test_after_a_no_the_offline_model_answers_and_says_so(
-    tmp_path: Path, ollama: tuple[str, list[str]]
-) -> None:
-    place, asked = ollama
-    terminal = Terminal(tmp_path, OLLAMA_HOST=place)
-    terminal.wait_for("Use it with pulled:8b?")
-    terminal.type("n\n")
-    terminal.wait_for("this is the scripted offline model")
-    terminal.wait_for("robota> ")
-    terminal.type("/exit\n")
-
-    assert terminal.leave() == 0
-    assert "pulled:8b" not in asked
 
 
 def test_a_model_that_a_local_server_has_is_found_by_its_name(

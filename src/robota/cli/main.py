@@ -71,6 +71,13 @@ def _assist(parsed: Parsed, signals: Signals) -> int:
 
         return reset_settings(yes=options.yes)
     options = replace(options, prompt=add_prompt(options, parsed.words))
+    if options.may_ask_who_answers:
+        from robota.cli.setup import first_run  # noqa: PLC0415 - looks at little, and asks once
+
+        with signals.acting(signals.unwind):
+            ended = first_run()
+        if ended is not None:
+            return ended
     import asyncio  # noqa: PLC0415
 
     from robota.cli.assistant import assist  # noqa: PLC0415

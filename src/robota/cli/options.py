@@ -83,6 +83,12 @@ class Options(Struct, frozen=True, kw_only=True):
         """Whether a program speaks to us on standard input."""
         return self.input_format == "stream-json"
 
+    @property
+    def may_ask_who_answers(self) -> bool:
+        """Whether somebody is there who could be asked, and has not said."""
+        said = self.provider or self.model or self.base_url or self.continue_last or self.resume is not None
+        return not (self.print_mode or self.is_driven or said)
+
 
 def read_options(parsed: Parsed, environment: Mapping[str, str]) -> Options:
     """The options of a command line and of the variables that stand for some of them."""

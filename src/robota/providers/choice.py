@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import NoReturn, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -36,6 +36,9 @@ from robota.providers.catalog import (
 from robota.providers.definitions import OURS, all_definitions, find_definition
 from robota.providers.key_advice import KeyAdvice, advise
 from robota.providers.own_server import fit_to_server, is_own_server
+
+if TYPE_CHECKING:
+    from robota.providers.local.detect import LocalServer
 
 KEYS: dict[str, str] = {
     "ANTHROPIC_API_KEY": "anthropic",
@@ -185,11 +188,7 @@ async def _offer_server(given: ProviderArguments) -> Choice | None:
     """A server that runs on this machine, if the user wants it."""
     if given.confirm is None:
         return None
-    from robota.providers.local.detect import USUAL_ADDRESSES, detect_local_servers  # noqa: PLC0415 - rarely needed
-
-    own = _ollama_address(given)
-    places = USUAL_ADDRESSES if own is None else (own, *USUAL_ADDRESSES)
-    for server in await detect_local_servers(tuple(dict.fromkeys(places))):
+    for server in await find_local_servers(given):
         fitting = [name for name in server.models if not given.model or is_listed(given.model, [name])]
         if not fitting:
             continue
@@ -197,6 +196,15 @@ async def _offer_server(given: ProviderArguments) -> Choice | None:
         if given.confirm(f"{server.kind} runs at {server.base_url}. Use it with {fitting[0]}?"):
             return Choice(definition, ProviderConfig(model=fitting[0], base_url=server.base_url))
     return None
+
+
+async def find_local_servers(given: ProviderArguments) -> list[LocalServer]:
+    """Model servers that run on this machine, at the usual addresses and where `OLLAMA_HOST` says."""
+    from robota.providers.local.detect import USUAL_ADDRESSES, detect_local_servers  # noqa: PLC0415 - rarely needed
+
+    own = _ollama_address(given)
+    places = USUAL_ADDRESSES if own is None else (own, *USUAL_ADDRESSES)
+    return await detect_local_servers(tuple(dict.fromkeys(places)))
 
 
 def _miss_service(model: str) -> NoReturn:

@@ -1,0 +1,37 @@
+"""The tour, as somebody without a key takes it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.support.terminal import Terminal
+
+
+def test_the_tour_streams_asks_edits_undoes_and_leaves_nothing(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, "tour", ANTHROPIC_API_KEY="must-not-be-used")
+    terminal.wait_for("Type: fix the failing test")
+    terminal.wait_for("> ")
+    terminal.type("fix the failing test\n")
+    for asked in ("Bash", "Edit", "Bash"):
+        terminal.wait_for(f"Tool: {asked}")
+        terminal.wait_for("N] ")
+        terminal.type("y\n")
+    terminal.wait_for("The test passes.")
+    terminal.wait_for("> ")
+    terminal.type("/undo\n")
+    terminal.wait_for("restored prices.py")
+    terminal.wait_for("> ")
+    terminal.type("once more\n")
+    terminal.wait_for("Tool: Bash")
+    terminal.wait_for("N] ")
+    terminal.type("n\n")
+    terminal.wait_for("You said no")
+    terminal.wait_for("> ")
+    terminal.type("/exit\n")
+    code = terminal.leave()
+    place = re.search(r"in (/\S+/project)", terminal.seen)
+
+    assert code == 0
+    assert place is not None
+    assert not Path(place[1]).exists()
