@@ -28,6 +28,14 @@ def require_texts(place: str, given: object) -> tuple[str, ...]:
     return texts
 
 
+def refuse_unknown(what: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Raise for an option that is not there, as Python does for a function that takes no others."""
+    names = tuple(known)
+    for name in given:
+        if name not in names:
+            raise TypeError(f"{what} has no option {name!r}; {suggest(name, names)}")
+
+
 def require_kind(place: str, given: object, *kinds: type[Any]) -> None:
     if not isinstance(given, kinds):
         names = " or ".join(kind.__name__ for kind in kinds if kind is not type(None))

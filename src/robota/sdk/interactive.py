@@ -20,6 +20,7 @@ from robota.core.closing import Closing
 from robota.core.context import ContextWindowState
 from robota.core.errors import ConfigurationError, RobotaError, SessionBusyError
 from robota.core.events import PromptQueued, TurnEvent
+from robota.core.given import refuse_unknown
 from robota.core.history import HistoryEntry
 from robota.core.messages import Message, Prompt, prompt_text
 from robota.core.permissions import PermissionMode
@@ -89,6 +90,8 @@ class InteractiveSession(Closing):
         calls that need it, `ask_handler` everything else; both may come later, through `questions.attach`.
         `session` is a ready-made one, for tests: then no file is read. `MoreOptions` has the rest.
         """
+        known = (*(InteractiveSession.__init__.__kwdefaults__ or ()), *MoreOptions.__annotations__)
+        refuse_unknown("InteractiveSession", more, known)
         self.events: EventBus = EventBus() if session is None else session.events
         self.questions = Questions(self.events) if session is None else session.questions
         self.commands = CommandRegistry(BuiltinCommandSource())
