@@ -42,7 +42,11 @@ def build_hooks(merged: Merged, env: Mapping[str, str], is_secret: Callable[[str
         )
         for problem in problems:
             place, _, reason = problem.partition(": ")
-            merged.report(entry.layer, ("hooks", *_read_place(place)), f"{reason.rstrip('.')}.")
+            merged.report(
+                entry.layer,
+                ("hooks", *_read_place(place)),
+                reason + ("" if reason.endswith((".", "?")) else "."),
+            )
         if entry.layer.of_project:
             config = _filter(
                 config, partial(_without_secrets, is_secret=is_secret, entry=entry, merged=merged)

@@ -95,8 +95,9 @@ def _walk(
             if isinstance(value, dict):
                 yield from _walk(layer, value, path, merged, trusted=trusted)
             else:
-                merged.report(layer, path, _mistaken("an object", value))
-                yield from _suppose_worst(path)
+                guards = path == ("permissions",)  # nobody knows what it was meant to forbid
+                merged.report(layer, path, _mistaken("an object", value) + (_LOST["ask"] if guards else ""))
+                yield from [(("permissions", "ask"), ["*"])] if guards else ()
         elif dotted in KEYS:
             if value is not None:
                 yield path, value
@@ -104,12 +105,6 @@ def _walk(
             merged.report(layer, path, f"this has no effect: {WITHOUT_EFFECT[dotted]}.")
         elif (not dotted or dotted not in KEPT) and not name.startswith(_REMARKS):
             merged.report(layer, path, _unknown(path))
-
-
-def _suppose_worst(path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Json]]:
-    """An object that guards something and cannot be read: as if each of its guards were there, unreadable."""
-    if path == ("permissions",):
-        yield from (((*path, kind), 0) for kind in ("deny", "ask"))
 
 
 def _unknown(path: tuple[str, ...]) -> str:
