@@ -246,7 +246,6 @@ async def test_matchers_go_by_the_name_of_the_tool(project: Path, matcher: str, 
     write(project / ".robota/settings.json", hook("touch ran", event="PreToolUse", matcher=matcher))
     async with trusted(project, [call("Read", file_path="notes.txt")], "Done.") as session:
         await session.submit("Go")
-        assert (project / "ran").exists() == runs or any(matcher in str(each) for each in session.problems)
         assert (project / "ran").exists() == runs
 
 
