@@ -328,12 +328,13 @@ class InteractiveSession(Closing):
         max_turns: int | None = None,
         settings: ModelSettings | None = None,
         id: str = "",
+        verbatim: bool = False,
     ) -> ExecutionResult[OutputT]:
         """Take one prompt to its end; one event tells of that: `complete`, `interrupted` or `error`.
 
         While another is worked on, one prompt may wait; taken back by `cancel_queue` or `abort`, it returns
         without having run. `display_input` is what front ends show in its place, `raw_input` what hooks are
-        told was typed.
+        told was typed. A `verbatim` prompt calls no command and names no files.
         """
         check_prompt(prompt)
         shown = prompt_text(prompt) if display_input is None else display_input
@@ -352,18 +353,20 @@ class InteractiveSession(Closing):
                 max_rounds=max_turns,
                 settings=settings,
             )
-            return await self._turn.take(partial(self._run, prompt, output, options))
+            return await self._turn.take(partial(self._run, prompt, output, options, verbatim))
         finally:
             self._queue.leave()
 
     async def _run(
-        self, prompt: Prompt, output: OutputKind[OutputT] | None, options: SubmitOptions
+        self, prompt: Prompt, output: OutputKind[OutputT] | None, options: SubmitOptions, verbatim: bool
     ) -> RunResult[OutputT] | CommandResult | None:
         """What became of a prompt, or of the command it calls; `None` if it was aborted before it began."""
         session = await self.ready()
         if self._assembly is not None:
             self._assembly.live.tell()
-        made = options.get("raw_input") is not None  # of what was typed: no command is called a second time
+        made = (
+            verbatim or options.get("raw_input") is not None
+        )  # of what was typed: no command is called a second time
         line = None if made else read_slash(prompt, self.commands)
         if line is not None and not self._aborted:
             answer = await run_command(self, line.command, line.args)
@@ -380,7 +383,8 @@ class InteractiveSession(Closing):
         kit = self._assembly.kit
         async with kit.skills.turn(prompt, options) as skill:
             memory = await kit.memory.prepare(options.get("raw_input") or prompt_text(prompt))
-            sent = await kit.context.prepare(prompt, memory, lenient=skill is not None)
+            lenient = skill is not None
+            sent = await kit.context.prepare(prompt, memory, lenient=lenient, verbatim=verbatim)
             if sent is not prompt:
                 options["raw_input"] = options.get("raw_input") or prompt_text(prompt)
                 options["display_input"] = options.get("display_input") or options["raw_input"]

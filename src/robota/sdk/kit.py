@@ -32,6 +32,7 @@ from robota.sdk.skills.tool import recall_skills, skill_tool
 from robota.sdk.undo import make_undo, remove_unused_stores
 from robota.sdk.workspace import Workspace
 from robota.sessions.compaction.sections import OPEN_TODOS, CompactionSection
+from robota.sessions.hooks import LiveHooks
 from robota.sessions.permissions.live_rules import LiveRules, PermissionRules
 from robota.tools.builtins.ask_user import ask_user_tool
 from robota.tools.builtins.background import bash_output_tool, kill_bash_tool
@@ -48,6 +49,7 @@ from robota.tools.builtins.write import write_tool
 from robota.tools.processes import ProcessTable
 
 if TYPE_CHECKING:
+    from robota.core.hooks import HooksConfig
     from robota.sdk.context.session_context import SessionContext
     from robota.sdk.project import Project
     from robota.sdk.settings.settings import Settings
@@ -189,6 +191,12 @@ class Kit:
         self.processes.on_start = partial(take_in, tasks)
         if self.undo is not None:
             await to_thread.run_sync(remove_unused_stores, self.project.places, self.undo.max_age_days)
+
+    def add_hooks(self, config: HooksConfig) -> None:
+        """Hooks of the program around the session, besides those of files, till its end."""
+        assert self._session is not None, "the session is not made yet"
+        if isinstance(self._session.hooks, LiveHooks):
+            self._session.hooks.add(config)
 
     def _recall(self) -> None:
         """The conversation is another one: so is the list of things to do."""

@@ -77,10 +77,12 @@ class SessionContext:
         self.prompt = build_system_prompt(self._parts)
         self._session.agent.system_message = self.prompt.text or None
 
-    async def prepare(self, prompt: Prompt, memory: str, *, lenient: bool = False) -> Prompt:
+    async def prepare(
+        self, prompt: Prompt, memory: str, *, lenient: bool = False, verbatim: bool = False
+    ) -> Prompt:
         """The prompt as it is sent: with the files that it names, and with what is remembered in the system
         prompt. Files that are kept and have changed since are told with it. References that cannot be
-        followed raise, each with a sentence, unless `lenient`."""
+        followed raise, each with a sentence, unless `lenient`; a `verbatim` prompt has none."""
         session = self._session
         self.change(
             memory=memory,
@@ -89,7 +91,7 @@ class SessionContext:
             context_window=session.tracker.max_tokens,
         )
         self.references.refresh()
-        if "@" not in prompt_text(prompt):
+        if verbatim or "@" not in prompt_text(prompt):
             return prompt
         scope = ReferenceScope(
             cwd=session.cwd,

@@ -33,13 +33,13 @@ async def _show(host: InteractiveSession, args: str) -> CommandResult:
     used = f"{state.used_tokens:,} / {state.max_tokens:,} tokens ({state.used_percentage:.0f}%)"
     lines = [f"Context: {used}"]
     if not host.is_ready_made:
-        lines += [f"  {name}: {tokens:,} tokens" for name, tokens in _parts(host)]
+        lines += [f"  {name}: {tokens:,} tokens" for name, tokens in list_parts(host)]
         lines += [f"  kept: {each.path} ({each.size:,} bytes)" for each in host.kit.context.references.active]
     effect = ContextShown(state.used_tokens, state.max_tokens, state.used_percentage)
     return CommandResult("\n".join(lines), effect=effect)
 
 
-def _parts(host: InteractiveSession) -> Iterator[tuple[str, int]]:
+def list_parts(host: InteractiveSession) -> Iterator[tuple[str, int]]:
     """What a request is made of, and about how many tokens each part takes."""
     for section in host.kit.context.prompt.sections:
         yield section.name, section.tokens

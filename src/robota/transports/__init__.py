@@ -1,0 +1,15 @@
+"""Sessions for other programs: an answer on standard output, and a conversation over pipes."""
+
+from __future__ import annotations
+
+from robota._lazy import lazy_names
+
+_MODULES = {
+    "robota.transports.headless": "HeadlessRunner HeadlessTransport PrintOptions create_headless_runner "
+    "create_headless_transport run_print",
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
+
+__all__ = list(_HOMES)
+
+__getattr__, __dir__ = lazy_names(__name__, _HOMES, globals())

@@ -1,0 +1,276 @@
+"""One prompt and its answer on standard output: as text, as one JSON object, or as a stream of frames.
+
+The answer goes to `out`, everything else to `err`. Whatever happens, there is exactly one terminal record in
+the JSON forms. Saving the session is the business of whoever made it, before the process ends.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Literal, TextIO, TypeAlias
+
+from msgspec import Struct
+
+from robota.core.errors import RobotaError
+from robota.core.events import (
+    Noticed,
+    ProviderRetried,
+    RunCompleted,
+    TextDelta,
+    ToolEnded,
+    ToolStarted,
+    TurnEvent,
+)
+from robota.core.messages import JsonObject, StopReason
+from robota.core.plain_text import strip_controls
+from robota.core.run import ENDINGS
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from robota.sdk.execution import ExecutionResult
+    from robota.sdk.interactive import InteractiveSession
+    from robota.transports.line_writer import LineWriter
+
+OutputFormat: TypeAlias = Literal["text", "json", "stream-json"]
+
+FAILED, INCOMPLETE, INTERRUPTED = 1, 4, 130
+"""Exit codes of a run that failed, that ended before it was done, and that was stopped."""
+UNDONE: frozenset[StopReason] = frozenset((*ENDINGS, "context_overflow", "hook"))
+ARGUMENT_WIDTH = 80
+
+
+class PrintOptions(Struct, frozen=True, kw_only=True):
+    """How an answer is printed."""
+
+    output_format: OutputFormat = "text"
+    schema: JsonObject | None = None
+    """The JSON schema that the answer has to fit."""
+    partial_messages: bool = False
+    """With `stream-json`: answers piece by piece, too."""
+    hook_events: bool = False
+    """With `stream-json`: what hooks said."""
+
+
+TEXT = PrintOptions()
+
+
+async def run_print(
+    session: InteractiveSession,
+    prompt: str,
+    options: PrintOptions = TEXT,
+    *,
+    out: TextIO | None = None,
+    err: TextIO | None = None,
+) -> int:
+    """Take one prompt to its end and print it; the exit code it deserves."""
+    if options.output_format == "text":
+        return await _print_text(session, prompt, options, LinePrinter(out or sys.stdout, err or sys.stderr))
+    return await _print_frames(session, prompt, options, out or sys.stdout)
+
+
+def exit_code(result: ExecutionResult[Any]) -> int:
+    if result.interrupted:
+        return INTERRUPTED
+    if result.error is not None:
+        return FAILED
+    return INCOMPLETE if result.stop_reason in UNDONE else 0
+
+
+# --- text -------------------------------------------------------------------------------------------------
+
+
+async def _print_text(
+    session: InteractiveSession, prompt: str, options: PrintOptions, printer: LinePrinter
+) -> int:
+    def show(event: TurnEvent) -> None:
+        if options.schema is None or not isinstance(event, TextDelta):  # else it may have to be corrected
+            printer.show(event)
+        if printer.reader_is_gone:
+            session.abort()
+
+    stop = session.events.subscribe(show)
+    try:
+        result = await session.submit(prompt, output=options.schema)
+    finally:
+        stop()
+    if result.error is not None and not isinstance(result.error, RobotaError):
+        raise result.error
+    if result.command is not None or (options.schema is not None and result.success):
+        printer.write(strip_controls(result.text))
+    printer.end()
+    code, said = exit_code(result), ""
+    if result.error is not None:
+        said = f"robota: {result.error}"
+    elif result.interrupted:
+        said = "Interrupted by user."
+    if printer.reader_is_gone:
+        code, said = (
+            FAILED,
+            printer.failure and f"robota: The answer could not be written: {printer.failure}.",
+        )
+    if said:
+        printer.remark(said)
+    return code
+
+
+class LinePrinter:
+    """Shows a turn as plain lines."""
+
+    def __init__(self, out: TextIO, err: TextIO) -> None:
+        self.out = out
+        self.err = err
+        self.reader_is_gone = False
+        """The answer cannot be written any more; there is nothing left to print it for."""
+        self.failure = ""
+        """Why, unless a reader simply left."""
+        self._at_line_start = True
+
+    def show(self, event: TurnEvent) -> None:
+        match event:
+            case TextDelta(text=text):
+                self.write(strip_controls(text))
+            case ToolStarted(tool_name=name, arguments=arguments):
+                first = next(iter(arguments.values()), "")
+                self.remark(f"● {name}({_one_line(str(first))})")
+            case ToolEnded(metadata={"sandboxNote": str(note)}):
+                self.remark(note)
+            case ToolEnded(outcome="denied" | "error", tool_name=name, error=error):
+                self.remark(f"✗ {name}: {_one_line(error or 'failed')}")
+            case ProviderRetried(message=message, delay=delay, attempt=attempt):
+                when = f" Trying again in {delay:.1f} s (attempt {attempt})." if delay else ""
+                self.remark(f"… {_one_line(message)}{when}")
+            case Noticed(message=message):
+                self.remark(message)
+            case RunCompleted(stop_reason="context_overflow", text=text):
+                self.remark(text)  # the engine's own words are not an answer
+            case _:
+                return
+
+    def write(self, text: str) -> None:
+        if self.reader_is_gone or not text or (self._at_line_start and text == "\n\n"):
+            return
+        try:
+            self.out.write(text)
+            self.out.flush()
+        except BrokenPipeError:
+            self.reader_is_gone = True
+        except OSError as error:
+            self.reader_is_gone, self.failure = True, str(error)
+        self._at_line_start = text.endswith("\n")
+
+    def remark(self, text: str) -> None:
+        """A line beside the answer, never in the middle of one of its lines on a shared terminal."""
+        if not self._at_line_start and self.out.isatty():
+            self.write("\n")
+        with suppress(OSError):  # nobody is left to be told, and the answer does not depend on it
+            print(text, file=self.err, flush=True)
+
+    def end(self) -> None:
+        if not self._at_line_start:
+            self.write("\n")
+
+
+def _one_line(text: str) -> str:
+    flat = " ".join(strip_controls(text).split())
+    return flat if len(flat) <= ARGUMENT_WIDTH else f"{flat[: ARGUMENT_WIDTH - 1]}…"
+
+
+# --- JSON -------------------------------------------------------------------------------------------------
+
+
+async def _print_frames(session: InteractiveSession, prompt: str, options: PrintOptions, out: TextIO) -> int:
+    from robota.transports.init_frame import init_frame  # noqa: PLC0415 - for those who want frames
+    from robota.transports.line_writer import LineWriter  # noqa: PLC0415
+    from robota.transports.result_frame import Ending, failure_frame  # noqa: PLC0415
+    from robota.transports.turn_frames import FrameOptions, TurnFrames  # noqa: PLC0415
+
+    writer = LineWriter(out.fileno(), lambda why: session.abort())
+    streams = options.output_format == "stream-json"
+    wanted = FrameOptions(partial=options.partial_messages, hook_events=options.hook_events)
+    frames = TurnFrames(session, writer.send if streams else lambda frame: None, wanted)
+    stop = frames.follow()
+    try:
+        await session.ready()
+        frames.send(init_frame(session))
+        ending = Ending(session, frames)
+        result = await session.submit(prompt, output=options.schema)
+        frames.end()
+        last, code = ending.frame(result), exit_code(result)
+    except Exception as error:  # noqa: BLE001 - a reader of records gets one, whatever broke
+        last, code = failure_frame(error), FAILED
+    finally:
+        stop()
+    TurnFrames(session, writer.send, wanted).send(last)
+    await writer.drain()
+    return _check_written(writer, code)
+
+
+def _check_written(writer: LineWriter, code: int) -> int:
+    if writer.broken:
+        print(f"robota: The answer could not be written: {writer.broken}.", file=sys.stderr)
+    return code if writer.broken is None else FAILED
+
+
+# --- the doors for programs -------------------------------------------------------------------------------
+
+
+class HeadlessRunner:
+    """Runs prompts of one session, each with its answer on standard output."""
+
+    __slots__ = ("_options", "_session")
+
+    def __init__(self, session: InteractiveSession, options: PrintOptions) -> None:
+        self._session = session
+        self._options = options
+
+    async def run(self, prompt: str) -> int:
+        """The exit code."""
+        return await run_print(self._session, prompt, self._options)
+
+
+class HeadlessTransport:
+    """A transport that runs one prompt when it is started."""
+
+    name = "headless"
+
+    def __init__(self, prompt: str, options: PrintOptions) -> None:
+        self._prompt = prompt
+        self._options = options
+        self._session: InteractiveSession | None = None
+        self._code = 0
+
+    def attach(self, session: InteractiveSession) -> None:
+        self._session = session
+
+    async def start(self) -> None:
+        """Run the prompt to its end."""
+        if self._session is None:
+            raise RobotaError("This transport has no session: session.attach_transport(transport) first.")
+        self._code = await run_print(self._session, self._prompt, self._options)
+
+    async def stop(self) -> None:
+        """Stop the prompt, if it runs."""
+        if self._session is not None and self._session.is_executing:
+            self._session.abort()
+
+    def get_exit_code(self) -> int:
+        """What the process should end with."""
+        return self._code
+
+
+def create_headless_runner(
+    session: InteractiveSession, output_format: OutputFormat = "text", *, partial_messages: bool = True
+) -> HeadlessRunner:
+    """A runner of prompts for this session."""
+    options = PrintOptions(output_format=output_format, partial_messages=partial_messages)
+    return HeadlessRunner(session, options)
+
+
+def create_headless_transport(
+    prompt: str, output_format: OutputFormat = "text", *, partial_messages: bool = True
+) -> HeadlessTransport:
+    """A transport for one prompt: attach it to a session, start it, ask it for the exit code."""
+    options = PrintOptions(output_format=output_format, partial_messages=partial_messages)
+    return HeadlessTransport(prompt, options)

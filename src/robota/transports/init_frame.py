@@ -1,0 +1,41 @@
+"""What a session is, as the frame that begins each turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from robota._version import __version__
+from robota.core.messages import JsonObject
+
+if TYPE_CHECKING:
+    from robota.sdk.interactive import InteractiveSession
+
+PROTOCOL_LEVEL = "2.1.325"
+"""The version of the other program whose frames these are; ours is in `robota_version`."""
+
+
+def init_frame(session: InteractiveSession, servers: Sequence[JsonObject] = ()) -> JsonObject:
+    inner = session.session
+    skills: list[str] = []
+    agents: list[str] = []
+    if not session.is_ready_made:
+        skills = [*session.project.skills.found]
+        agents = [*session.kit.subagents.agents]
+    return {
+        "type": "system",
+        "subtype": "init",
+        "cwd": session.cwd,
+        "tools": [tool.name for tool in inner.agent.tools],
+        "mcp_servers": [{"name": each["name"], "status": each["status"]} for each in servers],
+        "model": inner.model or inner.agent.provider.name,
+        "permissionMode": session.permission_mode,
+        "slash_commands": [command.name for command in session.list_commands()],
+        "apiKeySource": "none",
+        "claude_code_version": PROTOCOL_LEVEL,
+        "robota_version": __version__,
+        "output_style": "default",
+        "agents": agents,
+        "skills": skills,
+        "plugins": [],
+    }

@@ -1,0 +1,261 @@
+"""A session driven over pipes: prompts and requests come in as lines, everything that happens goes out.
+
+Reading, the turns and the requests are tasks of their own: a request is served while a turn runs, and a
+prompt that comes then waits for its turn. The end of the input ends nothing that is under way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from robota.core.errors import ValidationError
+from robota.core.events import ToolEnded
+from robota.core.jsontext import decode
+from robota.core.messages import JsonObject, Prompt
+from robota.sdk.execution import ExecutionResult
+from robota.transports.blocks import read_prompt
+from robota.transports.init_frame import init_frame
+from robota.transports.line_writer import LineWriter
+from robota.transports.result_frame import Ending, failure_frame
+from robota.transports.stream_json.control import answer_request
+from robota.transports.stream_json.greeting import greet
+from robota.transports.stream_json.held_session import HeldSession, OpenSession, Wishes
+from robota.transports.stream_json.hook_callbacks import HookCallbacks, Registration, read_registrations
+from robota.transports.stream_json.host import Host
+from robota.transports.stream_json.permissions import PermissionDesk
+from robota.transports.stream_json.state import StateTeller
+from robota.transports.turn_frames import FrameOptions, TurnFrames
+
+if TYPE_CHECKING:
+    from robota.sdk.interactive import InteractiveSession
+    from robota.transports.stream_json.transcript import Transcript
+
+
+class DriveOptions(Struct, frozen=True, kw_only=True):
+    """What the command line of a driven process says about the conversation."""
+
+    partial_messages: bool = False
+    hook_events: bool = False
+    replay_user_messages: bool = False
+    asks_host: bool = False
+    """Questions go to the host; otherwise they are refused."""
+    schema: JsonObject | None = None
+    servers: tuple[JsonObject, ...] = ()
+    """MCP servers as they are told of: name, status, error."""
+    mirror: bool = False
+    """Tell what is written to the transcript, too."""
+    transcript: bool = False
+    """Keep a transcript where clients of this protocol look for one."""
+
+
+class QueuedPrompt(Struct, frozen=True):
+    prompt: Prompt
+    uuid: str
+    verbatim: bool
+
+
+class Driver:
+    """One connection."""
+
+    def __init__(self, open_session: OpenSession, options: DriveOptions, writer: LineWriter) -> None:
+        self._held = HeldSession(open_session, self._prepare)
+        self.session = self._held.get
+        """The session, made when it is first needed."""
+        self._options = options
+        self._writer = writer
+        self.send_plain = writer.send
+        self._host = Host(writer.send)
+        self._state = StateTeller(writer.send)
+        self._registrations: list[Registration] = []
+        self._frame_options = FrameOptions(
+            partial=options.partial_messages,
+            hook_events=options.hook_events,
+            replay=options.replay_user_messages,
+        )
+        self.servers = list(options.servers)
+        self.first_model = ""
+        self._prompts: deque[QueuedPrompt] = deque()
+        self._more = asyncio.Event()
+        self._ended = False
+        self._frames: TurnFrames | None = None
+        self._transcript: Transcript | None = None
+        self._requests: set[asyncio.Task[None]] = set()
+        self._turn: asyncio.Task[Any] | None = None
+        self._stops_early = False
+        """The turn under way was interrupted before its session was made."""
+        self.failed = False
+        """The last result was an error."""
+
+    # --- what is read ------------------------------------------------------------------------------------
+
+    def take_line(self, line: bytes) -> None:
+        """One line of the host. What is no JSON raises `ValidationError`."""
+        if not line.strip():
+            return
+        try:
+            frame = decode(line)
+        except ValueError as error:
+            raise ValidationError(f"A line on standard input is not JSON: {error}") from error
+        if not isinstance(frame, dict):
+            raise ValidationError("A line on standard input is JSON, but not an object.")
+        match frame.get("type"):
+            case "user":
+                self._take_prompt(frame)
+            case "control_request":
+                self._serve(frame)
+            case "control_response":
+                self._host.take(frame)
+                if self._options.replay_user_messages:
+                    self.send_plain(frame)
+            case _:
+                return  # a newer host may say more than is known here
+
+    def _take_prompt(self, frame: JsonObject) -> None:
+        message = frame.get("message")
+        if not isinstance(message, dict):
+            raise ValidationError("A user frame needs `message`, an object with `content`.")
+        prompt = read_prompt(message.get("content"))
+        uuid = frame.get("uuid")
+        known = uuid if isinstance(uuid, str) else ""
+        self._prompts.append(QueuedPrompt(prompt, known, frame.get("client_composed") is True))
+        self._state.tell("running")
+        self._held.begin()
+        self._more.set()
+
+    def _serve(self, frame: JsonObject) -> None:
+        request = frame.get("request")
+        if isinstance(request, dict) and request.get("subtype") == "interrupt":
+            self._host.withdraw_all()  # before the answer
+        task = asyncio.create_task(answer_request(self, frame))
+        self._requests.add(task)
+        task.add_done_callback(self._requests.discard)
+
+    def end_input(self) -> None:
+        """No more lines come. What is under way goes on, without anybody to ask."""
+        self._ended = True
+        self._host.close()
+        self._more.set()
+
+    # --- what requests do --------------------------------------------------------------------------------
+
+    def initialize(self, request: JsonObject) -> JsonObject:
+        """Answered from what costs nothing to know; the session is made meanwhile."""
+        agents, skills = request.get("agents"), request.get("skills")
+        if not self._held.begun:
+            self._registrations = read_registrations(request.get("hooks"))
+            self._held.wishes = Wishes(
+                agents=agents if isinstance(agents, dict) else {},
+                skills=tuple(map(str, skills)) if isinstance(skills, list) else None,
+            )
+            self._frame_options.subagent_text = bool(request.get("forwardSubagentText"))
+        answer = greet(self._held.wishes.agents)
+        asyncio.get_running_loop().call_soon(self._held.begin)
+        return answer
+
+    def interrupt(self) -> list[str]:
+        """Stop the turn under way; the prompts that wait go on."""
+        if self._turn is not None and self._held.now is not None:
+            self._held.now.abort()
+        self._stops_early = True
+        return [each.uuid for each in self._prompts if each.uuid]
+
+    @property
+    def prompt_ids(self) -> Mapping[str, str]:
+        return {} if self._frames is None else self._frames.prompt_ids
+
+    # --- the session --------------------------------------------------------------------------------------
+
+    async def _prepare(self, session: InteractiveSession) -> None:
+        self._state.session_id = session.session_id
+        inner = await session.ready()
+        self.first_model = inner.model
+        frames = self._frames = TurnFrames(session, self._send, self._frame_options)
+        if self._options.transcript:
+            from robota.transports.stream_json.transcript import Transcript  # noqa: PLC0415 - few keep one
+
+            tell = self.send_plain if self._options.mirror else None
+            self._transcript = Transcript(session, frames, tell)
+        callbacks = HookCallbacks(self._host, self._registrations)
+        config = callbacks.config([tool.name for tool in inner.agent.tools])
+        if config:
+            session.kit.add_hooks(config)
+        for note in callbacks.notes:
+            frames.send({"type": "system", "subtype": "informational", "content": note, "level": "warning"})
+        frames.follow()
+        if self._options.asks_host:
+            desk = PermissionDesk(session, self._host, frames, self._state.tell_waiting)
+            session.questions.attach(desk.answer)
+
+            def stop_after(event: ToolEnded) -> None:
+                if desk.stops_after(event.call_id):
+                    frames.was_in_tools = True
+                    session.abort()
+
+            session.events.on(ToolEnded, stop_after)
+
+    # --- turns -------------------------------------------------------------------------------------------
+
+    async def take_turns(self) -> None:
+        """Work through the prompts until there are none and none can come."""
+        while True:
+            if self._prompts:
+                self._stops_early = False
+                self._turn = asyncio.create_task(self._take_turn(self._prompts.popleft()))
+                try:
+                    await self._turn
+                finally:
+                    self._turn = None
+                if not self._prompts:
+                    self._state.tell("idle")
+            elif self._ended:
+                break
+            else:
+                self._more.clear()
+                await self._more.wait()
+        if self._requests:
+            await asyncio.wait(self._requests)
+
+    async def _take_turn(self, queued: QueuedPrompt) -> None:
+        try:
+            session = await self.session()
+            result = await self._submit(session, queued)
+        except Exception as error:
+            result = failure_frame(error)
+            if self._frames is None:  # there is no session, and there will be none
+                self._writer.send({**result, "session_id": "", "uuid": ""})
+                raise
+        self.failed = bool(result["is_error"])
+        if self._transcript is not None:
+            await self._transcript.flush()
+        assert self._frames is not None
+        self._frames.send(result)
+
+    async def _submit(self, session: InteractiveSession, queued: QueuedPrompt) -> JsonObject:
+        frames = self._frames
+        assert frames is not None
+        frames.begin(queued.uuid)
+        frames.send(init_frame(session, self.servers))
+        ending = Ending(session, frames)
+        if self._stops_early:
+            return ending.frame(ExecutionResult(interrupted=True))
+        schema = self._options.schema
+        result = await session.submit(queued.prompt, output=schema, verbatim=queued.verbatim)
+        frames.end()
+        return ending.frame(result)
+
+    async def close(self) -> None:
+        """End the session in good order."""
+        self._host.close()
+        await self._held.close()
+
+    # --- frames ------------------------------------------------------------------------------------------
+
+    def _send(self, frame: JsonObject) -> None:
+        if self.failed and self._turn is None:
+            return  # behind an error result another frame would make the client forget it
+        self._writer.send(frame)

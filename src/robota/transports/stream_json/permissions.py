@@ -1,0 +1,142 @@
+"""Questions of a session to the host: may this tool run, which of these, is this plan good."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from robota.core.errors import RobotaError
+from robota.core.messages import Json, JsonObject
+from robota.core.questions import (
+    ChoiceAnswer,
+    ChoiceQuestion,
+    PermissionAnswer,
+    PermissionQuestion,
+    PlanAnswer,
+    PlanQuestion,
+    Question,
+)
+from robota.transports.stream_json.host import Host, HostError
+from robota.transports.stream_json.permission_updates import apply_updates, suggest_rules
+
+if TYPE_CHECKING:
+    from robota.sdk.interactive import InteractiveSession
+    from robota.transports.turn_frames import TurnFrames
+
+
+class PermissionDesk:
+    """Puts questions to the host, one frame each, and reads its answers. What fails is a no."""
+
+    def __init__(
+        self,
+        session: InteractiveSession,
+        host: Host,
+        frames: TurnFrames,
+        tell_waiting: Callable[[bool], None],
+    ) -> None:
+        """`tell_waiting` hears whether the session waits for an answer."""
+        self._session = session
+        self._host = host
+        self._frames = frames
+        self._tell_waiting = tell_waiting
+        self._waiting = 0
+        self._to_stop: set[str] = set()
+        """Calls after whose refusal the turn ends."""
+
+    async def answer(self, question: Question) -> object:
+        """The handler for `session.questions`."""
+        match question:
+            case PermissionQuestion():
+                return await self._permit(question)
+            case PlanQuestion():
+                return await self._approve(question)
+            case ChoiceQuestion():
+                return await self._choose(question)
+            case _:
+                return None  # nothing in the protocol asks for values of a form
+
+    def stops_after(self, call_id: str) -> bool:
+        """Whether the host wants the turn to end with the refusal of this call."""
+        return call_id in self._to_stop
+
+    async def _permit(self, question: PermissionQuestion) -> PermissionAnswer:
+        suggestions = suggest_rules(question.rule)
+        request: JsonObject = {
+            "tool_name": question.tool_name,
+            "input": question.tool_input,
+            "tool_use_id": self._tool_use(question),
+            "permission_suggestions": suggestions,
+            "blocked_path": None,
+            "decision_reason": question.reason,
+        }
+        if question.agent_id:
+            request["agent_id"] = question.agent_id
+        answer = await self._ask(request, question)
+        if answer.get("behavior") != "allow":
+            return PermissionAnswer(allow=False, message=str(answer.get("message") or ""))
+        changed = answer.get("updatedInput")
+        updates = answer.get("updatedPermissions")
+        if updates:
+            try:
+                await apply_updates(self._session, updates)
+            except RobotaError as error:
+                return PermissionAnswer(allow=False, message=f"The permission update was refused: {error}")
+        return PermissionAnswer(
+            allow=True,
+            updated_input=changed if isinstance(changed, dict) and changed != question.tool_input else None,
+        )
+
+    async def _approve(self, question: PlanQuestion) -> PlanAnswer:
+        request = {
+            "tool_name": "ExitPlanMode",
+            "input": {"plan": question.plan, "planFilePath": question.plan_file_path},
+            "tool_use_id": self._tool_use(question),
+        }
+        answer = await self._ask(request, question)
+        if answer.get("behavior") != "allow":
+            return PlanAnswer(approve=False, feedback=str(answer.get("message") or ""))
+        modes = [
+            update.get("mode")
+            for update in answer.get("updatedPermissions") or ()
+            if isinstance(update, dict) and update.get("type") == "setMode"
+        ]
+        return PlanAnswer(approve=True, mode=modes[-1] if modes else None)
+
+    async def _choose(self, question: ChoiceQuestion) -> ChoiceAnswer:
+        options = [{"label": each.label, "description": each.description} for each in question.options]
+        asked = {"question": question.question, "header": question.header, "options": options}
+        request = {
+            "tool_name": "AskUserQuestion",
+            "input": {"questions": [asked | {"multiSelect": question.multi_select}]},
+            "tool_use_id": self._tool_use(question),
+        }
+        answer = await self._ask(request, question)
+        changed = answer.get("updatedInput")
+        answers: Json = changed.get("answers") if isinstance(changed, dict) else None
+        chosen = answers.get(question.question) if isinstance(answers, dict) else None
+        if answer.get("behavior") != "allow" or not chosen:
+            return ChoiceAnswer(dismissed=True)
+        return ChoiceAnswer(chosen=tuple(map(str, chosen)) if isinstance(chosen, list) else (str(chosen),))
+
+    async def _ask(self, request: JsonObject, question: Question) -> JsonObject:
+        if self._host.closed:
+            return {"behavior": "deny", "message": "Nobody can be asked any more: the input has ended."}
+        self._note_waiting(1)
+        try:
+            answer = await self._host.ask({"subtype": "can_use_tool", **request})
+        except HostError as error:
+            answer = {"behavior": "deny", "message": f"The permission callback failed: {error}"}
+        finally:
+            self._note_waiting(-1)
+        if answer.get("behavior") == "deny" and answer.get("interrupt"):
+            self._to_stop.add(question.call_id)
+        return answer
+
+    def _note_waiting(self, change: int) -> None:
+        before, self._waiting = self._waiting, self._waiting + change
+        if bool(before) != bool(self._waiting):
+            self._tell_waiting(bool(self._waiting))
+
+    def _tool_use(self, question: Question) -> str:
+        started = self._frames.running.get(question.call_id)
+        return question.call_id if started is None else started.tool_call_id

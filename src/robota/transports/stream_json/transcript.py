@@ -1,0 +1,159 @@
+"""A copy of the conversation in the form and the place that clients of this protocol read.
+
+The session's own journal stays what counts; this file is for the client's functions that list, show and
+mirror sessions. Each line follows the one before it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from anyio import to_thread
+
+from robota._version import __version__
+from robota.core.context import read_token_usage
+from robota.core.events import HistoryMutation
+from robota.core.jsontext import decode, encode
+from robota.core.messages import AssistantMessage, JsonObject, ToolMessage, UserMessage
+from robota.transports.blocks import assistant_blocks, part_blocks, result_block, usage_fields
+
+if TYPE_CHECKING:
+    from robota.sdk.interactive import InteractiveSession
+    from robota.transports.turn_frames import TurnFrames
+
+KEY_LENGTH = 200
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+def project_key(cwd: str) -> str:
+    """The name of the folder that the transcripts of a directory are in."""
+    path = os.path.realpath(cwd)
+    plain = re.sub(r"[^A-Za-z0-9]", "-", path)
+    if len(plain) <= KEY_LENGTH:
+        return plain
+    number = 0
+    for character in path:
+        number = (number * 31 + ord(character)) & 0xFFFFFFFF
+    signed = number - (1 << 32) if number & 0x80000000 else number
+    return f"{plain[:KEY_LENGTH]}-{_base36(abs(signed))}"
+
+
+def _base36(number: int) -> str:
+    digits = ""
+    while number:
+        number, digit = divmod(number, 36)
+        digits = _DIGITS[digit] + digits
+    return digits or "0"
+
+
+def transcript_path(claude_home: str, cwd: str, session_id: str) -> str:
+    return os.path.join(claude_home, "projects", project_key(cwd), f"{session_id}.jsonl")
+
+
+class Transcript:
+    """Written at the end of each turn, before its result is told."""
+
+    def __init__(
+        self,
+        session: InteractiveSession,
+        frames: TurnFrames,
+        tell: Callable[[JsonObject], None] | None = None,
+    ) -> None:
+        """`tell` hears of what is written."""
+        self._session = session
+        self._frames = frames
+        self._tell = tell
+        places = session.project.places
+        self._path = transcript_path(places.claude_home, session.cwd, session.session_id)
+        self._waiting: list[JsonObject] = []
+        self._last: str | None = None
+        self._known = False
+        session.events.on(HistoryMutation, self._hear)
+
+    def _hear(self, event: HistoryMutation) -> None:
+        match event.message:
+            case UserMessage() as message:
+                content = part_blocks(message.parts) if message.parts else message.content
+                own = "origin" not in message.metadata
+                uuid = (self._frames.prompt_uuid if own else "") or message.id
+                self._add("user", {"role": "user", "content": content}, message, uuid)
+            case AssistantMessage() as message:
+                told: JsonObject = {"id": f"msg_{message.id}", "type": "message", "role": "assistant"}
+                told |= {"model": message.metadata.get("model") or self._session.session.model}
+                told |= {"content": assistant_blocks(message), "stop_reason": None}
+                if (usage := read_token_usage(message)) is not None:
+                    told["usage"] = usage_fields(usage)
+                self._add("assistant", told, message, message.id)
+            case ToolMessage() as message:
+                self._add("user", {"role": "user", "content": [result_block(message)]}, message, message.id)
+
+    def _add(
+        self, kind: str, told: JsonObject, message: UserMessage | AssistantMessage | ToolMessage, uuid: str
+    ) -> None:
+        self._waiting.append(
+            {
+                "parentUuid": None,
+                "isSidechain": False,
+                "userType": "external",
+                "cwd": self._session.cwd,
+                "sessionId": self._session.session_id,
+                "version": __version__,
+                "gitBranch": "",
+                "type": kind,
+                "message": told,
+                "uuid": uuid or str(uuid4()),
+                "timestamp": _time(message.timestamp),
+            }
+        )
+
+    async def flush(self) -> None:
+        """Write what was said since the last time."""
+        entries, self._waiting = self._waiting, []
+        if not entries:
+            return
+        redactor = self._session.session.log.secrets.redactor
+        entries = [redactor.value(entry) for entry in entries]
+        await to_thread.run_sync(self._write, entries)
+        if self._tell is not None:
+            self._tell({"type": "transcript_mirror", "filePath": self._path, "entries": entries})
+
+    def _write(self, entries: list[JsonObject]) -> None:
+        if not self._known:
+            os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
+            self._last, self._known = find_last(self._path), True
+        for entry in entries:
+            entry["parentUuid"], self._last = self._last, entry["uuid"]
+        lines = b"".join(encode(entry) + b"\n" for entry in entries)
+        fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(fd, "ab") as file:
+            file.write(lines)
+
+
+def find_last(path: str) -> str | None:
+    """The id of the last entry of a transcript that is part of its conversation."""
+    last: str | None = None
+    try:
+        with open(path, "rb") as file:
+            for line in file:
+                try:
+                    entry = decode(line)
+                except ValueError:
+                    continue  # torn, or of somebody else: it stays as it is
+                if (
+                    isinstance(entry, dict)
+                    and isinstance(entry.get("uuid"), str)
+                    and not entry.get("isSidechain")
+                ):
+                    last = entry["uuid"]
+    except FileNotFoundError:
+        return None
+    return last
+
+
+def _time(when: datetime) -> str:
+    return when.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
