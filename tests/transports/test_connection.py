@@ -54,7 +54,8 @@ async def test_one_prompt_over_a_pipe_that_is_closed_at_once(project: Path) -> N
     ]  # fmt: skip
     assert (project / "a.txt").read_text() == "hello"
     session = {frame["session_id"] for frame in host.seen[1:]}
-    assert len(session) == 1 and session != {""}
+    assert len(session) == 1
+    assert session != {""}
     assert len({frame["uuid"] for frame in host.seen[1:]}) == len(host.seen) - 1
 
 
@@ -310,8 +311,7 @@ async def test_interrupt_kills_a_running_command_and_answers_its_call(project: P
     async with connected(ScriptedProvider([bash]), project, **options) as host:
         host.prompt("run")
         await host.until("assistant")
-        while not (project / "began").exists():
-            await asyncio.sleep(0.01)  # of a foreign process there is no event
+        await until_exists(project / "began")
         await host.request("interrupt")
         result = await host.until("result")
 
@@ -319,6 +319,11 @@ async def test_interrupt_kills_a_running_command_and_answers_its_call(project: P
     (told,) = host.shown("user")
     assert told["message"]["content"][0]["tool_use_id"] == "call_Bash"
     assert told["message"]["content"][0]["is_error"] is True
+
+
+async def until_exists(path: Path) -> None:
+    while not path.exists():  # noqa: ASYNC110 - of a foreign process there is no event
+        await asyncio.sleep(0.01)
 
 
 async def test_interrupt_withdraws_an_open_question_before_it_is_answered(project: Path) -> None:

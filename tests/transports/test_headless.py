@@ -82,7 +82,7 @@ async def test_rounds_that_are_used_up_are_told_apart(
 
     code, out = await printed(script, project, options, tmp_path / "out", max_turns=1)
 
-    assert code == 4
+    assert code == 5
     if output_format != "text":
         assert json.loads(out.splitlines()[-1])["subtype"] == "error_max_turns"
 

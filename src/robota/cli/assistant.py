@@ -6,28 +6,20 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Unpack
 
-from msgspec.structs import replace
-
-from robota.cli.chosen_provider import chosen_provider
 from robota.cli.diagnostics import log_events, start_log
-from robota.cli.keyboard import Keyboard
-from robota.cli.lines import LinePrinter, Questioner, take_turn
-from robota.cli.session_choice import SessionChoice
 from robota.cli.signals import Signalled, Signals
-from robota.core.errors import ConfigurationError
-from robota.providers.choice import ProviderArguments
-from robota.sdk.auth import KeyStore
 from robota.sdk.ending import DENIED, Denials, describe_end
-from robota.sdk.places import find_places
-from robota.sdk.project import find_keys
-from robota.sdk.settings import Settings, load_settings
+from robota.transports.headless import LinePrinter, PrintOptions
 
 if TYPE_CHECKING:
+    from robota.cli.keyboard import Keyboard
+    from robota.cli.lines import Questioner
     from robota.cli.options import Options
+    from robota.cli.session_choice import SessionChoice
     from robota.sdk.assembly import MoreOptions
     from robota.sdk.interactive import InteractiveSession
 
@@ -53,13 +45,22 @@ class Assistant:
         self._options = options
         self._signals = signals
         self._printer = LinePrinter(sys.stdout, sys.stderr)
-        self._keyboard = None if options.print_mode or options.is_driven else Keyboard(signals)
-        self._user = None if self._keyboard is None else Questioner(self._keyboard)
+        self._keyboard: Keyboard | None = None
+        self._user: Questioner | None = None
+        if not (options.print_mode or options.is_driven):
+            self._meet_user()
         self._loop = asyncio.get_running_loop()
         self._task = asyncio.current_task()
         self._tells_all = False
         self._leaving = False
         """What is under way is put away, which a signal must not leave half-way."""
+
+    def _meet_user(self) -> None:
+        from robota.cli.keyboard import Keyboard  # noqa: PLC0415 - scripts and programs have none
+        from robota.cli.lines import Questioner  # noqa: PLC0415
+
+        self._keyboard = Keyboard(self._signals)
+        self._user = Questioner(self._keyboard)
 
     async def run(self) -> int:
         """Work through the prompts; the exit code, unless a signal has another."""
@@ -85,8 +86,10 @@ class Assistant:
         """Choose the front end. Each gets a session that is ready, or `open` to make it itself."""
         options, printer = self._options, self._printer
         self._tells_all = start_log(os.environ, debug=options.debug)
-        if options.is_driven or options.output_format != "text":
-            raise ConfigurationError(f"--output-format {options.output_format} is not there yet.")
+        if options.is_driven:
+            from robota.cli.driven import drive  # noqa: PLC0415 - for programs
+
+            return await drive(self, options)
         async with self.open(options) as session:
             if self._user is not None:
                 await self._user.offer_trust(session)
@@ -104,28 +107,13 @@ class Assistant:
         return code
 
     @asynccontextmanager
-    async def open(self, options: Options, **more: Unpack[MoreOptions]) -> AsyncIterator[InteractiveSession]:
-        """A session as the options want it, with its provider, and with `more` than they can say. Behind the
-        block both are closed."""
-        printer, user = self._printer, self._user
-        choice = SessionChoice(options, None if user is None else user.ask)
-        if choice.note:
-            printer.remark(choice.note)
-        options = choice.settle(options)
-        settings = read_own_settings(os.environ)
-        given = ProviderArguments(
-            provider=options.provider,
-            model=options.model or settings.own_model,
-            base_url=options.base_url,
-            environment=os.environ,
-            confirm=None if user is None else user.confirm,
-            kept=KeyStore(find_places().robota_home).get,
-            report=printer.remark,
-        )
-        async with chosen_provider(given, settings.profiles) as chosen:
-            if chosen.note:
-                printer.remark(chosen.note)
-            session = choice.open(options, chosen, approve=None if user is None else user.approve, **more)
+    async def open(
+        self, options: Options, choice: SessionChoice | None = None, **more: Unpack[MoreOptions]
+    ) -> AsyncIterator[InteractiveSession]:
+        """A session as the options want it, with `more` than they can say; closed behind the block."""
+        from robota.cli.opening import opened  # noqa: PLC0415 - loads whatever a session needs
+
+        async with opened(options, self._printer.remark, self._user, choice, **more) as session:
             if self._tells_all:
                 log_events(session)
             try:
@@ -135,10 +123,17 @@ class Assistant:
                 await session.shutdown("other" if self._signals.code else "prompt_input_exit")
 
     async def _take_turns(self, session: InteractiveSession) -> int:
-        prompt, keyboard = self._options.prompt, self._keyboard
+        from robota.cli.turns import take_turn  # noqa: PLC0415 - not for programs that drive us
+
+        options, keyboard, prompt = self._options, self._keyboard, self._options.prompt
         if keyboard is None:
-            schema = self._options.json_schema
-            return await take_turn(session, prompt, self._printer, self._signals, schema=schema)
+            wanted = PrintOptions(
+                output_format=options.output_format,
+                schema=options.json_schema,
+                partial_messages=options.partial_messages,
+                hook_events=options.hook_events,
+            )
+            return await take_turn(session, prompt, self._printer, self._signals, wanted)
         self._printer.remark("Type a prompt, or /exit to leave.")
         while True:
             code = 0
@@ -150,14 +145,6 @@ class Assistant:
             if words is None or words.strip() in LEAVE:
                 return 0
             prompt = words
-
-
-def read_own_settings(environment: Mapping[str, str]) -> Settings:
-    """The user's settings, which choose who answers; what variables and options say is known already."""
-    others = {name: value for name, value in environment.items() if not name.startswith("ROBOTA_")}
-    places = find_places()
-    settings = load_settings(places, sources=("user",), environment=others, trusted=False)
-    return replace(settings, profiles=find_keys(places, settings, []))  # the session tells what is wrong
 
 
 async def assist(options: Options, signals: Signals) -> int:

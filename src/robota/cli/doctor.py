@@ -17,9 +17,9 @@ import msgspec
 from msgspec import Struct
 
 from robota._version import __version__
-from robota.cli.assistant import read_own_settings
 from robota.cli.chosen_provider import find_profile
 from robota.cli.findings import look_around
+from robota.cli.opening import read_own_settings
 from robota.core.errors import RobotaError
 from robota.core.plain_text import strip_controls
 from robota.core.provider_definition import ProbeResult

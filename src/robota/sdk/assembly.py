@@ -68,6 +68,8 @@ class MoreOptions(TypedDict, total=False):
     """The only built-in tools there are; without it all of them."""
     agents: Mapping[str, Mapping[str, Any]]
     """Name to what the head of an agent's file says, with its instructions as `prompt`; above all files."""
+    skills: Collection[str]
+    """The only skills there are; without it all of them."""
     session_id: str
     """The id of the new session, by default a new one."""
     system_prompt: str
@@ -276,6 +278,7 @@ def describe_reading(wanted: Wanted) -> ProjectOptions:
         flags=more.get("settings"),
         given=more.get("more_settings", ""),
         agents=more.get("agents", {}),
+        skills=more.get("skills"),
         environment=more.get("environment", os.environ),
         imports_allowed=more.get("allow_outside_imports", False),
     )

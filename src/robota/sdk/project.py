@@ -63,6 +63,8 @@ class ProjectOptions(Struct, frozen=True, kw_only=True):
     """The same as JSON or the path of a file; `flags` count more."""
     agents: Mapping[str, Mapping[str, Json]] = {}
     """Agents besides those of files, as `read_inline` takes them."""
+    skills: Collection[str] | None = None
+    """The only skills there are; `None` is all."""
     environment: Mapping[str, str] = os.environ
     imports_allowed: bool = False
     """The instructions of the project may import files from outside it."""
@@ -86,6 +88,10 @@ def load_project(options: ProjectOptions) -> Project:
     agents = load_agents(places, trusted=trust.trusted, sources=options.sources, inline=options.agents)
     overrides = settings.get("skillOverrides")
     skills = load_skills(places, trusted=trust.trusted, sources=options.sources, overrides=overrides)
+    if options.skills is not None:
+        skills = replace(
+            skills, found={name: skills.found[name] for name in options.skills if name in skills.found}
+        )
     return Project(
         places=places,
         settings=settings,

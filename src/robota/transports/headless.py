@@ -22,22 +22,16 @@ from robota.core.events import (
     ToolStarted,
     TurnEvent,
 )
-from robota.core.messages import JsonObject, StopReason
-from robota.core.plain_text import strip_controls
-from robota.core.run import ENDINGS
+from robota.core.messages import JsonObject
+from robota.sdk.ending import FAILED, exit_code
+from robota.sdk.view.neutral import strip_all
 
 if TYPE_CHECKING:
-    from typing import Any
-
-    from robota.sdk.execution import ExecutionResult
     from robota.sdk.interactive import InteractiveSession
     from robota.transports.line_writer import LineWriter
 
 OutputFormat: TypeAlias = Literal["text", "json", "stream-json"]
 
-FAILED, INCOMPLETE, INTERRUPTED = 1, 4, 130
-"""Exit codes of a run that failed, that ended before it was done, and that was stopped."""
-UNDONE: frozenset[StopReason] = frozenset((*ENDINGS, "context_overflow", "hook"))
 ARGUMENT_WIDTH = 80
 
 
@@ -66,22 +60,14 @@ async def run_print(
 ) -> int:
     """Take one prompt to its end and print it; the exit code it deserves."""
     if options.output_format == "text":
-        return await _print_text(session, prompt, options, LinePrinter(out or sys.stdout, err or sys.stderr))
-    return await _print_frames(session, prompt, options, out or sys.stdout)
-
-
-def exit_code(result: ExecutionResult[Any]) -> int:
-    if result.interrupted:
-        return INTERRUPTED
-    if result.error is not None:
-        return FAILED
-    return INCOMPLETE if result.stop_reason in UNDONE else 0
+        return await print_text(session, prompt, options, LinePrinter(out or sys.stdout, err or sys.stderr))
+    return await print_frames(session, prompt, options, out or sys.stdout)
 
 
 # --- text -------------------------------------------------------------------------------------------------
 
 
-async def _print_text(
+async def print_text(
     session: InteractiveSession, prompt: str, options: PrintOptions, printer: LinePrinter
 ) -> int:
     def show(event: TurnEvent) -> None:
@@ -98,13 +84,11 @@ async def _print_text(
     if result.error is not None and not isinstance(result.error, RobotaError):
         raise result.error
     if result.command is not None or (options.schema is not None and result.success):
-        printer.write(strip_controls(result.text))
+        printer.write(strip_all(result.text))
     printer.end()
     code, said = exit_code(result), ""
     if result.error is not None:
         said = f"robota: {result.error}"
-    elif result.interrupted:
-        said = "Interrupted by user."
     if printer.reader_is_gone:
         code, said = (
             FAILED,
@@ -130,7 +114,7 @@ class LinePrinter:
     def show(self, event: TurnEvent) -> None:
         match event:
             case TextDelta(text=text):
-                self.write(strip_controls(text))
+                self.write(strip_all(text))
             case ToolStarted(tool_name=name, arguments=arguments):
                 first = next(iter(arguments.values()), "")
                 self.remark(f"● {name}({_one_line(str(first))})")
@@ -173,14 +157,14 @@ class LinePrinter:
 
 
 def _one_line(text: str) -> str:
-    flat = " ".join(strip_controls(text).split())
+    flat = " ".join(strip_all(text).split())
     return flat if len(flat) <= ARGUMENT_WIDTH else f"{flat[: ARGUMENT_WIDTH - 1]}…"
 
 
 # --- JSON -------------------------------------------------------------------------------------------------
 
 
-async def _print_frames(session: InteractiveSession, prompt: str, options: PrintOptions, out: TextIO) -> int:
+async def print_frames(session: InteractiveSession, prompt: str, options: PrintOptions, out: TextIO) -> int:
     from robota.transports.init_frame import init_frame  # noqa: PLC0415 - for those who want frames
     from robota.transports.line_writer import LineWriter  # noqa: PLC0415
     from robota.transports.result_frame import Ending, failure_frame  # noqa: PLC0415

@@ -1,0 +1,50 @@
+"""A call of the command by a program that speaks stream-json: what its options mean for the connection."""
+
+from __future__ import annotations
+
+import os
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING
+
+from robota.transports.stream_json.driver import DriveOptions
+from robota.transports.stream_json.server import run_stream_json
+
+if TYPE_CHECKING:
+    from robota.cli.assistant import Assistant
+    from robota.cli.options import Options
+    from robota.cli.session_choice import SessionChoice
+    from robota.sdk.assembly import MoreOptions
+    from robota.sdk.interactive import InteractiveSession
+    from robota.transports.stream_json.held_session import Wishes
+
+CLIENT = "CLAUDE_AGENT_SDK_VERSION"
+"""Set by the client that reads transcripts where another program keeps them."""
+
+
+async def drive(assistant: Assistant, options: Options) -> int:
+    """Serve the connection to its end."""
+    choice: SessionChoice | None = None
+
+    def check() -> None:
+        """Before anything is answered: a session that is not there must not look as if it were."""
+        nonlocal choice
+        if options.resume is not None or options.continue_last:
+            from robota.cli.session_choice import SessionChoice  # noqa: PLC0415 - loads the store
+
+            choice = SessionChoice(options, None)
+
+    def open_session(wishes: Wishes) -> AbstractAsyncContextManager[InteractiveSession]:
+        more: MoreOptions = {"agents": {**options.agents, **wishes.agents}}
+        if wishes.skills is not None:
+            more["skills"] = wishes.skills
+        return assistant.open(options, choice, **more)
+
+    wanted = DriveOptions(
+        partial_messages=options.partial_messages,
+        hook_events=options.hook_events,
+        replay_user_messages=options.replay_user_messages,
+        asks_host=options.permission_prompt_tool == "stdio",
+        schema=options.json_schema,
+        transcript=CLIENT in os.environ and not options.no_save,
+    )
+    return await run_stream_json(open_session, wanted, check=check)
