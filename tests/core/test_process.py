@@ -248,26 +248,42 @@ async def test_cancelling_twice_is_harmless(fifo: Path) -> None:
         await task
 
 
-async def cancel_at(moment: int, *, from_outside: bool) -> bool:
+async def cancel_at(moment: int, command: str, *, from_outside: bool) -> bool:
     scope = anyio.CancelScope()
 
     async def work() -> None:
         with scope:
-            await run_process(["sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo done"])
+            await run_process(["sh", "-c", command])
 
     counter = AwaitCounter(moment, lambda: counter.task.cancel() if from_outside else scope.cancel())
-    task = await counter.run(work)
+    with anyio.fail_after(20):
+        task = await counter.run(work)
     assert task.cancelled() or task.exception() is None
     return counter.reached
 
 
 @pytest.mark.parametrize("from_outside", [False, True])
-async def test_cancelling_at_any_await_leaves_no_process(from_outside: bool, mark: str) -> None:
+@pytest.mark.parametrize("to", ["/dev/null", "/dev/stdout"])
+async def test_cancelling_at_any_await_leaves_no_process(to: str, from_outside: bool, mark: str) -> None:
+    """Nor waits for one, that holds the pipes open."""
     moment = 1
-    while await cancel_at(moment, from_outside=from_outside):
+    while await cancel_at(moment, f"sleep 1000 >{to} 2>&1 & echo done", from_outside=from_outside):
         assert running_with(mark) == []
         moment += 1
     assert moment > 3
+
+
+@pytest.mark.parametrize("turns", range(8))
+async def test_a_cancellation_while_the_child_starts_waits_for_nobody(turns: int, mark: str) -> None:
+    import asyncio
+
+    task = asyncio.ensure_future(run_process(["bash", "-c", "sleep 1000; true"]))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    task.cancel()
+    with anyio.fail_after(20), pytest.raises(asyncio.CancelledError):
+        await task
+    assert running_with(mark) == []
 
 
 def test_no_control_character_survives() -> None:

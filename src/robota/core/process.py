@@ -14,7 +14,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from typing import IO, TypeAlias, TypeVar, cast
 
 import anyio
@@ -40,7 +40,6 @@ OUTPUT_LIMIT = 64 * 1024
 """Bytes kept of the beginning and again of the end of each stream."""
 
 _LAST_RESORT_SECONDS = 1.0
-_START_SECONDS = 30.0
 
 _T = TypeVar("_T")
 
@@ -107,8 +106,9 @@ async def run_process(
     started = time.monotonic()
     await anyio.lowlevel.checkpoint_if_cancelled()
     try:
-        # Interrupted half-way, asyncio would forget the child without waiting for it.
-        error = await _shielded(_start(child, argv, cwd, variables, stdin), _START_SECONDS)
+        # Interrupted half-way, asyncio kills the child alone and waits until the last of its own children
+        # has let go of the pipes, which may be never.
+        error = await _to_its_end(_start(child, argv, cwd, variables, stdin))
         if error is None:
             if on_start is not None:
                 on_start()
@@ -120,11 +120,24 @@ async def run_process(
     return _describe(child, timed_out=timed_out, duration=time.monotonic() - started, error=error)
 
 
+async def _to_its_end(work: Coroutine[object, object, _T]) -> _T:
+    """Do what takes only some turns of the loop and must not stay half done, although we are cancelled."""
+    task, cancelled = asyncio.ensure_future(work), None
+    while not task.done():
+        try:
+            await asyncio.wait((task,))
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled from (None if task.cancelled() else task.exception())
+    return task.result()
+
+
 async def _shielded(work: Awaitable[_T], seconds: float) -> _T:
-    """The only shield in the core, with a deadline: starting and ending a child must not stay half done."""
+    """The only shield in the core, with a deadline: the end of a child must not stay half done."""
     with anyio.CancelScope(shield=True, deadline=anyio.current_time() + seconds):
         return await work
-    raise TimeoutError("A child process could not be started or ended in time.")
+    raise TimeoutError("A child process could not be ended in time.")
 
 
 class Capture:
