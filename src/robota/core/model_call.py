@@ -96,6 +96,7 @@ class ModelCall:
                 deadline(limits.idle_timeout, limits.total_timeout) as timer,
                 aclosing(open_stream(self.provider, self.request)) as chunks,
             ):
+                control.check()  # nothing may have been awaited since the last look
                 async for chunk in chunks:
                     # Written out, not delegated: this branch runs once per delta and is what a stream costs.
                     if type(chunk) is TextChunk and type(chunk.text) is str:

@@ -113,7 +113,7 @@ class Robota(Closing):
     """An agent. Construction does nothing but remember; the first run makes the rest."""
 
     __slots__ = (
-        "__weakref__", "_chain", "_conversation_id", "_files", "_task", "_tools", "_toolset", "config",
+        "__weakref__", "_aborts", "_chain", "_conversation_id", "_files", "_task", "_tools", "_toolset", "config",
         "conversation", "events", "limits", "max_rounds", "noticed", "plugins", "run_state", "streaming",
         "system_message", "using",
     )  # fmt: skip
@@ -149,6 +149,7 @@ class Robota(Closing):
         self.events = EventBus()
         self._chain: PluginChain | None = None
         self._task: RunTask | None = None
+        self._aborts = 0
         self.run_state: RunState | None = None  # of the run under way
         self._conversation_id = ""
         self._files: FileVersions | None = None
@@ -246,6 +247,7 @@ class Robota(Closing):
     ) -> RunResult[OutputT]:
         """Take one prompt to its end, or in its place a run that was `cut`, from the conversation as it was
         then. An abort or a failing model is a result, not an exception."""
+        aborts = self._aborts
         limit = self.max_rounds if max_rounds is None else check_count("max_rounds", max_rounds)
         retries = check_count("output_retries", output_retries)
         if self.streaming:
@@ -259,9 +261,10 @@ class Robota(Closing):
             from robota.core.structured import OutputType  # noqa: PLC0415 - for the runs that ask for a type
 
             run.wanted, run.tries_left = OutputType(output, retries), retries
-        self._task = run.control = RunTask(run.run(prompt, cut), self._forget_task, self.config.steps)
+        self._task = run.control = RunTask(run.run(prompt, cut), self._forget_task)
         self.run_state = run.state
         async with run.control as task:
+            self._catch_up(run.control, aborts)
             await asyncio.wait((task,))
             run.control.reraise()
             await run.tell_plugins()
@@ -269,16 +272,24 @@ class Robota(Closing):
 
     async def perform(self, work: Coroutine[Any, Any, None]) -> bool:
         """Do something else in the place of a run; whether `abort` stopped it before its end."""
+        aborts = self._aborts
         try:
             self.require_idle()
         except AgentBusyError:
             work.close()
             raise
-        self._task = control = RunTask(work, self._forget_task, self.config.steps)
+        self._task = control = RunTask(work, self._forget_task)
         async with control as task:
+            self._catch_up(control, aborts)
             await asyncio.wait((task,))
             control.reraise()
         return task.cancelled()
+
+    def _catch_up(self, control: RunTask, aborts: int) -> None:
+        """Stop what begins, if an abort came since there were so many: it did not find the task yet."""
+        steps = self.config.steps
+        if self._aborts != aborts or (steps is not None and steps.aborted):
+            control.abort()
 
     def _forget_task(self) -> None:
         self._task = self.run_state = None
@@ -306,6 +317,7 @@ class Robota(Closing):
 
     def abort(self) -> None:
         """Stop the run under way, if there is one. Safe from any thread and from signal handlers."""
+        self._aborts += 1
         task = self._task
         if task is not None:
             task.abort()

@@ -17,7 +17,6 @@ from robota.core.events import TurnEvent
 if TYPE_CHECKING:
     from robota.core.robota import Robota
     from robota.core.run import RunResult
-    from robota.core.steps import RunSteps
 
 LEAVE_SECONDS = 5.0
 """How long a caller who is cancelled waits for the run to put its things away."""
@@ -30,9 +29,7 @@ class RunTask:
 
     __slots__ = ("_caller", "_ended", "_loop", "_on_end", "_over", "_stopped", "_thread", "aborted", "task")
 
-    def __init__(
-        self, work: Coroutine[Any, Any, None], on_end: Callable[[], None], steps: RunSteps | None = None
-    ) -> None:
+    def __init__(self, work: Coroutine[Any, Any, None], on_end: Callable[[], None]) -> None:
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         self._thread = get_ident()
@@ -43,8 +40,6 @@ class RunTask:
         self.aborted = False
         """Asked to stop. Looked at between chunks, calls and rounds, which may come without a real wait."""
         self.task = self._loop.create_task(work)
-        if steps is not None and steps.aborted:
-            self.abort()
 
     def abort(self) -> None:
         """Stop the work, from any thread and from signal handlers."""

@@ -18,10 +18,13 @@ class RunSteps(Protocol):
     ends the run with that error.
     """
 
-    aborted: bool
-    """Somebody wants an end, maybe since before the agent knew of the run: then it stops where it begins."""
     shown: str | None
     """What front ends show of the prompt, if that may be other words than the model gets."""
+
+    @property
+    def aborted(self) -> bool:
+        """Somebody wants an end, maybe since before the agent knew of the run: then it stops where it begins."""
+        ...
 
     async def start(self, prompt: Prompt) -> Prompt:
         """The run has begun; the prompt to record in the place of the given one."""

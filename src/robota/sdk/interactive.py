@@ -66,6 +66,10 @@ def require_provider(provider: Provider | None) -> Provider:
     return provider
 
 
+def _nothing() -> None:
+    """Wakes the loop up."""
+
+
 class InteractiveSession(Closing):
     """A session with everything a coding assistant has, for any number of front ends at once."""
 
@@ -100,13 +104,14 @@ class InteractiveSession(Closing):
         self._queue = PromptQueue()
         self._turn = Turn(self.events, self._listeners)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._aborted = False
+        self._aborts = self._aborts_before = 0
+        """All there were, and those before the turn under way."""
         self._session = session
         self._assembly: Assembly | None = None
         self._making: asyncio.Lock | None = None
         attach_handlers(self.questions, permission_handler, ask_handler)
         if session is not None:
-            self._turn.follow(session)
+            self._follow(session)
             return
         self._assembly = Assembly(
             Wanted(
@@ -262,12 +267,16 @@ class InteractiveSession(Closing):
                 if self._session is None:
                     tools = command_tools(self.commands.for_models(), self.execute_command)
                     session = await self._assembled.make(self.switch_mode, tools)
-                    self._turn.follow(session)
-                    self._session = session
+                    self._follow(session)
                     self._offer_skills(self._assembled)
         elif self._assembly is not None:
             await self._assembly.live.refresh(instructions=True)
         return self._session
+
+    def _follow(self, session: Session) -> None:
+        self._turn.follow(session)
+        session.steps.stopped_outside = self._is_stopped
+        self._session = session
 
     def _offer_skills(self, assembly: Assembly) -> None:
         """As commands, those that there are and those that there will be."""
@@ -336,6 +345,7 @@ class InteractiveSession(Closing):
         without having run. `display_input` is what front ends show in its place, `raw_input` what hooks are
         told was typed. A `verbatim` prompt calls no command and names no files.
         """
+        aborts = self._aborts
         check_prompt(prompt)
         shown = prompt_text(prompt) if display_input is None else display_input
         self._loop = asyncio.get_running_loop()
@@ -344,7 +354,7 @@ class InteractiveSession(Closing):
                 self.events.emit(PromptQueued(shown, seq=self.events.seq))
             if not await self._queue.wait(shown):
                 return ExecutionResult(interrupted=True, stop_reason="aborted")
-        self._aborted = False
+        self._aborts_before = aborts
         try:
             options = SubmitOptions(
                 id=id,
@@ -368,15 +378,15 @@ class InteractiveSession(Closing):
             verbatim or options.get("raw_input") is not None
         )  # of what was typed: no command is called a second time
         line = None if made else read_slash(prompt, self.commands)
-        if line is not None and not self._aborted:
+        if line is not None and not self._is_stopped():
             answer = await run_command(self, line.command, line.args)
             if not isinstance(answer.effect, SubmitPrompt):
-                stopped = not answer.success and self._was_aborted()
+                stopped = not answer.success and self._is_stopped()
                 return None if stopped else await carry_out(self, answer)
             prompt = answer.effect.input
             options["display_input"] = answer.effect.display_input
             options["raw_input"] = answer.effect.raw_input
-        if self._aborted:
+        if self._is_stopped():
             return None
         if self._assembly is None:
             return await session.submit(prompt, output=output, **options)
@@ -388,10 +398,11 @@ class InteractiveSession(Closing):
             if sent is not prompt:
                 options["raw_input"] = options.get("raw_input") or prompt_text(prompt)
                 options["display_input"] = options.get("display_input") or options["raw_input"]
-            return None if self._aborted else await session.submit(sent, output=output, **options)
+            return None if self._is_stopped() else await session.submit(sent, output=output, **options)
 
-    def _was_aborted(self) -> bool:
-        return self._aborted
+    def _is_stopped(self) -> bool:
+        """Whether the turn under way was told to end since somebody asked for it."""
+        return self._queue.busy and self._aborts != self._aborts_before
 
     async def execute_command(self, name: str, args: str = "") -> CommandResult | None:
         """The answer of the command of that name, `None` when there is none. What it wants of its caller is
@@ -421,7 +432,10 @@ class InteractiveSession(Closing):
         finally:
             events.close()
             if not task.done():
-                self.abort()
+                if self._queue.busy:
+                    self.abort()
+                else:
+                    task.cancel()  # it has not begun
                 await asyncio.wait((task,), timeout=5)
 
     def run_sync(self, prompt: Prompt, **options: Any) -> ExecutionResult[Any]:
@@ -437,7 +451,7 @@ class InteractiveSession(Closing):
     def abort(self) -> None:
         """Stop the turn under way and take back what waits. Safe from any thread and from signal handlers;
         `interrupted` comes when it has ended."""
-        self._aborted = True
+        self._aborts += 1
         self._in_loop(self._queue.cancel)
         if self._session is not None:
             self._session.abort()
@@ -453,5 +467,6 @@ class InteractiveSession(Closing):
             inside = False
         if inside or self._loop is None:
             action()
-        elif not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(action)
+        if self._loop is not None and not self._loop.is_closed():
+            # Inside we may be a signal handler, after which the loop would go on sleeping.
+            self._loop.call_soon_threadsafe(_nothing if inside else action)

@@ -295,6 +295,7 @@ class Session(Closing):
     ) -> RunResult[OutputT]:
         """Take one prompt to its end. An abort or a failing model is a result, not an exception. `raw_input`
         is what the user typed, when the prompt was made from it, `display_input` what front ends show."""
+        aborts = self.steps.aborts
         check_prompt(prompt)
         if id and self.past.cut is not None and self.past.cut.submit_id == id:
             return await self.continue_run(output=output, settings=settings)
@@ -306,7 +307,7 @@ class Session(Closing):
             await wait_for_readers(self.agent)
             if self._ended is not None and not self.agent.is_running:
                 await self._ended.wait()
-        self._enter()
+        self._enter(aborts)
         try:
             self.steps.words, self.steps.shown = words, text if display_input is None else display_input
             await self.log.open()
@@ -328,8 +329,9 @@ class Session(Closing):
     ) -> RunResult[OutputT]:
         """Go on with the run that the end of an earlier process cut. Results on record stay, calls that only
         look are made again; of the others the model is told that their effects are unknown."""
+        aborts = self.steps.aborts
         self.past.require_cut(self.session_id)
-        self._enter()
+        self._enter(aborts)
         try:
             await self.log.open()
             cut = self.past.require_cut(self.session_id)  # others may have gone on with it
@@ -388,7 +390,7 @@ class Session(Closing):
 
     async def compact(self, instructions: str | None = None) -> str | None:
         """Replace what the model sees of the conversation by a summary; the summary, `None` for no need."""
-        self._enter()
+        self._enter(self.steps.aborts)
         try:
             return await self.steps.compact(instructions)
         finally:
@@ -396,16 +398,17 @@ class Session(Closing):
 
     def abort(self) -> None:
         """Stop what is under way, if something is. Safe from any thread and from signal handlers."""
-        self.steps.aborted = True  # the journal may still be opening, and the agent not know of the prompt
+        self.steps.aborts += 1  # the journal may still be opening, and the agent not know of the prompt
         self.agent.abort()
 
-    def _enter(self) -> None:
+    def _enter(self, aborts: int) -> None:
+        """Begin something that was asked for when there had been so many aborts."""
         if self._shutdown:
             raise SessionBusyError(f"Session {self.session_id} was shut down: resume it or start a new one.")
         if self._ended is not None:
             raise SessionBusyError("This session works on another prompt: wait for it, or abort() it first.")
         self._ended = asyncio.Event()
-        self.steps.aborted = False
+        self.steps.aborts_before = aborts
 
     def _leave(self) -> None:
         ended, self._ended = self._ended, None

@@ -49,7 +49,8 @@ class TurnSteps:
 
     __slots__ = (
         "_agent", "_compaction", "_enforcer", "_hooks", "_inbox", "_log", "_recovered_at", "_resumed",
-        "_start_context", "_started", "_tracker", "_web_tools", "aborted", "shown", "words",
+        "_start_context", "_started", "_tracker", "_web_tools", "aborts", "aborts_before", "shown",
+        "stopped_outside", "words",
     )  # fmt: skip
 
     def __init__(
@@ -81,7 +82,16 @@ class TurnSteps:
         self.words = ""
         """What the user typed."""
         self.shown: str | None = None
-        self.aborted = False
+        self.aborts = self.aborts_before = 0
+        """All there were, and those before what is under way. Only ever counted up: a flag that is taken back
+        when something begins would take an abort along that came just before."""
+        self.stopped_outside: Callable[[], bool] | None = None
+        """Whether a front end was told to stop, maybe before it has called the session."""
+
+    @property
+    def aborted(self) -> bool:
+        outside = self.stopped_outside
+        return self.aborts != self.aborts_before or (outside is not None and outside())
 
     # --- before the model ---------------------------------------------------------------------------------
 
