@@ -1,20 +1,30 @@
 from __future__ import annotations
 
+import asyncio
+import ctypes
+import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from tests.support.command import model_requests, place, started
+from tests.support.lines import Line, before_each_line, source_files
 from tests.support.processes import mark
 from tests.support.terminal import Terminal
 
+from robota.cli.signals import INTERRUPTED, Signals
+from robota.cli.turns import take_turn
+from robota.core.events import AssistantMessageCommitted
 from robota.core.messages import AssistantMessage
+from robota.sdk.interactive import InteractiveSession
 from robota.sdk.kept_sessions import create_project_session_store
 from robota.sessions.start import restore
-from robota.testing import Stall, call
+from robota.testing import ScriptedProvider, Stall, call
 from robota.testing.model_server import ModelServer
+from robota.transports.headless import LinePrinter
 
 __all__ = ["mark"]
 
@@ -22,6 +32,10 @@ pytestmark = pytest.mark.usefixtures("mark")
 
 SIGNALS = Path(__file__).parents[2] / "fuzz" / "signals.py"
 ENDINGS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
+TURN = source_files(
+    "cli/turns.py", "transports/headless.py", "sdk/interactive.py", "sdk/prompt_queue.py", "sdk/turn.py", "sessions/session.py",
+    "core/robota.py", "core/run_task.py",
+)  # fmt: skip
 EVERY = pytest.mark.parametrize("number", list(ENDINGS))
 
 
@@ -135,6 +149,98 @@ def test_a_second_signal_that_follows_the_first_does_not_spoil_the_end(tmp_path:
     assert process.returncode in (143, 129)  # the system delivers pending signals in an order of its own
     assert "Traceback" not in errors
     assert said_in_session(tmp_path) == [("Half an answer", "interrupted")]
+
+
+def wait_until_idle(pid: int) -> None:
+    """Nothing tells us when a loop has gone to sleep, so look whether it stirs."""
+    before, now = "", "?"
+    while before != now:
+        time.sleep(0.5)
+        before, now = now, Path(f"/proc/{pid}/task/{pid}/status").read_text().partition("voluntary")[2]
+
+
+def send_to_a_thread(process: subprocess.Popen[str], number: int) -> None:
+    """Let another thread than the main one take the signal, as the system may."""
+    [*_, thread] = sorted(map(int, os.listdir(f"/proc/{process.pid}/task")))
+    assert thread != process.pid
+    assert ctypes.CDLL(None).tgkill(process.pid, thread, number) == 0
+
+
+@pytest.mark.parametrize("script", [[Stall()], [call("Bash", command="sleep 1000")]], ids=["model", "tool"])
+@EVERY
+def test_a_signal_that_another_thread_takes_wakes_the_program(
+    tmp_path: Path, number: int, script: list[object]
+) -> None:
+    with (
+        ModelServer(["Half an answer", *script]).in_thread() as server,
+        started("-p", "go", "--permission-mode", "bypassPermissions", cwd=tmp_path, server=server) as process,
+    ):
+        assert process.stdout is not None
+        process.stdout.read(len("Half an answer"))
+        wait_until_idle(process.pid)
+        send_to_a_thread(process, number)
+        process.communicate(timeout=30)
+
+    assert process.returncode == ENDINGS[number]
+
+
+def test_a_signal_before_any_line_of_a_turn_is_heeded(tmp_path: Path) -> None:
+    """Ctrl-C stops the turn, or, where there is none, whatever it stopped before."""
+    lines = asyncio.run(turn_with_a_signal(tmp_path, None)).lines
+    assert len(lines) > 100
+    for line in lines:
+        turn = asyncio.run(turn_with_a_signal(tmp_path, line))
+        assert turn.answered or turn.left or turn.code == INTERRUPTED, line
+
+
+class SignalledTurn:
+    """What became of a turn with a signal in it."""
+
+    def __init__(self) -> None:
+        self.lines: dict[Line, None] = {}
+        self.code = -1
+        self.left = self.answered = False
+        """Whether the signal went to whoever minds them outside turns; whether it came after the answer."""
+
+
+async def turn_with_a_signal(cwd: Path, line: Line | None) -> SignalledTurn:
+    seen, signals = SignalledTurn(), Signals()
+    loop = asyncio.get_running_loop()
+
+    printer = LinePrinter(sys.stdout, sys.stderr)
+
+    def leave(number: int) -> None:
+        seen.left = True
+        loop.call_soon_threadsafe(task.cancel)
+
+    def act(now: Line) -> None:
+        if line == now and line not in seen.lines:
+            signal.raise_signal(signal.SIGINT)
+            seen.answered = answered
+        seen.lines.setdefault(now)
+
+    def hear(_: object) -> None:
+        nonlocal answered
+        answered = True
+
+    answered = False
+    provider = ScriptedProvider("An answer.")
+    session = InteractiveSession(cwd=cwd, provider=provider)
+    session.events.on(AssistantMessageCommitted, hear)
+    before = {number: signal.getsignal(number) for number in ENDINGS}
+    task = asyncio.ensure_future(take_turn(session, "go", printer, signals))
+    with signals.acting(leave):
+        signals.install()
+        try:
+            with before_each_line(TURN, act):
+                seen.code = await task
+        except asyncio.CancelledError:
+            assert seen.left
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+    await session.shutdown()
+    return seen
 
 
 @pytest.mark.slow

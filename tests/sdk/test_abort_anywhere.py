@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from pathlib import Path
-from types import FrameType
-from typing import Any, NamedTuple
 
 import anyio
 import pytest
+from tests.support.lines import Line, before_each_line, source_files
 
-import robota
 from robota.core.events import AssistantMessageCommitted, ToolEnded, ToolStarted, TurnEvent
 from robota.sdk.interactive import InteractiveSession
 from robota.testing import ScriptedProvider, call
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
-SOURCE = Path(robota.__file__).parent
 WAY = (
     "sdk/interactive.py", "sdk/prompt_queue.py", "sdk/turn.py", "sessions/session.py", "sessions/log.py",
     "sessions/turn_steps.py", "sessions/permissions/permission_enforcer.py", "core/robota.py",
@@ -27,36 +22,11 @@ WAY = (
     "core/process.py", "tools/processes.py", "tools/builtins/bash.py",
 )  # fmt: skip
 """What an abort and a prompt meet on their way through."""
-FILES = frozenset(str(SOURCE / name) for name in WAY)
-BEFORE = frozenset(str(SOURCE / name) for name in WAY[:4])
+FILES = source_files(*WAY)
+BEFORE = source_files(*WAY[:4])
 """Those of them that do something else for the first prompt."""
 REPLIES = ([call("Bash", command="true")], "Done.")
 TURNS_OF_ONE_SESSION = 40
-
-
-class Line(NamedTuple):
-    file: str
-    number: int
-
-
-@contextmanager
-def before_each_line(act: Callable[[Line], None]) -> Iterator[None]:
-    """Call `act` before each line that the thread runs here, between two steps of the program."""
-
-    def enter(frame: FrameType, kind: str, detail: object) -> Any:
-        return step if frame.f_code.co_filename in FILES else None
-
-    def step(frame: FrameType, kind: str, detail: object) -> Any:
-        if kind == "line":
-            act(Line(frame.f_code.co_filename, frame.f_lineno))
-        return step
-
-    before = sys.gettrace()
-    sys.settrace(enter)
-    try:
-        yield
-    finally:
-        sys.settrace(before)
 
 
 class Stage:
@@ -101,7 +71,7 @@ class Stage:
 
         ran: list[str] = []
         stop = self.session.events.subscribe(hear)
-        with before_each_line(act), anyio.fail_after(30):
+        with before_each_line(FILES, act), anyio.fail_after(30):
             result = await self.session.submit("go")
         stop()
         [end] = self.ends
@@ -127,7 +97,7 @@ async def find_lines(stage: Stage) -> tuple[list[Line], set[Line]]:
         found.setdefault(line)
         last = line
 
-    with before_each_line(act):
+    with before_each_line(FILES, act):
         await stage.session.submit("go")
     stage.provider.requests.clear()
     assert asking

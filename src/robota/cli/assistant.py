@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from robota.sdk.interactive import InteractiveSession
 
 LEAVE = ("/exit", "/quit")
+NOTICES = 4096
+"""Bytes, one for each signal, that are taken at once."""
 
 
 class Assistant:
@@ -64,12 +66,15 @@ class Assistant:
 
     async def run(self) -> int:
         """Work through the prompts; the exit code, unless a signal has another."""
-        with self._signals.acting(self._end):
+        with self._signals.waking() as noticed, self._signals.acting(self._end):
+            self._loop.add_reader(noticed, os.read, noticed, NOTICES)
             try:
                 return await self._work()
             except Signalled as cause:
                 self._signals.ask_to_end(cause.number)
                 return 0
+            finally:
+                self._loop.remove_reader(noticed)
 
     def _end(self, number: int) -> None:
         """Leave in good order. Ctrl-C may be repeated, by people who cannot wait."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import codecs
 import os
 import select
-import signal
 import sys
 import termios
 
@@ -69,11 +68,8 @@ class Keyboard:
         return line if line or mark else None
 
     def _read_more(self) -> str | None:
-        """What is typed next, `None` at the end. A signal just before the wait is remembered by a pipe: else
-        it would be noticed only at the next key."""
-        noticed, notice = os.pipe()
-        os.set_blocking(notice, False)
-        earlier = signal.set_wakeup_fd(notice)
+        """What is typed next, `None` at the end."""
+        noticed = self.signals.noticed
         try:
             with self.signals.acting(self.signals.unwind):
                 if self.signals.code:  # it came before we could say what to do about it
@@ -84,10 +80,6 @@ class Keyboard:
                 return self._decoder.decode(typed) if typed else None
         except OSError:
             return None  # the terminal is gone
-        finally:
-            signal.set_wakeup_fd(earlier)
-            os.close(noticed)
-            os.close(notice)
 
     def _set_aside(self) -> None:
         """Take what is there, half lines included, which a terminal gives away only outside its line mode."""

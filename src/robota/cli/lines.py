@@ -39,7 +39,7 @@ class Questioner:
         try:
             answer = self._keyboard.read_answer(f"Allow once? [{choices}] ", seen=seen)
         except Signalled as cause:
-            self._keyboard.signals.pass_on(cause.number)
+            self._keyboard.signals.act(cause.number)
             return False
         word = (answer or "").strip().lower()
         if request.rule and word in ("a", "always"):

@@ -30,14 +30,17 @@ class Signalled(KeyboardInterrupt):
 class Signals:
     """One for the process."""
 
-    __slots__ = ("_act", "code", "count")
+    __slots__ = ("act", "code", "count", "noticed")
 
     def __init__(self) -> None:
         self.code = 0
         """The exit code that a signal asked for; 0 while the program goes on."""
         self.count = 0
         """Signals that have come."""
-        self._act: Act = self._end_at_once
+        self.act: Act = self._end_at_once
+        """What a signal does now; it may happen between any two steps of the main thread."""
+        self.noticed = -1
+        """A descriptor that can be read when a signal has come, inside `waking`."""
 
     def install(self) -> None:
         for name in NAMES:
@@ -53,25 +56,35 @@ class Signals:
         self.code = self.code or 128 + number
 
     @contextmanager
-    def acting(self, act: Act) -> Iterator[Act]:
-        """Let signals do this instead of what they did, which is given; it may happen between any two steps
-        of the main thread."""
-        before, self._act = self._act, act
+    def acting(self, act: Act) -> Iterator[None]:
+        """Let signals do this instead of what they did."""
+        before, self.act = self.act, act
         try:
-            yield before
+            yield
         finally:
-            self._act = before
+            self.act = before
+
+    @contextmanager
+    def waking(self) -> Iterator[int]:
+        """Let a signal end any wait that minds `noticed`. Without it one that comes just before the wait, or
+        to another thread, is handled only when the wait is over."""
+        self.noticed, notice = os.pipe()
+        os.set_blocking(notice, False)
+        before = signal.set_wakeup_fd(notice, warn_on_full_buffer=False)
+        try:
+            yield self.noticed
+        finally:
+            signal.set_wakeup_fd(before)
+            os.close(self.noticed)
+            os.close(notice)
 
     def unwind(self, number: int) -> None:
         """For what blocks the main thread; whoever catches it passes the signal on."""
         raise Signalled(number)
 
-    def pass_on(self, number: int) -> None:
-        self._act(number)
-
     def _receive(self, number: int, frame: FrameType | None) -> None:
         self.count += 1
-        self._act(number)
+        self.act(number)
 
     def _end_at_once(self, number: int) -> None:
         os._exit(self.code or 128 + number)

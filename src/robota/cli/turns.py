@@ -35,16 +35,16 @@ async def take_turn(
 def _signals_abort(session: InteractiveSession, signals: Signals) -> Iterator[None]:
     """While a turn runs, Ctrl-C stops the turn and not the program; a second one, and every other signal,
     both."""
-    told = False
+    told, outer = False, signals.act
 
     def stop(number: int) -> None:
         nonlocal told
         if number != signal.SIGINT:
             signals.ask_to_end(number)
-        elif told:
+        if (told and number == signal.SIGINT) or not session.is_executing:  # no turn yet, or none any more
             outer(number)
         told = True
         session.abort()
 
-    with signals.acting(stop) as outer:
+    with signals.acting(stop):
         yield

@@ -318,6 +318,10 @@ class Robota(Closing):
     def abort(self) -> None:
         """Stop the run under way, if there is one. Safe from any thread and from signal handlers."""
         self._aborts += 1
+        self.stop_task()
+
+    def stop_task(self) -> None:
+        """The same, but it leaves a run alone that waits for the end of this one."""
         task = self._task
         if task is not None:
             task.abort()

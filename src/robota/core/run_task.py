@@ -180,7 +180,7 @@ async def _leave(agent: Robota, task: asyncio.Task[RunResult]) -> None:
     """End a run whose audience has gone, in good order if it has begun; its result interests nobody."""
     if not task.done():
         if agent.is_running:
-            agent.abort()
+            agent.stop_task()
         else:
             task.cancel()
         try:
