@@ -64,3 +64,22 @@ async def test_a_snapshot_is_written_beside_the_loop(tmp_path: Path, monkeypatch
     loaded = SessionStore(tmp_path / "sessions").load_snapshot("s-1")
     assert loaded is not None
     assert loaded.parse_messages() == recorded.session.messages
+
+
+async def test_a_conversation_is_redacted_beside_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[threading.Thread] = []
+    encode = RedactedHistory.encode
+
+    def note(history: RedactedHistory, *given: Any) -> Any:
+        threads.append(threading.current_thread())
+        return encode(history, *given)
+
+    monkeypatch.setattr(RedactedHistory, "encode", note)
+    recorded = scripted(tmp_path, "one")
+    await recorded.run("first")
+    await recorded.session.shutdown()
+
+    assert threads
+    assert threading.main_thread() not in threads

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
@@ -101,8 +102,11 @@ def _began_at(messages: list[Message]) -> str:
     return format_time(messages[0].timestamp) if messages else ""
 
 
-def describe_snapshot(session: Session, redacted: RedactedHistory) -> SessionRecord | JsonObject:
-    """What the store keeps, without the secrets that only this process knows."""
+def describe_snapshot(
+    session: Session, redacted: RedactedHistory
+) -> Callable[[], SessionRecord | JsonObject]:
+    """What the store keeps, without the secrets that only this process knows: as it is now, but made when it
+    is called, in any thread, because a long conversation takes its time."""
     from robota.sessions.store.session_record import SessionRecord  # noqa: PLC0415 - not before the first save
     from robota.sessions.store.session_store import SessionStore  # noqa: PLC0415 - likewise
 
@@ -120,11 +124,16 @@ def describe_snapshot(session: Session, redacted: RedactedHistory) -> SessionRec
     )
     record.keep(session.kept.values)
     session.background.write_into(record)
-    known: JsonObject = redactor.value(record.to_mapping()) if redactor.own else record.to_mapping()
-    messages, history = redacted.encode(agent.messages, agent.history, redactor)
-    if isinstance(session.store, SessionStore):
-        return {**known, "messages": messages, "history": history}
-    if redactor.own:
-        return {**known, "messages": decode(messages), "history": decode(history)}
-    record.messages, record.history = decode(messages), decode(history)
-    return record
+    said, happened = agent.messages, agent.history
+
+    def make() -> SessionRecord | JsonObject:
+        known: JsonObject = redactor.value(record.to_mapping()) if redactor.own else record.to_mapping()
+        messages, history = redacted.encode(said, happened, redactor)
+        if isinstance(session.store, SessionStore):
+            return {**known, "messages": messages, "history": history}
+        if redactor.own:
+            return {**known, "messages": decode(messages), "history": decode(history)}
+        record.messages, record.history = decode(messages), decode(history)
+        return record
+
+    return make

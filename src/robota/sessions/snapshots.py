@@ -76,7 +76,7 @@ class Snapshots:
         self,
         store: SessionStorePort | None,
         log: SessionLog,
-        make_record: Callable[[RedactedHistory], SessionRecord | JsonObject],
+        make_record: Callable[[RedactedHistory], Callable[[], SessionRecord | JsonObject]],
     ) -> None:
         self._store = store
         self._log = log
@@ -127,9 +127,9 @@ class Snapshots:
 
         written = self._written()
         try:
-            record = self._make_record(self._redacted)
             assert self._store is not None
-            await asyncio.to_thread(self._store.save, record)
+            save, make = self._store.save, self._make_record(self._redacted)
+            await asyncio.to_thread(lambda: save(make()))
         except Exception as error:  # noqa: BLE001 - a store may be anybody's; the journal does not need it
             self._note_failure(error)
         else:
@@ -139,7 +139,7 @@ class Snapshots:
         """Write one at once: for a store that is all there is."""
         assert self._store is not None
         try:
-            self._store.save(self._make_record(self._redacted))
+            self._store.save(self._make_record(self._redacted)())
         except Exception as error:  # noqa: BLE001 - likewise
             self._note_failure(error)
         else:

@@ -60,7 +60,7 @@ class Redactor:
 
         escaped = msgspec.json.encode(value).decode()[1:-1]
         for form in dict.fromkeys((value, escaped, quote(value, safe=""))):
-            self._bare[form] = form.replace("\\", "")
+            self._bare = {**self._bare, form: form.replace("\\", "")}  # a thread may be going through it
             self.own += (_own_rule(form),)
 
     def value(self, value: Json) -> Json:

@@ -16,7 +16,7 @@ from robota.sdk.commands.system.permissions import is_denied
 
 if TYPE_CHECKING:
     from robota.sdk.interactive import InteractiveSession
-    from robota.sessions.session import Session
+    from robota.sessions.store.session_record import SessionRecord
 
 ENDINGS = {"markdown": "md", "html": "html", "json": "json"}
 
@@ -34,9 +34,12 @@ async def export(host: InteractiveSession, args: str) -> CommandResult:
     target = _place(session.cwd, name)
     if is_denied(host, "Write", file_path=target):
         return failure(f"{target} may not be written: a deny rule covers it.")
-    record = _record(session)  # here: a conversation is read where it is changed
+    from robota.sessions.description import describe_snapshot  # noqa: PLC0415 - for those who export
+    from robota.sessions.snapshots import RedactedHistory  # noqa: PLC0415 - as above
+
+    make = describe_snapshot(session, RedactedHistory())  # here: a conversation is read where it is changed
     try:
-        await to_thread.run_sync(_write, form, record, target)
+        await to_thread.run_sync(lambda: _write(form, _record(make()), target))
     except FileExistsError:
         return failure(f"{target} exists already: give another path, /export {form} PATH.")
     except OSError as error:
@@ -48,11 +51,7 @@ def _place(cwd: str, name: str) -> str:
     return os.path.join(cwd, os.path.expanduser(name))
 
 
-def _record(session: Session) -> JsonObject:
-    from robota.sessions.description import describe_snapshot  # noqa: PLC0415 - for those who export
-    from robota.sessions.snapshots import RedactedHistory  # noqa: PLC0415 - as above
-
-    described = describe_snapshot(session, RedactedHistory())
+def _record(described: SessionRecord | JsonObject) -> JsonObject:
     fields = described if isinstance(described, dict) else described.to_mapping()
     return {key: decode(bytes(value)) if isinstance(value, Raw) else value for key, value in fields.items()}
 
