@@ -113,9 +113,9 @@ class Robota(Closing):
     """An agent. Construction does nothing but remember; the first run makes the rest."""
 
     __slots__ = (
-        "__weakref__", "_aborts", "_chain", "_conversation_id", "_files", "_task", "_tools", "_toolset", "config",
-        "conversation", "events", "limits", "max_rounds", "noticed", "plugins", "run_state", "streaming",
-        "system_message", "using",
+        "__weakref__", "_chain", "_conversation_id", "_files", "_tools", "_toolset", "aborts", "config",
+        "control", "conversation", "events", "limits", "max_rounds", "noticed", "plugins", "run_state",
+        "streaming", "system_message", "using",
     )  # fmt: skip
 
     def __init__(
@@ -148,8 +148,8 @@ class Robota(Closing):
             self.conversation.append(message)
         self.events = EventBus()
         self._chain: PluginChain | None = None
-        self._task: RunTask | None = None
-        self._aborts = 0
+        self.control: RunTask | None = None
+        self.aborts = 0
         self.run_state: RunState | None = None  # of the run under way
         self._conversation_id = ""
         self._files: FileVersions | None = None
@@ -226,12 +226,12 @@ class Robota(Closing):
 
     @property
     def is_running(self) -> bool:
-        return self._task is not None
+        return self.control is not None
 
     @property
     def is_in_own_task(self) -> bool:
         """Whether the caller is a part of the run under way."""
-        return self._task is not None and self._task.task is asyncio.current_task()
+        return self.control is not None and self.control.task is asyncio.current_task()
 
     # --- running ----------------------------------------------------------------------------------------
 
@@ -247,7 +247,7 @@ class Robota(Closing):
     ) -> RunResult[OutputT]:
         """Take one prompt to its end, or in its place a run that was `cut`, from the conversation as it was
         then. An abort or a failing model is a result, not an exception."""
-        aborts = self._aborts
+        aborts = self.aborts
         limit = self.max_rounds if max_rounds is None else check_count("max_rounds", max_rounds)
         retries = check_count("output_retries", output_retries)
         if self.streaming:
@@ -261,42 +261,31 @@ class Robota(Closing):
             from robota.core.structured import OutputType  # noqa: PLC0415 - for the runs that ask for a type
 
             run.wanted, run.tries_left = OutputType(output, retries), retries
-        self._task = run.control = RunTask(run.run(prompt, cut), self._forget_task)
+        self.control = run.control = RunTask(run.run(prompt, cut), self._forget_task)
         self.run_state = run.state
-        async with run.control as task:
-            self._catch_up(run.control, aborts)
-            await asyncio.wait((task,))
-            run.control.reraise()
+        async with run.control:
+            await run.control.finish(self, aborts)
             await run.tell_plugins()
         return run.result()
 
     async def perform(self, work: Coroutine[Any, Any, None]) -> bool:
         """Do something else in the place of a run; whether `abort` stopped it before its end."""
-        aborts = self._aborts
         try:
             self.require_idle()
         except AgentBusyError:
             work.close()
             raise
-        self._task = control = RunTask(work, self._forget_task)
+        self.control = control = RunTask(work, self._forget_task)
         async with control as task:
-            self._catch_up(control, aborts)
-            await asyncio.wait((task,))
-            control.reraise()
+            await control.finish(self, self.aborts)
         return task.cancelled()
 
-    def _catch_up(self, control: RunTask, aborts: int) -> None:
-        """Stop what begins, if an abort came since there were so many: it did not find the task yet."""
-        steps = self.config.steps
-        if self._aborts != aborts or (steps is not None and steps.aborted):
-            control.abort()
-
     def _forget_task(self) -> None:
-        self._task = self.run_state = None
+        self.control = self.run_state = None
 
     def require_idle(self) -> None:
         """Raise if a run is under way."""
-        if self._task is not None:
+        if self.control is not None:
             raise AgentBusyError(
                 "This agent is running already: wait for that run, abort() it, or make another agent."
             )
@@ -317,18 +306,13 @@ class Robota(Closing):
 
     def abort(self) -> None:
         """Stop the run under way, if there is one. Safe from any thread and from signal handlers."""
-        self._aborts += 1
-        self.stop_task()
-
-    def stop_task(self) -> None:
-        """The same, but it leaves a run alone that waits for the end of this one."""
-        task = self._task
-        if task is not None:
+        self.aborts += 1
+        if (task := self.control) is not None:
             task.abort()
 
     async def wait_for_abort(self) -> None:
         """Wait until a run that was told to stop has ended."""
-        task = self._task
+        task = self.control
         if task is not None and task.aborted:
             await task.wait()
 
@@ -340,7 +324,7 @@ class Robota(Closing):
 
     def clear(self) -> None:
         """Forget the conversation; the next run begins a new one."""
-        if self._task is not None:
+        if self.control is not None:
             raise AgentBusyError(
                 "The conversation cannot be cleared while a run is under way: abort() it first."
             )

@@ -94,7 +94,16 @@ class RunTask:
         else:
             self.task.add_done_callback(self._end)
 
-    def reraise(self) -> None:
+    async def finish(self, agent: Robota, aborts: int) -> None:
+        """Wait for the end of the work. If an abort came since the agent had counted so many, it may have
+        missed the task, which was not known yet."""
+        steps = agent.config.steps
+        if agent.aborts != aborts or (steps is not None and steps.aborted):
+            self.abort()
+        await asyncio.wait((self.task,))
+        self._reraise()
+
+    def _reraise(self) -> None:
         """Raise what the work raised; that `abort` cancelled it is no error."""
         if not self.task.cancelled():
             self.task.result()
@@ -179,8 +188,8 @@ async def wait_for_readers(agent: Robota) -> None:
 async def _leave(agent: Robota, task: asyncio.Task[RunResult]) -> None:
     """End a run whose audience has gone, in good order if it has begun; its result interests nobody."""
     if not task.done():
-        if agent.is_running:
-            agent.stop_task()
+        if agent.control is not None:
+            agent.control.abort()  # not the agent, on which another run may be waiting
         else:
             task.cancel()
         try:

@@ -23,7 +23,7 @@ class RunSteps(Protocol):
 
     @property
     def aborted(self) -> bool:
-        """Somebody wants an end, maybe since before the agent knew of the run: then it stops where it begins."""
+        """Somebody wants an end, maybe since before the agent knew of the run, which then stops at once."""
         ...
 
     async def start(self, prompt: Prompt) -> Prompt:

@@ -266,12 +266,11 @@ class InteractiveSession(Closing):
             async with self._making:
                 if self._session is None:
                     tools = command_tools(self.commands.for_models(), self.execute_command)
-                    session = await self._assembled.make(self.switch_mode, tools)
-                    self._follow(session)
+                    self._follow(await self._assembled.make(self.switch_mode, tools))
                     self._offer_skills(self._assembled)
         elif self._assembly is not None:
             await self._assembly.live.refresh(instructions=True)
-        return self._session
+        return self.session
 
     def _follow(self, session: Session) -> None:
         self._turn.follow(session)
@@ -432,7 +431,7 @@ class InteractiveSession(Closing):
         finally:
             events.close()
             if not task.done():
-                if self._queue.busy:
+                if self.is_executing:
                     self.abort()
                 else:
                     task.cancel()  # it has not begun

@@ -329,9 +329,8 @@ class Session(Closing):
     ) -> RunResult[OutputT]:
         """Go on with the run that the end of an earlier process cut. Results on record stay, calls that only
         look are made again; of the others the model is told that their effects are unknown."""
-        aborts = self.steps.aborts
         self.past.require_cut(self.session_id)
-        self._enter(aborts)
+        self._enter(self.steps.aborts)
         try:
             await self.log.open()
             cut = self.past.require_cut(self.session_id)  # others may have gone on with it
@@ -349,8 +348,7 @@ class Session(Closing):
 
     async def run(self, prompt: Prompt, *, raw_input: str | None = None) -> str:
         """The answer to a prompt. An abort raises `AbortError`, a failing model its error; history stays."""
-        result = await self.submit(prompt, raw_input=raw_input)
-        return result.raise_for_error().text
+        return (await self.submit(prompt, raw_input=raw_input)).raise_for_error().text
 
     def run_sync(self, prompt: Prompt, *, raw_input: str | None = None) -> str:
         """`run` for code without an event loop; also in notebooks, any number of times."""
@@ -402,7 +400,6 @@ class Session(Closing):
         self.agent.abort()
 
     def _enter(self, aborts: int) -> None:
-        """Begin something that was asked for when there had been so many aborts."""
         if self._shutdown:
             raise SessionBusyError(f"Session {self.session_id} was shut down: resume it or start a new one.")
         if self._ended is not None:

@@ -267,7 +267,7 @@ class ReplayWorld:
     def note_start(self, event: events.ToolStarted) -> None:
         self.note_call(event.call_id)
         self.order_of(event.call_id).passed(event.call_id, START)
-        task = self.session.agent._task
+        task = self.session.agent.control
         if task is not None and not task.is_stopping:  # else the call was never begun, and this is the end
             self._write_waiting()
         self._to_begin -= 1
@@ -292,7 +292,7 @@ class ReplayWorld:
 
     def begin_no_more(self) -> None:
         """Have the run begin no other call; those under way end as they did."""
-        task = self.session.agent._task
+        task = self.session.agent.control
         if task is not None:
             task.aborted = True
 
