@@ -33,8 +33,8 @@ pytestmark = pytest.mark.usefixtures("mark")
 SIGNALS = Path(__file__).parents[2] / "fuzz" / "signals.py"
 ENDINGS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 TURN = source_files(
-    "cli/turns.py", "transports/headless.py", "sdk/interactive.py", "sdk/prompt_queue.py", "sdk/turn.py", "sessions/session.py",
-    "core/robota.py", "core/run_task.py",
+    "cli/turns.py", "transports/headless.py", "sdk/interactive.py", "sdk/prompt_queue.py", "sdk/turn.py",
+    "sessions/session.py", "core/robota.py", "core/run_task.py",
 )  # fmt: skip
 EVERY = pytest.mark.parametrize("number", list(ENDINGS))
 

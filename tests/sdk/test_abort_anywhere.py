@@ -7,9 +7,10 @@ from pathlib import Path
 
 import anyio
 import pytest
-from tests.support.lines import Line, before_each_line, source_files
+from tests.support.lines import Line, before_each_line, lines_of, source_files
 
 from robota.core.events import AssistantMessageCommitted, ToolEnded, ToolStarted, TurnEvent
+from robota.core.run_task import RunTask
 from robota.sdk.interactive import InteractiveSession
 from robota.testing import ScriptedProvider, call
 
@@ -25,6 +26,7 @@ WAY = (
 FILES = source_files(*WAY)
 BEFORE = source_files(*WAY[:4])
 """Those of them that do something else for the first prompt."""
+LAST_LOOK = lines_of(RunTask.check)
 REPLIES = ([call("Bash", command="true")], "Done.")
 TURNS_OF_ONE_SESSION = 40
 
@@ -58,7 +60,7 @@ class Stage:
             nonlocal asked, wanted
             if now != line or asked is not None:
                 return
-            asked = len(self.provider.requests) + (line in asking)
+            asked = len(self.provider.requests)
             if not self.answered:  # before the turn is taken there need not be anything to stop
                 wanted = ("interrupted",) if self.session.is_executing else ("interrupted", "complete")
             self.session.abort()
@@ -78,24 +80,29 @@ class Stage:
         assert end in wanted, line
         assert result.interrupted == (end == "interrupted"), line
         if end == "interrupted":
-            assert asked == len(self.provider.requests), line
+            assert asked is not None
+            assert asked <= len(self.provider.requests) <= asked + (line in asking), line
             assert late.isdisjoint(ran), line
         self.provider.requests.clear()  # the script begins anew
 
 
 async def find_lines(stage: Stage) -> tuple[list[Line], set[Line]]:
-    """The lines of a whole turn, in the order of their first time, and those of them that ask the model."""
+    """The lines of a whole turn, in the order of their first time; and those of them that ask the model, from
+    the last look whether it should be asked."""
     found: dict[Line, None] = {}
     asking: set[Line] = set()
-    last, asked = Line("", 0), 0
+    since: set[Line] = set()
+    asked = 0
 
     def act(line: Line) -> None:
-        nonlocal last, asked
+        nonlocal asked
         if len(stage.provider.requests) > asked:
             asked += 1
-            asking.add(last)
+            asking.update(since)
+        if line in LAST_LOOK:
+            since.clear()
+        since.add(line)
         found.setdefault(line)
-        last = line
 
     with before_each_line(FILES, act):
         await stage.session.submit("go")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,6 +21,11 @@ class Line(NamedTuple):
 def source_files(*names: str) -> frozenset[str]:
     """Files of the package, as frames name them."""
     return frozenset(str(Path(robota.__file__).parent / name) for name in names)
+
+
+def lines_of(function: Callable[..., object]) -> frozenset[Line]:
+    text, first = inspect.getsourcelines(function)
+    return frozenset(Line(inspect.getsourcefile(function) or "", first + at) for at in range(len(text)))
 
 
 @contextmanager

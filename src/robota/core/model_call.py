@@ -86,6 +86,7 @@ class ModelCall:
         plugins, run, number = recorder.plugins, recorder.execution_id, recorder.round
         if plugins.plugins and await self.is_refused():
             return reply
+        control.check()  # nothing may have been awaited since the last look
         emit, next_seq = recorder.events.emit, recorder.events.next_seq
         watched = plugins.has("on_stream_chunk") or recorder.events.wants(ProviderStreamRawDelta)
         text = recorder.conversation.begin_assistant().text
@@ -96,7 +97,6 @@ class ModelCall:
                 deadline(limits.idle_timeout, limits.total_timeout) as timer,
                 aclosing(open_stream(self.provider, self.request)) as chunks,
             ):
-                control.check()  # nothing may have been awaited since the last look
                 async for chunk in chunks:
                     # Written out, not delegated: this branch runs once per delta and is what a stream costs.
                     if type(chunk) is TextChunk and type(chunk.text) is str:
