@@ -22,6 +22,7 @@ from robota.core.robota import AgentConfig, Robota
 from robota.core.structured import without_fence
 from robota.core.tool import Tool, ToolContext, ToolResult, tool_class
 from robota.core.tool_call import PreparedCall, invoke_tool
+from robota.sdk.agents.model_choice import choose_model
 from robota.sessions.options import permission_options
 from robota.sessions.permissions.judgement import RuleJudge
 
@@ -45,13 +46,18 @@ class ModelExecutor:
         self.type = kind
         self._session = session
         self._has_tools = tools
+        self._told: set[str] = set()
 
     async def execute(self, hook: HookDefinition, hook_input: Mapping[str, Json]) -> HookResult:
         session = self._session()
         provider = session.admission.admit_for("hook", session.agent.provider)
+        model, notice = choose_model(hook.model, session)
+        if notice and notice not in self._told:
+            self._told.add(notice)
+            session.log.notice(f"Hook {hook.label!r}: {notice}")
         agent = Robota(
             provider,
-            model=hook.model or session.model,
+            model=model,
             system_message=SYSTEM_MESSAGE,
             tools=_looking(session.agent.tools) if self._has_tools else (),
             max_rounds=(hook.max_turns or AGENT_TURNS) if self._has_tools else 1,

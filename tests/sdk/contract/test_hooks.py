@@ -281,6 +281,38 @@ async def test_a_prompt_hook_is_a_question_to_the_model(project: Path) -> None:
         assert "too risky" in str([each.content for each in session.session.messages if each.role == "tool"])
 
 
+@pytest.mark.parametrize("matcher", ["Task", "Agent", "Bash|Task", "^Task$"])
+async def test_hooks_for_agents_know_the_tool_under_its_older_name_too(project: Path, matcher: str) -> None:
+    write(project / ".claude/settings.json", hook("exit 2", event="PreToolUse", matcher=matcher))
+    async with trusted(project, [call("Agent", prompt="Go")], "No.") as session:
+        heard = Heard(session)
+        await session.submit("Go")
+        assert [state.result for state in heard.of("tool_end")] == ["denied"]
+
+
+async def test_hooks_for_a_tool_that_is_not_here_are_named(project: Path) -> None:
+    path = write(
+        project / ".claude/settings.json", hook("true", event="PreToolUse", matcher="NotebookEdit|LS")
+    )
+    async with trusted(project, "Fine.") as session:
+        assert (await session.submit("Go")).success
+        assert any(
+            str(path) == each.source and "NotebookEdit or LS" in each.message for each in session.problems
+        )
+
+
+async def test_a_hook_whose_model_is_not_there_asks_the_sessions_own(project: Path) -> None:
+    prompt = {"type": "prompt", "prompt": "May it?", "model": "haiku"}
+    write(project / ".claude/settings.json", {"hooks": {"PreToolUse": [{"hooks": [prompt]}]}})
+    replies = ([call("Read", file_path="notes.txt")], '{"ok": true}', "Milk.")
+    async with trusted(project, *replies, model="scripted") as session:
+        heard, notices = Heard(session), []
+        session.on("notice", lambda event: notices.append(event.message))
+        await session.submit("Go")
+        assert [state.result for state in heard.of("tool_end")] == ["success"]
+        assert any("haiku" in notice for notice in notices)
+
+
 async def test_an_event_that_never_fires_here_is_named_at_the_start(project: Path) -> None:
     write(project / ".claude/settings.json", hook("true", event="TeammateIdle"))
     async with trusted(project, "Fine.") as session:

@@ -30,6 +30,8 @@ _TARGETS: dict[str, tuple[str, ...]] = {
 """The input field a matcher is compared with, the first one present; other events have none."""
 
 
+_OLDER_NAMES = {"Agent": "Task"}
+"""Tools that files of other programs may know under another name."""
 _SIMPLE = re.compile(r"(?:[^*+?{)]|\)(?![*+?{]))*(?:[*+?{](?:[^*+?{)]|\)(?![*+?{]))*){0,2}")
 """Patterns that repeat at most two things, and no group: a short name is searched in no time."""
 _SHORT = 200
@@ -60,7 +62,7 @@ async def select_hooks(
     for group in config.get(event, ()):
         if fields is not None and group.matcher not in ("", "*"):
             target = next((value for name in fields if (value := hook_input.get(name))), None)
-            fits = await matches(group.matcher, target) if isinstance(target, str) else False
+            fits = await _fits(group.matcher, target, event) if isinstance(target, str) else False
             if fits is None:  # nobody can tell, and a guard that runs too often is the lesser evil
                 warnings.append(
                     f"The {event} matcher {group.matcher!r} takes too long; its hooks always run."
@@ -74,6 +76,11 @@ async def select_hooks(
                 seen.append(identity)
                 hooks.append(full)
     return hooks, tuple(dict.fromkeys(warnings))
+
+
+async def _fits(matcher: str, target: str, event: str) -> bool | None:
+    other = _OLDER_NAMES.get(target) if event in TOOL_EVENTS else None
+    return await matches(matcher, target) or (other is not None and await matches(matcher, other))
 
 
 async def matches(matcher: str, target: str) -> bool | None:

@@ -88,4 +88,12 @@ def _fit_group(
     )
     if (named and not known) or (group.hooks and not hooks):
         return None
+    if known and not any(name in tools or _may_come(name) for name in known):
+        absent = f"its hooks never run here: there is no tool {' or '.join(known)}."
+        problems.append(Problem(source, absent, subject=f"hooks.{event}"))
     return replace(group, hooks=hooks, matcher="|".join(known) if len(known) < len(named) else group.matcher)
+
+
+def _may_come(tool: str) -> bool:
+    """Tools of servers come later, and `Task` is `Agent`."""
+    return tool == "Task" or "__" in tool or "*" in tool
