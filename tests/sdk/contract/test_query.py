@@ -142,9 +142,15 @@ async def test_many_at_once_from_one_factory(here: Path) -> None:
 
 
 async def test_cancelling_one_leaves_the_others(here: Path) -> None:
-    query = create_query(provider=ScriptedProvider([Stall()], "Fine."))
+    asked = asyncio.Event()
+
+    def stall(request: Any) -> Any:
+        asked.set()
+        return [Stall()]
+
+    query = create_query(provider=ScriptedProvider(stall, "Fine."))
     slow = asyncio.ensure_future(query("slow"))
-    await asyncio.sleep(0.05)
+    await asked.wait()
     assert await query("fast") == "Fine."
     slow.cancel()
     with pytest.raises(asyncio.CancelledError):
