@@ -30,7 +30,7 @@ def test_all_events_of_the_project_are_known() -> None:
     assert set(HOOK_EVENTS) == {
         "PreToolUse", "PostToolUse", "SessionStart", "SessionEnd", "Stop", "StopFailure", "UserPromptSubmit",
         "PreCompact", "PostCompact", "WorktreeCreate", "WorktreeRemove", "SubagentStart", "SubagentStop",
-        "Notification", "PermissionRequest", "PostToolUseFailure",
+        "Notification", "PermissionRequest", "PostToolUseFailure", "ConfigChange",
     }  # fmt: skip
 
 
@@ -218,7 +218,7 @@ async def test_events_without_a_target_ignore_the_matcher(event: str) -> None:
 
 MISSPELT = {
     "PreTooluse": ({"PreTooluse": []}, "there is no event 'PreTooluse'; did you mean 'PreToolUse'?"),
-    "Deploy": ({"Deploy": []}, "there is no event 'Deploy'; there are Notification, "),
+    "Deploy": ({"Deploy": []}, "there is no event 'Deploy'; there are ConfigChange, Notification, "),
     "matcher": (
         {"Stop": [{"matchers": "Bash", "hooks": []}]},
         "Stop[0].matchers: there is no such field; did you mean 'matcher'?",
