@@ -60,9 +60,11 @@ class Assistant:
     def _meet_user(self) -> None:
         from robota.cli.keyboard import Keyboard  # noqa: PLC0415 - scripts and programs have none
         from robota.cli.lines import Questioner  # noqa: PLC0415
+        from robota.tui.choice import wants_lines  # noqa: PLC0415
 
         self._keyboard = Keyboard(self._signals)
-        self._user = Questioner(self._keyboard)
+        has_screen = not (self._options.no_tui or wants_lines(os.environ))
+        self._user = Questioner(self._keyboard, has_screen=has_screen)
 
     async def run(self) -> int:
         """Work through the prompts; the exit code, unless a signal has another."""
@@ -95,6 +97,11 @@ class Assistant:
             from robota.cli.driven import drive  # noqa: PLC0415 - for programs
 
             return await drive(self, options)
+        if self._user is not None and self._user.has_screen:
+            from robota.cli.screen_session import show_screen  # noqa: PLC0415 - loads the toolkit
+
+            code, session = await show_screen(self, options, self._user)
+            return self._tell_end(session, code)
         async with self.open(options) as session:
             if self._user is not None:
                 await self._user.offer_trust(session)
@@ -103,12 +110,16 @@ class Assistant:
         if denials.tools and options.print_mode and not code:
             printer.remark(denials.describe())
             code = DENIED
+        return self._tell_end(session, code)
+
+    def _tell_end(self, session: InteractiveSession, code: int) -> int:
+        """Whether it was saved and how it goes on; the exit code."""
         if session.trouble:
             what = session.trouble.partition(". ")[0]  # the rest is for a session that goes on
-            printer.remark(f"robota: This session was not saved: {what}.")
+            self._printer.remark(f"robota: This session was not saved: {what}.")
             return code or 1
         if session.is_kept and (self._keyboard is not None or code):
-            printer.remark(describe_end(session))
+            self._printer.remark(describe_end(session))
         return code
 
     @asynccontextmanager

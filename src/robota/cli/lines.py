@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 class Questioner:
     """Asks the user on the terminal."""
 
-    __slots__ = ("_keyboard",)
+    __slots__ = ("_keyboard", "has_screen")
 
-    def __init__(self, keyboard: Keyboard) -> None:
+    def __init__(self, keyboard: Keyboard, *, has_screen: bool = False) -> None:
         self._keyboard = keyboard
+        self.has_screen = has_screen
+        """Whether an interface takes over that asks by itself."""
 
     async def approve(self, request: PermissionQuestion) -> bool | str:
         """The question before a call; anything but a clear yes is a no, and a signal ends the turn."""

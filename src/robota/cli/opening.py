@@ -40,7 +40,19 @@ async def opened(
         remark(choice.note)
     options = choice.settle(options)
     settings = read_own_settings(os.environ)
-    given = ProviderArguments(
+    given = provider_arguments(options, settings, remark, user)
+    async with chosen_provider(given, settings.profiles) as chosen:
+        if chosen.note:
+            remark(chosen.note)
+        approve = None if user is None or user.has_screen else user.approve
+        yield choice.open(options, chosen, approve=approve, **more)
+
+
+def provider_arguments(
+    options: Options, settings: Settings, remark: Callable[[str], None], user: Questioner | None
+) -> ProviderArguments:
+    """What decides who answers."""
+    return ProviderArguments(
         provider=options.provider,
         model=options.model or settings.own_model,
         base_url=options.base_url,
@@ -49,10 +61,6 @@ async def opened(
         kept=KeyStore(find_places().robota_home).get,
         report=remark,
     )
-    async with chosen_provider(given, settings.profiles) as chosen:
-        if chosen.note:
-            remark(chosen.note)
-        yield choice.open(options, chosen, approve=None if user is None else user.approve, **more)
 
 
 def read_own_settings(environment: Mapping[str, str]) -> Settings:

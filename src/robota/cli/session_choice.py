@@ -36,11 +36,13 @@ LISTED = 20
 class SessionChoice:
     """Where sessions are kept, and the one to go on with, if there is one."""
 
-    __slots__ = ("note", "resumed", "start", "store")
+    __slots__ = ("chosen", "note", "resumed", "start", "store")
 
     def __init__(self, options: Options, ask: Callable[[str], str | None] | None) -> None:
         """`ask` puts a question to the user, for those who want to choose from a list."""
         self.store = None if options.no_save else create_project_session_store()
+        self.chosen: ChosenProvider | None = None
+        """Who answers, once the session is open."""
         self.note = ""
         """What the user should know about the choice."""
         self.resumed = None if self.store is None else self._choose(options, self.store, ask)
@@ -86,6 +88,7 @@ class SessionChoice:
         **more: Unpack[MoreOptions],
     ) -> InteractiveSession:
         """The session, with `more` than a command line can say."""
+        self.chosen = chosen
         given = gather_more(options, chosen)
         if self.start is not None:
             given["start"] = self.start

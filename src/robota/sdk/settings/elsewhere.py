@@ -9,7 +9,7 @@ _KEPT = """
     autoMode autoUpdates autoUpdatesChannel availableModels awaySummaryEnabled awsAuthRefresh
     awsCredentialExport axScreenReader blockedMarketplaces channelsEnabled claudeMd companyAnnouncements
     defaultShell deniedMcpServers description disableAutoMode disableDeepLinkRegistration
-    disabledMcpjsonServers editorMode
+    disabledMcpjsonServers
     enableAllProjectMcpServers enableArchitectTool enabledMcpjsonServers fallbackModel fastMode
     fastModePerSessionOptIn feedbackSurveyRate feedbackSurveyState fileSuggestion forceLoginMethod
     forceLoginOrgUUID forceRemoteSettingsRefresh gcpAuthRefresh hasCompletedOnboarding includeCoAuthoredBy
@@ -20,9 +20,9 @@ _KEPT = """
     requiredMinimumVersion respectGitignore showClearContextOnPlanAccept showSpinnerTree showThinkingSummaries
     showTurnDuration skipAutoPermissionPrompt skipDangerousModePermissionPrompt
     skippedMarketplaces skippedPlugins spinnerTipsEnabled spinnerTipsOverride spinnerVerbs sshConfigs
-    statusLine statusline strictKnownMarketplaces strictPluginOnlyCustomization subagentStatusLine
+    statusline strictKnownMarketplaces strictPluginOnlyCustomization subagentStatusLine
     switchModelsOnFlag syntaxHighlightingDisabled taskContext teammateDefaultModel teammateMode
-    terminalProgressBarEnabled theme transports tui verbose viewMode vimMode voice voiceEnabled
+    terminalProgressBarEnabled transports tui verbose viewMode vimMode voice voiceEnabled
     wheelScrollAccelerationEnabled
     sandbox.allowAppleEvents sandbox.allowUnsandboxedCommands sandbox.enableWeakerNestedSandbox
     sandbox.enableWeakerNetworkIsolation sandbox.enabledPlatforms

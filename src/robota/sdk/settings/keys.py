@@ -103,6 +103,42 @@ TABLE: tuple[Key, ...] = (
         kind=choice("minimal", "low", "medium", "high", "xhigh", "max"),
         about="How hard the model thinks.",
     ),
+    Key(name="theme", kind=TEXT, default="auto", about="Colours of the terminal: `auto`, `dark` or `light`."),
+    Key(
+        name="editorMode", kind=choice("normal", "vim", "emacs"), default="normal", about="Keys of the input."
+    ),
+    Key(
+        name="keybindings",
+        kind=table_of({"anyOf": [TEXT, TEXTS]}),
+        merge="deep",
+        user_only=True,
+        about="Action to its key or keys, as in docs/terminal.md.",
+    ),
+    Key(
+        name="statusLine",
+        kind={"type": "object", "properties": {"command": TEXT}, "required": ["command"]},
+        user_only=True,
+        about="A command whose output is the status line; it is told about the session on its input.",
+    ),
+    Key(
+        name="notifications",
+        kind=choice("off", "bell", "osc9"),
+        default="off",
+        user_only=True,
+        about="How a terminal says that a turn has ended or that something is asked.",
+    ),
+    Key(
+        name="terminal.frameMilliseconds",
+        kind={"type": "integer", "minimum": 16, "maximum": 1000},
+        default=50,
+        about="How often a streaming answer is drawn; more for slow lines.",
+    ),
+    Key(
+        name="terminal.escapeMilliseconds",
+        kind={"type": "integer", "minimum": 10, "maximum": 1000},
+        default=50,
+        about="How long the rest of a key that begins with Esc may take; more for bad lines.",
+    ),
     Key(name="permissions.allow", kind=TEXTS, merge="pool", about="Rules for what runs without a question."),
     Key(name="permissions.ask", kind=TEXTS, merge="pool", about="Rules for what is always asked about."),
     Key(name="permissions.deny", kind=TEXTS, merge="pool", about="Rules for what never runs."),

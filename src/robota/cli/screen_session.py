@@ -1,0 +1,124 @@
+"""The session on a screen, and what the interface has the command line do for it: other sessions, other
+providers, a reset."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import TYPE_CHECKING
+
+from anyio import to_thread
+from msgspec.structs import replace
+
+from robota.cli.chosen_provider import find_profile
+from robota.cli.opening import provider_arguments, read_own_settings
+from robota.cli.session_choice import SessionChoice
+from robota.core.errors import ConfigurationError, StorageError
+from robota.providers.choice import ChosenProvider, open_choice
+from robota.sdk.kept_sessions import create_project_session_store
+from robota.sdk.places import find_places
+from robota.tui.app import run_terminal
+from robota.tui.host import KeptSession
+
+if TYPE_CHECKING:
+    from robota.cli.assistant import Assistant
+    from robota.cli.lines import Questioner
+    from robota.cli.options import Options
+    from robota.sdk.interactive import InteractiveSession
+
+
+async def show_screen(
+    assistant: Assistant, options: Options, user: Questioner
+) -> tuple[int, InteractiveSession]:
+    """The terminal interface; its exit code, and the session that was shown at the end."""
+    picks = options.resume == ""
+    if picks:
+        options = replace(options, resume=None)
+    choice = SessionChoice(options, user.ask)
+    async with assistant.open(options, choice) as session:
+        assert choice.chosen is not None  # the session has a provider
+        host = Host(session, options, choice.chosen)
+        try:
+            code = await run_terminal(
+                session,
+                host,
+                first_prompt=options.prompt,
+                pick_session=picks,
+                recap=choice.resumed is not None,
+            )
+        finally:
+            await host.close()
+    return code, host.session
+
+
+class Host:
+    """Keeps the session that is shown, until the interface has ended."""
+
+    def __init__(self, session: InteractiveSession, options: Options, chosen: ChosenProvider) -> None:
+        self.session = session
+        self._options = options
+        self._chosen = chosen
+        self._store = None if options.no_save else create_project_session_store()
+        self._providers = AsyncExitStack()
+
+    def list_sessions(self) -> Sequence[KeptSession]:
+        known = [] if self._store is None else self._store.list(cwd=self.session.cwd)
+        return [
+            KeptSession(
+                id=each.id,
+                name=each.name or "",
+                updated=each.updated_at,
+                messages=each.message_count,
+                preview=each.preview,
+            )
+            for each in known
+            if not each.problem and each.id != self.session.session_id
+        ]
+
+    async def open_session(self, session_id: str | None, *, fork: bool = False) -> InteractiveSession:
+        options = replace(
+            self._options, resume=session_id, continue_last=False, fork=fork, name=None, session_id=None
+        )
+        choice = await to_thread.run_sync(SessionChoice, options, None)
+        chosen = self._chosen
+        if choice.start is not None and choice.start.model and choice.start.provider == chosen.provider.name:
+            chosen = replace(chosen, model=choice.start.model)
+        session = choice.open(options, chosen, approve=None)
+        await session.ready()
+        before, self.session = self.session, session
+        await before.shutdown("resume")
+        return session
+
+    async def use_provider(self, profile: str) -> str:
+        settings = read_own_settings(os.environ)
+        options = replace(self._options, provider=profile, model=None, base_url=None)
+        given = provider_arguments(options, settings, _unsaid, None)
+        choice = find_profile(given, settings.profiles)
+        if choice is None:
+            raise ConfigurationError(f"There is no provider profile {profile!r}: /provider list shows them.")
+        chosen = await open_choice(choice, given)
+        if isinstance(chosen.provider, AbstractAsyncContextManager):
+            await self._providers.enter_async_context(chosen.provider)
+        self.session.session.set_provider(chosen.provider, chosen.model)
+        self._chosen = chosen
+        return f"{profile} ({chosen.model}) answers from now on."
+
+    async def reset_settings(self) -> str:
+        path = find_places().user("settings.json")
+        try:
+            os.remove(path)
+        except FileNotFoundError:
+            return f"There is nothing to delete: {path} does not exist."
+        except OSError as error:
+            raise StorageError(f"{path} cannot be deleted ({error.strerror}).") from error
+        return f"{path} is deleted. Keys, sessions and the trust in directories are kept."
+
+    async def close(self) -> None:
+        """Put the session away that is the present one by now, and the providers it was given."""
+        await self.session.shutdown("prompt_input_exit")
+        await self._providers.aclose()
+
+
+def _unsaid(remark: str) -> None:
+    """The answer says who answers."""

@@ -1,0 +1,290 @@
+"""The questions of a session as dialogs, and what was chosen as their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from robota.core.messages import JsonObject
+from robota.core.questions import (
+    ChoiceAnswer,
+    ChoiceQuestion,
+    FormAnswer,
+    FormQuestion,
+    PermissionAnswer,
+    PermissionQuestion,
+    PlanAnswer,
+    PlanQuestion,
+)
+from robota.sdk.view.neutral import visible
+from robota.tui.dialogs import Dialog, Line, Option
+
+if TYPE_CHECKING:
+    from robota.core.questions import Question
+    from robota.tui.app import TerminalApp
+    from robota.tui.words import Words
+
+DIFF_ROWS = 12
+SUBJECT_ROWS = 6
+SUBJECTS = ("command", "file_path", "path", "url", "query", "pattern", "prompt", "skill")
+"""Arguments that say what a call is about; the others are shown below them, shortened."""
+EDITABLE = "command"
+
+
+def permission_dialog(question: PermissionQuestion, words: Words) -> Dialog:
+    """The question before a call. Nothing is hidden in it, and the marked answer is no."""
+    options = [Option(key="y", label=words("permission.once"), value=PermissionAnswer(allow=True))]
+    if question.rule:
+        rule = visible(question.rule)
+        options += [
+            Option(
+                key="a",
+                label=words("permission.session", rule=rule),
+                value=PermissionAnswer(allow=True, scope="session"),
+            ),
+            Option(
+                key="p",
+                label=words("permission.project", rule=rule),
+                value=PermissionAnswer(allow=True, scope="project"),
+            ),
+        ]
+    command = question.tool_input.get(EDITABLE)
+    if isinstance(command, str):
+        options.append(
+            Option(
+                key="e",
+                label=words("permission.edit"),
+                entry=True,
+                text=command,
+                value=lambda text: PermissionAnswer(
+                    allow=True, updated_input={**question.tool_input, EDITABLE: text}
+                ),
+            )
+        )
+    no = len(options)
+    options += [
+        Option(key="n d", label=words("permission.no"), value=PermissionAnswer(allow=False)),
+        Option(
+            key="w",
+            label=words("permission.no-because"),
+            entry=True,
+            value=lambda text: PermissionAnswer(allow=False, message=text),
+        ),
+    ]
+    return Dialog(permission_lines(question, words), options, default=no)
+
+
+def permission_lines(question: PermissionQuestion, words: Words) -> list[Line]:
+    lines = [Line(words("permission.title", tool=visible(question.tool_name)), "dialog.title")]
+    if question.agent_id:
+        lines.append(Line(f"  {words('permission.agent', agent=visible(question.agent_id))}", "dim"))
+    given = question.tool_input
+    for name in sorted(given, key=lambda name: name not in SUBJECTS):
+        if question.diff and name not in SUBJECTS:
+            continue  # the diff says it better
+        lines += _argument(name, given[name], words)
+    if not given:
+        lines.append(Line(f"  {words('permission.no-arguments')}", "dim"))
+    if question.diff:
+        lines += _diff_lines(question.diff, words)
+    lines.append(Line(f"  {words('permission.cwd', cwd=visible(question.cwd))}", "dim"))
+    if question.part and question.part not in map(str, given.values()):
+        lines.append(Line(f"  {words('permission.part', part=visible(question.part))}", "dialog.part"))
+    if question.reason:
+        lines.append(Line(f"  {visible(question.reason)}", "dim"))
+    return lines
+
+
+def _argument(name: str, value: object, words: Words) -> list[Line]:
+    rows = str(value).split("\n")
+    if name not in SUBJECTS and len(rows) == 1:
+        return [Line(f"  {visible(name)}: {visible(rows[0])}")]
+    head = [] if name == EDITABLE else [Line(f"  {visible(name)}:", "dim")]
+    shown = [Line(f"  | {visible(row)}", "dialog.subject") for row in rows[:SUBJECT_ROWS]]
+    left = len(rows) - SUBJECT_ROWS
+    more = [Line(f"  {words('permission.more', count=left)}", "dialog.part")] if left > 0 else []
+    return [*head, *shown, *more]
+
+
+def _diff_lines(diff: str, words: Words) -> list[Line]:
+    rows = diff.split("\n")
+    shown = [Line(f"  {visible(row)}", _diff_style(row)) for row in rows[:DIFF_ROWS]]
+    left = len(rows) - DIFF_ROWS
+    return [*shown, Line(f"  {words('permission.more', count=left)}", "dim")] if left > 0 else shown
+
+
+def _diff_style(row: str) -> str:
+    return {"+": "diff.added", "-": "diff.removed", "@": "diff.place"}.get(row[:1], "")
+
+
+def choice_dialog(question: ChoiceQuestion, words: Words) -> Dialog:
+    """What a tool wants to know; Esc does not answer."""
+    options = [
+        Option(
+            key=str(at) if at < 10 else "",
+            label=visible(each.label),
+            value=each.label,
+            detail=visible(each.description),
+        )
+        for at, each in enumerate(question.options, 1)
+    ]
+    if question.allow_free_text or not options:
+        options.append(
+            Option(key="o", label=words("choice.own-words"), entry=True, value=lambda text: OwnWords(text))
+        )
+    head = visible(question.header)
+    lines = [*([Line(head, "dim")] if head else []), *_text_lines(question.question, "dialog.title")]
+    return Dialog(
+        lines, options, many=question.multi_select, closable=True, escape=ChoiceAnswer(dismissed=True)
+    )
+
+
+class OwnWords(str):
+    """An answer that is none of the options."""
+
+
+def choice_answer(chosen: Any) -> ChoiceAnswer:
+    if isinstance(chosen, ChoiceAnswer):
+        return chosen
+    return ChoiceAnswer(
+        chosen=tuple(str(each) for each in chosen) if isinstance(chosen, list) else (str(chosen),)
+    )
+
+
+def plan_dialog(question: PlanQuestion, words: Words) -> Dialog:
+    """The plan itself is printed above; this only asks."""
+    options = [
+        Option(key="y", label=words("plan.yes"), value=PlanAnswer(approve=True)),
+        Option(key="a", label=words("plan.accept-edits"), value=PlanAnswer(approve=True, mode="acceptEdits")),
+        Option(key="n d", label=words("plan.no"), value=PlanAnswer(approve=False)),
+        Option(
+            key="w",
+            label=words("plan.no-because"),
+            entry=True,
+            value=lambda text: PlanAnswer(approve=False, feedback=text),
+        ),
+    ]
+    return Dialog([Line(words("plan.title"), "dialog.title")], options, default=2)
+
+
+def _text_lines(text: str, style: str) -> list[Line]:
+    return [Line(visible(line), style) for line in text.split("\n")]
+
+
+def make_dialog(question: Question, words: Words) -> Dialog | None:
+    """The dialog for a question; `None` for a form, which is several."""
+    match question:
+        case PermissionQuestion():
+            return permission_dialog(question, words)
+        case ChoiceQuestion():
+            return choice_dialog(question, words)
+        case PlanQuestion():
+            return plan_dialog(question, words)
+    return None
+
+
+class Asking:
+    """Puts the questions of a session to the user of a terminal."""
+
+    def __init__(self, app: TerminalApp) -> None:
+        self._app = app
+
+    async def __call__(self, question: Question) -> Any:
+        """The handler of the session's questions; cancelled when somebody else has answered."""
+        app = self._app
+        dialog = make_dialog(question, app.words)
+        if dialog is None:
+            return await ask_form(question, app) if isinstance(question, FormQuestion) else None
+        if isinstance(question, PermissionQuestion):
+            dialog.details = lambda: app.presenter.notice(all_of(question))
+        app.presenter.flush()
+        app.notify(app.words("notify.question"))
+        answer = await app.dialogs.ask(dialog)
+        return choice_answer(answer) if isinstance(question, ChoiceQuestion) else answer
+
+    async def confirm(self, question: str, *, lines: Sequence[str] = ()) -> bool:
+        """A yes or no, which is no unless somebody says yes."""
+        words = self._app.words
+        options = [
+            Option(key="y", label=words("yes"), value=True),
+            Option(key="n d", label=words("no"), value=False),
+        ]
+        head = [*(Line(visible(line)) for line in lines), Line(question, "dialog.title")]
+        return bool(
+            await self._app.dialogs.ask(Dialog(head, options, default=1, closable=True, escape=False))
+        )
+
+    def changed(self) -> None:
+        """A dialog opened, closed, or is another one: show it and send the keys where they belong."""
+        app = self._app
+        dialog = app.dialogs.current
+        if dialog is not None and dialog.entry is not None and app.layout.current_buffer is not app.entry:
+            app.entry.text = dialog.entry.text
+            app.entry.cursor_position = len(dialog.entry.text)
+        app.region.focus()
+        if dialog is None:
+            app.surface.redraw()
+        else:
+            app.surface.invalidate()
+
+    def write(self) -> None:
+        """The line of an option is written."""
+        dialog = self._app.dialogs.current
+        if dialog is not None:
+            dialog.write(self._app.entry.text)
+            self.changed()
+
+    def show_details(self) -> None:
+        """All of what is asked about, as a block: no pager, and it stays in the scrollback."""
+        dialog = self._app.dialogs.current
+        if dialog is not None and dialog.details is not None:
+            dialog.details()
+
+
+def all_of(question: PermissionQuestion) -> str:
+    parts = [f"{visible(question.tool_name)}:"]
+    for name, value in question.tool_input.items():
+        parts += (f"  {visible(name)}:", *(f"  | {visible(row)}" for row in str(value).split("\n")))
+    if question.diff:
+        parts += (f"  {visible(row)}" for row in question.diff.split("\n"))
+    return "\n".join(parts)
+
+
+async def ask_form(question: FormQuestion, app: TerminalApp) -> FormAnswer:
+    """The fields of a form, one after the other."""
+    app.presenter.flush()
+    content: JsonObject = {}
+    fields = question.schema.get("properties")
+    for name, schema in (fields if isinstance(fields, dict) else {}).items():
+        answer = await app.dialogs.ask(field_dialog(question, str(name), schema, app.words))
+        if answer is None:
+            return FormAnswer(action="decline")
+        content[str(name)] = answer
+    return FormAnswer(action="accept", content=content)
+
+
+def field_dialog(question: FormQuestion, name: str, schema: Any, words: Words) -> Dialog:
+    schema = schema if isinstance(schema, dict) else {}
+    about = visible(str(schema.get("description") or schema.get("title") or name))
+    lines = [*_text_lines(question.message, "dialog.title"), Line(f"  {visible(name)}: {about}")]
+    choices = [True, False] if schema.get("type") == "boolean" else schema.get("enum")
+    if isinstance(choices, list):
+        options = [Option(label=visible(str(each)), value=each) for each in choices]
+    else:
+        read = _READERS.get(str(schema.get("type")), str)
+        options = [Option(key="o", label=words("choice.own-words"), entry=True, value=read)]
+    return Dialog(lines, options, closable=True)
+
+
+def _number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text  # whoever asked says what is wrong with it
+
+
+def _integer(text: str) -> int | str:
+    return int(text) if text.strip().lstrip("-").isdigit() else text
+
+
+_READERS: dict[str, Any] = {"number": _number, "integer": _integer}

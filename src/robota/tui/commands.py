@@ -1,0 +1,55 @@
+"""Commands that only a terminal has: they are in its palette beside those of the session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from robota.core.messages import AssistantMessage
+from robota.sdk.commands.effects import CommandResult, failure
+from robota.sdk.commands.registry import Command
+from robota.tui.signs import copied
+
+if TYPE_CHECKING:
+    from robota.sdk.interactive import InteractiveSession
+    from robota.tui.app import TerminalApp
+
+
+class TerminalCommands:
+    """A source for the registry of the session that the terminal shows."""
+
+    name = "terminal"
+
+    def __init__(self, app: TerminalApp) -> None:
+        self._app = app
+        words = app.words
+        self._commands = (
+            Command(name="copy", description=words("command.copy"), execute=self._copy),
+            Command(name="redraw", description=words("command.redraw"), execute=self._redraw),
+            Command(name="keys", description=words("command.keys"), execute=self._keys),
+        )
+
+    def commands(self) -> Iterable[Command]:
+        return self._commands
+
+    def _copy(self, session: InteractiveSession, args: str) -> CommandResult:
+        """The last answer, into the clipboard of whoever sits at the terminal."""
+        answers = [each for each in session.messages if isinstance(each, AssistantMessage)]
+        if not answers:
+            return failure(self._app.words("copy.nothing"))
+        sequence = copied(answers[-1].content)
+        if sequence is None:
+            return failure(self._app.words("copy.too-long"))
+        self._app.surface.write(sequence)
+        return CommandResult(self._app.words("copy.done", count=len(answers[-1].content)))
+
+    def _redraw(self, session: InteractiveSession, args: str) -> CommandResult:
+        self._app.printing.reprint()
+        return CommandResult(self._app.words("redraw.done"))
+
+    def _keys(self, session: InteractiveSession, args: str) -> CommandResult:
+        from robota.tui.keys import DEFAULT_KEYS  # noqa: PLC0415 - for those who ask
+
+        keys = {**DEFAULT_KEYS, **self._app.wishes.keys}
+        about = {action: self._app.words(f"key.{action}") for action in keys}
+        return CommandResult("\n".join(f"{', '.join(keys[action]):<24} {about[action]}" for action in keys))

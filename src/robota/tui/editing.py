@@ -1,0 +1,138 @@
+"""The line that is written: sending, queueing, taking back, pasting, completing, editing elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from prompt_toolkit.buffer import Buffer
+
+from robota.tui.complete import InputCompleter
+from robota.tui.history import PromptHistory
+from robota.tui.images import Images, clipboard_image, dropped_image
+from robota.tui.paste import Pastes
+
+if TYPE_CHECKING:
+    from robota.tui.app import TerminalApp
+
+
+class Editing:
+    """The input and what its marks stand for."""
+
+    def __init__(self, app: TerminalApp, history_path: str) -> None:
+        self._app = app
+        self.pastes = Pastes(app.words)
+        self.images = Images()
+        self.buffer = Buffer(
+            multiline=True,
+            history=PromptHistory(history_path),
+            complete_while_typing=True,
+            tempfile_suffix=".md",
+        )
+        self.buffer.on_text_changed += lambda _: self._changed()
+
+    def serve(self, completer: InputCompleter) -> None:
+        self.buffer.completer = completer
+
+    def _changed(self) -> None:
+        if self._app.region.hint:
+            self._app.hint("")
+        self._app.region.focus()
+
+    # --- sending ------------------------------------------------------------------------------------
+
+    def send(self) -> None:
+        text = self.buffer.text
+        if not text.strip():
+            return
+        prompt = self.images.attach(self.pastes.unfold(text))
+        if self._app.turns.send(prompt, text.rstrip()):
+            self._sent()
+        else:
+            self._app.hint(self._app.words("queue-full"))
+
+    def steer(self) -> None:
+        """Tell the model at work; what waits, if the line is empty."""
+        app = self._app
+        text = self.buffer.text or app.session.pending_prompt or ""
+        if not text.strip() or not app.turns.busy:
+            return
+        if not self.buffer.text:
+            app.session.cancel_queue()
+        app.turns.steer(self.images.attach(self.pastes.unfold(text)))
+        self._sent()
+
+    def _sent(self) -> None:
+        self.buffer.reset(append_to_history=True)
+        self.pastes.clear()
+        self.images.clear()
+        self._app.hint("")
+
+    def take_back(self) -> None:
+        """The prompt that waits comes back into the line."""
+        text = self._app.session.pending_prompt
+        if text is not None:
+            self._app.session.cancel_queue()
+            self.refill(text)
+
+    def refill(self, text: str) -> None:
+        """Put a text into the line, unless something stands there."""
+        if not self.buffer.text:
+            self.buffer.text = text
+            self.buffer.cursor_position = len(text)
+
+    # --- what goes in -------------------------------------------------------------------------------
+
+    def newline(self) -> None:
+        self.buffer.insert_text("\n")
+
+    def paste(self, text: str) -> None:
+        """A long text is folded, an image file that was dropped is attached."""
+        image = dropped_image(text)
+        self.buffer.insert_text(self.pastes.fold(text) if image is None else self.images.add(*image))
+
+    def paste_image(self) -> None:
+        self._app.spawn(self._paste_image())
+
+    async def _paste_image(self) -> None:
+        data = await asyncio.to_thread(clipboard_image)
+        if data is None:
+            self._app.hint(self._app.words("no-image"))
+        else:
+            self.buffer.insert_text(self.images.add(data, "image/png"))
+
+    def edit(self) -> None:
+        """Write on in `$VISUAL` or `$EDITOR`."""
+        text = self.pastes.unfold(self.buffer.text)
+        self.buffer.text = text
+        self._app.spawn(self._edit())
+
+    async def _edit(self) -> None:
+        await self.buffer.open_in_editor(validate_and_handle=False)
+        self.buffer.text = self.buffer.text.rstrip("\n")
+        self.buffer.cursor_position = len(self.buffer.text)
+        self._app.surface.redraw()
+
+    # --- completing ---------------------------------------------------------------------------------
+
+    def complete(self, step: int) -> None:
+        buffer = self.buffer
+        if buffer.complete_state is None:
+            buffer.start_completion(select_first=True)
+        elif step > 0:
+            buffer.complete_next()
+        else:
+            buffer.complete_previous()
+
+    def take_completion(self) -> None:
+        """What is marked stays in the line; a command without arguments needs nothing more."""
+        self.buffer.complete_state = None
+        if not self.buffer.document.text_before_cursor.endswith("/"):
+            self.buffer.insert_text(" ")
+
+    def close_completion(self) -> bool:
+        """Whether there was a list to close."""
+        is_open = self.buffer.complete_state is not None
+        if is_open:
+            self.buffer.cancel_completion()
+        return is_open

@@ -1,0 +1,97 @@
+"""Images in a prompt: from a file that was dropped on the terminal, or from the clipboard."""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import shlex
+import subprocess
+from urllib.parse import unquote, urlparse
+
+from robota.core.messages import ImagePart, Prompt, TextPart
+
+TYPES = {
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".gif": "image/gif",
+    ".webp": "image/webp",
+}
+LARGEST = 5 << 20
+CLIPBOARD = (
+    ("wl-paste", "--no-newline", "--type", "image/png"),
+    ("xclip", "-selection", "clipboard", "-target", "image/png", "-out"),
+    ("pngpaste", "-"),
+)
+CLIPBOARD_SECONDS = 3.0
+_PNG = b"\x89PNG"
+_MARK = re.compile(r"\[Image #(\d+)\]")
+
+
+class Images:
+    """The images that the marks in the input stand for."""
+
+    def __init__(self) -> None:
+        self._parts: list[ImagePart] = []
+
+    def add(self, data: bytes, mime_type: str) -> str:
+        """The mark that goes into the input."""
+        self._parts.append(ImagePart(base64.b64encode(data).decode(), mime_type))
+        return f"[Image #{len(self._parts)}]"
+
+    def attach(self, text: str) -> Prompt:
+        """The prompt with the images whose marks stand in it."""
+        numbers = [int(number) for number in _MARK.findall(text)]
+        found = [self._parts[number - 1] for number in numbers if 0 < number <= len(self._parts)]
+        return (TextPart(text), *found) if found else text
+
+    def clear(self) -> None:
+        self._parts.clear()
+
+
+def dropped_image(text: str) -> tuple[bytes, str] | None:
+    """The image file that a paste names and nothing else; a file dropped on a terminal is its quoted path."""
+    path = _dropped_path(text)
+    kind = TYPES.get(os.path.splitext(path)[1].lower())
+    if kind is None:
+        return None
+    try:
+        if os.path.getsize(path) > LARGEST:
+            return None
+        with open(path, "rb") as file:
+            return file.read(), kind
+    except OSError:
+        return None
+
+
+def _dropped_path(text: str) -> str:
+    text = text.strip()
+    if "\n" in text or len(text) > 4096:
+        return ""
+    if text.startswith("file://"):
+        return unquote(urlparse(text).path)
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        return ""
+    return os.path.expanduser(words[0]) if len(words) == 1 else ""
+
+
+def clipboard_image() -> bytes | None:
+    """A PNG image from the clipboard, if a program for that is there and has one."""
+    for command in CLIPBOARD:
+        try:
+            done = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                timeout=CLIPBOARD_SECONDS,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            continue  # the next program, then
+        if done.returncode == 0 and done.stdout.startswith(_PNG) and len(done.stdout) <= LARGEST:
+            return done.stdout
+    return None

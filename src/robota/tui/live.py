@@ -1,0 +1,307 @@
+"""The live region: what is being said and done, the dialog or the input, the list of completions, the status.
+
+Rows are made here as styled fragments; windows have no style of their own, which would paint blanks to the
+margin with every frame. Every window may shrink to nothing, so that no screen is too small for them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from prompt_toolkit.application import get_app
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.layout import BufferControl, ConditionalContainer, HSplit, Layout, VerticalAlign, Window
+from prompt_toolkit.layout.controls import FormattedTextControl
+from prompt_toolkit.layout.dimension import Dimension
+from prompt_toolkit.widgets import SearchToolbar
+
+from robota.sdk.view.model import Live, Status
+from robota.sdk.view.neutral import neutral_line
+from robota.tui.cells import cut, cut_front, tail_height, tail_page
+from robota.tui.status import status_row
+
+if TYPE_CHECKING:
+    from robota.tui.dialogs import Dialog, Dialogs, Option
+    from robota.tui.surface import Surface
+    from robota.tui.words import Words
+
+Row: TypeAlias = StyleAndTextTuples
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+SPINS_A_SECOND = 4
+COMPLETION_ROWS = 8
+TOOL_LINES, SHOWN_TOOLS, SHOWN_TODOS, SHOWN_TASKS = 4, 3, 6, 3
+TODO_SIGNS = {"pending": "·", "in_progress": "▸", "completed": "✓"}
+
+
+class Region:
+    """What is shown, and the layout that shows it."""
+
+    def __init__(self, input: Buffer, entry: Buffer, dialogs: Dialogs, words: Words) -> None:
+        self.live = Live()
+        self.status = Status()
+        self.input = input
+        self.entry = entry
+        self.dialogs = dialogs
+        self.words = words
+        self.hint = ""
+        """One line for the moment, such as what a second Ctrl-C would do."""
+        self.script: tuple[str, ...] = ()
+        """What the user's own status line says."""
+        self.show_thinking = False
+        self.prompt_sign = "> "
+        self.surface: Surface | None = None
+        self._tail_rows = 0
+        self.dialog_window = _rows(self._dialog, focusable=True)
+        self._search = SearchToolbar(forward_search_prompt="/", backward_search_prompt="?")
+        self.layout = Layout(self._container(), focused_element=input)
+
+    def _container(self) -> HSplit:
+        has_entry = Condition(lambda: self._entry_open)
+        shows_input = Condition(lambda: not self._entry_open and self._input_shown)
+        return HSplit(
+            [
+                _rows(self._padding),
+                _rows(self._above),
+                self.dialog_window,
+                ConditionalContainer(self._line(self.entry, lambda: "  "), has_entry),
+                ConditionalContainer(self._line(self.input, lambda: self.prompt_sign), shows_input),
+                self._search,
+                _rows(self._completions),
+                _rows(self._below),
+            ],
+            align=VerticalAlign.TOP,
+        )
+
+    def _line(self, buffer: Buffer, sign: Callable[[], str]) -> Window:
+        def prefix(line: int, wrapped: int) -> Row:
+            return [("class:prompt", sign() if line == wrapped == 0 else "  ")]
+
+        return Window(
+            BufferControl(buffer, search_buffer_control=self._search.control, preview_search=True),
+            height=lambda: Dimension(min=1, max=max(1, self._size[0] // 2)),
+            wrap_lines=True,
+            dont_extend_height=True,
+            get_line_prefix=prefix,
+        )
+
+    @property
+    def _size(self) -> tuple[int, int]:
+        if self.surface is None:
+            return 24, 80
+        size = self.surface.size
+        return size.rows, size.columns
+
+    def focus(self) -> None:
+        """Have the keys go where they belong: to a dialog only when it is armed."""
+        if self._entry_open:
+            self.layout.focus(self.entry)
+        elif self.dialogs.armed and not self.input.text:
+            self.layout.focus(self.dialog_window)
+        else:
+            self.layout.focus(self.input)
+
+    @property
+    def _entry_open(self) -> bool:
+        dialog = self.dialogs.current
+        return dialog is not None and dialog.entry is not None
+
+    @property
+    def _input_shown(self) -> bool:
+        """The input gives way to a dialog that takes the keys, unless something stands in it."""
+        return not self.dialogs.armed or bool(self.input.text)
+
+    # --- rows above the input -----------------------------------------------------------------------
+
+    def _padding(self) -> list[Row]:
+        return [[] for _ in range(0 if self.surface is None else self.surface.padding)]
+
+    def _above(self) -> list[Row]:
+        rows, columns = self._size
+        width, live = columns - 1, self.live
+        if self.surface is not None and self.surface.resizing:
+            return []
+        if live.activity == "idle":
+            self._tail_rows = 0
+            return [*self._tasks(width)][: max(0, rows - 4)]
+        shown = self._tail(width, rows)
+        shown += self._tools(width)
+        if rows >= 12:
+            shown += [*self._todos(width), *self._tasks(width)]
+        shown.append(self._activity(width))
+        if live.queued is not None:
+            waits = self.words("queued", prompt=neutral_line(live.queued))
+            shown.append([("class:queued", cut(f"  {waits}", width))])
+        return shown[-max(1, rows - 4) :]
+
+    def _tail(self, width: int, rows: int) -> list[Row]:
+        """The unfinished answer. Its height only grows while a turn runs: a region that changes its height
+        has to be drawn anew."""
+        text, style = self.live.tail, ""
+        if not text and self.show_thinking:
+            text, style = self.live.thinking, "class:thinking"
+        page = tail_page(text, width, tail_height(rows))
+        self._tail_rows = max(self._tail_rows, len(page)) if page or self._tail_rows else 0
+        rows_shown: list[Row] = [[(style, line)] for line in page]
+        return rows_shown + [[] for _ in range(self._tail_rows - len(page))]
+
+    def _tools(self, width: int) -> list[Row]:
+        shown: list[Row] = []
+        for tool in self.live.tools[-SHOWN_TOOLS:]:
+            took = seconds_shown(time.monotonic() - tool.since) if tool.since else ""
+            about = cut(f"{tool.name}({tool.about})", max(4, width - 12))
+            shown.append([("class:running", "⟳ "), ("", about), ("class:dim", f"  {took}")])
+            room = TOOL_LINES if len(self.live.tools) == 1 else 1
+            shown += [[("class:dim", cut(f"  │ {line}", width))] for line in tool.lines[-room:]]
+        left = len(self.live.tools) - SHOWN_TOOLS
+        return shown if left <= 0 else [[("class:dim", f"  +{left}")], *shown]
+
+    def _todos(self, width: int) -> list[Row]:
+        todos = self.live.todos
+        if not todos or all(each.state == "completed" for each in todos):
+            return []
+        current = next((at for at, each in enumerate(todos) if each.state != "completed"), 0)
+        start = max(0, min(current - 1, len(todos) - SHOWN_TODOS))
+        return [
+            [(f"class:todo.{each.state}", cut(f"  {TODO_SIGNS[each.state]} {each.text}", width))]
+            for each in todos[start : start + SHOWN_TODOS]
+        ]
+
+    def _tasks(self, width: int) -> list[Row]:
+        shown: list[Row] = []
+        for task in self.live.tasks[:SHOWN_TASKS]:
+            doing = f": {task.doing}" if task.doing else ""
+            text = f"  ◦ {task.label} [{task.task_id}] {task.state}{doing}"
+            shown.append([("class:task", cut(text, width))])
+        left = len(self.live.tasks) - SHOWN_TASKS
+        return [*shown, [("class:dim", f"  +{left}")]] if left > 0 else shown
+
+    def _activity(self, width: int) -> Row:
+        now = time.monotonic()
+        live = self.live
+        sign = SPINNER[int(now * SPINS_A_SECOND) % len(SPINNER)]
+        parts = [self.words(f"activity.{live.activity}")]
+        if live.since:
+            parts.append(seconds_shown(now - live.since))
+        if live.tokens:
+            parts.append(self.words("tokens", count=count_shown(live.tokens)))
+        if live.activity != "waiting":
+            parts.append(self.words("esc-stops"))
+        return [("class:spinner", f"{sign} "), ("class:activity", cut(" · ".join(parts), width - 2))]
+
+    # --- the dialog ---------------------------------------------------------------------------------
+
+    def _dialog(self) -> list[Row]:
+        dialog = self.dialogs.current
+        if dialog is None:
+            return []
+        rows, columns = self._size
+        width = columns - 1
+        options = self._options(dialog, width, max(1, rows - 4))
+        head: list[Row] = [
+            [(f"class:{line.style}" if line.style else "", cut(line.text, width))] for line in dialog.lines
+        ]
+        return [*head[: max(1, rows - 3 - len(options))], *options]
+
+    def _options(self, dialog: Dialog, width: int, room: int) -> list[Row]:
+        if dialog.entry is not None:
+            return [[("class:dialog.key", cut(dialog.entry.label, width))]]
+        armed, shown = self.dialogs.armed, dialog.shown
+        made: list[Row] = []
+        if dialog.filtered and (dialog.needle or not shown):
+            made.append([("class:dialog.key", cut(f"/{dialog.needle}", width))])
+        count = min(room - len(made) - 1, 10)
+        start = max(0, min(dialog.at - count // 2, len(shown) - count))
+        last = min(start + count, len(shown))
+        made += [self._option(dialog, shown[at], at, width) for at in range(start, last)]
+        hint = self.words("dialog.armed" if armed else "dialog.typing")
+        if dialog.closable and armed:
+            hint = self.words("dialog.list")
+        return [*made, [("class:dim", cut(hint, width))]]
+
+    def _option(self, dialog: Dialog, option: Option, at: int, width: int) -> Row:
+        marked = at == dialog.at
+        mark = "› " if marked else "  "
+        box = ("[x] " if at in dialog.chosen else "[ ] ") if dialog.many else ""
+        key = f"{option.key.split()[0]}  " if option.key else ""
+        text = cut(f"{box}{option.label}", width - len(mark) - len(key))
+        style = "class:dialog.marked" if marked and self.dialogs.armed else ""
+        row: Row = [(style, mark), ("class:dialog.key", key), (style, text)]
+        left = width - len(mark) - len(key) - len(text) - 2
+        if option.detail and left > 8:
+            row.append(("class:dim", f"  {cut(option.detail, left)}"))
+        return row
+
+    # --- rows below the input -----------------------------------------------------------------------
+
+    def _completions(self) -> list[Row]:
+        state = self.input.complete_state
+        rows, columns = self._size
+        if state is None or self._entry_open or not self._input_shown:
+            return []
+        count = max(1, min(COMPLETION_ROWS, rows - 5))
+        at = state.complete_index
+        start = max(0, min((at or 0) - count // 2, len(state.completions) - count))
+        found = state.completions[start : start + count]
+        width = columns - 1
+        column = min(max((len(each.display_text) for each in found), default=0), width // 2) + 2
+        shown: list[Row] = []
+        for place, each in enumerate(found, start):
+            style = "class:completion.marked" if place == at else "class:completion"
+            name = cut_front(each.display_text, column)
+            about = cut(each.display_meta_text, width - column - 4)
+            shown.append([(style, f"  {name.ljust(column)}"), ("class:dim", about)])
+        return shown
+
+    def _below(self) -> list[Row]:
+        rows, columns = self._size
+        if rows < 6:
+            return []
+        width = columns - 1
+        if self.hint:
+            return [[("class:hint", cut(self.hint, width))]]
+        if self.script:
+            return [self._scripted(line, width) for line in self.script]
+        return [status_row(self.status, width, self.words)]
+
+    def _scripted(self, line: str, width: int) -> Row:
+        from robota.tui.status import styled_row  # noqa: PLC0415 - for those who have one
+
+        return styled_row(line, width)
+
+
+def _rows(make: Callable[[], Sequence[Row]], *, focusable: bool = False) -> Window:
+    """Rows as a window that is exactly as high as they are; they are made once a frame."""
+    made: list[Sequence[Row]] = [()]
+    frame = -1
+
+    def fragments() -> Row:
+        joined: Row = []
+        for at, row in enumerate(made[0]):
+            if at:
+                joined.append(("", "\n"))
+            joined += row
+        return joined
+
+    def height() -> Dimension:
+        nonlocal frame
+        now = get_app().render_counter
+        if now != frame:
+            made[0], frame = make(), now  # asked first, before the text
+        count = len(made[0])
+        return Dimension(min=0, preferred=count, max=count)
+
+    control = FormattedTextControl(fragments, focusable=focusable, show_cursor=False)
+    return Window(control, height=height, dont_extend_height=True, always_hide_cursor=True)
+
+
+def seconds_shown(seconds: float) -> str:
+    whole = int(seconds)
+    return f"{whole}s" if whole < 60 else f"{whole // 60}m {whole % 60:02}s"
+
+
+def count_shown(count: int) -> str:
+    return str(count) if count < 1000 else f"{count / 1000:.1f}k"

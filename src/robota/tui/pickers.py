@@ -1,0 +1,105 @@
+"""Lists to choose from: earlier sessions, prompts to go back to, tasks in the background."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from robota.core.errors import RobotaError
+from robota.sdk.view.neutral import neutral_line
+from robota.tui.dialogs import Dialog, Line, Option
+
+if TYPE_CHECKING:
+    from robota.core.background import TaskSnapshot
+    from robota.tui.app import TerminalApp
+    from robota.tui.words import Words
+
+PARTS = ("both", "chat", "code")
+
+
+def list_dialog(title: str, options: Iterable[Option]) -> Dialog:
+    """Opened by the user, so that keys count at once and letters look for an entry."""
+    lines = [Line(title, "dialog.title")]
+    return Dialog(lines, tuple(options), guarded=False, filtered=True, closable=True)
+
+
+async def pick_session(app: TerminalApp) -> None:
+    """An earlier session in the place of this one."""
+    kept = app.host.list_sessions()
+    if not kept:
+        app.presenter.notice(app.words("sessions.none"))
+        return
+    options = [
+        Option(
+            label=neutral_line(each.name or each.preview or each.id),
+            value=each.id,
+            detail=" · ".join(
+                (
+                    when_shown(each.updated),
+                    *([] if each.messages is None else [str(each.messages)]),
+                    each.id[:8],
+                )
+            ),
+        )
+        for each in kept
+    ]
+    chosen = await app.dialogs.ask(list_dialog(app.words("sessions.title"), options))
+    if chosen is None:
+        return
+    try:
+        app.adopt(await app.host.open_session(chosen), recap=True)
+    except RobotaError as error:
+        app.presenter.error(str(error))
+
+
+def when_shown(text: str) -> str:
+    try:
+        return datetime.fromisoformat(text).astimezone().strftime("%d %b %H:%M")
+    except ValueError:
+        return ""
+
+
+async def pick_rewind(app: TerminalApp) -> None:
+    """Go back to before a prompt: which one, then files, conversation or both."""
+    try:
+        known = await app.session.kit.checkpoints.all()
+    except RobotaError as error:
+        app.presenter.error(str(error))
+        return
+    if not known:
+        app.presenter.notice(app.words("rewind.none"))
+        return
+    options = [
+        Option(
+            label=neutral_line(each.prompt),
+            value=each.number,
+            detail=f"{each.at.astimezone():%H:%M}" + (f" · {each.files}" if each.files else ""),
+        )
+        for each in reversed(known)
+    ]
+    number = await app.dialogs.ask(list_dialog(app.words("rewind.title"), options))
+    if number is None:
+        return
+    part = await app.dialogs.ask(part_dialog(app.words))
+    if part is not None:
+        app.turns.command("rewind", f"restore {number} {part}")
+
+
+def part_dialog(words: Words) -> Dialog:
+    options = [Option(label=words(f"rewind.{part}"), value=part) for part in PARTS]
+    return list_dialog(words("rewind.what"), options)
+
+
+async def pick_task(app: TerminalApp, tasks: tuple[TaskSnapshot, ...]) -> None:
+    """What one of the tasks in the background has to say."""
+    if not tasks:
+        app.presenter.notice(app.words("tasks.none"))
+        return
+    options = [
+        Option(label=neutral_line(each.label), value=each.task_id, detail=f"{each.state} · {each.task_id}")
+        for each in tasks
+    ]
+    chosen = await app.dialogs.ask(list_dialog(app.words("tasks.title"), options))
+    if chosen is not None:
+        app.turns.command("background", f"read {chosen}")

@@ -1,0 +1,64 @@
+"""What the user's settings say about the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+from msgspec import Struct
+
+from robota.tui.keys import DEFAULT_KEYS
+from robota.tui.theme import Theme, choose_theme
+from robota.tui.words import Words, find_language, load_words
+
+if TYPE_CHECKING:
+    from robota.sdk.interactive import InteractiveSession
+
+
+class Preferences(Struct, frozen=True, kw_only=True):
+    """Read once, when the interface begins."""
+
+    words: Words
+    theme: Theme
+    vim: bool = False
+    keys: Mapping[str, tuple[str, ...]] = {}
+    notifications: str = "off"
+    frame_seconds: float = 0.05
+    escape_seconds: float = 0.05
+    status_command: str = ""
+
+    @classmethod
+    def of(cls, session: InteractiveSession, environment: Mapping[str, str]) -> Self:
+        get: Any = (lambda name: None) if session.is_ready_made else session.project.settings.get
+        script = get("statusLine")
+        return cls(
+            words=load_words(find_language(get("language"), environment)),
+            theme=choose_theme(get("theme"), environment),
+            vim=get("editorMode") == "vim",
+            keys=read_keys(get("keybindings") or {}),
+            notifications=get("notifications") or "off",
+            frame_seconds=(get("terminal.frameMilliseconds") or 50) / 1000,
+            escape_seconds=(get("terminal.escapeMilliseconds") or 50) / 1000,
+            status_command=str(script.get("command", "")) if isinstance(script, dict) else "",
+        )
+
+
+def read_keys(given: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Actions that exist with keys that exist; what does not is left as it was."""
+    read: dict[str, tuple[str, ...]] = {}
+    for action, keys in given.items():
+        wanted = (keys,) if isinstance(keys, str) else tuple(keys)
+        if action in DEFAULT_KEYS and all(map(is_key, wanted)):
+            read[action] = wanted
+    return read
+
+
+def is_key(text: str) -> bool:
+    """Whether prompt_toolkit knows the key, or each key of a sequence."""
+    from prompt_toolkit.key_binding import KeyBindings  # noqa: PLC0415 - for those who have their own
+
+    try:
+        KeyBindings().add(*text.split(","))(lambda event: None)
+    except ValueError:
+        return False
+    return True
