@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 import click
 
+from robota.cli.progress import progress
 from robota.providers.local.store import ModelStore
 
 _STATES = {"ready": "ready", "installed": "ready (package)", "partial": "begun", "absent": "not pulled"}
-_STEP = 10
-"""Percent between two lines where there is no terminal."""
 
 
 @click.group(
@@ -27,8 +24,8 @@ def command() -> None: ...
 def pull(name: str) -> None:
     """Fetch the model NAME, or the rest of it, and check its hash."""
     store = ModelStore()
-    with _progress(name) as progress:
-        path = store.pull(name, progress)
+    with progress(name, _megabytes, is_download=True) as advance:
+        path = store.pull(name, advance)
     print(f"{name} is ready: {path}", file=sys.stderr)
 
 
@@ -52,6 +49,17 @@ def list_models(provider: str | None, base_url: str | None) -> None:
 
 @command.command()
 @click.argument("name")
+def use(name: str) -> None:
+    """Have the model NAME answer from now on: the setting `model` of yours."""
+    from robota.sdk.places import find_places  # noqa: PLC0415 - few change it
+    from robota.sdk.settings.write import change_setting  # noqa: PLC0415
+
+    change_setting(find_places().user("settings.json"), "model", name)
+    print(f"{name} answers from now on.")
+
+
+@command.command()
+@click.argument("name")
 def rm(name: str) -> None:
     """Delete the files of the model NAME."""
     print(f"Removed {name}: {_megabytes(ModelStore().remove(name))} freed.")
@@ -59,30 +67,3 @@ def rm(name: str) -> None:
 
 def _megabytes(size: int) -> str:
     return f"{size / 1e6:.0f} MB"
-
-
-@contextmanager
-def _progress(name: str) -> Iterator[Callable[[int, int | None], None]]:
-    if not sys.stderr.isatty():
-        yield _lines(name)
-        return
-    from rich.console import Console  # noqa: PLC0415 - 40 ms, for terminals only
-    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn  # noqa: PLC0415
-
-    columns = ("{task.description}", BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(file=sys.__stderr__)) as bar:
-        task = bar.add_task(name, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-def _lines(name: str) -> Callable[[int, int | None], None]:
-    told = -1
-
-    def tell(done: int, total: int | None) -> None:
-        nonlocal told
-        percent = done * 100 // total if total else -1
-        if percent // _STEP > told:
-            told = percent // _STEP
-            print(f"{name}: {_megabytes(done)} of {_megabytes(total or 0)} ({percent}%)", file=sys.stderr)
-
-    return tell

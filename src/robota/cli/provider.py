@@ -11,11 +11,15 @@ import sys
 import click
 
 from robota.core.env_ref import ENV_REFERENCE_PREFIX
+from robota.core.errors import ConfigurationError
 from robota.core.provider_definition import ProbeResult, ProviderDefinition
 from robota.providers.choice import KEYS, ProviderArguments, find_named, list_served, make_profile
 from robota.providers.definitions import all_definitions
 from robota.sdk.auth import KeyStore
 from robota.sdk.places import find_places
+from robota.sdk.provider_profiles import ProviderProfiles
+from robota.sdk.settings import load_settings
+from robota.sdk.settings.write import change_setting
 
 CHECK_SECONDS = 10.0
 
@@ -40,27 +44,38 @@ def list_providers() -> None:
         print(f"{type:<{widths[0]}}  {model:<{widths[1]}}  {key:<{widths[2]}}  {description}")
 
 
-@command.command("key")
+@command.command()
 @click.argument("name")
-@click.option("--delete", is_flag=True, help="Forget the key.")
-def keep_key(name: str, delete: bool) -> int:
-    """Keep the key of a type, or of a profile in the settings: in the keyring of the system, else in a file
-    of yours alone. It is read from standard input, without being shown; $ENV:NAME refers to a variable.
-    """
-    keys = _key_store()
-    if delete:
-        known = keys.delete(name)
-        print(f"The key of {name} is forgotten." if known else f"No key is kept for {name}.")
-        return 0 if known else 1
-    asks = sys.stdin.isatty()
-    key = click.prompt(f"Key of {name}", hide_input=True, err=True) if asks else sys.stdin.readline()
-    place = {
-        "keyring": "in the keyring of the system",
-        "file": f"in {keys.path}",
-        "environment": "as a reference",
-    }
-    print(f"The key of {name} is kept {place[keys.set(name, key)]}.")
-    return 0
+@click.option("--type", "type_", metavar="TYPE", help="One of `robota provider list`; by default NAME.")
+@click.option("--model", help="The model it answers with.")
+@click.option("--base-url", help="Its address, where the type has no usual one.")
+def add(name: str, type_: str | None, model: str | None, base_url: str | None) -> None:
+    """Write a profile called NAME into your settings. Its key is the business of `robota auth set NAME`."""
+    type = find_named(ProviderArguments(environment={}), type_ or name).type
+    if name in _profiles().profiles:
+        raise ConfigurationError(f"There is a provider profile {name!r} already: choose another name.")
+    fields = {"type": type, "model": model, "baseURL": base_url}
+    written = {field: value for field, value in fields.items() if value is not None}
+    change_setting(find_places().user("settings.json"), ("providers", name), written)
+    print(f"The profile {name} is written; robota provider use {name} has it answer from now on.")
+
+
+@command.command()
+@click.argument("name")
+def use(name: str) -> None:
+    """Have the profile NAME answer from now on; a type that has none gets one."""
+    path = find_places().user("settings.json")
+    profiles = _profiles()
+    if name not in profiles.profiles:
+        if all(name != definition.type for definition in all_definitions()):
+            profiles.get(name)  # which says what there is
+        change_setting(path, ("providers", name), {"type": name})
+    change_setting(path, "currentProvider", name)
+    print(f"{name} answers from now on.")
+
+
+def _profiles() -> ProviderProfiles:
+    return load_settings(find_places(), sources=("user",), trusted=False).profiles
 
 
 def _key_store() -> KeyStore:

@@ -6,9 +6,15 @@ A module is imported when its word is said.
 from __future__ import annotations
 
 SUBCOMMANDS: dict[str, tuple[str, str]] = {
+    "auth": ("robota.cli.auth", "The keys of services."),
+    "completions": ("robota.cli.completions", "What bash, zsh and fish need to complete the command line."),
+    "config": ("robota.cli.config", "Settings, where they come from, and changes to them."),
     "doctor": ("robota.cli.doctor", "What works here, what does not, and what mends it."),
     "model": ("robota.cli.model", "Models here and at services."),
-    "provider": ("robota.cli.provider", "Who can answer, and their keys."),
+    "permissions": ("robota.cli.permissions", "What the rules say about a call, and why."),
+    "provider": ("robota.cli.provider", "Who can answer, and whether they do."),
+    "replay": ("robota.cli.replay", "Run a session again, without a network."),
+    "sessions": ("robota.cli.sessions", "List, show, search, export, import and delete sessions."),
     "setup": ("robota.cli.setup", "Choose who answers."),
     "testing": ("robota.cli.testing", "A scripted model to test against."),
     "tour": ("robota.cli.tour", "Five minutes with a scripted model, real tools and no key."),

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 from robota.core.errors import ConfigurationError, SessionNotFoundError
 from robota.core.given import nearest
 from robota.sessions.store.session_store import SessionStore, SessionStorePort
+from robota.sessions.store.summary import SessionSummary
 
 if TYPE_CHECKING:
     from robota.sessions.start import SessionStart
 
 __all__ = [
     "SessionStore",
+    "SessionSummary",
     "create_project_session_store",
     "find_last_session",
     "find_session",

@@ -1,0 +1,48 @@
+"""How far something has come: a bar on terminals, else a line now and then. Always on standard error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeAlias
+
+Advance: TypeAlias = Callable[[int, int | None], None]
+"""Told how much is done, and of how much."""
+_STEP = 10
+"""Percent between two lines where there is no terminal."""
+
+
+@contextmanager
+def progress(name: str, show: Callable[[int], str] = str, *, is_download: bool = False) -> Iterator[Advance]:
+    """Show how far `name` is; `show` writes an amount."""
+    if not sys.stderr.isatty():
+        yield _lines(name, show)
+        return
+    from rich.console import Console  # noqa: PLC0415 - 40 ms, for terminals only
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        DownloadColumn,
+        MofNCompleteColumn,
+        Progress,
+        TimeRemainingColumn,
+    )
+
+    amount = DownloadColumn() if is_download else MofNCompleteColumn()
+    columns = ("{task.description}", BarColumn(), amount, TimeRemainingColumn())
+    with Progress(*columns, console=Console(file=sys.__stderr__), transient=not is_download) as bar:
+        task = bar.add_task(name, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _lines(name: str, show: Callable[[int], str]) -> Advance:
+    told = -1
+
+    def tell(done: int, total: int | None) -> None:
+        nonlocal told
+        percent = done * 100 // total if total else -1
+        if percent // _STEP > told:
+            told = percent // _STEP
+            print(f"{name}: {show(done)} of {show(total or 0)} ({percent}%)", file=sys.stderr)
+
+    return tell

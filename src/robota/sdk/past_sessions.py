@@ -1,0 +1,153 @@
+"""What can be done with sessions that are over: shown to others, run again, begun anew from the middle, and
+judged by other rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+from msgspec import Struct, to_builtins
+
+from robota.core.errors import StorageError
+from robota.core.messages import JsonObject
+from robota.core.permissions.evaluate import PermissionExplanation, explain_permission
+from robota.core.ports import new_uuid
+from robota.sdk.kept_sessions import require_session
+from robota.sdk.kit import add_own_rules
+from robota.sessions.store.session_store import SessionStore
+
+if TYPE_CHECKING:
+    from robota.core.events import TurnEvent
+    from robota.sdk.places import Places
+    from robota.sdk.settings.settings import Settings
+    from robota.sessions.replay.session_replay import ReplayReport
+    from robota.sessions.store.session_record import SessionRecord
+
+ExportFormat: TypeAlias = Literal["markdown", "html", "json"]
+FORMATS: tuple[str, ...] = get_args(ExportFormat)
+
+
+def load_record(store: SessionStore, session_id: str) -> SessionRecord:
+    record = require_session(store, session_id).load(session_id)
+    if record is None:
+        raise StorageError(f"There is no session {session_id} in {store.base_dir}.")
+    return record
+
+
+def export_session(
+    store: SessionStore, session_id: str, format: ExportFormat = "markdown", *, redact: bool = True
+) -> str:
+    """A session as a text for others, without secrets."""
+    from robota.sessions.export.artifact import export_json  # noqa: PLC0415 - for those who export
+    from robota.sessions.export.html import export_html  # noqa: PLC0415
+    from robota.sessions.export.markdown import export_markdown  # noqa: PLC0415
+
+    write = {"markdown": export_markdown, "html": export_html, "json": export_json}[format]
+    return write(load_record(store, session_id), redact=redact)
+
+
+def fork_at(store: SessionStore, session_id: str, step: int) -> str:
+    """A new session that begins as another one was after so many messages; its id."""
+    from robota.sessions.start import restore  # noqa: PLC0415 - for those who go on
+    from robota.sessions.store.message_codec import (  # noqa: PLC0415
+        history_entry_to_record,
+        message_to_record,
+    )
+
+    require_session(store, session_id)
+    start = restore(store, session_id, step=step)
+    id = new_uuid()
+    record: JsonObject = {
+        "id": id,
+        "cwd": start.cwd or load_record(store, session_id).cwd,
+        "messages": [message_to_record(message) for message in start.messages],
+        "history": [history_entry_to_record(entry) for entry in start.history],
+        "forkedFrom": {"id": session_id, "step": step},
+        **({"model": start.model} if start.model else {}),
+    }
+    store.save(record)
+    return id
+
+
+async def replay_kept(
+    store: SessionStore,
+    session_id: str,
+    *,
+    until: int | None = None,
+    real_tools: bool = False,
+    on_event: Callable[[TurnEvent], object] | None = None,
+) -> ReplayReport:
+    """Run a session again through the same code, without a network. With `real_tools` those that only look
+    look at the files as they are now."""
+    from robota.sessions.replay.session_replay import UNCHANGED, Changes, replay_session  # noqa: PLC0415
+    from robota.tools.builtins.glob import glob_tool  # noqa: PLC0415 - for those who replay
+    from robota.tools.builtins.grep import grep_tool  # noqa: PLC0415
+    from robota.tools.builtins.read import read_tool  # noqa: PLC0415
+
+    path = require_session(store, session_id).journal_path(session_id)
+    changes = Changes(tools=(read_tool(), glob_tool(), grep_tool())) if real_tools else UNCHANGED
+    return await replay_session(path, until=until, changes=changes, on_event=on_event)
+
+
+class PastCall(Struct, frozen=True, kw_only=True):
+    """A call that was decided once."""
+
+    session_id: str
+    tool_name: str
+    arguments: JsonObject
+    cwd: str
+    decided: str
+    """What was decided about it then: `auto`, `approve` (it was asked about) or `deny`."""
+
+
+def past_calls(store: SessionStore, session_id: str) -> Iterator[PastCall]:
+    """The calls of a session with what was decided about them."""
+    from robota.sessions.journal.entries import load_session_log_entries  # noqa: PLC0415 - long to read
+
+    calls: dict[str, JsonObject] = {}
+    cwd = ""
+    for entry in load_session_log_entries(store.journal_path(session_id)):
+        if entry["event"] == "session_init":
+            cwd = str(entry.get("cwd") or cwd)
+        elif entry["event"] == "tool_execution_request":
+            calls[entry["callId"]] = to_builtins(entry["parameters"])
+        elif entry["event"] == "permission_decided" and (judged := entry.get("judged")):
+            yield PastCall(
+                session_id=session_id,
+                tool_name=entry["toolName"],
+                arguments=calls.get(entry["callId"], {}),
+                cwd=cwd,
+                decided=judged[0]["decision"],
+            )
+
+
+class Judge(Struct, frozen=True):
+    """Judges calls by the settings of a directory, as a session that is started there would."""
+
+    settings: Settings
+    places: Places
+
+    def explain(self, tool_name: str, tool_input: JsonObject, cwd: str = "") -> PermissionExplanation:
+        rules = add_own_rules(self.settings, self.settings.rules.mode)
+        return explain_permission(
+            tool_name,
+            tool_input,
+            mode=rules.mode,
+            allow=rules.allow,
+            deny=rules.deny,
+            ask=rules.ask,
+            cwd=cwd or self.places.cwd,
+            home=self.places.home,
+            additional_dirs=self.settings.additional_dirs,
+        )
+
+    def find_origin(self, rule: str) -> str:
+        """Where a rule is written."""
+        for kind in ("deny", "ask", "allow"):
+            for layer in self.settings.layers:
+                permissions = layer.values.get("permissions")
+                listed = permissions.get(kind) if isinstance(permissions, dict) else None
+                if isinstance(listed, list) and rule in listed:
+                    line = layer.line("permissions", kind, listed.index(rule))
+                    return f"{self.places.shown(layer.path)}{f':{line}' if line else ''}"
+        return ""
