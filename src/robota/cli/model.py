@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from robota.cli.progress import progress
+from robota.cli.progress import download, megabytes
 from robota.providers.local.store import ModelStore
 
 _STATES = {"ready": "ready", "installed": "ready (package)", "partial": "begun", "absent": "not pulled"}
@@ -24,7 +24,7 @@ def command() -> None: ...
 def pull(name: str) -> None:
     """Fetch the model NAME, or the rest of it, and check its hash."""
     store = ModelStore()
-    with progress(name, _megabytes, is_download=True) as advance:
+    with download(name) as advance:
         path = store.pull(name, advance)
     print(f"{name} is ready: {path}", file=sys.stderr)
 
@@ -42,9 +42,7 @@ def list_models(provider: str | None, base_url: str | None) -> None:
     models = ModelStore().list()
     width = max(len(model.name) for model in models)
     for model in models:
-        print(
-            f"{model.name:<{width}}  {_megabytes(model.size):>8}  {_STATES[model.state]:<15}  {model.title}"
-        )
+        print(f"{model.name:<{width}}  {megabytes(model.size):>8}  {_STATES[model.state]:<15}  {model.title}")
 
 
 @command.command()
@@ -62,8 +60,4 @@ def use(name: str) -> None:
 @click.argument("name")
 def rm(name: str) -> None:
     """Delete the files of the model NAME."""
-    print(f"Removed {name}: {_megabytes(ModelStore().remove(name))} freed.")
-
-
-def _megabytes(size: int) -> str:
-    return f"{size / 1e6:.0f} MB"
+    print(f"Removed {name}: {megabytes(ModelStore().remove(name))} freed.")

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TypeAlias
 
 Advance: TypeAlias = Callable[[int, int | None], None]
 """Told how much is done, and of how much."""
 _STEP = 10
 """Percent between two lines where there is no terminal."""
+
+
+def megabytes(size: int) -> str:
+    return f"{size / 1e6:.0f} MB"
+
+
+def download(name: str) -> AbstractContextManager[Advance]:
+    """Show how many bytes of `name` have come."""
+    return progress(name, megabytes, is_download=True)
 
 
 @contextmanager

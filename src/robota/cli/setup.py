@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from robota.cli.findings import Findings, look_around
-from robota.cli.model import _progress as show_progress
+from robota.cli.progress import download
 from robota.core.errors import ConfigurationError, RobotaError
 from robota.core.messages import JsonObject
 from robota.core.provider_definition import ProbeResult, ProviderConfig, ProviderDefinition, SetupStep
@@ -147,7 +147,7 @@ class Setup:
         from robota.cli.local_setup import SMALLEST, set_up_local  # noqa: PLC0415 - starts pip
 
         name = model or SMALLEST
-        with show_progress(name) as progress:
+        with download(name) as progress:
             path = set_up_local(name, _say, progress)
         _say(f"{name} is ready ({path}) and answers when there is no key.")
         return name
