@@ -104,16 +104,16 @@ def test_a_key_is_kept_without_being_shown_and_used_at_its_own_host_only(tmp_pat
         "ROBOTA_HOME": str(tmp_path / "robota"),
         "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",
     }
-    kept = robota("provider", "key", "anthropic", cwd=tmp_path, stdin=f"{KEY}\n", **home)
+    kept = robota("auth", "set", "anthropic", cwd=tmp_path, stdin=f"{KEY}\n", **home)
     listed = robota("provider", "list", cwd=tmp_path, **home)
     with ModelServer(models=("m",)).in_thread() as server:
         elsewhere = robota(
             "provider", "check", "anthropic", "--model", "m", "--base-url", server.url, cwd=tmp_path, **home
         )
         sent = [request.headers for request in server.requests]
-    forgotten = robota("provider", "key", "anthropic", "--delete", cwd=tmp_path, **home)
-    again = robota("provider", "key", "anthropic", "--delete", cwd=tmp_path, **home)
-    wrong = robota("provider", "key", "anthropic", cwd=tmp_path, **home)
+    forgotten = robota("auth", "rm", "anthropic", cwd=tmp_path, **home)
+    again = robota("auth", "rm", "anthropic", cwd=tmp_path, **home)
+    wrong = robota("auth", "set", "anthropic", cwd=tmp_path, **home)
 
     file = tmp_path / "robota" / "auth.json"
     assert (kept.returncode, kept.stdout) == (0, f"The key of anthropic is kept in {file}.\n")
@@ -121,7 +121,7 @@ def test_a_key_is_kept_without_being_shown_and_used_at_its_own_host_only(tmp_pat
     assert KEY not in kept.stdout + kept.stderr + listed.stdout + elsewhere.stdout + elsewhere.stderr
     assert KEY not in str(sent)
     assert (forgotten.returncode, forgotten.stdout) == (0, "The key of anthropic is forgotten.\n")
-    assert (again.returncode, again.stdout) == (1, "No key is kept for anthropic.\n")
+    assert (again.returncode, again.stdout) == (1, "No key is kept for anthropic; there are no others.\n")
     assert wrong.returncode != 0
     assert "A key needs a name, and one line of text" in wrong.stderr
     assert KEY not in file.read_text()
@@ -132,7 +132,7 @@ def test_a_service_with_a_kept_key_is_served_like_one_with_a_variable(tmp_path: 
         "ROBOTA_HOME": str(tmp_path / "robota"),
         "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",
     }
-    robota("provider", "key", "anthropic", cwd=tmp_path, stdin=f"{KEY}\n", **home)
+    robota("auth", "set", "anthropic", cwd=tmp_path, stdin=f"{KEY}\n", **home)
 
     done = robota("provider", "check", cwd=tmp_path, HTTPS_PROXY="http://127.0.0.1:9", **home)
 
