@@ -64,7 +64,8 @@ def read_options(
         if text == "--" and options.style == "gnu" and (operands or not options.stop_at_operand):
             operands.extend(enumerate(words[index + 1 :], index + 1))
             break
-        if len(text) > 1 and (text[0] == "-" or (options.bundle and index == start and text.isalpha())):
+        bundled = options.bundle and index == start and text.isalpha()
+        if bundled or (len(text) > 1 and text[0] == "-"):
             read = list(_read_option(words, index, options))
             found.extend(read)
             index = read[-1].last + 1

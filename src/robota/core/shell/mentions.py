@@ -30,6 +30,8 @@ _GIT_FILES = frozenset({
 })  # fmt: skip
 _PATCHES = re.compile(r"-(?:p|u|U.*|L.*|c|m)\Z|--(?:pat|cc|uni|word-|color-w|remerge|full-d|diff-m)")
 _LOCAL = re.compile(r"(?:[\w-]+=)?fileb?://(?:localhost(?=/))?", re.IGNORECASE)
+_SED_TEXT = re.compile(r"-[A-Za-z]*?e|--e[a-z]*=")
+"""What may stand before a sed script in its own word."""
 _LONGEST = 4_000
 _WRITING_GIT = frozenset({"checkout", "restore", "mv", "rm", "clean", "apply", "am", "checkout-index"})
 _WRITE_SECOND = frozenset({"split", "csplit", "xxd", "uniq"})
@@ -204,6 +206,8 @@ def _told_in_texts(invocation: Invocation, words: Sequence[Word]) -> Iterator[st
     if check in ("sed", "awk"):
         reads = sed_awk.sed_escapes if check == "sed" else sed_awk.awk_escapes
         texts = [word.text for word in words if reads(word.text)]
+        if check == "sed":
+            yield from (name for text in texts for name in sed_awk.sed_files(_SED_TEXT.sub("", text)))
     elif (
         name in load_programs().interpreters
         or name in load_programs().shells

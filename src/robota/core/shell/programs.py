@@ -121,6 +121,8 @@ class Runner(Struct, frozen=True, forbid_unknown_fields=True):
     whole_is_file: bool = False
     inert: bool = False
     """Adds nothing to what it runs: an allow rule for the inner command is enough."""
+    shell_after: frozenset[str] = frozenset()
+    """What follows one of these words are arguments of a shell."""
     loose: bool = False
     """Its options are too many to know: the inner command may begin at any word."""
     deny_only: bool = False

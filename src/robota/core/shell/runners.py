@@ -85,6 +85,9 @@ def unwrap(command: Command, *, fed: bool = False) -> Unwrapped | None:
 def _unwrap_runner(words: tuple[Word, ...], runner: Runner) -> Unwrapped | None:
     if len(words) == 2 and words[1].text in ("--version", "--help"):
         return None
+    for at, word in enumerate(words):
+        if word.text in runner.shell_after:
+            return Unwrapped((Inner(at, (plain_word("bash"), *words[at + 1 :]), steered=True),))
     if runner.loose:
         starts = [index for index, word in enumerate(words) if index and not word.text.startswith("-")]
         guesses = tuple(Inner(at, words[at:], steered=True) for at in starts[:_MAXIMUM_GUESSES])

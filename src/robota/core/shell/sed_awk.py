@@ -38,6 +38,23 @@ def sed_escapes(script: str) -> bool:
     return position is None
 
 
+def sed_files(script: str) -> list[str]:
+    """The files that a sed script names, as far as it can be read."""
+    found: list[str] = []
+    position: int | None = 0
+    while position is not None and position < len(script):
+        after = _skip_sed_addresses(script, _match_end(_SED_SEPARATORS, script, position))
+        command = "" if after is None else script[after : after + 1]
+        end = _after_sed_substitution(script, after + 1) if after is not None and command == "s" else after
+        if end is not None and script[end : end + 1] in ("r", "R", "w", "W"):
+            name, _, _ = script[end + 1 :].partition("\n")
+            found.append(name.lstrip(" \t"))
+            position = end + 1 + len(name)
+        else:
+            position = _skip_sed_command(script, position)
+    return found
+
+
 def _skip_sed_command(script: str, position: int) -> int | None:
     """The position after one sed command; None when it is harmful or not understood."""
     after = _skip_sed_addresses(script, _match_end(_SED_SEPARATORS, script, position))
@@ -79,15 +96,20 @@ def _skip_sed_address(script: str, position: int) -> int | None:
     return None if end is None else _match_end(_SED_ADDRESS_FLAGS, script, end)
 
 
-def _skip_sed_substitution(script: str, position: int, command: str) -> int | None:
+def _after_sed_substitution(script: str, position: int, *, brackets: bool = True) -> int | None:
+    """The position after both texts and the harmless flags."""
     if position >= len(script) or script[position] in "\\\n":
         return None
     delimiter = script[position]
-    middle = _skip_delimited(script, position + 1, delimiter, brackets=command == "s")
+    middle = _skip_delimited(script, position + 1, delimiter, brackets=brackets)
     end = None if middle is None else _skip_delimited(script, middle, delimiter)
+    return end if end is None or not brackets else _match_end(_SED_FLAGS, script, end)
+
+
+def _skip_sed_substitution(script: str, position: int, command: str) -> int | None:
+    end = _after_sed_substitution(script, position, brackets=command == "s")
     if end is None or command == "y":
         return end
-    end = _match_end(_SED_FLAGS, script, end)
     following = script[end : end + 1]
     return end if following in ("", ";", "}", "\n", " ", "\t", "#") else None
 
