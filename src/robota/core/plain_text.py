@@ -17,6 +17,8 @@ _CONTROL = re.compile(
     "|\x1b[ -/]*[0-~]?"
     "|[\x01-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"
 )
+_TURNS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""Characters that make text appear in another order than it has."""
 _LINE_END = re.compile("\r\n?|\x00")
 _NOTE_ROOM = 64
 _SAMPLE = 8192
@@ -27,6 +29,13 @@ _BINARY_UNDECODABLE_SHARE = 0.3
 def strip_controls(text: str) -> str:
     """The text without terminal control; a lone carriage return or a NUL (`find -print0`) ends a line."""
     return _LINE_END.sub("\n", _CONTROL.sub("", text))
+
+
+def clean_sentence(text: str) -> str:
+    """A sentence of ours that quotes what others wrote, as it may be shown; most are it already."""
+    if text.isprintable():
+        return text
+    return _TURNS.sub(lambda found: ascii(found[0])[1:-1], strip_controls(text))
 
 
 def looks_binary(data: bytes) -> bool:

@@ -157,6 +157,10 @@ def checked_result(name: str, result: object) -> ToolResult:
             encode(result.metadata)
         except (TypeError, ValueError, RecursionError) as error:
             return ToolResult.failure(f"{name} returned a ToolResult whose metadata is not JSON: {error}.")
+    if result.error is not None and not result.error.isprintable():
+        from robota.core.plain_text import clean_sentence  # noqa: PLC0415 - few quote such things
+
+        return msgspec.structs.replace(result, error=clean_sentence(result.error))
     return result
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from robota.sdk.view.neutral import neutralise
+
 
 class Problem(Struct, frozen=True):
     """Something in a file that does not work as it is written."""
@@ -19,4 +21,5 @@ class Problem(Struct, frozen=True):
 
     def __str__(self) -> str:
         place = f"{self.source}:{self.line}" if self.line else self.source
-        return f"{place}: {self.subject}: {self.message}" if self.subject else f"{place}: {self.message}"
+        about = f"{self.subject}: " if self.subject else ""
+        return neutralise(f"{place}: {about}{self.message}")

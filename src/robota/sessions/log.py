@@ -24,6 +24,7 @@ from robota.core.events import (
 )
 from robota.core.history import HistoryEntry, chat_entry_to_message, is_chat_entry
 from robota.core.messages import AssistantMessage, Json, JsonObject, Message, Prompt, ToolMessage, prompt_text
+from robota.core.plain_text import clean_sentence
 from robota.core.tool import Tool, tool_class
 from robota.sessions.journal import records
 from robota.sessions.journal.port import Position
@@ -278,7 +279,7 @@ class SessionLog(Struct, eq=False):
     def notice(self, sentence: str) -> None:
         """Something the user should know."""
         if sentence:  # nobody listens before, and a number that the journal lacks must not be given
-            self.when_open(partial(self.tell, Noticed, message=sentence))
+            self.when_open(partial(self.tell, Noticed, message=clean_sentence(sentence)))
 
     # --- the disk -------------------------------------------------------------------------------------------
 

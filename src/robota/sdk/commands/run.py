@@ -5,8 +5,11 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from robota.core.errors import RobotaError
 from robota.sdk.commands.effects import CommandResult, LanguageChosen, ModelChosen, Renamed, failure
+from robota.sdk.view.neutral import neutralise
 
 if TYPE_CHECKING:
     from robota.sdk.commands.registry import Command
@@ -25,9 +28,10 @@ async def run_command(host: InteractiveSession, command: Command, args: str) -> 
         return failure(f"/{command.name} cannot be run.")
     try:
         given = command.execute(host, args)
-        return await given if inspect.isawaitable(given) else given
+        answer = await given if inspect.isawaitable(given) else given
     except RobotaError as error:
-        return failure(str(error))
+        answer = failure(str(error))
+    return replace(answer, message=neutralise(answer.message))
 
 
 async def carry_out(host: InteractiveSession, answer: CommandResult) -> CommandResult:

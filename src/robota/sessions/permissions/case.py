@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from robota.core.messages import JsonObject
 from robota.core.permissions.subjects import subjects
+from robota.core.plain_text import clean_sentence
 from robota.core.schema import check
 from robota.core.tool import ToolResult
 from robota.core.tool_call import INVALID_ARGUMENTS, PreparedCall
@@ -57,6 +58,11 @@ class PermissionCase(Struct, eq=False):
         self.resolved = _resolve_files(self.call, self.cwd)
         answer = await consult("The permission judge", self._judge.judge, self.call, self.terms)
         judgement = answer if isinstance(answer, Judgement) else BROKEN
+        judgement = msgspec.structs.replace(
+            judgement,
+            reason=clean_sentence(judgement.reason),
+            part=None if judgement.part is None else clean_sentence(judgement.part),
+        )
         self.judged.append(judgement)
         return judgement
 
