@@ -34,6 +34,19 @@ def test_an_answer_streams_and_stays_in_the_scrollback(tmp_path: Path) -> None:
     assert "Traceback" not in terminal.text
 
 
+def test_text_fills_the_columns_there_are(tmp_path: Path) -> None:
+    with (
+        ModelServer("word " * 60).in_thread() as server,
+        open_terminal(tmp_path, server, columns=120) as terminal,
+    ):
+        ready(terminal)
+        terminal.type("hello\r")
+        terminal.until("word word")
+        idle(terminal)
+
+    assert " ".join(["word"] * 24) in terminal.lines
+
+
 def test_a_call_asks_and_a_letter_answers(tmp_path: Path) -> None:
     script = (
         [call("Bash", "a", command="touch one")],

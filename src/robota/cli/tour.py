@@ -87,7 +87,7 @@ def take_tour() -> int:
             ModelServer(Part(project).play, repeat=True, models=(MODEL,)).in_thread() as server,
             _interrupts_for_the_child(),
         ):
-            there = ("--base-url", f"{server.url}/v1", "--model", MODEL)
+            there = ("--base-url", f"{server.url}/v1", "--model", MODEL, "--context-window", "100000")
             code = _robota(*there, project=project, environment=environment)
     print("The tour is over and its project is gone. `robota setup` chooses a real model.", file=sys.stderr)
     return code

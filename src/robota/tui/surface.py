@@ -41,6 +41,7 @@ SLOW_LINK_FACTOR, LONGEST_PAUSE = 4, 1.0
 ESCAPE_SECONDS = 0.05
 """How long the rest of a key may take that begins with Esc."""
 RE_WRAPPING = ("TMUX", "VTE_VERSION", "KITTY_WINDOW_ID", "WT_SESSION", "WEZTERM_PANE", "ITERM_SESSION_ID")
+STDOUT = 1
 
 
 class FrameOutput(Vt100_Output):
@@ -80,8 +81,9 @@ class FrameOutput(Vt100_Output):
 
 
 def read_size() -> Size:
+    """Of the real output: what is printed goes elsewhere while the interface is up."""
     try:
-        size = os.get_terminal_size(sys.stdout.fileno())
+        size = os.get_terminal_size(STDOUT)
     except OSError:
         return Size(rows=24, columns=80)
     return Size(rows=size.lines or 24, columns=size.columns or 80)
