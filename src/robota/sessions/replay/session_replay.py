@@ -146,6 +146,8 @@ class _SegmentReplay:
         self.replayed: list[LogEntry] | None = None
         self.session = self.make_session(session_id)
         self.session.usage.clock = lambda: 0.0  # how long it took is another matter each time
+        if not self.knows_spending:
+            self.session.admission.known_refusal = self.world.known_refusal
         self.questions.follow(self.session)
         if replay.on_event is not None:
             self.session.events.subscribe(self.pass_on)  # first: the world may do more with an event

@@ -315,7 +315,7 @@ def _make_gate(
 class Admission:
     """How the agent of a session may ask providers: straight, or, with a budget, only through its gate."""
 
-    __slots__ = ("_known", "_ledger", "_on_notice", "budget")
+    __slots__ = ("_known", "_ledger", "_on_notice", "budget", "known_refusal")
 
     def __init__(self, ledger: UsageLedger, provider: Provider, on_notice: Callable[[str], object]) -> None:
         """A `provider` that is behind a gate already, such as that of a subagent, keeps all others to it."""
@@ -324,6 +324,8 @@ class Admission:
         self._known = provider if isinstance(provider, BudgetedProvider) else None
         self.budget: Budget | None = None
         """What was given to this session; a subagent has that of its parent and none of its own."""
+        self.known_refusal: Callable[[str], str | None] | None = None
+        """For a replay that cannot tell what was spent: why a call was not run, by its id."""
 
     def limit(self, budget: Budget, provider: Provider) -> None:
         """Check a budget before each request. Without one, and without that of others who share the ledger,
@@ -334,8 +336,10 @@ class Admission:
         else:
             self._known.budget = budget
 
-    def admit_call(self) -> str | None:
+    def admit_call(self, call_id: str) -> str | None:
         """The same for a tool call: why it may not run, if that is so."""
+        if self.known_refusal is not None:
+            return self.known_refusal(call_id)
         gate = self._ledger.root.gate if self._known is None else self._known.gate
         if gate is not None:
             return gate.admit_call()
