@@ -21,7 +21,7 @@ from tests.support.command import environment
 
 from robota.testing.model_server import ModelServer
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 """How long a test waits for something that must come; a test that waits so long has failed."""
 
 

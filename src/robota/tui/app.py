@@ -123,7 +123,7 @@ class TerminalApp:
 
     def _spin(self) -> None:
         """Keep the clock of a turn going where nothing else draws; nothing happens while it is idle."""
-        if self._spinning is None and self.region.live.activity != "idle":
+        if self._spinning is None and self.region.live.activity not in ("idle", "waiting"):
             self._spinning = asyncio.get_running_loop().call_later(1 / SPINS_A_SECOND, self._turn_wheel)
 
     def _turn_wheel(self) -> None:
