@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from robota.transports.stream_json.permission_updates import suggest_rules
+from robota.transports.stream_json.suggestions import suggest_rules
 from robota.transports.stream_json.transcript import project_key
 from robota.transports.wire import LINE_LIMIT, encode_line
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 CLIENT = "CLAUDE_AGENT_SDK_VERSION"
 """Set by the client that reads transcripts where another program keeps them."""
 
+NO_SERVERS = "robota cannot use MCP servers yet"
+
 
 async def drive(assistant: Assistant, options: Options) -> int:
     """Serve the connection to its end."""
@@ -31,6 +33,8 @@ async def drive(assistant: Assistant, options: Options) -> int:
         if options.resume is not None or options.continue_last:
             from robota.cli.session_choice import SessionChoice  # noqa: PLC0415 - loads the store
 
+            if options.resume:
+                take_over(options.resume)
             choice = SessionChoice(options, None)
 
     def open_session(wishes: Wishes) -> AbstractAsyncContextManager[InteractiveSession]:
@@ -45,6 +49,22 @@ async def drive(assistant: Assistant, options: Options) -> int:
         replay_user_messages=options.replay_user_messages,
         asks_host=options.permission_prompt_tool == "stdio",
         schema=options.json_schema,
-        transcript=CLIENT in os.environ and not options.no_save,
+        servers=tuple({"name": name, "status": "failed", "error": NO_SERVERS} for name in options.servers),
+        mirror=options.session_mirror,
+        transcript=(CLIENT in os.environ or options.session_mirror) and not options.no_save,
+        resume_at=options.resume_at or "",
+        resume_drops=options.resume_drops or None,
+        notes=options.without_effect,
     )
     return await run_stream_json(open_session, wanted, check=check)
+
+
+def take_over(session_id: str) -> None:
+    """Have a session that only a transcript tells of, as clients leave it where they want it read."""
+    from robota.sdk.kept_sessions import adopt_transcript, create_project_session_store  # noqa: PLC0415
+    from robota.sdk.places import find_places  # noqa: PLC0415
+    from robota.transports.stream_json.transcript import transcript_path  # noqa: PLC0415
+
+    places = find_places()
+    path = transcript_path(places.claude_home, places.cwd, session_id)
+    adopt_transcript(create_project_session_store(), path, session_id)

@@ -151,20 +151,26 @@ GROUPS: tuple[tuple[str, tuple[Flag, ...]], ...] = (
     ),
 )  # fmt: skip
 
+FOR_PROGRAMS: tuple[Flag, ...] = (
+    Flag("--session-mirror", "session_mirror", ""),
+    Flag("--resume-session-at ID", "resume_at", ""),
+    Flag("--resume-drops-turn ID", "resume_drops", ""),
+    Flag("--plugin-dir DIR...", "plugin_dir", "", refusal="robota has no plugins yet"),
+    Flag("--fallback-model NAME", "fallback_model", "", refusal="there is no second model"),
+    Flag("--betas LIST", "betas", "", refusal="robota sends no beta headers"),
+    Flag(
+        "--task-budget N", "task_budget", "", refusal="use --max-budget-usd or the setting budget.maxTokens"
+    ),
+    Flag("--thinking MODE", "thinking", "", refusal="use --effort"),
+    Flag("--max-thinking-tokens N", "max_thinking_tokens", "", refusal="use --effort"),
+    Flag("--thinking-display MODE", "thinking_display", "", refusal="use --effort"),
+)
+"""What programs pass that drive others like us. One with a refusal takes no effect, which they are told; from
+anybody else all of them are a mistake."""
 REFUSED: tuple[Flag, ...] = (
-    Flag("--plugin-dir DIR...", "", "", refusal="robota has no plugins yet"),
-    Flag("--fallback-model NAME", "", "", refusal="there is no second model; name one with --model"),
-    Flag("--betas LIST", "", "", refusal="robota sends no beta headers"),
-    Flag("--task-budget N", "", "", refusal="use --max-budget-usd or the setting budget.maxTokens"),
-    Flag("--thinking MODE", "", "", refusal="use --effort"),
-    Flag("--max-thinking-tokens N", "", "", refusal="use --effort"),
-    Flag("--thinking-display MODE", "", "", refusal="use --effort"),
-    Flag("--resume-session-at ID", "", "", refusal="resume with -r and go back with /rewind"),
-    Flag("--resume-drops-turn ID", "", "", refusal="resume with -r and go back with /rewind"),
-    Flag("--session-mirror", "", "", refusal="robota keeps its sessions itself"),
     Flag("--dangerously-skip-permissions", "", "", refusal="use --permission-mode bypassPermissions"),
 )
-"""Options of programs that drive others like us, or that people bring along: what to do instead."""
+"""Options that people bring along: what to do instead."""
 
 
 class Parsed:
@@ -188,7 +194,7 @@ def all_flags() -> Iterable[Flag]:
 def parse(arguments: list[str]) -> Parsed:
     """Read the arguments. An option's value is the next argument, whatever it looks like, or stands behind
     `=`; only a value that may be missing does not begin with a dash. Behind `--` there are words alone."""
-    known = {name: flag for flag in (*all_flags(), *REFUSED) for name in flag.names}
+    known = {name: flag for flag in (*all_flags(), *FOR_PROGRAMS, *REFUSED) for name in flag.names}
     parsed, rest = Parsed(), arguments[::-1]
     while rest:
         token = rest.pop()
@@ -224,7 +230,7 @@ def _take_letters(parsed: Parsed, known: dict[str, Flag], token: str, rest: list
 
 
 def _take(parsed: Parsed, flag: Flag, value: str | None, rest: list[str]) -> None:
-    if flag.refusal:
+    if flag.refusal and not flag.key:
         raise UsageError(f"{flag.name} cannot be used here: {flag.refusal}.")
     if not flag.metavar:
         if value is not None:

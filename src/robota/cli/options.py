@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from robota.cli.flags import Parsed, UsageError
+from robota.cli.flags import FOR_PROGRAMS, Parsed, UsageError
 from robota.core.messages import Json, JsonObject
 
 OutputFormat: TypeAlias = Literal["text", "json", "stream-json"]
@@ -71,6 +71,13 @@ class Options(Struct, frozen=True, kw_only=True):
     """JSON, or the path of a file."""
     setting_sources: tuple[str, ...] | None = None
     agents: Mapping[str, JsonObject] = {}
+    servers: tuple[str, ...] = ()
+    """Names of servers of tools, which a program wants and robota cannot use yet."""
+    session_mirror: bool = False
+    resume_at: str | None = None
+    resume_drops: str | None = None
+    without_effect: tuple[str, ...] = ()
+    """Options of a program that change nothing, each in a sentence."""
     reset: bool = False
     yes: bool = False
     debug: bool = False
@@ -99,7 +106,7 @@ def read_options(parsed: Parsed, environment: Mapping[str, str]) -> Options:
             values.setdefault(name, variable)
     reading = Reading(values)
     _check_together(reading)
-    options = Options(
+    return Options(
         **{name: value for name, value in values.items() if name in _AS_THEY_ARE},  # type: ignore[arg-type]
         max_turns=reading.whole_number("max_turns", 0) or 0,
         context_window=reading.whole_number("context_window", LEAST_WINDOW),
@@ -114,17 +121,21 @@ def read_options(parsed: Parsed, environment: Mapping[str, str]) -> Options:
         tools=reading.tools(),
         setting_sources=reading.sources(),
         agents=reading.agents(),
+        servers=reading.servers(),
+        without_effect=tuple(
+            f"{flag.name} takes no effect: {flag.refusal}."
+            for flag in FOR_PROGRAMS
+            if flag.refusal and flag.key in values
+        ),
         typed=typed,
     )
-    reading.check_servers()
-    return options
 
 
 _AS_THEY_ARE = frozenset((
     "print_mode", "output_format", "input_format", "partial_messages", "hook_events", "replay_user_messages",
     "verbose", "no_tui", "continue_last", "resume", "fork", "name", "no_save", "provider", "model",
     "base_url", "effort", "language", "permission_prompt_tool", "trust", "add_dirs", "pass_env", "sandbox",
-    "auto_allow", "settings", "reset", "yes", "debug",
+    "auto_allow", "settings", "session_mirror", "resume_at", "resume_drops", "reset", "yes", "debug",
 ))  # fmt: skip
 
 
@@ -265,13 +276,17 @@ class Reading:
                 )
         return agents
 
-    def check_servers(self) -> None:
+    def servers(self) -> tuple[str, ...]:
+        """The names of servers, for a program that is told what becomes of them; nobody else may have any."""
+        names: list[str] = []
         for text in self.texts("mcp_config"):
             config = read_object(text, "--mcp-config")
             servers = config.get("mcpServers", config)
-            if servers:
-                names = ", ".join(servers) if isinstance(servers, dict) else repr(servers)
-                raise UsageError(f"--mcp-config names servers ({names}), which robota cannot use yet.")
+            names += servers if isinstance(servers, dict) else [repr(servers)]
+        if names and self.values.get("input_format") != "stream-json":
+            listed = ", ".join(names)
+            raise UsageError(f"--mcp-config names servers ({listed}), which robota cannot use yet.")
+        return tuple(names)
 
     def json(self, key: str) -> JsonObject | None:
         text = self.text(key)
@@ -348,6 +363,10 @@ def _check_together(reading: Reading) -> None:
     ):  # fmt: skip
         if wrong:
             raise UsageError(sentence)
+    for flag in FOR_PROGRAMS:
+        if flag.key in values and not driven:
+            why = flag.refusal or "it is for programs that drive robota with --input-format stream-json"
+            raise UsageError(f"{flag.name} cannot be used here: {why}.")
     for key in ("partial_messages", "hook_events"):
         if key in values and output != "stream-json":
             raise UsageError(f"--include-{key.replace('_', '-')} needs --output-format stream-json: add it.")

@@ -129,6 +129,24 @@ class Checkpoints:
         data: JsonObject = {"part": part, "checkpoint": number, "prompt": checkpoint.prompt}
         return self._note(data, checkpoint.prompt, undone, before)
 
+    async def keep_until(self, message_id: str, drops: str | None = None) -> None:
+        """Let the conversation end with that message. What comes behind it has to be turns; with `drops`, the
+        one turn of that prompt."""
+        await self._require_idle()
+        messages = self._session.messages
+        place = 1 + next((at for at, each in enumerate(messages) if each.id == message_id), -1)
+        if not place:
+            raise ValidationError(f"There is no message {message_id!r} in this session to go back to.")
+        dropped = [each.id for each in messages[place:] if is_prompt(each)]
+        if drops is not None and dropped != [drops]:
+            raise ValidationError(
+                f"Resume rejected by --resume-drops-turn: it names the prompt {drops!r}, and behind "
+                f"{message_id!r} come {', '.join(map(repr, dropped)) or 'no prompts'}."
+            )
+        if place < len(messages):
+            rewind(self._session, place)
+            self._on_rewound()
+
     async def undo(self, number: int | None = None, *, overwrite: bool = False) -> TakenBack:
         """Take a call back, by its place in `calls` from 1; by default the last that was not."""
         await self._require_idle()

@@ -159,6 +159,8 @@ class TurnFrames:
     # --- messages -----------------------------------------------------------------------------------------
 
     def hear_message(self, event: HistoryMutation) -> None:
+        if not event.execution_id:
+            return  # outside a run: what a session that goes on from another takes along
         match event.message:
             case AssistantMessage() as message:
                 self._tell_answer(message)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, TypeAlias
 from robota.core.errors import RobotaError, ValidationError
 from robota.core.messages import JsonObject
 from robota.transports.result_frame import describe_failure
-from robota.transports.stream_json.context_usage import context_usage
 
 if TYPE_CHECKING:
     from robota.sdk.interactive import InteractiveSession
@@ -70,6 +69,8 @@ async def _set_model(driver: Driver, request: JsonObject) -> JsonObject:
 
 
 async def _context(driver: Driver, request: JsonObject) -> JsonObject:
+    from robota.transports.stream_json.context_usage import context_usage  # noqa: PLC0415 - few ask
+
     return context_usage(await driver.session())
 
 

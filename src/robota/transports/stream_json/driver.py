@@ -51,6 +51,12 @@ class DriveOptions(Struct, frozen=True, kw_only=True):
     """Tell what is written to the transcript, too."""
     transcript: bool = False
     """Keep a transcript where clients of this protocol look for one."""
+    resume_at: str = ""
+    """The last message of the conversation that is gone on with."""
+    resume_drops: str | None = None
+    """The prompt of the only turn that may be lost by that."""
+    notes: tuple[str, ...] = ()
+    """What the host should know, in sentences."""
 
 
 class QueuedPrompt(Struct, frozen=True):
@@ -174,6 +180,8 @@ class Driver:
         self._state.session_id = session.session_id
         inner = await session.ready()
         self.first_model = inner.model
+        if self._options.resume_at:
+            await session.kit.checkpoints.keep_until(self._options.resume_at, self._options.resume_drops)
         frames = self._frames = TurnFrames(session, self._send, self._frame_options)
         if self._options.transcript:
             from robota.transports.stream_json.transcript import Transcript  # noqa: PLC0415 - few keep one
@@ -184,7 +192,7 @@ class Driver:
         config = callbacks.config([tool.name for tool in inner.agent.tools])
         if config:
             session.kit.add_hooks(config)
-        for note in callbacks.notes:
+        for note in (*self._options.notes, *callbacks.notes):
             frames.send({"type": "system", "subtype": "informational", "content": note, "level": "warning"})
         frames.follow()
         if self._options.asks_host:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -10,7 +9,7 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from robota.core.errors import ValidationError
-from robota.core.messages import Json, JsonObject
+from robota.core.messages import Json
 from robota.core.permissions.rules import RuleKind, RuleProblem, parse_rule
 from robota.sdk.settings.write import add_rule, add_to_setting, change_setting, remove_rule
 
@@ -23,27 +22,6 @@ _FILES = {
     "projectSettings": ("project", "settings.json"),
     "localSettings": ("project", "settings.local.json"),
 }
-
-
-def suggest_rules(rule: str | None) -> list[JsonObject]:
-    """What would make the question unnecessary, as updates that a host may send back."""
-    rules = [parsed for text in _split(rule or "") if not isinstance(parsed := parse_rule(text), RuleProblem)]
-    if not rules:
-        return []
-    listed = [{"toolName": each.tool, "ruleContent": each.pattern} for each in rules]
-    return [{"type": "addRules", "rules": listed, "behavior": "allow", "destination": "session"}]
-
-
-def _split(rules: str) -> Iterable[str]:
-    """Rules in one text, separated by commas that stand outside of parentheses."""
-    depth, begin = 0, 0
-    for at, character in enumerate(rules):
-        depth += (character == "(") - (character == ")")
-        if character == "," and depth == 0:
-            yield rules[begin:at].strip()
-            begin = at + 1
-    if rules[begin:].strip():
-        yield rules[begin:].strip()
 
 
 async def apply_updates(session: InteractiveSession, updates: Json) -> None:

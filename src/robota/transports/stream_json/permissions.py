@@ -17,7 +17,7 @@ from robota.core.questions import (
     Question,
 )
 from robota.transports.stream_json.host import Host, HostError
-from robota.transports.stream_json.permission_updates import apply_updates, suggest_rules
+from robota.transports.stream_json.suggestions import suggest_rules
 
 if TYPE_CHECKING:
     from robota.sdk.interactive import InteractiveSession
@@ -77,6 +77,8 @@ class PermissionDesk:
         changed = answer.get("updatedInput")
         updates = answer.get("updatedPermissions")
         if updates:
+            from robota.transports.stream_json.permission_updates import apply_updates  # noqa: PLC0415 - rare
+
             try:
                 await apply_updates(self._session, updates)
             except RobotaError as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -19,7 +19,7 @@ from robota._version import __version__
 from robota.core.context import read_token_usage
 from robota.core.events import HistoryMutation
 from robota.core.jsontext import decode, encode
-from robota.core.messages import AssistantMessage, JsonObject, ToolMessage, UserMessage
+from robota.core.messages import AssistantMessage, JsonObject, Message, ToolMessage, UserMessage
 from robota.transports.blocks import assistant_blocks, part_blocks, result_block, usage_fields
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from robota.transports.turn_frames import TurnFrames
 
 KEY_LENGTH = 200
+BATCH = 256 * 1024
+"""Bytes of entries that are told of at once."""
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
@@ -73,10 +75,20 @@ class Transcript:
         self._waiting: list[JsonObject] = []
         self._last: str | None = None
         self._known = False
-        session.events.on(HistoryMutation, self._hear)
+        self._noted: set[str] = set()
+        """Messages that were taken, by id: a session that goes on from another tells of its past as well."""
+        for message in session.session.messages:
+            if os.path.lexists(self._path):
+                self._noted.add(message.id)
+            else:  # a session that goes on from another, or from elsewhere
+                self._note(message)
+        session.events.on(HistoryMutation, lambda event: self._note(event.message))
 
-    def _hear(self, event: HistoryMutation) -> None:
-        match event.message:
+    def _note(self, message: Message) -> None:
+        if message.id in self._noted:
+            return
+        self._noted.add(message.id)
+        match message:
             case UserMessage() as message:
                 content = part_blocks(message.parts) if message.parts else message.content
                 own = "origin" not in message.metadata
@@ -120,7 +132,8 @@ class Transcript:
         entries = [redactor.value(entry) for entry in entries]
         await to_thread.run_sync(self._write, entries)
         if self._tell is not None:
-            self._tell({"type": "transcript_mirror", "filePath": self._path, "entries": entries})
+            for batch in _batches(entries):
+                self._tell({"type": "transcript_mirror", "filePath": self._path, "entries": batch})
 
     def _write(self, entries: list[JsonObject]) -> None:
         if not self._known:
@@ -132,6 +145,20 @@ class Transcript:
         fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
         with os.fdopen(fd, "ab") as file:
             file.write(lines)
+
+
+def _batches(entries: list[JsonObject]) -> Iterator[list[JsonObject]]:
+    """The entries in portions that fit into lines."""
+    batch: list[JsonObject] = []
+    size = 0
+    for entry in entries:
+        length = len(encode(entry))
+        if batch and size + length > BATCH:
+            yield batch
+            batch, size = [], 0
+        batch.append(entry)
+        size += length
+    yield batch
 
 
 def find_last(path: str) -> str | None:

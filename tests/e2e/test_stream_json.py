@@ -1,0 +1,401 @@
+"""The command, driven over its pipes by a program."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.command import environment, model_requests, place
+
+from robota.testing import ModelServer, Stall, call
+
+ARGUMENTS = ("--output-format", "stream-json", "--verbose")
+Frame = dict[str, Any]
+
+
+class Driven:
+    """A process of the command and the two pipes to it."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.process = process
+        self.seen: list[Frame] = []
+
+    def send_line(self, line: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(line.encode() + b"\n")
+        self.process.stdin.flush()
+
+    def send(self, frame: Frame) -> None:
+        self.send_line(json.dumps(frame))
+
+    def initialize(self, **fields: Any) -> Frame:
+        request = {"subtype": "initialize", "hooks": None, **fields}
+        self.send({"type": "control_request", "request_id": "init", "request": request})
+        return self.until("control_response")
+
+    def request(self, subtype: str, **fields: Any) -> Frame:
+        request = {"subtype": subtype, **fields}
+        self.send({"type": "control_request", "request_id": subtype, "request": request})
+        return self.until("control_response")["response"]  # type: ignore[no-any-return]
+
+    def prompt(self, words: str, **more: Any) -> None:
+        self.send({"type": "user", "message": {"role": "user", "content": words}, "session_id": "", **more})
+
+    def read(self) -> Frame:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, self.process.stderr and self.process.stderr.read()
+        frame: Frame = json.loads(line)
+        self.seen.append(frame)
+        return frame
+
+    def until(self, kind: str) -> Frame:
+        while kind not in ((frame := self.read())["type"], frame.get("subtype")):
+            pass
+        return frame
+
+    def ask(self, words: str) -> Frame:
+        self.prompt(words)
+        return self.until("result")
+
+    def finish(self) -> tuple[int, str]:
+        """The exit code, and what was said on stderr."""
+        out, err = self.process.communicate(timeout=60)
+        self.seen += [json.loads(line) for line in out.splitlines()]
+        return self.process.returncode, err.decode()
+
+
+@contextmanager
+def driven(
+    *arguments: str, cwd: Path, server: ModelServer | None = None, **variables: str
+) -> Iterator[Driven]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "robota", *ARGUMENTS, *arguments, "--input-format", "stream-json"],
+        cwd=cwd,
+        env=environment(**place(server), **variables),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        yield Driven(process)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_one_prompt_and_the_end_of_the_input(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("milk\n")
+    with (
+        ModelServer([call("Read", file_path="notes.txt")], "Milk.").in_thread() as server,
+        driven(cwd=tmp_path, server=server) as host,
+    ):
+        host.initialize()
+        host.prompt("what do I need?")
+        code, err = host.finish()
+
+    assert code == 0, err
+    assert host.seen[-1]["result"] == "Milk."
+    assert {frame["session_id"] for frame in host.seen[1:]} == {host.seen[-1]["session_id"]}
+
+
+def test_an_error_result_is_exit_code_1(tmp_path: Path) -> None:
+    with (
+        ModelServer([call("Glob", pattern="*")], "So far.").in_thread() as server,
+        driven("--max-turns", "1", cwd=tmp_path, server=server) as host,
+    ):
+        host.prompt("look")
+        code, err = host.finish()
+
+    assert code == 1
+    assert host.seen[-1]["subtype"] == "error_max_turns"
+    assert "Traceback" not in err
+
+
+def test_a_session_that_is_not_there_is_told_before_anything_is_answered(tmp_path: Path) -> None:
+    with driven(f"--resume={uuid.uuid4()}", cwd=tmp_path) as host:
+        host.send({"type": "control_request", "request_id": "1", "request": {"subtype": "initialize"}})
+        code, err = host.finish()
+
+    (result,) = host.seen
+    assert code == 1
+    assert (result["type"], result["is_error"]) == ("result", True)
+    assert "There is no session" in result["errors"][0]
+    assert err.startswith("robota: There is no session")
+    assert err.count("\n") == 1
+
+
+def test_sessions_go_on_are_forked_and_named(tmp_path: Path) -> None:
+    named = str(uuid.uuid4())
+    with ModelServer("One.", "Two.", "Three.", "Four.").in_thread() as server:
+        ids = []
+        for arguments in (
+            (f"--session-id={named}",),
+            (f"--resume={named}",),
+            (f"--resume={named}", "--fork-session"),
+            ("--continue",),
+        ):
+            with driven(*arguments, cwd=tmp_path, server=server) as host:
+                ids.append(host.ask("go")["session_id"])
+                assert host.finish()[0] == 0
+        sizes = [len(request.body["messages"]) for request in model_requests(server)]
+
+    first, resumed, forked, last = ids
+    assert first == resumed == named
+    assert forked not in (named, "")
+    assert last == forked  # the newest of the directory
+    assert sizes == [sizes[0], sizes[0] + 2, sizes[0] + 4, sizes[0] + 6]
+
+
+def test_going_on_where_nothing_is_begins_a_session(tmp_path: Path) -> None:
+    with ModelServer("One.").in_thread() as server, driven("--continue", cwd=tmp_path, server=server) as host:
+        assert host.ask("go")["result"] == "One."
+
+
+def test_sigterm_stops_a_turn_at_once(tmp_path: Path) -> None:
+    with (
+        ModelServer(["Half", Stall()]).in_thread() as server,
+        driven("--include-partial-messages", cwd=tmp_path, server=server) as host,
+    ):
+        host.prompt("go")
+        while host.read().get("event", {}).get("type") != "content_block_delta":
+            pass
+        host.process.send_signal(signal.SIGTERM)
+        code, err = host.finish()
+
+    assert code == 143
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("line", ["{oops", "[]"])
+def test_a_line_that_is_no_frame_is_a_sentence_and_exit_code_1(tmp_path: Path, line: str) -> None:
+    with ModelServer("Never.").in_thread() as server, driven(cwd=tmp_path, server=server) as host:
+        host.send_line(line)
+        code, err = host.finish()
+
+    assert code == 1
+    assert err.startswith("robota: A line on standard input")
+    assert "Traceback" not in err
+
+
+def test_an_option_that_is_not_there_ends_the_process_with_a_line(tmp_path: Path) -> None:
+    with driven("--frobnicate", cwd=tmp_path) as host:
+        code, err = host.finish()
+
+    assert code == 2
+    assert err.count("\n") == 1
+    assert "--frobnicate" in err
+
+
+def test_options_of_clients_that_mean_nothing_here_are_told_of(tmp_path: Path) -> None:
+    servers = '{"mcpServers": {"calc": {"type": "sdk", "name": "calc"}}}'
+    arguments = ("--fallback-model", "m2", "--betas", "b", "--thinking", "adaptive", "--mcp-config", servers)
+    with ModelServer("One.").in_thread() as server, driven(*arguments, cwd=tmp_path, server=server) as host:
+        host.ask("go")
+        status = host.request("mcp_status")
+
+    told = [frame["content"] for frame in host.seen if frame.get("subtype") == "informational"]
+    assert any("--fallback-model" in words for words in told)
+    init = next(frame for frame in host.seen if frame.get("subtype") == "init")
+    assert init["mcp_servers"] == [{"name": "calc", "status": "failed"}]
+    assert "cannot use MCP servers yet" in status["response"]["mcpServers"][0]["error"]
+
+
+def test_a_system_prompt_that_begins_with_dashes_and_one_that_is_empty(tmp_path: Path) -> None:
+    with ModelServer("One.", "Two.").in_thread() as server:
+        for words in ("---\ntitle: x", ""):
+            with driven("--system-prompt", words, cwd=tmp_path, server=server) as host:
+                host.ask("go")
+        first, second = (request.body["messages"] for request in model_requests(server))
+
+    assert first[0]["content"].startswith("---\ntitle: x")
+    assert [message["role"] for message in second] == ["user"]
+
+
+def test_a_host_that_does_not_read_can_still_interrupt(tmp_path: Path) -> None:
+    flood = ["x" * 1000 for _ in range(2000)]  # far more than a pipe holds
+    with (
+        ModelServer([*flood, Stall()]).in_thread() as server,
+        driven("--include-partial-messages", cwd=tmp_path, server=server) as host,
+    ):
+        host.prompt("go")
+        host.until("init")  # from here on nothing is read, until the interrupt was sent
+        host.send({"type": "control_request", "request_id": "stop", "request": {"subtype": "interrupt"}})
+        result = host.until("result")
+
+    assert result["subtype"] == "error_during_execution"
+    assert any(frame["type"] == "control_response" for frame in host.seen)
+
+
+def test_a_host_that_leaves_ends_the_process_without_a_traceback(tmp_path: Path) -> None:
+    with (
+        ModelServer(["line\n"] * 5000).in_thread() as server,
+        driven("--include-partial-messages", cwd=tmp_path, server=server) as host,
+    ):
+        host.prompt("go")
+        host.until("init")
+        assert host.process.stdout is not None
+        assert host.process.stderr is not None
+        host.process.stdout.close()
+        err = host.process.stderr.read().decode()
+        code = host.process.wait(60)
+
+    assert code == 1
+    assert "Traceback" not in err
+
+
+def test_agents_of_the_host_work_for_the_model(tmp_path: Path) -> None:
+    task = call("Agent", prompt="look", subagent_type="looker")
+    agents = {"looker": {"description": "Looks.", "prompt": "You are the looker.", "tools": ["Glob"]}}
+    with ModelServer([task], "Seen.", "It saw.").in_thread() as server:
+        arguments = ("--permission-mode", "bypassPermissions")
+        with driven(*arguments, cwd=tmp_path, server=server) as host:
+            answer = host.initialize(agents=agents)
+            result = host.ask("delegate")
+        inner = model_requests(server)[1].body
+
+    assert answer["response"]["response"]["agents"] == [{"name": "looker", "description": "Looks."}]
+    assert result["result"] == "It saw."
+    assert "You are the looker." in inner["messages"][0]["content"]
+    assert [tool["function"]["name"] for tool in inner["tools"]] == ["Glob"]
+    init = next(frame for frame in host.seen if frame.get("subtype") == "init")
+    assert "looker" in init["agents"]
+
+
+# --- transcripts ------------------------------------------------------------------------------------------
+
+
+def folder(config: Path, cwd: Path) -> Path:
+    key = "".join(
+        letter if letter.isalnum() and letter.isascii() else "-" for letter in os.path.realpath(cwd)
+    )
+    return config / "projects" / key
+
+
+def read_transcript(path: Path) -> list[Frame]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_mirror_tells_of_every_line_of_the_transcript_before_the_result(tmp_path: Path) -> None:
+    config, cwd = tmp_path / "config", tmp_path / "work"
+    cwd.mkdir()
+    with (
+        ModelServer([call("Glob", pattern="*")], "None.", "Still none.").in_thread() as server,
+        driven("--session-mirror", cwd=cwd, server=server, CLAUDE_CONFIG_DIR=str(config)) as host,
+    ):
+        given = str(uuid.uuid4())
+        host.prompt("look", uuid=given)
+        first = host.until("result")
+        host.ask("again")
+        assert host.finish()[0] == 0
+
+    (path,) = folder(config, cwd).glob("*.jsonl")
+    assert path.stem == first["session_id"]
+    mirrored = [frame for frame in host.seen if frame["type"] == "transcript_mirror"]
+    assert [frame["filePath"] for frame in mirrored] == [str(path)] * 2
+    entries = read_transcript(path)
+    assert [entry for frame in mirrored for entry in frame["entries"]] == entries
+    kinds = [frame["type"] for frame in host.seen if frame["type"] in ("transcript_mirror", "result")]
+    assert kinds == ["transcript_mirror", "result"] * 2
+    assert [entry["type"] for entry in entries] == ["user", "assistant"] * 3
+    assert entries[0]["uuid"] == given
+    assert [entry["parentUuid"] for entry in entries[1:]] == [entry["uuid"] for entry in entries[:-1]]
+    assert os.stat(path).st_mode & 0o077 == 0
+
+
+def test_without_a_client_that_wants_it_no_transcript_is_written(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    with (
+        ModelServer("One.").in_thread() as server,
+        driven(cwd=tmp_path, server=server, CLAUDE_CONFIG_DIR=str(config)) as host,
+    ):
+        host.ask("go")
+        host.finish()
+
+    assert not config.exists()
+
+
+def test_a_session_goes_on_from_the_transcript_of_another_program(tmp_path: Path) -> None:
+    config, cwd, session = tmp_path / "config", tmp_path / "work", str(uuid.uuid4())
+    cwd.mkdir()
+    folder(config, cwd).mkdir(parents=True)
+    ids = [str(uuid.uuid4()) for _ in range(2)]
+    common = {
+        "sessionId": session,
+        "cwd": str(cwd),
+        "isSidechain": False,
+        "timestamp": "2026-01-02T03:04:05Z",
+    }
+    said = {"id": "msg_1", "role": "assistant", "model": "m", "content": [{"type": "text", "text": "7070."}]}
+    lines = [
+        {"type": "queue-operation", "operation": "dequeue", "sessionId": session},
+        {"type": "user", "uuid": ids[0], "parentUuid": None, **common}
+        | {"message": {"role": "user", "content": "The port is 7070."}},
+        {"type": "assistant", "uuid": ids[1], "parentUuid": ids[0], **common, "message": said},
+    ]
+    path = folder(config, cwd) / f"{session}.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with ModelServer("It is 7070.").in_thread() as server:
+        arguments = (f"--resume={session}", "--session-mirror")
+        with driven(*arguments, cwd=cwd, server=server, CLAUDE_CONFIG_DIR=str(config)) as host:
+            result = host.ask("Which port?")
+        sent = model_requests(server)[0].body["messages"]
+
+    assert result["session_id"] == session
+    assert [message["content"] for message in sent if message["role"] != "system"] == [
+        "The port is 7070.", "7070.", "Which port?",
+    ]  # fmt: skip
+    kept = read_transcript(path)
+    assert kept[:3] == lines  # what is not ours stays as it was
+    assert kept[3]["parentUuid"] == ids[1]
+
+
+def test_a_fork_has_the_history_in_a_transcript_of_its_own(tmp_path: Path) -> None:
+    config, cwd = tmp_path / "config", tmp_path / "work"
+    cwd.mkdir()
+    with ModelServer("One.", "Two.").in_thread() as server:
+        more = {"CLAUDE_CONFIG_DIR": str(config)}
+        with driven("--session-mirror", cwd=cwd, server=server, **more) as host:
+            first = host.ask("go")["session_id"]
+            host.finish()
+        arguments = (f"--resume={first}", "--fork-session", "--session-mirror")
+        with driven(*arguments, cwd=cwd, server=server, **more) as host:
+            second = host.ask("on")["session_id"]
+            host.finish()
+
+    assert len([frame for frame in host.seen if frame["type"] == "assistant"]) == 1
+    entries = read_transcript(folder(config, cwd) / f"{second}.jsonl")
+    assert [entry["message"]["content"] for entry in entries if entry["type"] == "user"] == ["go", "on"]
+    assert len(read_transcript(folder(config, cwd) / f"{first}.jsonl")) == 2
+
+
+def test_a_resumed_session_may_end_at_an_earlier_message(tmp_path: Path) -> None:
+    with ModelServer("One.", "Two.", "Three.", "Four.").in_thread() as server:
+        with driven("--replay-user-messages", cwd=tmp_path, server=server) as host:
+            session = host.ask("first")["session_id"]
+            host.ask("second")
+            host.finish()
+        answers = [frame["uuid"] for frame in host.seen if frame["type"] == "assistant"]
+        prompts = [frame["uuid"] for frame in host.seen if frame.get("isReplay")]
+        at = (f"--resume={session}", "--fork-session", f"--resume-session-at={answers[0]}")
+        with driven(*at, f"--resume-drops-turn={prompts[0]}", cwd=tmp_path, server=server) as host:
+            host.prompt("never")
+            code, err = host.finish()
+        with driven(*at, f"--resume-drops-turn={prompts[1]}", cwd=tmp_path, server=server) as host:
+            host.ask("other")
+        sent = model_requests(server)[-1].body["messages"]
+
+    assert code == 1
+    assert "Resume rejected by --resume-drops-turn:" in err
+    assert [message["content"] for message in sent if message["role"] != "system"] == [
+        "first", "One.", "other",
+    ]  # fmt: skip
