@@ -1,6 +1,9 @@
 #!/bin/sh
-# Debian packages of the system tests. Fails loudly where they cannot be had.
+# What the system tests need besides pip packages of ours. Fails loudly where they cannot be had.
 set -eu
+# A client of the stream-json protocol, beside our own packages. From source: its wheel brings a program of 160 MB.
+[ -d .venv/client/claude_agent_sdk ] || .venv/bin/python -m pip --disable-pip-version-check -q install \
+  --target .venv/client --no-binary claude-agent-sdk claude-agent-sdk==0.2.182
 missing=""
 for pair in tmux:tmux bwrap:bubblewrap rsync:rsync sponge:moreutils ed:ed ex:vim-tiny patch:patch \
   openssl:openssl sqlite3:sqlite3 unzip:unzip zip:zip make:make strace:strace npm:npm chromium:chromium; do
