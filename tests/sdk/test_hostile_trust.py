@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from robota.core.events import Noticed
+from robota.core.events import Noticed, ToolEnded
 from robota.sdk.interactive import InteractiveSession
 from robota.testing import ScriptedProvider, call
 
@@ -150,3 +150,39 @@ async def test_a_model_gets_no_skill_that_changed_meanwhile(project: Path) -> No
         await session.submit("Go.")
         assert not (project / "fired").exists()
         assert any("cannot be used" in sentence for sentence in told)
+
+
+async def test_a_directory_that_becomes_a_link_is_not_trusted_with_it(project: Path) -> None:
+    private = project.parent / "private"
+    private.mkdir()
+    (private / "diary.txt").write_text("dear diary\n")
+    (project / "data").mkdir()
+    write(project, HELLO | {"permissions": {"additionalDirectories": ["data", "/no/such"]}})
+    await trust(project)
+    read = call("Read", file_path=str(private / "diary.txt"))
+    async with make(project, "Hi.", [read], [read]) as session:
+        await session.submit("Hello.")
+        (project / "data").rmdir()
+        (project / "data").symlink_to(private)
+        ended: list[str] = []
+        session.events.on(ToolEnded, lambda event: ended.append(event.outcome))
+        await session.submit("Go on.")
+        await session.kit.skills.reload()
+        await session.submit("Go on.")
+        assert ended == ["denied", "denied"]
+        assert not session.project.trusted
+        assert f"data -> {private}" in "\n".join(session.describe_trust())
+
+
+async def test_a_link_that_was_shown_is_trusted(project: Path) -> None:
+    data = project.parent / "data"
+    data.mkdir()
+    (data / "a.txt").write_text("a\n")
+    (project / "data").symlink_to(data)
+    write(project, {"permissions": {"additionalDirectories": ["data"]}})
+    await trust(project)
+    async with make(project, [call("Read", file_path="data/a.txt")]) as session:
+        ended: list[str] = []
+        session.events.on(ToolEnded, lambda event: ended.append(event.outcome))
+        await session.submit("Go.")
+        assert ended == ["success"]

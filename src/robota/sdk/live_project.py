@@ -45,6 +45,8 @@ class LiveProject:
         self._wishes = FileWatch(())
         """Where skills and servers appear: what is looked at before a prompt has them too."""
         self._instructions = FileWatch(())
+        self._roots: dict[str, str] = {}
+        """Where the directories besides the project's led: one that leads elsewhere is another wish."""
         self._stale = False
         self._changed: set[str] = set()
         """What hooks have yet to hear of."""
@@ -78,6 +80,7 @@ class LiveProject:
         self._wishes = FileWatch(wishes)
         project = load_project(options)
         self._instructions = FileWatch((*list_watched(project.context), *list_definitions(project), *wishes))
+        self._roots = {path: os.path.realpath(path) for path in project.settings.additional_dirs}
         return project
 
     def fit(self, project: Project, tools: Collection[str]) -> Project:
@@ -104,7 +107,8 @@ class LiveProject:
 
     def _has_changed(self, instructions: bool) -> bool:
         also = self._instructions.find_changes(REST_SECONDS) if instructions else self._wishes.find_changes()
-        if changed := self._watch.find_changes() + also:
+        moved = [path for path, real in self._roots.items() if os.path.realpath(path) != real]
+        if changed := self._watch.find_changes() + also + moved:
             self._changed.update(changed)
             self._stale = True
         return self._stale

@@ -36,6 +36,11 @@ class Places(Struct, frozen=True, kw_only=True):
         """A path below the home of `.claude` files."""
         return os.path.join(self.claude_home, *parts)
 
+    def locate(self, text: str) -> str:
+        """A path as people write it, absolute."""
+        at_home = text == "~" or text.startswith("~/")
+        return os.path.normpath(os.path.join(self.cwd, self.home + text[1:] if at_home else text))
+
     def shown(self, path: str) -> str:
         """A path as people write it: relative to the working directory, or with `~`."""
         for root, prefix in ((self.cwd, ""), (self.home, "~/")):

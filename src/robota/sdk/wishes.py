@@ -105,7 +105,7 @@ def find_wishes(places: Places, settings: Iterable[SettingsFile]) -> Wishes:
     found: set[Wish] = set()
     problems: list[Problem] = []
     for path, values in settings:
-        found.update(_find_in_settings(places.shown(path), values))
+        found.update(_find_in_settings(places, places.shown(path), values))
     found.update(_find_in_mcp_file(places, problems))
     found.update(_find_agents(places))
     found.update(_find_skills(places))
@@ -131,10 +131,10 @@ def _hash(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:32]
 
 
-def _find_in_settings(source: str, values: Mapping[str, Json]) -> Iterator[Wish]:
+def _find_in_settings(places: Places, source: str, values: Mapping[str, Json]) -> Iterator[Wish]:
     yield from _find_hooks(source, values.get("hooks"))
     yield from _find_servers(source, values.get("mcpServers"))
-    yield from _find_permissions(source, values)
+    yield from _find_permissions(places, source, values)
     yield from _find_addresses(source, values)
     for name, value in _items(values.get("env")):
         yield make_wish("env", source, f"{name}={_plain(value)}")
@@ -181,14 +181,18 @@ def _find_servers(source: str, servers: Json) -> Iterator[Wish]:
         yield make_wish("servers", source, f"{name}: {' '.join(map(_plain, words))}", server)
 
 
-def _find_permissions(source: str, values: Mapping[str, Json]) -> Iterator[Wish]:
+def _find_permissions(places: Places, source: str, values: Mapping[str, Json]) -> Iterator[Wish]:
     permissions = values.get("permissions")
     given = permissions if isinstance(permissions, dict) else {}
     allowed = given.get("allow")
     for rule in [allowed] if isinstance(allowed, str) else _list(allowed):
         yield make_allow_wish(source, _plain(rule))
     for directory in _list(given.get("additionalDirectories")):
-        yield make_wish("directories", source, _plain(directory))
+        written = _plain(directory)
+        path = os.path.relpath(places.locate(written), places.cwd)
+        plain, real = (os.path.realpath(places.cwd), path), os.path.realpath(places.locate(written))
+        is_link = real != os.path.normpath(os.path.join(*plain))
+        yield make_wish("directories", source, f"{written} -> {real}" if is_link else written)
     for mode in (given.get("defaultMode"), values.get("defaultTrustLevel")):
         if mode is not None:
             yield make_wish("mode", source, _plain(mode))

@@ -106,9 +106,9 @@ def find_directories(merged: Merged, places: Places) -> tuple[str, ...]:
         for position, text in enumerate(entry.value):
             if not isinstance(text, str) or not text.strip():
                 continue
-            at_home = text == "~" or text.startswith("~/")
-            path = os.path.normpath(os.path.join(places.cwd, places.home + text[1:] if at_home else text))
-            found[path] = None
+            path = places.locate(text)
+            # Where a link of a project leads now is what the user was shown.
+            found[os.path.realpath(path) if entry.layer.of_project else path] = None
             if not os.path.isdir(path):
                 where = ("permissions", "additionalDirectories", position)
                 merged.report(entry.layer, where, f"the directory {_show(text)} does not exist.")
