@@ -120,7 +120,7 @@ def test_a_session_is_chosen_from_a_list(project: Path) -> None:
         terminal = Terminal(project, "-r", "--no-tui", **variables)
         terminal.wait_for("about pears")
         terminal.wait_for("about apples")
-        terminal.wait_for("Which session? [1-2]")
+        terminal.wait_for("Which? [1-2]")
         terminal.type("2\n")
         terminal.wait_for("robota>")
         terminal.type("go on\n")

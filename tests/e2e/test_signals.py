@@ -97,7 +97,7 @@ def test_a_signal_at_a_question_is_a_no_and_leaves(tmp_path: Path, number: int) 
         terminal = Terminal(tmp_path, **place(server))
         terminal.wait_for("robota> ")
         terminal.type("first\n")
-        terminal.wait_for("N] ")
+        terminal.wait_for("w] ")
         terminal.signal(number)
         code = terminal.leave()
 

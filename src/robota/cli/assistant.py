@@ -16,9 +16,8 @@ from robota.sdk.ending import DENIED, Denials, describe_end
 from robota.transports.headless import LinePrinter, PrintOptions
 
 if TYPE_CHECKING:
-    from robota.cli.keyboard import Keyboard
-    from robota.cli.lines import Questioner
     from robota.cli.options import Options
+    from robota.cli.questions import Questioner
     from robota.cli.session_choice import SessionChoice
     from robota.sdk.assembly import MoreOptions
     from robota.sdk.interactive import InteractiveSession
@@ -32,7 +31,6 @@ class Assistant:
     """One call of the command, in the task that makes it."""
 
     __slots__ = (
-        "_keyboard",
         "_leaving",
         "_loop",
         "_options",
@@ -47,24 +45,19 @@ class Assistant:
         self._options = options
         self._signals = signals
         self._printer = LinePrinter(sys.stdout, sys.stderr)
-        self._keyboard: Keyboard | None = None
-        self._user: Questioner | None = None
-        if not (options.print_mode or options.is_driven):
-            self._meet_user()
+        self._user = None if options.print_mode or options.is_driven else self._meet_user()
         self._loop = asyncio.get_running_loop()
         self._task = asyncio.current_task()
         self._tells_all = False
         self._leaving = False
         """What is under way is put away, which a signal must not leave half-way."""
 
-    def _meet_user(self) -> None:
-        from robota.cli.keyboard import Keyboard  # noqa: PLC0415 - scripts and programs have none
-        from robota.cli.lines import Questioner  # noqa: PLC0415
+    def _meet_user(self) -> Questioner:
+        from robota.cli.questions import Questioner  # noqa: PLC0415 - scripts and programs have no user
         from robota.tui.choice import wants_lines  # noqa: PLC0415
 
-        self._keyboard = Keyboard(self._signals)
         has_screen = not (self._options.no_tui or wants_lines(os.environ))
-        self._user = Questioner(self._keyboard, has_screen=has_screen)
+        return Questioner(self._signals, has_screen=has_screen)
 
     async def run(self) -> int:
         """Work through the prompts; the exit code, unless a signal has another."""
@@ -97,17 +90,15 @@ class Assistant:
             from robota.cli.driven import drive  # noqa: PLC0415 - for programs
 
             return await drive(self, options)
-        if self._user is not None and self._user.has_screen:
-            from robota.cli.screen_session import show_screen  # noqa: PLC0415 - loads the toolkit
+        if self._user is not None:
+            from robota.cli.front_end import show  # noqa: PLC0415 - not for scripts
 
-            code, session = await show_screen(self, options, self._user)
+            code, session = await show(self, options, self._user)
             return self._tell_end(session, code)
         async with self.open(options) as session:
-            if self._user is not None:
-                await self._user.offer_trust(session)
             denials = Denials(session)
-            code = await self._take_turns(session)
-        if denials.tools and options.print_mode and not code:
+            code = await self._print_answer(session)
+        if denials.tools and not code:
             printer.remark(denials.describe())
             code = DENIED
         return self._tell_end(session, code)
@@ -118,7 +109,7 @@ class Assistant:
             what = session.trouble.partition(". ")[0]  # the rest is for a session that goes on
             self._printer.remark(f"robota: This session was not saved: {what}.")
             return code or 1
-        if session.is_kept and (self._keyboard is not None or code):
+        if session.is_kept and (self._user is not None or code):
             self._printer.remark(describe_end(session))
         return code
 
@@ -138,29 +129,17 @@ class Assistant:
                 self._leaving = True
                 await session.shutdown("other" if self._signals.code else "prompt_input_exit")
 
-    async def _take_turns(self, session: InteractiveSession) -> int:
+    async def _print_answer(self, session: InteractiveSession) -> int:
         from robota.cli.turns import take_turn  # noqa: PLC0415 - not for programs that drive us
 
-        options, keyboard, prompt = self._options, self._keyboard, self._options.prompt
-        if keyboard is None:
-            wanted = PrintOptions(
-                output_format=options.output_format,
-                schema=options.json_schema,
-                partial_messages=options.partial_messages,
-                hook_events=options.hook_events,
-            )
-            return await take_turn(session, prompt, self._printer, self._signals, wanted)
-        self._printer.remark("Type a prompt, or /exit to leave.")
-        while True:
-            code = 0
-            if prompt.strip():
-                code = await take_turn(session, prompt, self._printer, self._signals)
-            if self._signals.code or self._printer.reader_is_gone:
-                return code
-            words = keyboard.read_prompt("robota> ")
-            if words is None or words.strip() in LEAVE:
-                return 0
-            prompt = words
+        options = self._options
+        wanted = PrintOptions(
+            output_format=options.output_format,
+            schema=options.json_schema,
+            partial_messages=options.partial_messages,
+            hook_events=options.hook_events,
+        )
+        return await take_turn(session, options.prompt, self._printer, self._signals, wanted)
 
 
 async def assist(options: Options, signals: Signals) -> int:

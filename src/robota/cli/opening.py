@@ -18,8 +18,8 @@ from robota.sdk.project import find_keys
 from robota.sdk.settings import Settings, load_settings
 
 if TYPE_CHECKING:
-    from robota.cli.lines import Questioner
     from robota.cli.options import Options
+    from robota.cli.questions import Questioner
     from robota.sdk.assembly import MoreOptions
     from robota.sdk.interactive import InteractiveSession
 
@@ -44,8 +44,7 @@ async def opened(
     async with chosen_provider(given, settings.profiles) as chosen:
         if chosen.note:
             remark(chosen.note)
-        approve = None if user is None or user.has_screen else user.approve
-        yield choice.open(options, chosen, approve=approve, **more)
+        yield choice.open(options, chosen, **more)
 
 
 def provider_arguments(

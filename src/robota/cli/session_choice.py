@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from robota.cli.options import Options
     from robota.core.messages import JsonObject
     from robota.providers.choice import ChosenProvider
-    from robota.sdk import PermissionHandler
     from robota.sdk.assembly import MoreOptions
 
 BY_ADDRESS = ("openai-compatible", "local-server")
@@ -80,12 +79,7 @@ class SessionChoice:
         return replace(options, provider=start.provider, model=start.model, base_url=None)
 
     def open(
-        self,
-        options: Options,
-        chosen: ChosenProvider,
-        *,
-        approve: PermissionHandler | None,
-        **more: Unpack[MoreOptions],
+        self, options: Options, chosen: ChosenProvider, **more: Unpack[MoreOptions]
     ) -> InteractiveSession:
         """The session, with `more` than a command line can say."""
         self.chosen = chosen
@@ -96,7 +90,6 @@ class SessionChoice:
         return InteractiveSession(
             provider=chosen.provider,
             model=chosen.model,
-            permission_handler=approve,
             session_store=self.store,
             session_name=options.name,
             resume_session_id=self.resumed,

@@ -16,12 +16,13 @@ from robota.core.errors import RobotaError
 from robota.sdk.places import find_places
 from robota.sdk.view.model import Block, Live, Status
 from robota.sdk.view.presenter import Presenter
-from robota.tui.asking import Asking
+from robota.tui.asking import ScreenAsking
 from robota.tui.capture import Capture
 from robota.tui.commands import TerminalCommands
 from robota.tui.complete import InputCompleter
 from robota.tui.dialogs import Dialogs
 from robota.tui.editing import Editing
+from robota.tui.front import begin
 from robota.tui.history import history_path
 from robota.tui.keys import make_keys
 from robota.tui.live import SPINS_A_SECOND, Region
@@ -58,7 +59,7 @@ class TerminalApp:
         self.wishes = Preferences.of(session, environment)
         self.words = self.wishes.words
         places = find_places(session.cwd, environment)
-        self.asking = Asking(self)
+        self.asking = ScreenAsking(self)
         self.dialogs = Dialogs(self.asking.changed)
         self.editing = Editing(self, history_path(places.robota_home, places.cwd))
         self.input = self.editing.buffer
@@ -98,7 +99,7 @@ class TerminalApp:
         self._detach()
         self.presenter.close()
         self._follow(session)
-        self.spawn(self._begin(session, recap=recap))
+        self.spawn(begin(self, session, recap=recap))
 
     # --- what is shown: the presenter calls these ---------------------------------------------------
 
@@ -165,25 +166,11 @@ class TerminalApp:
             loop.set_exception_handler(before)
 
     async def _start(self, first_prompt: str, *, pick: bool, recap: bool) -> None:
-        await self._begin(self.session, recap=recap)
+        await begin(self, self.session, recap=recap)
         if pick:
             await pick_session(self)
         if first_prompt.strip():
             self.turns.send(first_prompt, first_prompt)
-
-    async def _begin(self, session: InteractiveSession, *, recap: bool) -> None:
-        """What a session has to say first."""
-        try:
-            await session.ready()
-        except RobotaError as error:
-            self.presenter.error(str(error))
-            return
-        if recap:
-            self.presenter.show_history(session.full_history)
-        self.presenter.refresh()
-        asked = [] if session.is_ready_made else session.describe_trust()
-        if asked and await self.asking.confirm(self.words("trust.question"), lines=asked):
-            await session.trust_project()
 
     async def _put_away(self) -> None:
         for timer in (self._spinning, self._hinting):

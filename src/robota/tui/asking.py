@@ -22,6 +22,7 @@ from robota.tui.dialogs import Dialog, Line, Option
 if TYPE_CHECKING:
     from robota.core.questions import Question
     from robota.tui.app import TerminalApp
+    from robota.tui.front import FrontEnd
     from robota.tui.words import Words
 
 DIFF_ROWS = 12
@@ -31,7 +32,7 @@ SUBJECTS = ("command", "file_path", "path", "url", "query", "pattern", "prompt",
 EDITABLE = "command"
 
 
-def permission_dialog(question: PermissionQuestion, words: Words) -> Dialog:
+def permission_dialog(question: PermissionQuestion, words: Words, rows: int) -> Dialog:
     """The question before a call. Nothing is hidden in it, and the marked answer is no."""
     options = [Option(key="y", label=words("permission.once"), value=PermissionAnswer(allow=True))]
     if question.rule:
@@ -71,10 +72,10 @@ def permission_dialog(question: PermissionQuestion, words: Words) -> Dialog:
             value=lambda text: PermissionAnswer(allow=False, message=text),
         ),
     ]
-    return Dialog(permission_lines(question, words), options, default=no)
+    return Dialog(permission_lines(question, words, rows), options, default=no)
 
 
-def permission_lines(question: PermissionQuestion, words: Words) -> list[Line]:
+def permission_lines(question: PermissionQuestion, words: Words, rows: int) -> list[Line]:
     lines = [Line(words("permission.title", tool=visible(question.tool_name)), "dialog.title")]
     if question.agent_id:
         lines.append(Line(f"  {words('permission.agent', agent=visible(question.agent_id))}", "dim"))
@@ -82,11 +83,11 @@ def permission_lines(question: PermissionQuestion, words: Words) -> list[Line]:
     for name in sorted(given, key=lambda name: name not in SUBJECTS):
         if question.diff and name not in SUBJECTS:
             continue  # the diff says it better
-        lines += _argument(name, given[name], words)
+        lines += _argument(name, given[name], words, rows)
     if not given:
         lines.append(Line(f"  {words('permission.no-arguments')}", "dim"))
     if question.diff:
-        lines += _diff_lines(question.diff, words)
+        lines += _diff_lines(question.diff, words, max(rows, DIFF_ROWS))
     lines.append(Line(f"  {words('permission.cwd', cwd=visible(question.cwd))}", "dim"))
     if question.part and question.part not in map(str, given.values()):
         lines.append(Line(f"  {words('permission.part', part=visible(question.part))}", "dialog.part"))
@@ -95,21 +96,21 @@ def permission_lines(question: PermissionQuestion, words: Words) -> list[Line]:
     return lines
 
 
-def _argument(name: str, value: object, words: Words) -> list[Line]:
-    rows = str(value).split("\n")
-    if name not in SUBJECTS and len(rows) == 1:
-        return [Line(f"  {visible(name)}: {visible(rows[0])}")]
+def _argument(name: str, value: object, words: Words, rows: int) -> list[Line]:
+    given = str(value).split("\n")
+    if name not in SUBJECTS and len(given) == 1:
+        return [Line(f"  {visible(name)}: {visible(given[0])}")]
     head = [] if name == EDITABLE else [Line(f"  {visible(name)}:", "dim")]
-    shown = [Line(f"  | {visible(row)}", "dialog.subject") for row in rows[:SUBJECT_ROWS]]
-    left = len(rows) - SUBJECT_ROWS
+    shown = [Line(f"  | {visible(row)}", "dialog.subject") for row in given[:rows]]
+    left = len(given) - rows
     more = [Line(f"  {words('permission.more', count=left)}", "dialog.part")] if left > 0 else []
     return [*head, *shown, *more]
 
 
-def _diff_lines(diff: str, words: Words) -> list[Line]:
-    rows = diff.split("\n")
-    shown = [Line(f"  {visible(row)}", _diff_style(row)) for row in rows[:DIFF_ROWS]]
-    left = len(rows) - DIFF_ROWS
+def _diff_lines(diff: str, words: Words, rows: int) -> list[Line]:
+    given = diff.split("\n")
+    shown = [Line(f"  {visible(row)}", _diff_style(row)) for row in given[:rows]]
+    left = len(given) - rows
     return [*shown, Line(f"  {words('permission.more', count=left)}", "dim")] if left > 0 else shown
 
 
@@ -171,11 +172,12 @@ def _text_lines(text: str, style: str) -> list[Line]:
     return [Line(visible(line), style) for line in text.split("\n")]
 
 
-def make_dialog(question: Question, words: Words) -> Dialog | None:
-    """The dialog for a question; `None` for a form, which is several."""
+def make_dialog(question: Question, words: Words, rows: int) -> Dialog | None:
+    """The dialog for a question, with so many rows of what it is about; `None` for a form, which is
+    several."""
     match question:
         case PermissionQuestion():
-            return permission_dialog(question, words)
+            return permission_dialog(question, words, rows)
         case ChoiceQuestion():
             return choice_dialog(question, words)
         case PlanQuestion():
@@ -184,15 +186,17 @@ def make_dialog(question: Question, words: Words) -> Dialog | None:
 
 
 class Asking:
-    """Puts the questions of a session to the user of a terminal."""
+    """Puts the questions of a session to the user."""
 
-    def __init__(self, app: TerminalApp) -> None:
+    def __init__(self, app: FrontEnd, rows: int = SUBJECT_ROWS) -> None:
+        """`rows` of an argument and of a diff are shown at once."""
         self._app = app
+        self._rows = rows
 
     async def __call__(self, question: Question) -> Any:
         """The handler of the session's questions; cancelled when somebody else has answered."""
         app = self._app
-        dialog = make_dialog(question, app.words)
+        dialog = make_dialog(question, app.words, self._rows)
         if dialog is None:
             return await ask_form(question, app) if isinstance(question, FormQuestion) else None
         if isinstance(question, PermissionQuestion):
@@ -214,9 +218,17 @@ class Asking:
             await self._app.dialogs.ask(Dialog(head, options, default=1, closable=True, escape=False))
         )
 
+
+class ScreenAsking(Asking):
+    """The same where dialogs are drawn and keys choose."""
+
+    def __init__(self, app: TerminalApp) -> None:
+        super().__init__(app)
+        self._screen = app
+
     def changed(self) -> None:
         """A dialog opened, closed, or is another one: show it and send the keys where they belong."""
-        app = self._app
+        app = self._screen
         dialog = app.dialogs.current
         if dialog is not None and dialog.entry is not None and app.layout.current_buffer is not app.entry:
             app.entry.text = dialog.entry.text
@@ -229,14 +241,14 @@ class Asking:
 
     def write(self) -> None:
         """The line of an option is written."""
-        dialog = self._app.dialogs.current
+        dialog = self._screen.dialogs.current
         if dialog is not None:
-            dialog.write(self._app.entry.text)
+            dialog.write(self._screen.entry.text)
             self.changed()
 
     def show_details(self) -> None:
         """All of what is asked about, as a block: no pager, and it stays in the scrollback."""
-        dialog = self._app.dialogs.current
+        dialog = self._screen.dialogs.current
         if dialog is not None and dialog.details is not None:
             dialog.details()
 
@@ -250,7 +262,7 @@ def all_of(question: PermissionQuestion) -> str:
     return "\n".join(parts)
 
 
-async def ask_form(question: FormQuestion, app: TerminalApp) -> FormAnswer:
+async def ask_form(question: FormQuestion, app: FrontEnd) -> FormAnswer:
     """The fields of a form, one after the other."""
     app.presenter.flush()
     content: JsonObject = {}

@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.history import History
 
 from robota.tui.complete import InputCompleter
-from robota.tui.history import PromptHistory
+from robota.tui.history import keep_prompt, load_prompts
 from robota.tui.images import Images, clipboard_image, dropped_image
 from robota.tui.paste import Pastes
 
 if TYPE_CHECKING:
     from robota.tui.app import TerminalApp
+
+
+class PromptHistory(History):
+    """The prompts of a project, for the keys that look for them."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self._path = path
+
+    def load_history_strings(self) -> Iterable[str]:
+        return reversed(load_prompts(self._path))
+
+    def store_string(self, string: str) -> None:
+        keep_prompt(self._path, string)
 
 
 class Editing:

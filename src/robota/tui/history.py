@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable
 from contextlib import suppress
 
 import msgspec
-from prompt_toolkit.history import History
 
 KEPT = 2000
 """Prompts that are loaded."""
@@ -16,33 +14,31 @@ LONGEST = 20_000
 """Characters of a prompt that is kept."""
 
 
-class PromptHistory(History):
-    """A file with one JSON text a line, the newest at the end; what cannot be read is not there."""
+def load_prompts(path: str) -> list[str]:
+    """The prompts of a file with one JSON text a line, the newest last; what cannot be read is not there."""
+    try:
+        with open(path, "rb") as file:
+            lines = file.read().splitlines()[-KEPT:]
+    except OSError:
+        return []
+    prompts: list[str] = []
+    for line in lines:
+        with suppress(msgspec.DecodeError):
+            prompts.append(msgspec.json.decode(line, type=str))
+    return prompts
 
-    def __init__(self, path: str) -> None:
-        super().__init__()
-        self._path = path
 
-    def load_history_strings(self) -> Iterable[str]:
+def keep_prompt(path: str, prompt: str) -> None:
+    """Add one; without a place for it, it is not kept."""
+    if len(prompt) > LONGEST:
+        return
+    with suppress(OSError):
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
-            with open(self._path, "rb") as file:
-                lines = file.read().splitlines()[-KEPT:]
-        except OSError:
-            return
-        for line in reversed(lines):
-            with suppress(msgspec.DecodeError):
-                yield msgspec.json.decode(line, type=str)
-
-    def store_string(self, string: str) -> None:
-        if len(string) > LONGEST:
-            return
-        with suppress(OSError):
-            os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
-            file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-            try:
-                os.write(file, msgspec.json.encode(string) + b"\n")  # one write, so that sessions do not mix
-            finally:
-                os.close(file)
+            os.write(file, msgspec.json.encode(prompt) + b"\n")  # one write, so that sessions do not mix
+        finally:
+            os.close(file)
 
 
 def history_path(robota_home: str, cwd: str) -> str:

@@ -12,7 +12,7 @@ from robota.tui.dialogs import Dialog, Line, Option
 
 if TYPE_CHECKING:
     from robota.core.background import TaskSnapshot
-    from robota.tui.app import TerminalApp
+    from robota.tui.front import FrontEnd
     from robota.tui.words import Words
 
 PARTS = ("both", "chat", "code")
@@ -24,7 +24,7 @@ def list_dialog(title: str, options: Iterable[Option]) -> Dialog:
     return Dialog(lines, tuple(options), guarded=False, filtered=True, closable=True)
 
 
-async def pick_session(app: TerminalApp) -> None:
+async def pick_session(app: FrontEnd) -> None:
     """An earlier session in the place of this one."""
     kept = app.host.list_sessions()
     if not kept:
@@ -60,7 +60,7 @@ def when_shown(text: str) -> str:
         return ""
 
 
-async def pick_rewind(app: TerminalApp) -> None:
+async def pick_rewind(app: FrontEnd) -> None:
     """Go back to before a prompt: which one, then files, conversation or both."""
     try:
         known = await app.session.kit.checkpoints.all()
@@ -91,7 +91,7 @@ def part_dialog(words: Words) -> Dialog:
     return list_dialog(words("rewind.what"), options)
 
 
-async def pick_task(app: TerminalApp, tasks: tuple[TaskSnapshot, ...]) -> None:
+async def pick_task(app: FrontEnd, tasks: tuple[TaskSnapshot, ...]) -> None:
     """What one of the tasks in the background has to say."""
     if not tasks:
         app.presenter.notice(app.words("tasks.none"))

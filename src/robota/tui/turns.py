@@ -20,7 +20,7 @@ from robota.tui.pickers import pick_session, pick_task
 
 if TYPE_CHECKING:
     from robota.sdk.execution import ExecutionResult
-    from robota.tui.app import TerminalApp
+    from robota.tui.front import FrontEnd
 
 LEAVE = ("/exit", "/quit", "exit", "quit")
 SHELL = "!"
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 class Turns:
     """The prompts of one terminal."""
 
-    def __init__(self, app: TerminalApp) -> None:
+    def __init__(self, app: FrontEnd) -> None:
         self._app = app
         self._shells = 0
 
@@ -67,8 +67,11 @@ class Turns:
         app = self._app
         session, presenter = app.session, app.presenter
         try:
-            display = shown if prompt != shown else None
+            display, failures = shown if prompt != shown else None, presenter.failures
             result: ExecutionResult[object] = await session.submit(prompt, display)
+            presenter.flush()
+            if result.error is not None and result.command is None and presenter.failures == failures:
+                presenter.error(str(result.error))  # it failed before there was anything to tell of
             if result.command is not None:
                 presenter.show_command(shown, result.command)
                 await self._carry_out(result.command)

@@ -176,6 +176,7 @@ def hear_notice(to: Presenter, event: Noticed) -> None:
 
 
 def hear_failure(to: Presenter, event: RunFailed) -> None:
+    to.failures += 1
     to.emit("error", neutralise(event.message))
     _end(to)
 

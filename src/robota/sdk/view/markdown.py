@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
@@ -43,6 +43,18 @@ class Piece(Struct, frozen=True):
     """For the renderer, not to be shown: lines of code above these, or the links that the text refers to."""
     continues: bool = False
     """It is the next part of the fence of the piece above."""
+
+
+class Splitter(Protocol):
+    """Cuts text that is still being written into pieces that are final."""
+
+    @property
+    def tail(self) -> str: ...
+    @property
+    def is_empty(self) -> bool: ...
+    def feed(self, text: str) -> list[Piece]: ...
+    def finish(self) -> list[Piece]: ...
+    def discard(self) -> None: ...
 
 
 class BlockSplitter:

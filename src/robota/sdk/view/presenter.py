@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from robota.core.events import HistoryMutation, TextDelta, TurnEvent
 from robota.sdk.view.heard import HEARD
-from robota.sdk.view.markdown import BlockSplitter
+from robota.sdk.view.markdown import BlockSplitter, Splitter
 from robota.sdk.view.model import Block, Live, Say, Status, View
 from robota.sdk.view.moment import Moment
 from robota.sdk.view.neutral import neutralise
@@ -42,17 +42,26 @@ class Presenter:
     """Follows one session for one view."""
 
     def __init__(
-        self, session: InteractiveSession, view: View, say: Say, *, frame_seconds: float = FRAME_SECONDS
+        self,
+        session: InteractiveSession,
+        view: View,
+        say: Say,
+        *,
+        frame_seconds: float = FRAME_SECONDS,
+        splitter: Splitter | None = None,
     ) -> None:
+        """`splitter` cuts answers into blocks, by default those of Markdown."""
         self.session = session
         self.say = say
         self.frame_seconds = frame_seconds
         self.moment = Moment()
+        self.failures = 0
+        """Turns that ended with an error that was shown."""
         self._view = view
         self._waiting: deque[TurnEvent | HistoryMutation | Action] = deque()
         self._timer: asyncio.Handle | None = None
         self._ticked = 0.0
-        self._splitter = BlockSplitter()
+        self._splitter = splitter or BlockSplitter()
         self._held = ""
         """A carriage return that may be the first half of a line's end."""
         self._shown = 0

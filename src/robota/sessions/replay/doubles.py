@@ -54,13 +54,9 @@ class ReplayProvider(Struct, eq=False):
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk, None]:
         world = self._world
-        replies = world.action.replies
-        limited = world.session.admission.budget is not None  # then it has refused them again
-        while limited and replies and replies[0].was_refused:
-            replies.popleft()
-        if not replies:
+        if not world.action.replies:
             await world.stop_here("reply of the model")
-        reply = replies.popleft()
+        reply = world.action.replies.popleft()
         for piece in reply.pieces:
             if isinstance(piece, Meanwhile):
                 world.clock.do(piece.record)

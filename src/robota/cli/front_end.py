@@ -1,10 +1,10 @@
-"""The session on a screen, and what the interface has the command line do for it: other sessions, other
-providers, a reset."""
+"""The session in a front end, and what that has the command line do for it: other sessions, other providers,
+a reset."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import TYPE_CHECKING
 
@@ -18,29 +18,27 @@ from robota.core.errors import ConfigurationError, StorageError
 from robota.providers.choice import ChosenProvider, open_choice
 from robota.sdk.kept_sessions import create_project_session_store
 from robota.sdk.places import find_places
-from robota.tui.app import run_terminal
 from robota.tui.host import KeptSession
 
 if TYPE_CHECKING:
     from robota.cli.assistant import Assistant
-    from robota.cli.lines import Questioner
     from robota.cli.options import Options
+    from robota.cli.questions import Questioner
     from robota.sdk.interactive import InteractiveSession
 
 
-async def show_screen(
-    assistant: Assistant, options: Options, user: Questioner
-) -> tuple[int, InteractiveSession]:
-    """The terminal interface; its exit code, and the session that was shown at the end."""
+async def show(assistant: Assistant, options: Options, user: Questioner) -> tuple[int, InteractiveSession]:
+    """The interface or line mode; its exit code, and the session that was shown at the end."""
     picks = options.resume == ""
     if picks:
         options = replace(options, resume=None)
     choice = SessionChoice(options, user.ask)
+    run = load_front_end(user)
     async with assistant.open(options, choice) as session:
         assert choice.chosen is not None  # the session has a provider
         host = Host(session, options, choice.chosen)
         try:
-            code = await run_terminal(
+            code = await run(
                 session,
                 host,
                 first_prompt=options.prompt,
@@ -50,6 +48,17 @@ async def show_screen(
         finally:
             await host.close()
     return code, host.session
+
+
+def load_front_end(user: Questioner) -> Callable[..., Awaitable[int]]:
+    """The one that the terminal is fit for; its toolkit is loaded with it."""
+    if user.has_screen:
+        from robota.tui.app import run_terminal  # noqa: PLC0415 - loads the toolkit
+
+        return run_terminal
+    from robota.tui.lines import run_lines  # noqa: PLC0415 - does not
+
+    return run_lines
 
 
 class Host:
@@ -84,7 +93,7 @@ class Host:
         chosen = self._chosen
         if choice.start is not None and choice.start.model and choice.start.provider == chosen.provider.name:
             chosen = replace(chosen, model=choice.start.model)
-        session = choice.open(options, chosen, approve=None)
+        session = choice.open(options, chosen)
         await session.ready()
         before, self.session = self.session, session
         await before.shutdown("resume")
