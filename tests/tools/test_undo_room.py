@@ -432,3 +432,31 @@ sys.stdin.read()
             store.undo(entry)
         child.communicate("")
     assert store.undo(entry).kept == ()
+
+
+def test_a_call_costs_the_same_however_many_were_saved_before(tmp_path, work):
+    store, path = UndoStore(tmp_path / "undo"), work / "f"
+    path.write_bytes(b"x")
+
+    def count() -> int:
+        steps = 0
+
+        def note(*_: object) -> None:
+            nonlocal steps
+            steps += 1
+
+        sys.setprofile(note)
+        try:
+            change(store, path, b"new")
+        finally:
+            sys.setprofile(None)
+        return steps
+
+    change(store, path, b"first")
+    early = count()
+    for number in range(60):
+        change(store, path, bytes([number]))
+
+    assert count() <= early + 5
+    assert len(store.entries()) == 63
+    assert store.used_bytes == UndoStore(tmp_path / "undo").used_bytes

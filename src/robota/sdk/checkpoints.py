@@ -78,10 +78,13 @@ class Checkpoints:
     """`on_rewound` is called when the conversation is another one."""
 
     def __init__(
-        self, session: Session, store: UndoStore | None, on_rewound: Callable[[], None] = lambda: None
+        self,
+        session: Session,
+        find_store: Callable[[], UndoStore | None],
+        on_rewound: Callable[[], None] = lambda: None,
     ) -> None:
         self._session = session
-        self._store = store
+        self._find_store = find_store
         self._on_rewound = on_rewound
 
     # --- looking ------------------------------------------------------------------------------------------
@@ -236,19 +239,21 @@ class Checkpoints:
         await session.open()
 
     async def _entries(self) -> Sequence[Entry]:
-        if self._store is None:
+        store = self._find_store()
+        if store is None:
             return ()
         own = self._session.session_id
-        return [entry for entry in await self._work(self._store.entries) if entry.session_id == own]
+        return [entry for entry in await self._work(store.entries) if entry.session_id == own]
 
     async def _undo(self, *entry_ids: str, overwrite: bool = False) -> Undone:
         undo = self._require_store().undo
         return await self._work(partial(undo, *entry_ids, overwrite=lambda path: overwrite))
 
     def _require_store(self) -> UndoStore:
-        if self._store is None:
+        store = self._find_store()
+        if store is None:
             raise ValidationError("Files cannot be saved on this system, so there is nothing to go back to.")
-        return self._store
+        return store
 
     async def _work(self, function: Callable[..., T], *arguments: str) -> T:
         from anyio import to_thread  # noqa: PLC0415 - for those who go back

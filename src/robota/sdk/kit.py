@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from anyio import to_thread
@@ -29,7 +29,7 @@ from robota.sdk.skills.calls import SkillCalls
 from robota.sdk.skills.fork import fork_with
 from robota.sdk.skills.offers import SkillOffers
 from robota.sdk.skills.tool import recall_skills, skill_tool
-from robota.sdk.undo import make_undo, remove_unused_stores
+from robota.sdk.undo import HAS_UNDO, open_undo, remove_unused_stores, run_with_undo
 from robota.sdk.workspace import Workspace
 from robota.sessions.compaction.sections import OPEN_TODOS, CompactionSection
 from robota.sessions.hooks import LiveHooks
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from robota.sdk.settings.settings import Settings
     from robota.sessions.session import Session
     from robota.sessions.start import SessionStart
+    from robota.tools.undo.store import UndoStore
 
 CONFIGURATION = (".agents", ".claude", ".robota")
 ALWAYS_ALLOWED = tuple(f"{tool}({folder}/**)" for tool in ("Read", "Glob") for folder in CONFIGURATION)
@@ -103,13 +104,18 @@ class Kit:
         self.watchdog = WatchdogLimits()
         self._background: BackgroundTasks | None = None
         self._session: Session | None = None
-        self.undo, self.run_tool = make_undo(
-            project.places,
+        self.run_tool = run_with_undo(
+            lambda: self.undo,
             enabled=lambda: bool(self.project.settings.get("fileCheckpointingEnabled")),
             workspace=lambda: (project.places.cwd, *self.rules.additional_dirs),
             redact=self._redact,
         )
-        """What saves files before calls that change them, and what carries calls out."""
+        """What carries calls out, and saves the files that they may change before."""
+
+    @cached_property
+    def undo(self) -> UndoStore | None:
+        """What was there before each call; opened with the first that changes a file."""
+        return open_undo(self.project.places)
 
     @property
     def background(self) -> BackgroundTasks:
@@ -177,7 +183,7 @@ class Kit:
     async def enter(self, session: Session) -> None:
         """Have what lives as long as the session opened by it, and closed in reverse order."""
         self._session = session
-        self.checkpoints = Checkpoints(session, self.undo, self._recall)
+        self.checkpoints = Checkpoints(session, lambda: self.undo, self._recall)
         self.memory = Memory(session, lambda: self.project)
         self.subagents.attach(session)
         self.skills.attach(session)
@@ -189,8 +195,8 @@ class Kit:
         tasks = BackgroundTasks(session, runners, max_concurrent=at_once, limits=self.watchdog)
         self._background = await session.own(tasks)
         self.processes.on_start = partial(take_in, tasks)
-        if self.undo is not None:
-            await to_thread.run_sync(remove_unused_stores, self.project.places, self.undo.max_age_days)
+        if HAS_UNDO:
+            await to_thread.run_sync(remove_unused_stores, self.project.places)
 
     def add_hooks(self, config: HooksConfig) -> None:
         """Hooks of the program around the session, besides those of files, till its end."""

@@ -11,7 +11,7 @@ from robota.core.errors import StorageError
 from robota.tools.files.diff import Region, show_diff
 from robota.tools.files.directory import SYSTEM
 from robota.tools.undo.blobs import BlobStore
-from robota.tools.undo.journal import Journal, pair_records
+from robota.tools.undo.journal import Journal
 from robota.tools.undo.room import read_changes
 from robota.tools.undo.snapshot import HashCache, Scanner
 from robota.tools.undo.state import PathState, is_same
@@ -34,7 +34,7 @@ def changed_files(base_dir: str, session_id: str) -> list[ChangedFile]:
     first: dict[bytes, PathState | None] = {}
     journal = Journal(f"{base_dir}/journal.jsonl", SYSTEM)
     journal.refresh()
-    for pair in pair_records(journal.records).values():
+    for pair in journal.pairs.values():
         if pair.begun.session_id == session_id and pair.ended is not None:
             for change in read_changes(blobs, pair.ended):
                 first.setdefault(change.path, change.before)

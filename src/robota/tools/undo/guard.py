@@ -30,14 +30,15 @@ FINISHING_SECONDS = 2.0
 
 def guarded(
     run_tool: RunTool,
-    store: UndoStore,
+    store: UndoStore | Callable[[], UndoStore | None],
     *,
     workspace: Sequence[str] | Callable[[], Sequence[str]] = (),
     required: bool = False,
     ask: Ask | None = None,
     redact: Callable[[str], str] = str,
 ) -> RunTool:
-    """`run_tool` with an undo entry for every call that may change files.
+    """`run_tool` with an undo entry for every call that may change files. A `store` that is a function is
+    asked for it then; without one nothing is saved.
 
     It belongs behind the permission check: only what really runs is saved. Without a `workspace` it is the
     directory of the call; one that may change is given as a function. What cannot be saved is asked about;
@@ -48,10 +49,10 @@ def guarded(
     async def run(call: PreparedCall, context: ToolContext) -> ToolResult:
         from anyio import to_thread  # noqa: PLC0415 - loaded with the first call
 
-        if not _may_change(call):
+        if not _may_change(call) or (kept := store() if callable(store) else store) is None:
             return await run_tool(call, context)
         directories = workspace() if callable(workspace) else workspace
-        protection = _Protection(store, call, context, tuple(directories), redact)
+        protection = _Protection(kept, call, context, tuple(directories), redact)
         try:
             await to_thread.run_sync(protection.begin)
             for notice in protection.notices:

@@ -6,9 +6,9 @@ Lines are only added. What a kill left of a line is passed over, and never joine
 
 from __future__ import annotations
 
+import math
 import os
 import time
-from collections.abc import Iterable
 from hashlib import sha256
 from typing import Literal, TypeAlias
 
@@ -67,18 +67,21 @@ _DECODER: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
 
 
 class Journal(Struct):
+    """What the file says, added up as it grows: nothing here costs more the longer it is."""
+
     path: str
     system: SystemCalls
     seen: tuple[int, int, bytes] | None = None
     """Device, inode and first line of the file at the last refresh: an inode alone is soon used again."""
     offset: int = 0
-    records: list[Record] = []
-    """What was there at the last refresh or append."""
-
-    @property
-    def used(self) -> int:
-        """Bytes that the contents of all records take."""
-        return sum(record.stored for record in self.records)
+    pairs: dict[str, OpenEntry] = {}
+    """The entries in the order they began, as they were at the last refresh or append."""
+    unfinished: dict[str, OpenEntry] = {}
+    """Those whose call runs, or never ended."""
+    used: int = 0
+    """Bytes that the contents of all records take."""
+    oldest: float = math.inf
+    """When the first of the entries began."""
 
     def refresh(self) -> bool:
         """Read what was added; True when the file is another one and everything known is out of date."""
@@ -88,17 +91,32 @@ class Journal(Struct):
                 now = facts.st_dev, facts.st_ino, file.readline()
                 fresh = now != self.seen
                 if fresh:
-                    self.seen, self.offset, self.records = now, 0, []
+                    self._forget(now)
                 file.seek(self.offset)
                 data = file.read()
         except FileNotFoundError:
             fresh = self.seen is not None
-            self.seen, self.offset, self.records = None, 0, []
+            self._forget(None)
             return fresh
         whole = data.rfind(b"\n") + 1
         self.offset += whole
-        self.records += [record for line in data[:whole].split(b"\n") if (record := _decode(line))]
+        for line in data[:whole].split(b"\n"):
+            if record := _decode(line):
+                self._add(record)
         return fresh
+
+    def _forget(self, seen: tuple[int, int, bytes] | None) -> None:
+        self.seen, self.offset, self.used, self.oldest = seen, 0, 0, math.inf
+        self.pairs, self.unfinished = {}, {}
+
+    def _add(self, record: Record) -> None:
+        self.used += record.stored
+        if isinstance(record, Begun):
+            self.pairs[record.id] = self.unfinished[record.id] = OpenEntry(record)
+            self.oldest = min(self.oldest, record.at)
+        elif isinstance(record, Ended) and record.id in self.pairs:
+            self.pairs[record.id] = OpenEntry(self.pairs[record.id].begun, record)
+            self.unfinished.pop(record.id, None)
 
     def append(self, record: Record) -> None:
         new = not os.path.lexists(self.path)
@@ -235,14 +253,3 @@ class OpenEntry(Struct, frozen=True):
         if self.ended is None:
             return entry
         return msgspec.structs.replace(entry, ended=True, files=self.ended.files, size=self.ended.size)
-
-
-def pair_records(records: Iterable[Record]) -> dict[str, OpenEntry]:
-    """The entries in the order they began."""
-    found: dict[str, OpenEntry] = {}
-    for record in records:
-        if isinstance(record, Begun):
-            found[record.id] = OpenEntry(record)
-        elif isinstance(record, Ended) and record.id in found:
-            found[record.id] = OpenEntry(found[record.id].begun, record)
-    return found

@@ -26,11 +26,9 @@ from robota.tools.undo.journal import (
     Journal,
     OpenEntry,
     Preview,
-    Record,
     Removal,
     Saved,
     Undone,
-    pair_records,
 )
 from robota.tools.undo.plan import Plan
 from robota.tools.undo.reversal import Decide, Reversal
@@ -126,7 +124,7 @@ class UndoStore:
     def entries(self) -> list[Entry]:
         """Oldest first."""
         with self._lock():
-            return [pair.entry for pair in pair_records(self._journal.records).values()]
+            return [pair.entry for pair in self._journal.pairs.values()]
 
     def preview(self, *entry_ids: str) -> Preview:
         """What `undo` would change, and what it would ask about."""
@@ -178,7 +176,7 @@ class UndoStore:
     def _free(
         self, quota: float, *, dry_run: bool = False, since: float = 0.0, wanted: Collection[bytes] = ()
     ) -> Removal:
-        pairs = list(pair_records(self._journal.records).values())
+        pairs = list(self._journal.pairs.values())
         running = self._directory.is_running
         removal, keep, unused = collect(pairs, self._blobs, quota, running, since=since, wanted=wanted)
         if dry_run:
@@ -195,7 +193,7 @@ class UndoStore:
 
     def _remove_old(self) -> list[str]:
         since = self._ports.now() - self.max_age_days * _DAY_SECONDS
-        begun = [pair.begun for pair in pair_records(self._journal.records).values()]
+        begun = [each.begun for each in self._journal.pairs.values()] if self._journal.oldest < since else []
         if all(each.at >= since or self._directory.is_running(each.id) for each in begun):
             return []
         return self._free(_NO_LIMIT, since=since).describe(f"they were older than {self.max_age_days:g} days")
@@ -263,7 +261,7 @@ class UndoStore:
 
     def _end(self, entry_id: str, changes: list[Change]) -> None:
         visible = [change for change in changes if change.visible]
-        manifest = find_own_manifest(self._journal.records, entry_id)
+        manifest = find_own_manifest(self._journal, entry_id)
         with self._batch(_NO_LIMIT) as batch:
             kept = keep_list(batch, changes)
         self._journal.append(
@@ -304,11 +302,10 @@ class UndoStore:
 def find_entries(journal: Journal, *entry_ids: str) -> list[OpenEntry]:
     if not entry_ids:
         raise ValidationError("Name an undo entry to take back.")
-    pairs = pair_records(journal.records)
     for entry_id in entry_ids:
-        if entry_id not in pairs:
+        if entry_id not in journal.pairs:
             raise ValidationError(f"There is no undo entry {entry_id!r}; it may have been removed.")
-    return [pairs[each] for each in entry_ids]
+    return [journal.pairs[each] for each in entry_ids]
 
 
 def find_entry(journal: Journal, entry_id: str) -> OpenEntry:
@@ -342,9 +339,9 @@ def explain(error: Exception, plan: Plan, limits: Limits, room: str) -> Unprotec
     return Unprotected("quota", f"{what} does not fit into the undo store ({room}).")
 
 
-def find_own_manifest(records: Sequence[Record], entry_id: str) -> bytes | None:
+def find_own_manifest(journal: Journal, entry_id: str) -> bytes | None:
     """The list of everything that was there before a call, unless another one needs it as well."""
-    pairs = pair_records(records)
-    own = pairs.pop(entry_id).begun.manifest
-    shared = any(pair.ended is None and pair.begun.manifest == own for pair in pairs.values())
+    own = journal.pairs[entry_id].begun.manifest
+    others = (pair.begun for pair in journal.unfinished.values() if pair.begun.id != entry_id)
+    shared = any(begun.manifest == own for begun in others)
     return None if shared else next(iter(find_content(own)), None)
