@@ -11,6 +11,8 @@ import pytest
 
 from robota.core.events import Noticed, ToolEnded
 from robota.sdk.interactive import InteractiveSession
+from robota.sdk.places import find_places
+from robota.sdk.wishes import find_wishes
 from robota.testing import ScriptedProvider, call
 
 pytestmark = pytest.mark.anyio
@@ -186,3 +188,22 @@ async def test_a_link_that_was_shown_is_trusted(project: Path) -> None:
         session.events.on(ToolEnded, lambda event: ended.append(event.outcome))
         await session.submit("Go.")
         assert ended == ["success"]
+
+
+@pytest.mark.parametrize("kind", ["another text", "another file", "an older time"])
+async def test_agents_that_change_while_they_are_read_are_noticed(project: Path, kind: str) -> None:
+    path = project / ".robota" / "agents" / "helper.md"
+    path.parent.mkdir()
+    path.write_text("---\ndescription: Helps.\n---\nHelp.\n")
+    places = find_places(project, {"HOME": str(project.parent / "home")})
+    wishes = find_wishes(places, [])
+    assert wishes.are_current
+    facts = path.stat()
+    if kind == "another file":
+        (path.parent / "second.md").write_text("x")
+    else:
+        path.write_text("---\ndescription: Helps.\n---\nHarm.\n")
+    if kind == "an older time":
+        os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    assert not wishes.are_current
+    assert find_wishes(places, []).are_current

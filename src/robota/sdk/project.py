@@ -31,6 +31,8 @@ from robota.sdk.trust import Trust, TrustStore
 from robota.sdk.wishes import Wishes, find_wishes
 from robota.sessions.permissions.live_rules import LiveRules
 
+_ATTEMPTS = 3
+
 
 class Project(Struct, frozen=True, kw_only=True):
     """A project as it was when its files were read."""
@@ -71,7 +73,15 @@ class ProjectOptions(Struct, frozen=True, kw_only=True):
 
 
 def load_project(options: ProjectOptions) -> Project:
-    """Read the files of a project and those of its user."""
+    """Read the files of a project and those of its user. What changes while it is read is not trusted."""
+    for _ in range(_ATTEMPTS):
+        project = _read_project(options)
+        if not project.trusted or project.trust.wishes.are_current:
+            return project
+    return _read_project(replace(options, trust=False))
+
+
+def _read_project(options: ProjectOptions) -> Project:
     places, environment = options.places, options.environment
     problems: list[Problem] = []
     layers = read_layers(

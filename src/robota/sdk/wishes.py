@@ -23,6 +23,7 @@ from robota.sdk.settings.jsonc import JsoncError, read_jsonc
 from robota.sdk.skills.loader import find_homes as find_skill_homes
 from robota.sdk.skills.loader import list_files
 from robota.sdk.skills.render import find_commands
+from robota.sdk.skills.skill import Stamp, stamp_of
 
 WishKind: TypeAlias = Literal[
     "hooks", "servers", "commands", "plugins", "allow", "directories", "mode", "env", "addresses", "agents",
@@ -73,9 +74,16 @@ class Wishes(Struct, frozen=True):
 
     all: tuple[Wish, ...] = ()
     problems: tuple[Problem, ...] = ()
+    agents: Mapping[str, Stamp] = {}
+    """How the files of agents and their directories looked before they were read for this."""
 
     def __bool__(self) -> bool:
         return bool(self.all)
+
+    @property
+    def are_current(self) -> bool:
+        """Whether the agents are still those that were looked at: they are read once more to be used."""
+        return all(stamp_of(path) == stamp for path, stamp in self.agents.items())
 
     @property
     def digest(self) -> str:
@@ -107,9 +115,10 @@ def find_wishes(places: Places, settings: Iterable[SettingsFile]) -> Wishes:
     for path, values in settings:
         found.update(_find_in_settings(places, places.shown(path), values))
     found.update(_find_in_mcp_file(places, problems))
+    agents = dict(_look_at_agents(places))
     found.update(_find_agents(places))
     found.update(_find_skills(places))
-    return Wishes(tuple(sorted(found)), tuple(problems))
+    return Wishes(tuple(sorted(found)), tuple(problems), agents)
 
 
 def make_wish(kind: WishKind, source: str, text: str, content: Json = None) -> Wish:
@@ -216,6 +225,14 @@ def _find_in_mcp_file(places: Places, problems: list[Problem]) -> Iterator[Wish]
         )
         return
     yield from _find_servers(".mcp.json", found.get("mcpServers") if isinstance(found, dict) else None)
+
+
+def _look_at_agents(places: Places) -> Iterator[tuple[str, Stamp]]:
+    for home, scope in find_agent_homes(places):
+        if scope == "project":
+            found = list_markdown(home)
+            for path in {home, *found, *map(os.path.dirname, found)}:
+                yield path, stamp_of(path)
 
 
 def _find_agents(places: Places) -> Iterator[Wish]:
