@@ -41,6 +41,7 @@ def describe_session(session: Session) -> JsonObject:
         "contextWindow": options.context_window,
         "autoCompactThreshold": session.tracker.threshold,
         "compactInstructions": options.compaction.instructions or None,
+        "budget": describe_budget(session),
         "maxTurns": options.max_rounds,
         "options": None if options.settings == type(options.settings)() else options.settings,
         "webTools": describe_web_tools(session),
@@ -49,6 +50,12 @@ def describe_session(session: Session) -> JsonObject:
         "canAsk": session.questions.attended,
         "agentId": options.agent_id or None,
     }
+
+
+def describe_budget(session: Session) -> JsonObject | None:
+    """Nothing where others may spend out of the same ledger: what is left is then not for this one to say."""
+    budget = session.admission.budget
+    return None if budget is None or session.options.ledger is not None else to_builtins(budget)
 
 
 def describe_web_tools(session: Session) -> JsonObject:

@@ -33,6 +33,7 @@ from robota.core.tool import Tool
 from robota.sessions.background import BackgroundWork
 from robota.sessions.context_window_tracker import AutoCompactThreshold, ContextWindowTracker
 from robota.sessions.description import (
+    describe_budget,
     describe_session,
     describe_snapshot,
     describe_to_hooks,
@@ -260,6 +261,7 @@ class Session(Closing):
     def limit(self, budget: Budget) -> None:
         """Check a budget before each request, in the place of the one that there may be."""
         self.admission.limit(budget, self.agent.provider)
+        self.log.note_change("budget", describe_budget(self))
 
     @property
     def name(self) -> str | None:

@@ -258,3 +258,22 @@ async def test_variables_that_commands_may_have_follow_the_settings(
         write(home / ".robota/settings.json", {"hooks": hooks, "passEnv": ["DEPLOY_TOKEN"]})
         await session.submit("Go")
         assert (project / "out").read_text() == (project / "hooked").read_text() == "abcdefgh12345678\n"
+
+
+async def test_calls_of_subagents_in_earlier_processes_count_too(project: Path, tmp_path: Path) -> None:
+    store = create_project_session_store(tmp_path / "sessions")
+    read = [call("Read", file_path="notes.txt")]
+    session, _ = make(project, [call("Agent", prompt="Go")], read, "Milk.", "Milk.", session_store=store)
+    async with session:
+        await session.submit("Go")
+    again, provider = make(
+        project,
+        read,
+        "No.",
+        session_store=store,
+        resume_session_id=session.session_id,
+        settings={"budget": {"maxToolCalls": 2}},
+    )
+    async with again:
+        await again.submit("Read it yourself")
+    assert "budget of 2 tool calls is used up" in str(provider.requests[1].messages[-1].content)

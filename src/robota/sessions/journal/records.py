@@ -97,6 +97,8 @@ class SessionFacts(Record, kw_only=True):
     context_window: int | None = None
     auto_compact_threshold: float | bool = False
     compact_instructions: str | None = None
+    budget: JsonObject | None = None
+    """Not on record where others spend out of the same ledger."""
     max_turns: int = 0
     options: Json = None
     web_tools: JsonObject = field(default_factory=dict)

@@ -76,7 +76,7 @@ class PermissionEnforcer:
         hooks: HookPort | None = None,
         log: PermissionLog | None = None,
         agent_id: str = "",
-        admit_call: Callable[[], str | None] | None = None,
+        admit_call: Callable[[str], str | None] | None = None,
         output_limit: int = MAX_TOOL_OUTPUT_CHARACTERS,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -115,7 +115,7 @@ class PermissionEnforcer:
         refusal = await self._decide(case)
         if refusal is not None:
             return add_context(refusal, frame_context(case.outcomes, self._output_limit), self._output_limit)
-        spent = None if self._admit_call is None else self._admit_call()
+        spent = None if self._admit_call is None else self._admit_call(call.call_id)
         unsafe = await self._prepare(case.call) if spent is None else ToolResult.failure(spent, OVER_BUDGET)
         if unsafe is not None:
             return unsafe

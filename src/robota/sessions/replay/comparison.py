@@ -10,8 +10,10 @@ from msgspec import Struct
 
 from robota.core.messages import Json
 from robota.sessions.journal.entries import LazyList, LogEntry
+from robota.sessions.usage.budget import is_about_time, is_about_use
 
-_LEFT_OUT = frozenset(("timestamp", "seq", "sessionId", "epoch"))
+_LEFT_OUT = frozenset(("timestamp", "seq", "sessionId", "epoch", "budget"))
+"""A replay has a budget only where it knows all that was spent."""
 _NOT_COMPARED = frozenset(
     ("context_loaded", "session_resumed", "run_start", "question_asked", "question_closed", "model_change",
      "context", "tool_progress", "subagent", "background_task_event", "background_job_group_event")
@@ -61,13 +63,15 @@ class LogComparison(Struct, eq=False, kw_only=True):
     """Not if texts may have had another length."""
     facts: bool = True
     """Not if a session is tried with other options: that they are others is no news."""
+    spending: bool = False
+    """Whether all that was spent is known, so that the same part of a budget must be used."""
     _compared: dict[tuple[object, ...], int] = {}
 
     def first_divergence(
         self, recorded: Iterable[LogEntry], replayed: Iterable[LogEntry], *, prefix: bool = False
     ) -> Divergence | None:
         """With `prefix` either log may end early."""
-        for ours, theirs in _pair(in_order(recorded), in_order(replayed)):
+        for ours, theirs in self._pair(in_order(recorded), in_order(replayed)):
             if prefix and (ours is None or theirs is None):
                 return None
             difference = self._compare(ours, theirs)
@@ -94,6 +98,23 @@ class LogComparison(Struct, eq=False, kw_only=True):
         ignored = _LEFT_OUT if self.sizes else _LEFT_OUT | _SIZES.get(str(ours["event"]), frozenset())
         fields = (field for field in {**ours, **theirs} if field not in ignored)
         return self._first((field, ours.get(field), theirs.get(field)) for field in fields)
+
+    def _pair(
+        self, recorded: Iterator[LogEntry], replayed: Iterator[LogEntry]
+    ) -> Iterator[tuple[LogEntry | None, LogEntry | None]]:
+        """Both logs side by side. A notice that only the recording has came from its disk, and is passed
+        over, unless it follows from what was spent."""
+        for theirs in replayed:
+            ours = next(recorded, None)
+            while ours is not None and self._is_of_the_disk(ours) and not _say_the_same(ours, theirs):
+                ours = next(recorded, None)
+            yield ours, theirs
+        for ours in recorded:
+            if not self._is_of_the_disk(ours):
+                yield ours, None
+
+    def _is_of_the_disk(self, entry: LogEntry) -> bool:
+        return entry["event"] == "notice" and not (self.spending and is_about_use(str(entry["message"])))
 
     def _differ(self, path: str, ours: Json, theirs: Json) -> _Difference | None:
         if isinstance(ours, LazyList) and isinstance(theirs, LazyList):
@@ -136,7 +157,7 @@ def in_order(entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
     in_batch = False
     for entry in entries:
         event = entry["event"]
-        if event in _NOT_COMPARED:
+        if event in _NOT_COMPARED or (event == "notice" and is_about_time(str(entry["message"]))):
             continue
         if in_batch and event in _IN_BATCH:
             waiting.setdefault(str(entry.get("callId") or ""), []).append(entry)
@@ -157,21 +178,8 @@ def _settle(waiting: dict[str, list[LogEntry]]) -> Iterator[LogEntry]:
         yield from found if call_id else sorted(found, key=lambda entry: str(entry.get("message")))
 
 
-def _pair(
-    recorded: Iterator[LogEntry], replayed: Iterator[LogEntry]
-) -> Iterator[tuple[LogEntry | None, LogEntry | None]]:
-    """Both logs side by side. A notice that only the recording has came from its disk, and is passed over."""
-    for theirs in replayed:
-        ours = next(recorded, None)
-        said = theirs.get("message") if theirs["event"] == "notice" else None
-        while (
-            ours is not None and ours["event"] == "notice" and (said is None or ours.get("message") != said)
-        ):
-            ours = next(recorded, None)
-        yield ours, theirs
-    for ours in recorded:
-        if ours["event"] != "notice":
-            yield ours, None
+def _say_the_same(ours: LogEntry, theirs: LogEntry) -> bool:
+    return theirs["event"] == "notice" and ours.get("message") == theirs.get("message")
 
 
 def _is_list(value: Json) -> bool:

@@ -54,9 +54,13 @@ class ReplayProvider(Struct, eq=False):
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk, None]:
         world = self._world
-        if not world.action.replies:
+        replies = world.action.replies
+        limited = world.session.admission.budget is not None  # then it has refused them again
+        while limited and replies and replies[0].was_refused:
+            replies.popleft()
+        if not replies:
             await world.stop_here("reply of the model")
-        reply = world.action.replies.popleft()
+        reply = replies.popleft()
         for piece in reply.pieces:
             if isinstance(piece, Meanwhile):
                 world.clock.do(piece.record)

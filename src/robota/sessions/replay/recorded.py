@@ -42,6 +42,7 @@ from robota.sessions.journal.pieces import (
     Pieces,
 )
 from robota.sessions.journal.port import Position
+from robota.sessions.usage.budget import BudgetExceededError, is_about_time
 
 START, ASKED, CLOSED, DECISION, RESULT = "start", "asked", "closed", "decision", "result"
 """Kinds of steps; a hook's is the name of its event."""
@@ -189,6 +190,12 @@ class RecordedReply(Struct, eq=False):
             reason = "other" if detail else None  # the engine gives the reason, the provider its words
         if reason is not None:
             self.pieces.append(StopChunk(convert(reason, StopReason), detail))
+
+    @property
+    def was_refused(self) -> bool:
+        """The budget did not let the request pass, for another reason than its time."""
+        error = self.error or {}
+        return error.get("code") == BudgetExceededError.code and not is_about_time(str(error.get("message")))
 
     def failure(self) -> RobotaError | None:
         """The error that ended the call, with its code and its words."""

@@ -86,6 +86,8 @@ class Recording:
     def __init__(self, path: str) -> None:
         self.path = path
         self.segments: list[Segment] = []
+        self.delegated = False
+        """Subagents had a part in it, which have journals of their own."""
         reader = SessionLogReader(path)
         taker = _Taker(self)
         unchecked = 0
@@ -130,6 +132,7 @@ class _Taker:
         """Both as they were last."""
 
     def take(self, record: Record) -> None:
+        self.recording.delegated |= isinstance(record, records.SubagentRecord)
         if isinstance(record, records.SessionFacts):
             self.begin_segment(record)
         message = self.conversation.take(record)

@@ -44,6 +44,7 @@ from robota.sessions.replay.world import ReplayWorld
 from robota.sessions.rewind import rewind, take_back_rewind
 from robota.sessions.session import Session
 from robota.sessions.start import SessionStart, restore_journal
+from robota.sessions.usage.budget import Budget
 
 _MESSAGES = frozenset((records.MessageRecord.name, records.ToolMessageRecord.name, records.MarkRecord.name))
 
@@ -131,7 +132,9 @@ class _SegmentReplay:
     def __init__(self, replay: _Replay, segment: Segment) -> None:
         self.replay = replay
         self.segment = segment
-        self.world = ReplayWorld(segment, _do_aside, on_cut=self.end_early, on_mismatch=self.note_mismatch)
+        self.world = ReplayWorld(
+            segment, self.do_aside, on_cut=self.end_early, on_mismatch=self.note_mismatch
+        )
         self.judge = RecordedJudge(self.world)
         self.questions = RecordedQuestions(self.world)
         self.mismatch: Divergence | None = None
@@ -142,6 +145,9 @@ class _SegmentReplay:
         self.messages: tuple[Message, ...] = ()
         self.replayed: list[LogEntry] | None = None
         self.session = self.make_session(session_id)
+        self.session.usage.clock = lambda: 0.0  # how long it took is another matter each time
+        if not self.knows_spending:
+            self.session.admission.known_refusal = self.world.known_refusal
         self.questions.follow(self.session)
         if replay.on_event is not None:
             self.session.events.subscribe(self.pass_on)  # first: the world may do more with an event
@@ -187,6 +193,14 @@ class _SegmentReplay:
             for schema in schemas
         ]
 
+    @property
+    def knows_spending(self) -> bool:
+        """Whether all requests are on record: neither subagents nor hooks made some, nor is a size unknown
+        because a secret was taken out, or a price because the model was the provider's choice."""
+        facts, recording = self.segment.facts, self.replay.recording
+        named = facts.model or (facts.budget or {}).get("maxCostUsd") is None
+        return bool(named) and not (recording.delegated or recording.redacted or facts.hook_events)
+
     def options(self) -> SessionOptions:
         facts, world = self.segment.facts, self.world
         return SessionOptions(
@@ -197,6 +211,7 @@ class _SegmentReplay:
             ),
             hooks=HookOptions(port=ReplayHooks(world)),
             limits=RunLimits(max_parallel_tools=self.segment.max_parallel),
+            budget=convert(facts.budget, Budget) if facts.budget and self.knows_spending else None,
             max_rounds=facts.max_turns,
             settings=convert(facts.options or {}, ModelSettings),
             context_window=facts.context_window,
@@ -223,7 +238,7 @@ class _SegmentReplay:
             self.prepare(action)
             self.world.begin(action)
             with suppress(RobotaError):  # how it ended is in the log
-                await _do(self.session, action)
+                await _do(self.session, action, self.do_aside)
             self.world.clock.end()
         if not self.replay.stopped:
             self.messages = tuple(self.session.messages)
@@ -235,6 +250,13 @@ class _SegmentReplay:
             agent.system_message = action.system
         if action.tools is not None:
             agent.tools = self.tools(action.tools)
+
+    def do_aside(self, session: Session, aside: Any) -> None:
+        limits = isinstance(aside, records.SessionChange) and aside.change == "budget"
+        if limits and not (aside.value and self.knows_spending):
+            session.log.note_change("budget", aside.value)
+        else:
+            _do_aside(session, aside)
 
     def accept(self, event: str) -> bool:
         self.journal.closed_for_more = beyond = self.world.is_beyond(event)
@@ -287,6 +309,7 @@ class _SegmentReplay:
             step=self.before.steps,
             sizes=not self.replay.recording.redacted,
             facts=self.replay.changes.options is None,
+            spending=self.knows_spending,
         )
         found = comparison.first_divergence(
             self.recorded(following), self.entries(), prefix=self.journal.closed_for_more
@@ -308,7 +331,7 @@ def wanted_web_tools(facts: records.SessionFacts) -> NativeWebTools | None:
     return NativeWebTools(web_search=search, web_fetch=fetch) if search or fetch else None
 
 
-async def _do(session: Session, action: Action) -> None:
+async def _do(session: Session, action: Action, do_aside: Callable[[Session, Record], None]) -> None:
     """Do to the session what was done to it."""
     match action.record:
         case records.UserRecord() as record:
@@ -331,7 +354,7 @@ async def _do(session: Session, action: Action) -> None:
         case records.MessageRecord() | records.ToolMessageRecord() if action.message is not None:
             session.log.record(action.message)
         case aside:
-            _do_aside(session, aside)
+            do_aside(session, aside)
 
 
 def _do_aside(session: Session, aside: Record) -> None:
@@ -369,6 +392,8 @@ def _change(session: Session, change: records.SessionChange) -> None:
     if change.provider is not None:
         before: Any = session.agent.provider
         session.set_provider(getattr(before, "inner", before).next(change), str(change.value))
+    elif change.change == "budget":
+        session.limit(convert(change.value, Budget))
     elif change.change in records.KEPT_FIELDS:
         session.kept.put(change.change, change.value)
     else:

@@ -20,6 +20,7 @@ from robota.core.tool import ToolContext
 from robota.core.tool_call import NOT_STARTED
 from robota.sessions.compaction.sections import CompactionSection, read_sections
 from robota.sessions.journal.records import ClosedRecord, QuestionRecord, Record
+from robota.sessions.permissions.permission_enforcer import OVER_BUDGET
 from robota.sessions.replay.recorded import DECISION, START, Action, CallOrder, ReplayMismatch, Segment
 from robota.sessions.replay.recording import HOOKS_OUTSIDE, INTERRUPTED, UNCOUNTED
 
@@ -289,6 +290,11 @@ class ReplayWorld:
         if self._to_begin == 0:
             self.begin_no_more()
         self.note_mark(event)
+
+    def known_refusal(self, call_id: str) -> str | None:
+        """Why the budget did not let this call run, if that was so."""
+        recorded = self.action.results.get(call_id)
+        return recorded.error if recorded is not None and recorded.error_code == OVER_BUDGET else None
 
     def begin_no_more(self) -> None:
         """Have the run begin no other call; those under way end as they did."""

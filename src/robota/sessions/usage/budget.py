@@ -43,6 +43,7 @@ _OPTION = {
     "time": "max_seconds",
 }
 _MILLI = 1000
+_USED = " of the session's budget is used: "
 CALLS_USED_UP = (
     "The session's budget of {} tool calls is used up, so this one was not run. Answer from what you have, "
     "and say what is left to do; only the user can raise max_tool_calls."
@@ -181,7 +182,7 @@ class BudgetGate(Struct, eq=False):
             if limit.used >= limit.maximum * WARN_AT:
                 share = f"{limit.used / limit.maximum:.0%}" if limit.maximum else "All"
                 used, maximum = limit.show(limit.used), limit.show(limit.maximum)
-                self._tell_once(limit.kind, f"{share} of the session's budget is used: {used} of {maximum}.")
+                self._tell_once(limit.kind, f"{share}{_USED}{used} of {maximum}.")
 
     def limits(self) -> Iterator[Limit]:
         budget, total = self._budget, self.ledger.book.total
@@ -314,24 +315,31 @@ def _make_gate(
 class Admission:
     """How the agent of a session may ask providers: straight, or, with a budget, only through its gate."""
 
-    __slots__ = ("_known", "_ledger", "_on_notice")
+    __slots__ = ("_known", "_ledger", "_on_notice", "budget", "known_refusal")
 
     def __init__(self, ledger: UsageLedger, provider: Provider, on_notice: Callable[[str], object]) -> None:
         """A `provider` that is behind a gate already, such as that of a subagent, keeps all others to it."""
         self._ledger = ledger
         self._on_notice = on_notice
         self._known = provider if isinstance(provider, BudgetedProvider) else None
+        self.budget: Budget | None = None
+        """What was given to this session; a subagent has that of its parent and none of its own."""
+        self.known_refusal: Callable[[str], str | None] | None = None
+        """For a replay that cannot tell what was spent: why a call was not run, by its id."""
 
     def limit(self, budget: Budget, provider: Provider) -> None:
         """Check a budget before each request. Without one, and without that of others who share the ledger,
         events alone tell what was used."""
+        self.budget = budget
         if self._known is None:
             self._known = BudgetedProvider(provider, self._ledger, budget, on_notice=self._on_notice)
         else:
             self._known.budget = budget
 
-    def admit_call(self) -> str | None:
+    def admit_call(self, call_id: str) -> str | None:
         """The same for a tool call: why it may not run, if that is so."""
+        if self.known_refusal is not None:
+            return self.known_refusal(call_id)
         gate = self._ledger.root.gate if self._known is None else self._known.gate
         if gate is not None:
             return gate.admit_call()
@@ -362,6 +370,16 @@ class Admission:
         if isinstance(admitted, BudgetedProvider):
             return admitted.share(self._ledger.for_purpose(purpose))
         return admitted
+
+
+def is_about_use(notice: str) -> bool:
+    """Whether a notice tells how much of a limit is used."""
+    return _USED in notice
+
+
+def is_about_time(sentence: str) -> bool:
+    """Whether a notice or refusal is about the time that a session took, which is never the same twice."""
+    return sentence.endswith((" s.", f"raise {_OPTION['time']} to go on."))
 
 
 def _refuse(limit: Limit, own: int) -> BudgetExceededError:

@@ -215,6 +215,7 @@ class UsageLedger:
         "_fresh",
         "_prices",
         "agent_id",
+        "clock",
         "gate",
         "metered",
         "past_seconds",
@@ -232,6 +233,7 @@ class UsageLedger:
         """Estimated tokens of results, per tool, that no request has sent yet."""
         self._asked = ""
         """The model that the latest request named."""
+        self.clock: Callable[[], float] = time.monotonic
         self._began: float | None = None
         self.past_seconds = 0.0
         """On the root: when the turn under way began, and how long those before it took."""
@@ -311,7 +313,7 @@ class UsageLedger:
         """A prompt begins. A subagent's runs belong to the turn of the agent that started it."""
         if self.root is self:
             self.book.open_turn(execution_id)
-            self._began = time.monotonic()
+            self._began = self.clock()
 
     def close_turn(self) -> None:
         if self.root is self:
@@ -322,7 +324,7 @@ class UsageLedger:
     def seconds(self) -> float:
         """How long the turns of the session took, that under way included."""
         root = self.root
-        return root.past_seconds + (0.0 if root._began is None else time.monotonic() - root._began)
+        return root.past_seconds + (0.0 if root._began is None else root.clock() - root._began)
 
     # --- reading ---------------------------------------------------------------------------------------
 
