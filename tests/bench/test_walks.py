@@ -69,7 +69,9 @@ class Watch:
         """What the caller waits in, the run, and the task that got to the point."""
         submitted = asyncio.create_task(session.submit("hello"))
         await self.reached.wait()
-        way, run = suspended(submitted), session.agent._task
+        # The task of the run was started before anybody waited for it: that is no step of the way.
+        way = [name for name in suspended(submitted) if name != "RunTask.finish"]
+        run = session.agent.control
         assert run is not None
         inside = self.inside if self.inside[0] == "Loop.run" else [*suspended(run.task), *self.inside]
         self.looked_at.set()
