@@ -273,6 +273,52 @@ async def test_a_choice_is_put_to_the_host_and_its_answer_reaches_the_model(proj
     assert "tea" in host.shown("user")[0]["message"]["content"][0]["content"]
 
 
+async def test_a_plan_is_put_to_the_host_and_its_mode_counts(project: Path) -> None:
+    leave = call("ExitPlanMode", plan="Write a.txt.")
+    async with connected(
+        ScriptedProvider([leave], [WRITE], "Done."), project, ASKING, permission_mode="plan"
+    ) as host:
+        host.prompt("plan it")
+        question = await host.until("can_use_tool")
+        assert question["request"]["tool_name"] == "ExitPlanMode"
+        assert question["request"]["input"]["plan"] == "Write a.txt."
+        mode = {"type": "setMode", "mode": "acceptEdits", "destination": "session"}
+        host.answer(question, {"behavior": "allow", "updatedInput": {}, "updatedPermissions": [mode]})
+        await host.until("result")
+
+    assert (project / "a.txt").exists()
+
+
+async def test_a_question_of_a_subagent_names_it_and_a_no_with_interrupt_ends_the_turn(project: Path) -> None:
+    task = call("Agent", prompt="write it")
+    settings: Any = {"settings": {"permissions": {"allow": ["Agent"]}}}
+    async with connected(ScriptedProvider([task], [WRITE], "Never."), project, ASKING, **settings) as host:
+        host.prompt("delegate")
+        question = await host.until("can_use_tool")
+        host.answer(question, {"behavior": "deny", "message": "stop", "interrupt": True})
+        result = await host.until("result")
+
+    assert question["request"]["agent_id"]
+    assert question["request"]["tool_use_id"] == "call_Write"
+    assert result["terminal_reason"] == "aborted_tools"
+    assert [each["tool_use_id"] for each in result["permission_denials"]] == ["call_Write"]
+
+
+@pytest.mark.parametrize("by", ["option", "request"])
+async def test_the_mode_in_which_nothing_is_asked(project: Path, by: str) -> None:
+    options = DriveOptions(asks_host=True, mode="dontAsk" if by == "option" else "")
+    async with connected(ScriptedProvider([WRITE], "Pity."), project, options) as host:
+        if by == "request":
+            answer = await host.request("set_permission_mode", mode="dontAsk")
+            assert answer["response"] == {"mode": "dontAsk"}
+        host.prompt("write it")
+        result = await host.until("result")
+
+    assert host.shown("can_use_tool") == []
+    assert host.shown("init")[0]["permissionMode"] == "dontAsk"
+    assert len(result["permission_denials"]) == 1
+
+
 async def test_the_end_of_the_input_answers_open_questions_with_no_and_the_turn_goes_on(
     project: Path,
 ) -> None:
@@ -720,6 +766,18 @@ async def test_a_slash_calls_a_command_unless_the_prompt_is_verbatim(project: Pa
     assert "clear" in command["result"]
     assert verbatim["result"] == "I heard you."
     assert provider.requests[0].messages[-1].content == "/help @notes.txt"
+
+
+async def test_a_summary_is_told_as_a_boundary(project: Path) -> None:
+    async with connected(ScriptedProvider("One.", "We said one."), project) as host:
+        host.prompt("first")
+        await host.until("result")
+        host.prompt("/compact")
+        result = await host.until("result")
+
+    (boundary,) = host.shown("compact_boundary")
+    assert boundary["compact_metadata"]["trigger"] == "manual"
+    assert result["is_error"] is False
 
 
 # --- partial messages -------------------------------------------------------------------------------------

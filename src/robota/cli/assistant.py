@@ -103,11 +103,16 @@ class Assistant:
             code = DENIED
         return self._tell_end(session, code)
 
-    def _tell_end(self, session: InteractiveSession, code: int) -> int:
-        """Whether it was saved and how it goes on; the exit code."""
+    def tell_trouble(self, session: InteractiveSession) -> bool:
+        """Say that a session was not saved, if that is so."""
         if session.trouble:
             what = session.trouble.partition(". ")[0]  # the rest is for a session that goes on
             self._printer.remark(f"robota: This session was not saved: {what}.")
+        return bool(session.trouble)
+
+    def _tell_end(self, session: InteractiveSession, code: int) -> int:
+        """Whether it was saved and how it goes on; the exit code."""
+        if self.tell_trouble(session):
             return code or 1
         if session.is_kept and (self._user is not None or code):
             self._printer.remark(describe_end(session))

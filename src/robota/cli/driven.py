@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from robota.transports.stream_json.driver import DriveOptions
+from robota.transports.stream_json.permissions import DONT_ASK
 from robota.transports.stream_json.server import run_stream_json
 
 if TYPE_CHECKING:
@@ -37,17 +39,23 @@ async def drive(assistant: Assistant, options: Options) -> int:
                 take_over(options.resume)
             choice = SessionChoice(options, None)
 
-    def open_session(wishes: Wishes) -> AbstractAsyncContextManager[InteractiveSession]:
+    made: list[InteractiveSession] = []
+
+    @asynccontextmanager
+    async def open_session(wishes: Wishes) -> AsyncIterator[InteractiveSession]:
         more: MoreOptions = {"agents": {**options.agents, **wishes.agents}}
         if wishes.skills is not None:
             more["skills"] = wishes.skills
-        return assistant.open(options, choice, **more)
+        async with assistant.open(options, choice, **more) as session:
+            made.append(session)
+            yield session
 
     wanted = DriveOptions(
         partial_messages=options.partial_messages,
         hook_events=options.hook_events,
         replay_user_messages=options.replay_user_messages,
         asks_host=options.permission_prompt_tool == "stdio",
+        mode=options.mode if options.mode == DONT_ASK else "",
         schema=options.json_schema,
         servers=tuple({"name": name, "status": "failed", "error": NO_SERVERS} for name in options.servers),
         mirror=options.session_mirror,
@@ -56,7 +64,8 @@ async def drive(assistant: Assistant, options: Options) -> int:
         resume_drops=options.resume_drops or None,
         notes=options.without_effect,
     )
-    return await run_stream_json(open_session, wanted, check=check)
+    code = await run_stream_json(open_session, wanted, check=check)
+    return code or 1 if made and assistant.tell_trouble(made[0]) else code
 
 
 def take_over(session_id: str) -> None:

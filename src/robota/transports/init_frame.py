@@ -15,7 +15,8 @@ PROTOCOL_LEVEL = "2.1.325"
 """The version of the other program whose frames these are; ours is in `robota_version`."""
 
 
-def init_frame(session: InteractiveSession, servers: Sequence[JsonObject] = ()) -> JsonObject:
+def init_frame(session: InteractiveSession, servers: Sequence[JsonObject] = (), mode: str = "") -> JsonObject:
+    """`mode` in the place of the session's own, for one that it does not have."""
     inner = session.session
     skills: list[str] = []
     agents: list[str] = []
@@ -29,7 +30,7 @@ def init_frame(session: InteractiveSession, servers: Sequence[JsonObject] = ()) 
         "tools": [tool.name for tool in inner.agent.tools],
         "mcp_servers": [{"name": each["name"], "status": each["status"]} for each in servers],
         "model": inner.model or inner.agent.provider.name,
-        "permissionMode": session.permission_mode,
+        "permissionMode": mode or session.permission_mode,
         "slash_commands": [command.name for command in session.list_commands()],
         "apiKeySource": "none",
         "claude_code_version": PROTOCOL_LEVEL,

@@ -79,6 +79,8 @@ class TurnFrames:
         """Prompts as clients know them -> the messages that they became."""
         self.api_seconds = 0.0
         """Time that models took, over the whole session."""
+        self.on_result: Callable[[ToolEnded], None] = lambda event: None
+        """Told of every call that has ended, those of subagents too."""
         self.begin()
 
     def begin(self, prompt_uuid: str = "") -> None:
@@ -218,6 +220,7 @@ class TurnFrames:
                     "tool_input": dict(event.arguments),
                 }
             )
+        self.on_result(event)
 
     # --- what goes on beside it ---------------------------------------------------------------------------
 
@@ -226,6 +229,10 @@ class TurnFrames:
         frame = nested_frame(event.inner, self._model, text=self._options.subagent_text)
         if frame is not None:
             self.send({**frame, "parent_tool_use_id": parent or event.agent_id})
+        if isinstance(event.inner, ToolStarted):
+            self.hear_tool(event.inner)
+        elif isinstance(event.inner, ToolEnded):
+            self.hear_result(event.inner)
 
     def _find_parent(self, event: SubagentEvent) -> str:
         """The call that began a subagent: the one whose task it was given, and that has none yet."""

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from robota.core.errors import ValidationError
-from robota.core.events import ToolEnded
 from robota.core.jsontext import decode
 from robota.core.messages import JsonObject, Prompt
 from robota.sdk.execution import ExecutionResult
@@ -27,7 +26,7 @@ from robota.transports.stream_json.greeting import greet
 from robota.transports.stream_json.held_session import HeldSession, OpenSession, Wishes
 from robota.transports.stream_json.hook_callbacks import HookCallbacks, Registration, read_registrations
 from robota.transports.stream_json.host import Host
-from robota.transports.stream_json.permissions import PermissionDesk
+from robota.transports.stream_json.permissions import DONT_ASK, PermissionDesk
 from robota.transports.stream_json.state import StateTeller
 from robota.transports.turn_frames import FrameOptions, TurnFrames
 
@@ -44,6 +43,8 @@ class DriveOptions(Struct, frozen=True, kw_only=True):
     replay_user_messages: bool = False
     asks_host: bool = False
     """Questions go to the host; otherwise they are refused."""
+    mode: str = ""
+    """`dontAsk` to refuse what would be a question."""
     schema: JsonObject | None = None
     servers: tuple[JsonObject, ...] = ()
     """MCP servers as they are told of: name, status, error."""
@@ -85,11 +86,15 @@ class Driver:
         )
         self.servers = list(options.servers)
         self.first_model = ""
+        self.mode = options.mode
+        """A permission mode of the protocol that the session itself does not have."""
         self._prompts: deque[QueuedPrompt] = deque()
         self._more = asyncio.Event()
         self._ended = False
         self._frames: TurnFrames | None = None
         self._transcript: Transcript | None = None
+        self.desk: PermissionDesk | None = None
+        """Where the session's questions go, if the host answers them."""
         self._requests: set[asyncio.Task[None]] = set()
         self._turn: asyncio.Task[Any] | None = None
         self._stops_early = False
@@ -196,15 +201,9 @@ class Driver:
             frames.send({"type": "system", "subtype": "informational", "content": note, "level": "warning"})
         frames.follow()
         if self._options.asks_host:
-            desk = PermissionDesk(session, self._host, frames, self._state.tell_waiting)
-            session.questions.attach(desk.answer)
-
-            def stop_after(event: ToolEnded) -> None:
-                if desk.stops_after(event.call_id):
-                    frames.was_in_tools = True
-                    session.abort()
-
-            session.events.on(ToolEnded, stop_after)
+            self.desk = PermissionDesk(session, self._host, frames, self._state.tell_waiting)
+            self.desk.is_quiet = self.mode == DONT_ASK
+            session.questions.attach(self.desk.answer)
 
     # --- turns -------------------------------------------------------------------------------------------
 
@@ -247,7 +246,7 @@ class Driver:
         frames = self._frames
         assert frames is not None
         frames.begin(queued.uuid)
-        frames.send(init_frame(session, self.servers))
+        frames.send(init_frame(session, self.servers, self.mode))
         ending = Ending(session, frames)
         if self._stops_early:
             return ending.frame(ExecutionResult(interrupted=True))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from robota.core.errors import RobotaError
+from robota.core.events import ToolEnded
 from robota.core.messages import Json, JsonObject
 from robota.core.questions import (
     ChoiceAnswer,
@@ -22,6 +23,9 @@ from robota.transports.stream_json.suggestions import suggest_rules
 if TYPE_CHECKING:
     from robota.sdk.interactive import InteractiveSession
     from robota.transports.turn_frames import TurnFrames
+
+DONT_ASK = "dontAsk"
+"""A mode of the protocol: what would be a question is refused."""
 
 
 class PermissionDesk:
@@ -42,6 +46,9 @@ class PermissionDesk:
         self._waiting = 0
         self._to_stop: set[str] = set()
         """Calls after whose refusal the turn ends."""
+        self.is_quiet = False
+        """Nothing is asked, everything refused."""
+        frames.on_result = self._stop_after
 
     async def answer(self, question: Question) -> object:
         """The handler for `session.questions`."""
@@ -55,9 +62,11 @@ class PermissionDesk:
             case _:
                 return None  # nothing in the protocol asks for values of a form
 
-    def stops_after(self, call_id: str) -> bool:
-        """Whether the host wants the turn to end with the refusal of this call."""
-        return call_id in self._to_stop
+    def _stop_after(self, event: ToolEnded) -> None:
+        """The host wants the turn to end with the refusal of this call, which has its result now."""
+        if event.call_id in self._to_stop:
+            self._frames.was_in_tools = True
+            self._session.abort()
 
     async def _permit(self, question: PermissionQuestion) -> PermissionAnswer:
         suggestions = suggest_rules(question.rule)
@@ -123,6 +132,8 @@ class PermissionDesk:
     async def _ask(self, request: JsonObject, question: Question) -> JsonObject:
         if self._host.closed:
             return {"behavior": "deny", "message": "Nobody can be asked any more: the input has ended."}
+        if self.is_quiet:
+            return {"behavior": "deny", "message": f"In the mode {DONT_ASK} nothing is asked."}
         self._note_waiting(1)
         try:
             answer = await self._host.ask({"subtype": "can_use_tool", **request})
