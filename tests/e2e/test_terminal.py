@@ -199,3 +199,22 @@ def test_a_line_goes_to_the_model_at_work_before_its_next_round(tmp_path: Path) 
 
     assert any("mind the gap" in words for words in said)
     assert sum("mind the gap" in line for line in terminal.lines) == 1
+
+
+def test_imports_from_outside_are_asked_about_at_the_start(tmp_path: Path) -> None:
+    project, outside = tmp_path / "project", tmp_path / "rules.md"
+    project.mkdir()
+    outside.write_text("Always whisper.\n")
+    project.joinpath("AGENTS.md").write_text(f"See @{outside}\n")
+    with ModelServer("Hello.").in_thread() as server, open_terminal(project, server) as terminal:
+        terminal.until("Read these files, too?")
+        terminal.until("Up, Down and Enter")
+        terminal.settle()
+        terminal.type("\x1b[A")
+        terminal.until("› y  Yes")
+        terminal.type("\r")
+        terminal.until(lambda seen: "Up, Down and Enter" not in seen.text)
+        terminal.type("hi\r")
+        terminal.until("Hello.")
+        idle(terminal)
+        assert "Always whisper." in str(model_requests(server)[0].body["messages"][0])

@@ -191,24 +191,24 @@ class LiveProject:
         """The user trusts the directory with what it was seen to want, no more."""
         seen = seen or self._seen or (None if self._project is None else self._project.trust)
         assert seen is not None, "the session is not made yet"
-        await to_thread.run_sync(lambda: self.store.trust(seen.directory, seen.wishes, below=below))
-        await self._decide()
+        await self._decide(lambda: self.store.trust(seen.directory, seen.wishes, below=below))
 
     async def forget(self) -> None:
         """The user trusts the directory no longer."""
-        await to_thread.run_sync(self.store.forget, self._options.places.cwd)
-        await self._decide()
+        await self._decide(lambda: self.store.forget(self._options.places.cwd))
 
-    async def _decide(self) -> None:
-        """Go by what the user says now, whatever the session was started with."""
-        self._options, self._refused = replace(self._options, trust=None), False
+    async def _decide(self, write: Callable[[], object]) -> None:
+        """Go by what the user says now, whatever the session was started with. A prompt that comes meanwhile
+        waits for it."""
         async with self._turn:
+            await to_thread.run_sync(write)
+            self._options, self._refused = replace(self._options, trust=None), False
             await self.reload()
 
     async def allow_imports(self) -> None:
         """The user lets the instructions of this directory import files from outside it, from now on."""
-        await to_thread.run_sync(self._write_consent)
         async with self._turn:
+            await to_thread.run_sync(self._write_consent)
             await self.reload()
 
     async def save_rule(self, rule: str) -> None:
