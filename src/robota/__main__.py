@@ -1,14 +1,18 @@
-"""The `robota` command. `--version` is answered before anything is imported; then signals are minded."""
+"""The `robota` command. `--version` and `--help` are answered before signals are minded and screens made."""
 
 import sys
 
 
 def main() -> None:
-    if sys.argv[1:] in (["--version"], ["-V"]):
+    arguments = sys.argv[1:]
+    if arguments in (["--version"], ["-V"]):
         from robota._version import __version__  # noqa: PLC0415 - the only import this answer needs
 
-        print(f"robota {__version__}")
-        return
+        answer(f"robota {__version__}")
+    if arguments in (["--help"], ["-h"]):
+        from robota.cli.help import render_help  # noqa: PLC0415 - likewise
+
+        answer(render_help())
     try:
         from robota.cli.signals import Signals  # noqa: PLC0415 - first of all: everything else takes longer
 
@@ -18,6 +22,17 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     run(signals)
+
+
+def answer(text: str) -> None:
+    """Print our own words, which need no care, and leave; a reader may have left before."""
+    try:
+        print(text, flush=True)
+    except (OSError, KeyboardInterrupt):
+        import os  # noqa: PLC0415 - rare
+
+        os._exit(1)  # or Python complains that it cannot write the rest
+    sys.exit(0)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,11 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
+from tests.support.command import robota
 
 from robota.cli.flags import GROUPS, UsageError, all_flags, parse
 from robota.cli.help import render_help
@@ -174,3 +179,21 @@ def test_help_names_every_option_in_lines_that_fit(width: int) -> None:
 
     assert all(name in text for _, flags in GROUPS for flag in flags for name in flag.names)
     assert max(map(len, text.splitlines()[5:])) <= min(max(width, 68), 100)
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("--nonsense",)])
+def test_an_answer_that_needs_nothing_loads_nothing(arguments: tuple[str, ...]) -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "robota", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if "import time:" in line}
+
+    assert "robota._version" in loaded
+    assert loaded.isdisjoint(("asyncio", "click", "inspect", "msgspec", "prompt_toolkit", "rich"))
+
+
+def test_help_is_the_same_however_it_is_asked_for(tmp_path: Path) -> None:
+    alone, among = robota("--help", cwd=tmp_path), robota("--verbose", "-h", cwd=tmp_path)
+
+    assert alone.stdout == among.stdout == f"{render_help()}\n"
+    assert alone.stdout.isascii()
+    assert (alone.returncode, among.returncode) == (0, 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import uuid
 from pathlib import Path
 
@@ -254,3 +255,64 @@ def test_the_last_line_has_the_cost_and_the_command_that_resumes(project: Path, 
     [record] = kept(tmp_path)
     assert last.startswith("Cost: $0.00")
     assert last.endswith(f"Continue this session: robota -r {record['id']}")
+
+
+def test_verbose_tells_calls_in_full(project: Path) -> None:
+    (project / "a.txt").write_text("first\nsecond\n")
+    script = [call("Grep", pattern="second", path="a.txt", output_mode="content")], "Found."
+    with ModelServer(*script, *script).in_thread() as server:
+        plain = robota("-p", "go", cwd=project, server=server)
+        told = robota("-p", "go", "--verbose", cwd=project, server=server)
+
+    assert "output_mode" not in plain.stderr
+    assert "  pattern: second\n  path: a.txt\n  output_mode: content\n" in told.stderr
+    assert "✓ Grep\n  " in told.stderr
+
+
+def test_a_session_may_have_a_worktree_of_its_own(project: Path) -> None:
+    git = ["git", "-c", "user.name=n", "-c", "user.email=e@example.org"]
+    for command in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "first"]):
+        subprocess.run([*git, *command], cwd=project, check=True)
+    script = [call("Write", file_path="new.txt", content="x")], "Written."
+    with ModelServer("Looked.", *script).in_thread() as server:
+        looked = robota("-p", "look", "--worktree", "try", cwd=project, server=server)
+        trees = project / ".robota" / "worktrees"
+        left = [path.name for path in trees.iterdir() if path.is_dir()]
+        wrote = robota(
+            "-p", "write", "--worktree=try", "--permission-mode", "acceptEdits", cwd=project, server=server
+        )
+    [tree] = [path for path in trees.iterdir() if path.is_dir()]
+
+    assert (looked.returncode, left) == (0, [])
+    assert (tree / "new.txt").read_text() == "x"
+    assert not (project / "new.txt").exists()
+    assert tree.name.startswith("try-")
+    assert f"The worktree is {tree}" in wrote.stderr
+
+
+def test_a_worktree_needs_a_repository(project: Path) -> None:
+    done = robota("-p", "go", "--worktree", cwd=project)
+
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "needs a git repository" in done.stderr
+
+
+def test_a_transcript_of_claude_code_is_resumed_by_its_id(project: Path, tmp_path: Path) -> None:
+    key = "".join(letter if letter.isalnum() else "-" for letter in str(project.resolve()))
+    folder = tmp_path / "config" / "projects" / key
+    folder.mkdir(parents=True)
+    id = "7a1e1c9a-55d1-4f6e-9a53-2f0c1f7d8e22"
+    line = {
+        "type": "user", "uuid": "u1", "parentUuid": None, "timestamp": "2026-03-01T10:00:00.000Z",
+        "sessionId": id, "cwd": str(project), "message": {"role": "user", "content": "what is this?"},
+    }  # fmt: skip
+    (folder / f"{id}.jsonl").write_text(json.dumps(line))
+    with ModelServer("A test.").in_thread() as server:
+        done = robota(
+            "-p", "well?", f"--resume={id}", cwd=project, server=server,
+            CLAUDE_CONFIG_DIR=str(tmp_path / "config"),
+        )  # fmt: skip
+        said = [message["content"] for message in asked(server)["messages"][1:]]
+
+    assert (done.returncode, done.stdout) == (0, "A test.\n")
+    assert said == ["what is this?", "well?"]

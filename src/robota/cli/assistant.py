@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Unpack
 from robota.cli.diagnostics import log_events, start_log
 from robota.cli.signals import Signalled, Signals
 from robota.sdk.ending import DENIED, Denials, describe_end
+from robota.sdk.places import find_places
 from robota.transports.headless import LinePrinter, PrintOptions
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Assistant:
     def __init__(self, options: Options, signals: Signals) -> None:
         self._options = options
         self._signals = signals
-        self._printer = LinePrinter(sys.stdout, sys.stderr)
+        self._printer = LinePrinter(sys.stdout, sys.stderr, verbose=options.verbose)
         self._user = None if options.print_mode or options.is_driven else self._meet_user()
         self._loop = asyncio.get_running_loop()
         self._task = asyncio.current_task()
@@ -84,12 +85,26 @@ class Assistant:
 
     async def _work(self) -> int:
         """Choose the front end. Each gets a session that is ready, or `open` to make it itself."""
-        options, printer = self._options, self._printer
+        options = self._options
         self._tells_all = start_log(os.environ, debug=options.debug)
         if options.is_driven:
             from robota.cli.driven import drive  # noqa: PLC0415 - for programs
 
             return await drive(self, options)
+        if options.worktree is not None:
+            from robota.sdk.own_worktree import own_worktree  # noqa: PLC0415 - few want one
+
+            places = find_places()
+            async with own_worktree(places, options.worktree, self._printer.remark) as directory:
+                os.chdir(directory)
+                try:
+                    return await self._serve(options)
+                finally:
+                    os.chdir(places.cwd)
+        return await self._serve(options)
+
+    async def _serve(self, options: Options) -> int:
+        """Print one turn, or leave it to a front end; then say what the user should know."""
         if self._user is not None:
             from robota.cli.front_end import show  # noqa: PLC0415 - not for scripts
 
@@ -99,7 +114,7 @@ class Assistant:
             denials = Denials(session)
             code = await self._print_answer(session)
         if denials.tools and not code:
-            printer.remark(denials.describe())
+            self._printer.remark(denials.describe())
             code = DENIED
         return self._tell_end(session, code)
 

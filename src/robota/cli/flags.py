@@ -68,7 +68,7 @@ GROUPS: tuple[tuple[str, tuple[Flag, ...]], ...] = (
             Flag("--include-hook-events", "hook_events", "With stream-json: what hooks do, too."),
             Flag("--replay-user-messages", "replay_user_messages", "With stream-json in and out: repeat what "
                  "was read."),
-            Flag("--verbose", "verbose", "Tell of every tool call in full."),
+            Flag("--verbose", "verbose", "Tell of tool calls in full, with what they gave."),
             Flag("--json-schema SCHEMA", "json_schema", "The answer is JSON of this schema, given as JSON "
                  "or a file."),
             Flag("--max-turns N", "max_turns", "Model calls at most; 0: no limit."),
@@ -86,6 +86,8 @@ GROUPS: tuple[tuple[str, tuple[Flag, ...]], ...] = (
             Flag("-n --name NAME", "name", "What to call the session."),
             Flag("--session-id UUID", "session_id", "The id of the new session."),
             Flag("--no-save --no-session-persistence", "no_save", "Keep nothing of this session on disk."),
+            Flag("--worktree [NAME]", "worktree", "Work in a git worktree of its own, which is removed at "
+                 "the end if nothing was changed in it."),
         ),
     ),
     (

@@ -12,7 +12,7 @@ _COLUMN = 34
 """Where explanations begin."""
 _USAGE = """\
 Usage: robota [OPTIONS] [PROMPT]
-       robota COMMAND …
+       robota COMMAND ...
 
 A coding assistant in the terminal. Without a key, a base URL or a local model it runs on a scripted
 offline model that shows how a turn works.

@@ -46,6 +46,8 @@ class Options(Struct, frozen=True, kw_only=True):
     name: str | None = None
     session_id: str | None = None
     no_save: bool = False
+    worktree: str | None = None
+    """What to call a worktree of its own; empty for any name."""
 
     provider: str | None = None
     model: str | None = None
@@ -133,9 +135,10 @@ def read_options(parsed: Parsed, environment: Mapping[str, str]) -> Options:
 
 _AS_THEY_ARE = frozenset((
     "print_mode", "output_format", "input_format", "partial_messages", "hook_events", "replay_user_messages",
-    "verbose", "no_tui", "continue_last", "resume", "fork", "name", "no_save", "provider", "model",
-    "base_url", "effort", "language", "permission_prompt_tool", "trust", "add_dirs", "pass_env", "sandbox",
-    "auto_allow", "settings", "session_mirror", "resume_at", "resume_drops", "reset", "yes", "debug",
+    "verbose", "no_tui", "continue_last", "resume", "fork", "name", "no_save", "worktree", "provider",
+    "model", "base_url", "effort", "language", "permission_prompt_tool", "trust", "add_dirs", "pass_env",
+    "sandbox", "auto_allow", "settings", "session_mirror", "resume_at", "resume_drops", "reset", "yes",
+    "debug",
 ))  # fmt: skip
 
 
@@ -344,6 +347,8 @@ def _check_together(reading: Reading) -> None:
     for wrong, sentence in (
         (resumes and "continue_last" in values,
          "-c continues the last session and -r another one: leave one of them out."),
+        ("worktree" in values and goes_on,
+         "--worktree begins a session, and -c and -r go on with one: leave one of them out."),
         ("fork" in values and not goes_on, "--fork-session needs a session to begin from: add -c or -r."),
         (goes_on and "no_save" in values,
          "A session cannot be resumed with --no-save: leave one of the two out."),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from msgspec.structs import replace
 
-from robota.core.errors import ConfigurationError
+from robota.core.errors import ConfigurationError, SessionNotFoundError
 from robota.providers.definitions import find_definition
 from robota.sdk.interactive import InteractiveSession
 from robota.sdk.kept_sessions import (
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from robota.core.messages import JsonObject
     from robota.providers.choice import ChosenProvider
     from robota.sdk.assembly import MoreOptions
+    from robota.sdk.places import Places
 
 BY_ADDRESS = ("openai-compatible", "local-server")
 """Types of provider that an address alone leads to."""
@@ -55,7 +56,7 @@ class SessionChoice:
     ) -> str | None:
         cwd = find_places().cwd
         if options.resume:
-            return find_session(store, options.resume, cwd)
+            return find_session_or_transcript(store, options.resume, find_places())
         if options.resume == "":
             if ask is None:
                 raise ConfigurationError("-r without an id or a name needs a terminal to choose from a list.")
@@ -97,6 +98,20 @@ class SessionChoice:
             trust_project=True if options.trust else None,
             **given,
         )
+
+
+def find_session_or_transcript(store: SessionStore, wanted: str, places: Places) -> str:
+    """The id of a session; one that Claude Code kept for this directory is taken into the store first."""
+    try:
+        return find_session(store, wanted, places.cwd)
+    except SessionNotFoundError:
+        from robota.sdk.session_import import find_transcript, import_session  # noqa: PLC0415 - rare
+
+        path = find_transcript(places, wanted)
+        taken = None if path is None else import_session(store, path, places.cwd)
+        if taken is None or not taken.id:
+            raise
+        return taken.id
 
 
 def gather_more(options: Options, chosen: ChosenProvider) -> MoreOptions:

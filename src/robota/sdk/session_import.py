@@ -46,6 +46,14 @@ def find_foreign(places: Places, *, claude: bool = False) -> list[str]:
     return paths
 
 
+def find_transcript(places: Places, session_id: str) -> str | None:
+    """The transcript that Claude Code kept of a session in this directory."""
+    from robota.sessions.transcripts.files import find_claude_transcripts  # noqa: PLC0415 - on request
+
+    found = find_claude_transcripts(places.cwd, config_dir=places.claude_home)
+    return next((each.path for each in found if each.session_id == session_id), None)
+
+
 def expand(path: str) -> list[str]:
     """A file, or those of a directory that may be sessions."""
     if not os.path.isdir(path):

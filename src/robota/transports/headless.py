@@ -7,6 +7,7 @@ the JSON forms. Saving the session is the business of whoever made it, before th
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Literal, TextIO, TypeAlias
 
@@ -102,9 +103,11 @@ async def print_text(
 class LinePrinter:
     """Shows a turn as plain lines."""
 
-    def __init__(self, out: TextIO, err: TextIO) -> None:
+    def __init__(self, out: TextIO, err: TextIO, *, verbose: bool = False) -> None:
+        """`verbose`: tool calls with all their arguments, and what they gave."""
         self.out = out
         self.err = err
+        self._verbose = verbose
         self.reader_is_gone = False
         """The answer cannot be written any more; there is nothing left to print it for."""
         self.failure = ""
@@ -115,11 +118,15 @@ class LinePrinter:
         match event:
             case TextDelta(text=text):
                 self.write(strip_all(text))
+            case ToolStarted(tool_name=name, arguments=arguments) if self._verbose:
+                self.remark(f"● {name}\n{_indent(f'{key}: {value}' for key, value in arguments.items())}")
             case ToolStarted(tool_name=name, arguments=arguments):
                 first = next(iter(arguments.values()), "")
                 self.remark(f"● {name}({_one_line(str(first))})")
             case ToolEnded(metadata={"sandboxNote": str(note)}):
                 self.remark(note)
+            case ToolEnded(outcome="success", tool_name=name, content=content) if self._verbose:
+                self.remark(f"✓ {name}\n{_indent((content,))}")
             case ToolEnded(outcome="denied" | "error", tool_name=name, error=error):
                 self.remark(f"✗ {name}: {_one_line(error or 'failed')}")
             case ProviderRetried(message=message, delay=delay, attempt=attempt):
@@ -154,6 +161,10 @@ class LinePrinter:
     def end(self) -> None:
         if not self._at_line_start:
             self.write("\n")
+
+
+def _indent(texts: Iterable[str]) -> str:
+    return "\n".join(f"  {line}" for text in texts for line in strip_all(text).splitlines())
 
 
 def _one_line(text: str) -> str:

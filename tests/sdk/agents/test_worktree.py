@@ -135,7 +135,7 @@ async def test_what_is_no_repository_is_a_clear_error_and_nothing_runs_unguarded
     shop = make_shop(tmp_path)
     await shop.session.submit("hi")
     assert (shop.result.error or "").startswith(
-        "Sub-agent error: An isolated subagent needs a git repository"
+        "Sub-agent error: A working tree of its own needs a git repository"
     )
     assert len(shop.provider.requests) == 2  # both of the parent
 

@@ -143,8 +143,8 @@ async def _look_at(cwd: str, base: str) -> tuple[str, str, str]:
         prefix = await _git(cwd, "rev-parse", "--show-prefix")
     except WorktreeError as error:
         raise WorktreeError(
-            f"An isolated subagent needs a git repository, and {cwd} is not in one ({error}). Run it without "
-            "isolation, or configure a WorktreeCreate hook."
+            f"A working tree of its own needs a git repository, and {cwd} is not in one ({error}). Do "
+            "without one, or configure a WorktreeCreate hook."
         ) from error
     if not _exists(os.path.join(top, ".git")):
         raise WorktreeError(f"The repository of {cwd} has its files in {top}: run it without isolation.")
