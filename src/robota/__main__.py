@@ -8,11 +8,11 @@ def main() -> None:
     if arguments in (["--version"], ["-V"]):
         from robota._version import __version__  # noqa: PLC0415 - the only import this answer needs
 
-        answer(f"robota {__version__}")
+        return answer(f"robota {__version__}")
     if arguments in (["--help"], ["-h"]):
         from robota.cli.help import render_help  # noqa: PLC0415 - likewise
 
-        answer(render_help())
+        return answer(render_help())
     try:
         from robota.cli.signals import Signals  # noqa: PLC0415 - first of all: everything else takes longer
 
@@ -21,18 +21,17 @@ def main() -> None:
         from robota.cli.main import run  # noqa: PLC0415 - everything else starts here
     except KeyboardInterrupt:
         sys.exit(130)
-    run(signals)
+    return run(signals)
 
 
 def answer(text: str) -> None:
-    """Print our own words, which need no care, and leave; a reader may have left before."""
+    """Print our own words, which need no care; a reader may have left before."""
     try:
         print(text, flush=True)
     except (OSError, KeyboardInterrupt):
         import os  # noqa: PLC0415 - rare
 
         os._exit(1)  # or Python complains that it cannot write the rest
-    sys.exit(0)
 
 
 if __name__ == "__main__":

@@ -112,13 +112,13 @@ def test_what_the_client_of_the_control_protocol_passes_is_understood() -> None:
         "--output-format", "stream-json", "--verbose", "--system-prompt", "", "--tools", "default",
         "--allowedTools", "Bash(git *),Skill(name)", "--max-turns", "5", "--permission-prompt-tool", "stdio",
         "--permission-mode", "acceptEdits", "--resume=0b7e1c9a-55d1-4f6e-9a53-2f0c1f7d8e11",
-        "--settings", '{"sandbox": {"enabled": true}}', "--add-dir", "/a", "--add-dir", "/b",
+        "--settings", '{"sandbox": {"enabled": true}}', "--add-dir", "/tmp", "--add-dir", "/",
         "--mcp-config", '{"mcpServers": {}}', "--include-partial-messages", "--fork-session",
         "--setting-sources=", "--replay-user-messages", "--effort", "high", "--input-format", "stream-json",
     )  # fmt: skip
 
     assert options.is_driven
-    assert options.add_dirs == ("/a", "/b")
+    assert options.add_dirs == ("/tmp", "/")
     assert options.resume == "0b7e1c9a-55d1-4f6e-9a53-2f0c1f7d8e11"
     assert options.fork
     assert options.settings == '{"sandbox": {"enabled": true}}'
@@ -134,6 +134,10 @@ def test_what_the_client_of_the_control_protocol_passes_is_understood() -> None:
         (("--context-window", "10"), "at least 1000"),
         (("--session-id", "mine"), "takes a UUID"),
         (("--model",), "--model needs a value: --model NAME"),
+        (("--model", ""), "--model needs a value that is not empty"),
+        (("--name", " "), "--name needs a value that is not empty"),
+        (("--add-dir", "/nowhere"), "--add-dir /nowhere is no directory"),
+        (("--settings", "nowhere.json"), "There is no settings file"),
         (("--print=yes",), "--print takes no value"),
         (("-x",), "There is no option -x"),
         (("-c", "-r", "a"), "leave one of them out"),

@@ -156,9 +156,9 @@ def test_settings_of_the_command_line_count_more_than_files(project: Path, tmp_p
         broken = robota("-p", "hi", "--settings", "{", cwd=project, server=server)
 
     assert seen == ["German", "Korean", "French", "Spanish", None, None]
-    assert missing.returncode == 1
+    assert missing.returncode == 2
     assert "There is no settings file" in missing.stderr
-    assert broken.returncode == 1
+    assert broken.returncode == 2
     assert "Invalid settings in --settings" in broken.stderr
 
 

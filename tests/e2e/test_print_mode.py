@@ -71,7 +71,8 @@ def test_without_a_key_the_scripted_model_answers_and_says_what_it_is(tmp_path: 
         (("modle", "list"), "did you mean robota model?"),
         (("please", "help"), "'please' is not a command; there are"),
         (("modle",), "did you mean robota model? If it is one: robota -- modle"),
-        (("--verbose", "model"), "a command comes first on the line"),
+        (("--verbose", "model"), "a command comes first on the line."),
+        (("help",), "did you mean robota --help?"),
         (
             ("-p", "x", "--permission-mode", "yolo"),
             "one of default, acceptEdits, plan, bypassPermissions, manual, auto, dontAsk, not 'yolo'",

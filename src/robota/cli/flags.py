@@ -46,11 +46,14 @@ class Flag:
         return self.names[-1] if len(self.names[0]) < 3 else self.names[0]
 
     def check(self, value: str) -> str:
+        if not value.strip() and not self.optional and self.metavar not in _MAY_BE_EMPTY:
+            raise UsageError(f"{self.name} needs a value that is not empty: {self.name} {self.metavar}.")
         if self.choices and value not in self.choices:
             raise UsageError(f"{self.name} takes one of {', '.join(self.choices)}, not {value!r}.")
         return value
 
 
+_MAY_BE_EMPTY = ("LIST", "RULES", "TEXT")
 MODES = ("default", "acceptEdits", "plan", "bypassPermissions", "manual", "auto", "dontAsk")
 EFFORTS = ("minimal", "low", "medium", "high", "xhigh", "max")
 

@@ -103,13 +103,15 @@ def _check_words(parsed: Parsed) -> None:
         meant = f"did you mean robota {near}?" if near else f"there are {', '.join(SUBCOMMANDS)}."
         raise UsageError(f"A prompt is one argument: put it in quotes. {first!r} is not a command; {meant}")
     if "print_mode" not in parsed.values and first.isalpha() and (near := _find_subcommand(first)):
-        what = "a command comes first on the line" if near == first else f"did you mean robota {near}?"
+        what = "a command comes first on the line." if near == first else f"did you mean robota {near}?"
         raise UsageError(f"{first!r} is not a prompt, it seems: {what} If it is one: robota -- {first}")
 
 
 def _find_subcommand(word: str) -> str | None:
     from difflib import get_close_matches  # noqa: PLC0415 - for single words
 
+    if word in ("help", "version"):
+        return f"--{word}"
     return next(iter(get_close_matches(word.casefold(), SUBCOMMANDS, 1, 0.75)), None)
 
 

@@ -49,6 +49,8 @@ def list_models(provider: str | None, base_url: str | None) -> None:
 @click.argument("name")
 def use(name: str) -> None:
     """Have the model NAME answer from now on: the setting `model` of yours."""
+    if not name.strip():
+        raise click.BadParameter("a model has a name.", param_hint="NAME")
     from robota.sdk.places import find_places  # noqa: PLC0415 - few change it
     from robota.sdk.settings.write import change_setting  # noqa: PLC0415
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
@@ -121,6 +122,8 @@ def read_options(parsed: Parsed, environment: Mapping[str, str]) -> Options:
         allow=reading.rules("allow"),
         deny=reading.rules("deny"),
         tools=reading.tools(),
+        add_dirs=reading.directories(),
+        settings=reading.settings(),
         setting_sources=reading.sources(),
         agents=reading.agents(),
         servers=reading.servers(),
@@ -136,9 +139,8 @@ def read_options(parsed: Parsed, environment: Mapping[str, str]) -> Options:
 _AS_THEY_ARE = frozenset((
     "print_mode", "output_format", "input_format", "partial_messages", "hook_events", "replay_user_messages",
     "verbose", "no_tui", "continue_last", "resume", "fork", "name", "no_save", "worktree", "provider",
-    "model", "base_url", "effort", "language", "permission_prompt_tool", "trust", "add_dirs", "pass_env",
-    "sandbox", "auto_allow", "settings", "session_mirror", "resume_at", "resume_drops", "reset", "yes",
-    "debug",
+    "model", "base_url", "effort", "language", "permission_prompt_tool", "trust", "pass_env", "sandbox",
+    "auto_allow", "session_mirror", "resume_at", "resume_drops", "reset", "yes", "debug",
 ))  # fmt: skip
 
 
@@ -256,6 +258,26 @@ class Reading:
             if source not in SOURCES:
                 raise UsageError(f"--setting-sources takes some of {', '.join(SOURCES)}, not {source!r}.")
         return sources
+
+    def directories(self) -> tuple[str, ...]:
+        found = tuple(os.path.abspath(os.path.expanduser(path)) for path in self.texts("add_dirs"))
+        for given, path in zip(self.texts("add_dirs"), found, strict=True):
+            if not os.path.isdir(path):
+                raise UsageError(f"--add-dir {given} is no directory: create it or name another.")
+        return found
+
+    def settings(self) -> str:
+        """The text, if it is JSON or the name of a file with some."""
+        text = self.text("settings") or ""
+        if text:
+            from robota.core.errors import ConfigurationError  # noqa: PLC0415 - for those who give some
+            from robota.sdk.settings.layers import read_given  # noqa: PLC0415
+
+            try:
+                read_given(text, os.getcwd())
+            except ConfigurationError as error:
+                raise UsageError(str(error)) from error
+        return text
 
     def schema(self) -> JsonObject | None:
         schema = self.json("json_schema")

@@ -137,6 +137,8 @@ def _read_examples(file: str) -> Iterator[Example]:
 
 def read_call(text: str) -> tuple[str, JsonObject]:
     """`Read(.env)`, `Tool {"json": …}`, or a command alone."""
+    if not text.strip():
+        raise ConfigurationError("There is no call to judge: give a command, or a call such as 'Read(.env)'.")
     name, brace, rest = text.partition("{")
     if brace and name.strip().isidentifier():
         return name.strip(), read_object("{" + rest, "CALL")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Unpack
 
@@ -144,7 +143,7 @@ def as_settings(options: Options) -> JsonObject:
     if options.mode is not None:
         permissions["defaultMode"] = options.mode
     if options.add_dirs:
-        permissions["additionalDirectories"] = [find_directory(path) for path in options.add_dirs]
+        permissions["additionalDirectories"] = list(options.add_dirs)
     sandbox: JsonObject = {}
     if options.sandbox is not None:
         sandbox = {"enabled": options.sandbox != "off", "failIfUnavailable": options.sandbox == "required"}
@@ -160,13 +159,6 @@ def as_settings(options: Options) -> JsonObject:
     if options.max_budget_usd is not None:
         settings["budget"] = {"maxCostUsd": options.max_budget_usd}
     return settings
-
-
-def find_directory(path: str) -> str:
-    found = os.path.abspath(os.path.expanduser(path))
-    if not os.path.isdir(found):
-        raise ConfigurationError(f"--add-dir {path} is no directory: create it or name another.")
-    return found
 
 
 def pick_session(store: SessionStore, cwd: str, ask: Callable[[str], str | None]) -> str:

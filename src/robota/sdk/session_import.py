@@ -88,7 +88,10 @@ def _read(path: str) -> tuple[JsonObject, tuple[str, ...]]:
         data = file.read(MAX_RECORD + 1)
     if len(data) > MAX_RECORD:
         raise StorageError(f"it is larger than {MAX_RECORD >> 20} MiB.")
-    record = decode(data)
+    try:
+        record = decode(data)
+    except ValueError as error:
+        raise ConfigurationError(f"it is not JSON ({error}).") from error
     if isinstance(record, dict) and "schemaVersion" in record:
         from robota.sessions.export.artifact import import_json  # noqa: PLC0415 - one of several kinds
 

@@ -84,7 +84,7 @@ def read_layers(
     wanted = SOURCES if sources is None else _check_sources(sources)
     found: list[Layer | None] = [
         Layer(name="flags", path="the command line", values=flags) if flags else None,
-        _read_given(given, places) if given else None,
+        read_given(given, places.cwd) if given else None,
         _read_environment(environment),
     ]
     found += [read_layer(path, name, dialect) for name, path, dialect in find_files(places) if name in wanted]
@@ -118,10 +118,11 @@ def _find_root(places: Places) -> str:
     return places.cwd if directory == places.home else directory
 
 
-def _read_given(given: str, places: Places) -> Layer | None:
+def read_given(given: str, cwd: str) -> Layer | None:
+    """Settings that somebody gave as JSON, or as the path of a file."""
     if given.lstrip().startswith("{"):
         return _parse(given, "--settings", "flags", "robota")
-    path = os.path.join(places.cwd, os.path.expanduser(given))
+    path = os.path.join(cwd, os.path.expanduser(given))
     if not os.path.lexists(path):
         raise ConfigurationError(f"There is no settings file {path}: name another, or give JSON.")
     dialect: Dialect = "claude" if ".claude" in path.split(os.sep) else "robota"
