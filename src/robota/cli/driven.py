@@ -35,8 +35,6 @@ async def drive(assistant: Assistant, options: Options) -> int:
         if options.resume is not None or options.continue_last:
             from robota.cli.session_choice import SessionChoice  # noqa: PLC0415 - loads the store
 
-            if options.resume:
-                take_over(options.resume)
             choice = SessionChoice(options, None)
 
     made: list[InteractiveSession] = []
@@ -66,14 +64,3 @@ async def drive(assistant: Assistant, options: Options) -> int:
     )
     code = await run_stream_json(open_session, wanted, check=check)
     return code or 1 if made and assistant.tell_trouble(made[0]) else code
-
-
-def take_over(session_id: str) -> None:
-    """Have a session that only a transcript tells of, as clients leave it where they want it read."""
-    from robota.sdk.kept_sessions import adopt_transcript, create_project_session_store  # noqa: PLC0415
-    from robota.sdk.places import find_places  # noqa: PLC0415
-    from robota.transports.stream_json.transcript import transcript_path  # noqa: PLC0415
-
-    places = find_places()
-    path = transcript_path(places.claude_home, places.cwd, session_id)
-    adopt_transcript(create_project_session_store(), path, session_id)

@@ -159,7 +159,7 @@ GROUPS: tuple[tuple[str, tuple[Flag, ...]], ...] = (
 FOR_PROGRAMS: tuple[Flag, ...] = (
     Flag("--session-mirror", "session_mirror", ""),
     Flag("--resume-session-at ID", "resume_at", ""),
-    Flag("--resume-drops-turn ID", "resume_drops", ""),
+    Flag("--resume-drops-turn [ID]", "resume_drops", ""),
     Flag("--plugin-dir DIR...", "plugin_dir", "", refusal="robota has no plugins yet"),
     Flag("--fallback-model NAME", "fallback_model", "", refusal="there is no second model"),
     Flag("--betas LIST", "betas", "", refusal="robota sends no beta headers"),

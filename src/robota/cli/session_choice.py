@@ -104,13 +104,11 @@ def find_session_or_transcript(store: SessionStore, wanted: str, places: Places)
     try:
         return find_session(store, wanted, places.cwd)
     except SessionNotFoundError:
-        from robota.sdk.session_import import find_transcript, import_session  # noqa: PLC0415 - rare
+        from robota.sdk.session_import import adopt_transcript  # noqa: PLC0415 - rare
 
-        path = find_transcript(places, wanted)
-        taken = None if path is None else import_session(store, path, places.cwd)
-        if taken is None or not taken.id:
+        if not adopt_transcript(store, places, wanted):
             raise
-        return taken.id
+        return wanted
 
 
 def gather_more(options: Options, chosen: ChosenProvider) -> MoreOptions:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from robota.core.errors import ConfigurationError, SessionNotFoundError
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
 __all__ = [
     "SessionStore",
     "SessionSummary",
-    "adopt_transcript",
     "create_project_session_store",
     "find_last_session",
     "find_session",
@@ -71,15 +69,3 @@ def restore_session(store: SessionStorePort | None, session_id: str, *, fork: bo
     from robota.sessions.start import restore  # noqa: PLC0415 - for those who go on
 
     return restore(require_session(store, session_id), session_id, fork=fork)
-
-
-def adopt_transcript(store: SessionStore, path: str, session_id: str) -> bool:
-    """Keep the conversation of another program's transcript as the session of that id, unless there is one;
-    whether it is there now. The file stays as it is."""
-    if not store.exists(session_id):
-        if not os.path.isfile(path):
-            return False
-        from robota.sessions.transcripts.claude_transcript import read_claude_transcript  # noqa: PLC0415 - rare
-
-        store.save(read_claude_transcript(path, session_id=session_id).record)
-    return True

@@ -46,12 +46,17 @@ def find_foreign(places: Places, *, claude: bool = False) -> list[str]:
     return paths
 
 
-def find_transcript(places: Places, session_id: str) -> str | None:
-    """The transcript that Claude Code kept of a session in this directory."""
-    from robota.sessions.transcripts.files import find_claude_transcripts  # noqa: PLC0415 - on request
+def adopt_transcript(store: SessionStore, places: Places, session_id: str) -> bool:
+    """Keep a session that only a transcript of Claude Code in this directory tells of; whether there is
+    one."""
+    from robota.sessions.transcripts.claude_transcript import read_claude_transcript  # noqa: PLC0415 - rare
+    from robota.sessions.transcripts.files import find_claude_transcripts  # noqa: PLC0415
 
-    found = find_claude_transcripts(places.cwd, config_dir=places.claude_home)
-    return next((each.path for each in found if each.session_id == session_id), None)
+    for found in find_claude_transcripts(places.cwd, config_dir=places.claude_home):
+        if found.session_id == session_id:
+            store.save(read_claude_transcript(found.path, session_id=session_id).record)
+            return True
+    return False
 
 
 def expand(path: str) -> list[str]:
