@@ -1,7 +1,9 @@
-"""A tool run in a process that has no more rights than anybody, also when the tests run as root."""
+"""Work with no more rights than anybody has, also when the tests run as root."""
 
 from __future__ import annotations
 
+import ctypes
+import os
 import subprocess
 import sys
 import tempfile
@@ -12,6 +14,8 @@ from typing import Any
 
 import msgspec
 
+_CAPABILITY_VERSION = 0x20080522
+_PASS_OVER_MODES = 1 << 1 | 1 << 2  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
 _SCRIPT = """
 import os, sys
 import anyio, msgspec
@@ -43,6 +47,24 @@ def run_unprivileged(name: str, **arguments: Any) -> str:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert not done.stderr, done.stderr
     return msgspec.json.decode(done.stdout, type=str)
+
+
+@contextmanager
+def bound_by_modes() -> Iterator[None]:
+    """Let the modes of files count in this thread, which root otherwise passes over."""
+    if os.geteuid() != 0:
+        yield
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    header, before = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)()
+    assert libc.capget(header, before) == 0, os.strerror(ctypes.get_errno())
+    fewer = (ctypes.c_uint32 * 6)(*before)
+    fewer[0] &= ~_PASS_OVER_MODES
+    assert libc.capset(header, fewer) == 0, os.strerror(ctypes.get_errno())
+    try:
+        yield
+    finally:
+        assert libc.capset(header, before) == 0, os.strerror(ctypes.get_errno())
 
 
 @contextmanager

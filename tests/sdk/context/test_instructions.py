@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.sdk.context.files import Disk
+from tests.support.unprivileged import bound_by_modes
 
 from robota.sdk.context.instructions import MAX_FILE_BYTES
 
@@ -214,13 +215,13 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_used(disk: Disk) -> None:
     ]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_a_file_without_permission_is_named(disk: Disk) -> None:
     disk.write({"AGENTS.md": "x"})
     disk.path("AGENTS.md").chmod(0)
-    assert disk.problems() == [
-        "~/work/project/AGENTS.md: It cannot be read (Permission denied) and was left out."
-    ]
+    with bound_by_modes():
+        assert disk.problems() == [
+            "~/work/project/AGENTS.md: It cannot be read (Permission denied) and was left out."
+        ]
 
 
 def test_a_file_of_100_mb_is_cut_at_a_line_and_says_so(disk: Disk) -> None:

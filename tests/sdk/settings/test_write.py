@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.unprivileged import bound_by_modes
 
 from robota.core.errors import ConfigurationError, StorageError
 from robota.sdk.settings.write import add_rule, change_setting, remove_rule, remove_setting
@@ -109,13 +110,12 @@ def test_a_users_link_to_their_own_file_stays_a_link(tmp_path: Path) -> None:
     assert json.loads(real.read_text()) == {"model": "a"}
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_file_that_may_not_be_written_is_named(tmp_path: Path) -> None:
     path = tmp_path / "settings.json"
     path.write_text("{}")
     path.chmod(0o400)
 
-    with pytest.raises(StorageError, match="cannot be written"):
+    with bound_by_modes(), pytest.raises(StorageError, match="cannot be written"):
         change_setting(str(path), "model", "a")
 
 
