@@ -18,7 +18,15 @@ from robota.core.errors import (
     RobotaError,
 )
 from robota.core.jsontext import encode
-from robota.core.messages import AssistantMessage, Json, JsonObject, Message, Part, StopReason
+from robota.core.messages import (
+    AssistantMessage,
+    Json,
+    JsonObject,
+    Message,
+    Part,
+    StopReason,
+    TokenUsage,
+)
 from robota.core.provider import (
     Chunk,
     MetadataChunk,
@@ -141,6 +149,8 @@ class RecordedReply(Struct, eq=False):
     """The user stopped it, after the last of the pieces."""
     closed: bool = False
     """Its end is on record."""
+    sums_up: bool = False
+    """The last of a run, or a summary, in which calls are not taken."""
     surface: str | None = None
     """Of the provider's own events."""
     natives: NativeNumbers = field(default_factory=NativeNumbers)
@@ -190,6 +200,12 @@ class RecordedReply(Struct, eq=False):
             reason = "other" if detail else None  # the engine gives the reason, the provider its words
         if reason is not None:
             self.pieces.append(StopChunk(convert(reason, StopReason), detail))
+
+    @property
+    def may_lack_calls(self) -> bool:
+        """It may have had calls that are not on record, and nobody said how many tokens it took."""
+        dropped = (self.sums_up or self.error is not None) and not self.was_refused
+        return dropped and not any(isinstance(piece, TokenUsage) for piece in self.pieces)
 
     @property
     def was_refused(self) -> bool:

@@ -86,8 +86,9 @@ class Recording:
     def __init__(self, path: str) -> None:
         self.path = path
         self.segments: list[Segment] = []
-        self.delegated = False
-        """Subagents had a part in it, which have journals of their own."""
+        self.spent_more = False
+        """More was spent than it has: by subagents, which have journals of their own, or for calls that were
+        not taken, where the provider did not report what it had used."""
         reader = SessionLogReader(path)
         taker = _Taker(self)
         unchecked = 0
@@ -132,7 +133,7 @@ class _Taker:
         """Both as they were last."""
 
     def take(self, record: Record) -> None:
-        self.recording.delegated |= isinstance(record, records.SubagentRecord)
+        self.recording.spent_more |= isinstance(record, records.SubagentRecord)
         if isinstance(record, records.SessionFacts):
             self.begin_segment(record)
         message = self.conversation.take(record)
@@ -213,7 +214,7 @@ class _Taker:
     # --- the model --------------------------------------------------------------------------------------
 
     def take_provider_request(self, record: records.RequestRecord) -> None:
-        self.reply = RecordedReply()
+        self.reply = RecordedReply(sums_up=record.extra is not None)
         self.action.replies.append(self.reply)
         if record.extra is not None:
             self.action.draw(record.extra)
@@ -249,6 +250,7 @@ class _Taker:
         self.run.marks += 1
         if isinstance(message, AssistantMessage) and self.reply is not None and not self.reply.closed:
             self.reply.close(message, error)
+            self.recording.spent_more |= self.reply.may_lack_calls
 
     def add_message(self, record: Record, message: Message) -> None:
         self.action.draw(message)
@@ -267,12 +269,13 @@ class _Taker:
         self.note_overflow()
         self.run.marks += self.running
         self.action.draw(UserMessage("", id=record.message_id, timestamp=record.asked_at))
-        self.reply = reply = RecordedReply()
+        self.reply = reply = RecordedReply(sums_up=True)
         self.action.replies.append(reply)
         reply.pieces += map(Meanwhile, self.action.take_late_swaps(record.model))
         if record.content:
             reply.pieces.append(TextChunk(record.content))
         reply.close(AssistantMessage("", metadata=record.metadata), record.error)
+        self.recording.spent_more |= reply.may_lack_calls
 
     def take_compaction_marked(self, record: records.MarkRecord) -> None:
         self.note_overflow()

@@ -199,7 +199,7 @@ class _SegmentReplay:
         because a secret was taken out, or a price because the model was the provider's choice."""
         facts, recording = self.segment.facts, self.replay.recording
         named = facts.model or (facts.budget or {}).get("maxCostUsd") is None
-        return bool(named) and not (recording.delegated or recording.redacted or facts.hook_events)
+        return bool(named) and not (recording.spent_more or recording.redacted or facts.hook_events)
 
     def options(self) -> SessionOptions:
         facts, world = self.segment.facts, self.world
