@@ -79,7 +79,7 @@ def _locked(directory: str) -> Iterator[None]:
         while not lock_descriptor(descriptor, blocking=False):
             if time.monotonic() > until:
                 raise StorageError(f"Another process has been changing {directory} for too long: end it.")
-            time.sleep(0.005)
+            time.sleep(0.005)  # flock has no deadline: a thread in it could not be called back
         yield
     finally:
         os.close(descriptor)
