@@ -9,7 +9,7 @@ import pytest
 from tests.sessions.recorded_session import RecordedSession, assert_replays
 from tests.sessions.test_replay_anything import INTERRUPTING, Chance, do_something, make_session
 
-from robota.core.events import ProviderRequest
+from robota.core.events import ModelChanged, ProviderRequest, QuestionAsked, QuestionClosed
 from robota.core.provider import Capabilities
 from robota.sessions.replay.session_replay import replay_session
 from robota.sessions.start import restore_journal
@@ -70,6 +70,40 @@ async def test_a_recording_with_swaps_may_end_anywhere(tmp_path: Path, seed: int
     await recorded.session.shutdown()
     lines = recorded.path.read_bytes().splitlines(keepends=True)
     for end in chance.random.sample(range(1, len(lines)), min(12, len(lines) - 1)):
+        recorded.path.write_bytes(b"".join(lines[:end]))
+        cut = await replay_session(recorded.path)
+        assert cut.divergence is None, f"{end}: {cut.divergence}"
+
+
+@pytest.mark.parametrize("seed", [3, 8, 13])
+async def test_a_recording_may_end_anywhere_around_a_swap_during_a_question(
+    tmp_path: Path, seed: int
+) -> None:
+    chance = Chance(seed)
+    recorded = make_session(tmp_path, chance)
+    session, other = recorded.session, ScriptedProvider(*[chance.reply() for _ in range(60)], name="red")
+
+    def swap() -> None:
+        if chance(0.5):
+            session.set_provider(other, "red-1")
+        else:
+            session.set_model(f"{session.agent.provider.name}-2")
+
+    def hear(event: QuestionAsked) -> None:
+        if chance(0.5):
+            swap()
+        else:
+            asyncio.get_running_loop().call_soon(swap)
+
+    session.events.on(QuestionAsked, hear)
+    for _ in range(5):
+        await do_something(recorded, chance)
+    await session.shutdown()
+    kinds = [type(event) for event in recorded.events]
+    assert any(kinds[at : at + 2] == [QuestionAsked, ModelChanged] for at in range(len(kinds)))
+    assert QuestionClosed in kinds
+    lines = recorded.path.read_bytes().splitlines(keepends=True)
+    for end in range(1, len(lines) + 1):
         recorded.path.write_bytes(b"".join(lines[:end]))
         cut = await replay_session(recorded.path)
         assert cut.divergence is None, f"{end}: {cut.divergence}"
