@@ -71,7 +71,7 @@ class LogComparison(Struct, eq=False, kw_only=True):
         self, recorded: Iterable[LogEntry], replayed: Iterable[LogEntry], *, prefix: bool = False
     ) -> Divergence | None:
         """With `prefix` either log may end early."""
-        for ours, theirs in self._pair(in_order(recorded), in_order(replayed)):
+        for ours, theirs in self._pair(in_order(recorded, cut=prefix), in_order(replayed, cut=prefix)):
             if prefix and (ours is None or theirs is None):
                 return None
             difference = self._compare(ours, theirs)
@@ -150,9 +150,10 @@ class LogComparison(Struct, eq=False, kw_only=True):
         return min(known, len(ours))
 
 
-def in_order(entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
+def in_order(entries: Iterable[LogEntry], *, cut: bool = False) -> Iterator[LogEntry]:
     """The entries to compare. What parallel calls do before they end depends on timing, so it is moved to
-    the end of its call; notices that have no call come after the batch."""
+    the end of its call; notices that have no call come after the batch. In a log that is `cut` a batch may
+    have no end, and then no place for them."""
     waiting: dict[str, list[LogEntry]] = {}
     in_batch = False
     for entry in entries:
@@ -169,7 +170,8 @@ def in_order(entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
             yield from _settle(waiting)
         in_batch = in_batch or event == "tool_batch_started"
         yield entry
-    yield from _settle(waiting)
+    if not (cut and in_batch):
+        yield from _settle(waiting)
 
 
 def _settle(waiting: dict[str, list[LogEntry]]) -> Iterator[LogEntry]:

@@ -272,8 +272,7 @@ class _Taker:
         self.reply = reply = RecordedReply(sums_up=True)
         self.action.replies.append(reply)
         reply.pieces += map(Meanwhile, self.action.take_late_swaps(record.model))
-        if record.content:
-            reply.pieces.append(TextChunk(record.content))
+        reply.pieces += [TextChunk(record.content)] if record.content else []
         reply.close(AssistantMessage("", metadata=record.metadata), record.error)
         self.recording.spent_more |= reply.may_lack_calls
 
