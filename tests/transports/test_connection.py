@@ -723,6 +723,29 @@ async def test_blank_lines_unknown_frames_and_late_answers_are_passed_over(proje
         assert await host.finish() == 0
 
 
+@pytest.mark.parametrize("content", ["", "   ", [{"type": "text", "text": ""}]])
+async def test_a_prompt_of_nothing_is_an_error_result_and_the_connection_lives(
+    project: Path, content: Any
+) -> None:
+    async with connected(ScriptedProvider("Hello.", "Hello."), project) as host:
+        host.prompt(content)
+        await host.until("result")
+        host.prompt("hi")
+        result = await host.until("result")
+
+    assert result["result"] == "Hello."
+
+
+async def test_bytes_that_are_no_text_end_the_connection_with_a_sentence(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with connected(ScriptedProvider("Never."), project) as host:
+        host._write(b'{"type": "user", "message": "\xff\xfe"}\n')
+        assert await host.finish() == 1
+
+    assert "Traceback" not in capsys.readouterr().err
+
+
 async def test_no_prompt_is_exit_code_0_without_a_result(project: Path) -> None:
     async with connected(ScriptedProvider("Never."), project) as host:
         await host.request("initialize", hooks=None)

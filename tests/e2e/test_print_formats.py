@@ -1,0 +1,125 @@
+"""`robota -p` for programs: one JSON object, or a stream of frames."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.command import robota, started
+
+from robota.testing import HttpError, ModelServer, Stall, call
+
+SCHEMA = '{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}'
+
+
+def frames(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_json_is_one_result_and_the_session_is_saved_when_the_process_ends(tmp_path: Path) -> None:
+    script = [call("Glob", pattern="*")], ["Fin", "e."], "Again."
+    with ModelServer(*script).in_thread() as server:
+        done = robota("-p", "go", "--output-format", "json", cwd=tmp_path, server=server)
+        (result,) = frames(done.stdout)
+        again = robota("-p", "on", "-r", result["session_id"], cwd=tmp_path, server=server)
+
+    assert done.returncode == 0, done.stderr
+    assert (result["type"], result["subtype"], result["result"]) == ("result", "success", "Fine.")
+    assert again.stdout == "Again.\n"
+
+
+def test_a_stream_begins_with_init_and_ends_with_the_result(tmp_path: Path) -> None:
+    arguments = ("--output-format", "stream-json", "--include-partial-messages", "--verbose")
+    with ModelServer([call("Glob", pattern="*")], ["Fin", "e."]).in_thread() as server:
+        done = robota("-p", "go", *arguments, cwd=tmp_path, server=server)
+
+    shown = frames(done.stdout)
+    assert done.returncode == 0, done.stderr
+    assert (shown[0]["subtype"], shown[-1]["type"]) == ("init", "result")
+    assert [frame["type"] for frame in shown].count("result") == 1
+    deltas = [frame["event"].get("delta", {}) for frame in shown if frame["type"] == "stream_event"]
+    assert "".join(delta.get("text", "") for delta in deltas) == "Fine."
+
+
+@pytest.mark.parametrize("output_format", ["text", "json"])
+def test_an_answer_of_a_schema(tmp_path: Path, output_format: str) -> None:
+    arguments = ("--output-format", output_format, "--json-schema", SCHEMA)
+    with ModelServer("three", '{"n": 3}').in_thread() as server:
+        done = robota("-p", "count", *arguments, cwd=tmp_path, server=server)
+
+    answer = json.loads(done.stdout)
+    assert done.returncode == 0, done.stderr
+    assert (answer if output_format == "text" else answer["structured_output"]) == {"n": 3}
+
+
+@pytest.mark.parametrize(
+    ("script", "arguments", "code", "subtype"),
+    [
+        (([call("Glob", pattern="*")], "So far."), ("--max-turns", "1"), 5, "error_max_turns"),
+        (
+            ("Never.",),
+            ("--max-budget-usd", "1e-07", "--model", "claude-sonnet-4-5"),
+            6,
+            "error_max_budget_usd",
+        ),
+        (["no"] * 9, ("--json-schema", SCHEMA), 1, "error_max_structured_output_retries"),
+        ((HttpError(401, {"error": {"message": "bad key"}}),), (), 1, "success"),
+    ],
+    ids=["rounds", "budget", "schema", "provider"],
+)
+def test_ends_are_told_apart(
+    tmp_path: Path, script: tuple[Any, ...], arguments: tuple[str, ...], code: int, subtype: str
+) -> None:
+    with ModelServer(*script).in_thread() as server:
+        done = robota("-p", "go", "--output-format", "json", *arguments, cwd=tmp_path, server=server)
+
+    (result,) = frames(done.stdout)
+    assert (done.returncode, result["subtype"], result["is_error"]) == (code, subtype, True)
+    assert "Traceback" not in done.stderr
+
+
+def test_a_denied_call_is_in_the_result_and_in_the_exit_code(tmp_path: Path) -> None:
+    with ModelServer([call("Bash", command="touch x")], "Pity.").in_thread() as server:
+        done = robota("-p", "go", "--output-format", "json", cwd=tmp_path, server=server)
+
+    (result,) = frames(done.stdout)
+    assert done.returncode == 3
+    assert result["permission_denials"][0]["tool_name"] == "Bash"
+    assert "--allow" in done.stderr
+
+
+def test_an_interrupted_stream_still_has_its_result(tmp_path: Path) -> None:
+    arguments = ("-p", "go", "--output-format", "stream-json", "--include-partial-messages")
+    with (
+        ModelServer(["Half", Stall()]).in_thread() as server,
+        started(*arguments, cwd=tmp_path, server=server) as process,
+    ):
+        assert process.stdout is not None
+        while "content_block_delta" not in (line := process.stdout.readline()):
+            assert line
+        process.send_signal(signal.SIGINT)
+        rest = frames(process.stdout.read())
+        code = process.wait(60)
+
+    assert code == 130
+    assert rest[-1]["terminal_reason"] == "aborted_streaming"
+
+
+def test_a_reader_that_leaves_ends_the_run_without_a_traceback(tmp_path: Path) -> None:
+    arguments = ("-p", "go", "--output-format", "stream-json", "--include-partial-messages")
+    with (
+        ModelServer(["line\n"] * 5000).in_thread() as server,
+        started(*arguments, cwd=tmp_path, server=server) as process,
+    ):
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        said = process.stderr.read()
+        code = process.wait(60)
+
+    assert code == 1
+    assert "Traceback" not in said
