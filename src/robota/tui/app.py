@@ -129,7 +129,8 @@ class TerminalApp:
 
     def _turn_wheel(self) -> None:
         self._spinning = None
-        self.surface.invalidate()
+        if time.monotonic() - self.surface.output.drawn >= 1 / SPINS_A_SECOND:
+            self.surface.invalidate()
         self._spin()
 
     def hint(self, text: str, seconds: float = 0.0) -> None:
@@ -166,6 +167,7 @@ class TerminalApp:
             loop.set_exception_handler(before)
 
     async def _start(self, first_prompt: str, *, pick: bool, recap: bool) -> None:
+        self.spawn(self.printing.warm_up())
         await begin(self, self.session, recap=recap)
         if pick:
             await pick_session(self)

@@ -7,10 +7,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from robota.sdk.view.model import Block
 from robota.tui.blocks import render_block
 
 if TYPE_CHECKING:
-    from robota.sdk.view.model import Block, Live
+    from robota.sdk.view.model import Live
     from robota.tui.surface import Surface
     from robota.tui.theme import Theme
 
@@ -18,6 +19,7 @@ LARGE = 1500
 """Blocks with more characters are rendered in a thread."""
 KEPT = 100
 """Blocks that can be shown again."""
+SAMPLE = "# a\n\n| b |\n|---|\n| c |\n\n```python\nd = 1\n```\n"
 SLICE = 200
 """Lines that are written at a time."""
 
@@ -36,6 +38,10 @@ class Printing:
         self._scheduled = False
         self._recent: deque[Block] = deque(maxlen=KEPT)
         self.show_thinking = False
+
+    async def warm_up(self) -> None:
+        """Load what draws code and tables while nobody waits for it: the first of them would hold up keys."""
+        await asyncio.to_thread(self._render, Block(id=0, kind="answer", text=SAMPLE, format="markdown"))
 
     def add(self, block: Block) -> None:
         self._blocks.append(block)

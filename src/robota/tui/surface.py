@@ -10,11 +10,14 @@ between erasing the region and drawing it again is one write, so that no half-dr
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
+import re
 import sys
+import termios
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from prompt_toolkit.application import Application
@@ -31,6 +34,8 @@ from prompt_toolkit.styles import BaseStyle
 
 BEGIN_FRAME, END_FRAME = "\x1b[?2026h", "\x1b[?2026l"
 """Synchronized output; terminals that do not know it ignore it."""
+NOTHING_DRAWN = re.compile(r"\x1b\[\?2026h(?:\x1b\[(?:\?25[lh]|\?12l|\?7[lh]|0?m))*")
+"""A frame that only hides the cursor, shows it again and says how to wrap: nothing was drawn."""
 SANE = "\x1b[?2026l\x1b[?2004l\x1b[?25h\x1b[?7h\x1b[0m"
 """What a terminal needs to be told when we leave it in a hurry."""
 PASTE_END = "\x1b[201~"
@@ -52,6 +57,8 @@ class FrameOutput(Vt100_Output):
         self.depth = 0
         self.pause = 0.0
         """How long to wait before the next frame, because the link is slow."""
+        self.drawn = 0.0
+        """When something was drawn last."""
         self._file = sys.stdout.fileno()
 
     def flush(self) -> None:
@@ -73,10 +80,11 @@ class FrameOutput(Vt100_Output):
         finally:
             self.depth -= 1
             if self.depth == 0:
-                if self._buffer[-1] is BEGIN_FRAME:
-                    self._buffer.pop()  # nothing was drawn
+                if NOTHING_DRAWN.fullmatch("".join(self._buffer)):
+                    self._buffer.clear()
                 else:
                     self._buffer.append(END_FRAME)
+                    self.drawn = time.monotonic()
                 self.flush()
 
 
@@ -99,6 +107,18 @@ def write_all(file: int, data: bytes) -> None:
             import select  # noqa: PLC0415 - only where somebody else made the terminal non-blocking
 
             select.select([], [file], [])
+
+
+def make_restorer(keyboard: int, screen: int) -> Callable[[], None]:
+    """What leaves the terminal sane when the loop itself has broken down."""
+    before = termios.tcgetattr(keyboard)
+
+    def restore() -> None:
+        with suppress(OSError, termios.error):  # the terminal is gone, and nobody is left to be told
+            termios.tcsetattr(keyboard, termios.TCSANOW, before)
+            write_all(screen, SANE.encode())
+
+    return restore
 
 
 class PasteParser(Vt100Parser):
@@ -217,7 +237,12 @@ class Surface:
 
     async def run(self) -> int:
         """Until `leave`; the terminal is as it was before however this ends."""
-        return await self.app.run_async(set_exception_handler=False, handle_sigint=False)
+        restore = make_restorer(self.input.fileno(), self.output.fileno())
+        atexit.register(restore)
+        try:
+            return await self.app.run_async(set_exception_handler=False, handle_sigint=False)
+        finally:
+            atexit.unregister(restore)
 
     def leave(self, code: int) -> None:
         if self.app.is_running and self.app.future is not None and not self.app.future.done():
