@@ -84,6 +84,7 @@ bench: $(VENV)/.dev ## Measure the engine and sessions beside a hand-written htt
 	$(BIN)/python bench/run.py
 	$(BIN)/python bench/sdk.py
 	$(BIN)/python bench/cli.py
+	$(BIN)/python bench/terminal.py
 
 bench-search: $(VENV)/.dev ## Measure Grep and Glob beside ripgrep on 50,000 files
 	$(BIN)/python bench/search.py
