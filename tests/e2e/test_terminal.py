@@ -218,3 +218,29 @@ def test_imports_from_outside_are_asked_about_at_the_start(tmp_path: Path) -> No
         terminal.until("Hello.")
         idle(terminal)
         assert "Always whisper." in str(model_requests(server)[0].body["messages"][0])
+
+
+def test_a_long_command_is_asked_about_whole_or_with_both_its_ends(tmp_path: Path) -> None:
+    long = "echo start; " + "echo pad; " * 40 + "echo the-very-end"
+    longest = "\n".join(f"echo line {number}" for number in range(1, 201))
+    script = ([call("Bash", "a", command=long)], "One.", [call("Bash", "b", command=longest)], "Two.")
+    with ModelServer(*script).in_thread() as server, open_terminal(tmp_path, server) as terminal:
+        ready(terminal)
+        terminal.type("first\r")
+        terminal.until("or the letter")
+        asked = terminal.text
+        terminal.type("n")
+        terminal.until("One.")
+        idle(terminal)
+        terminal.type("second\r")
+        terminal.until("echo line 200")
+        terminal.until("or the letter")
+        cut = terminal.text
+        terminal.type("\x05")
+        terminal.until("echo line 100")
+
+    assert "| echo start; echo pad;" in asked
+    assert "the-very-end" in asked
+    assert "| echo line 1\n" in cut
+    assert "more lines" in cut
+    assert "echo line 100" not in cut

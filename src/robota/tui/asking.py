@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from robota.tui.words import Words
 
 DIFF_ROWS = 12
-SUBJECT_ROWS = 6
+SUBJECT_ROWS = 40
 SUBJECTS = ("command", "file_path", "path", "url", "query", "pattern", "prompt", "skill")
 """Arguments that say what a call is about; the others are shown below them, shortened."""
 EDITABLE = "command"
@@ -87,7 +87,7 @@ def permission_lines(question: PermissionQuestion, words: Words, rows: int) -> l
     if not given:
         lines.append(Line(f"  {words('permission.no-arguments')}", "dim"))
     if question.diff:
-        lines += _diff_lines(question.diff, words, max(rows, DIFF_ROWS))
+        lines += _diff_lines(question.diff, words, rows if rows > SUBJECT_ROWS else DIFF_ROWS)
     lines.append(Line(f"  {words('permission.cwd', cwd=visible(question.cwd))}", "dim"))
     if question.part and question.part not in map(str, given.values()):
         lines.append(Line(f"  {words('permission.part', part=visible(question.part))}", "dialog.part"))
@@ -97,18 +97,23 @@ def permission_lines(question: PermissionQuestion, words: Words, rows: int) -> l
 
 
 def _argument(name: str, value: object, words: Words, rows: int) -> list[Line]:
+    """Of many lines the first and the last: what is bad about a command often stands at its end."""
     given = str(value).split("\n")
     if name not in SUBJECTS and len(given) == 1:
-        return [Line(f"  {visible(name)}: {visible(given[0])}")]
-    head = [] if name == EDITABLE else [Line(f"  {visible(name)}:", "dim")]
-    shown = [Line(f"  | {visible(row)}", "dialog.subject") for row in given[:rows]]
-    left = len(given) - rows
-    more = [Line(f"  {words('permission.more', count=left)}", "dialog.part")] if left > 0 else []
-    return [*head, *shown, *more]
+        return [Line(f"{visible(name)}: {visible(given[0])}", mark="  ")]
+    head = [] if name in SUBJECTS else [Line(f"  {visible(name)}:", "dim")]
+    shown = [Line(visible(row), "dialog.subject", "  | ") for row in given]
+    left, half = len(given) - rows, rows // 2
+    if left <= 0:
+        return [*head, *shown]
+    more = Line(f"  {words('permission.more', count=left)}", "dialog.part")
+    return [*head, *shown[:half], more, *shown[-half:]]
 
 
 def _diff_lines(diff: str, words: Words, rows: int) -> list[Line]:
-    given = diff.split("\n")
+    """Without its two lines of names: the file is named above it."""
+    given = diff.rstrip("\n").split("\n")
+    given = given[2:] if diff.startswith("--- ") else given
     shown = [Line(f"  {visible(row)}", _diff_style(row)) for row in given[:rows]]
     left = len(given) - rows
     return [*shown, Line(f"  {words('permission.more', count=left)}", "dim")] if left > 0 else shown

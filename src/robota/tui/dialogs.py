@@ -36,6 +36,8 @@ class Line(Struct, frozen=True):
 
     text: str
     style: str = ""
+    mark: str | None = None
+    """What every row of it begins with: such a line is shown whole, in as many rows as it takes."""
 
 
 class Dialog:

@@ -34,7 +34,7 @@ class LineDialogs:
 
     def _show(self, dialog: Dialog) -> str:
         """Write the question; what to write before the answer."""
-        lines = [line.text for line in dialog.lines]
+        lines = [f"{line.mark or ''}{line.text}" for line in dialog.lines]
         if _is_yes_or_no(dialog):
             *lines, question = lines
             self._write_lines(lines)

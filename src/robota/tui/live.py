@@ -21,11 +21,11 @@ from prompt_toolkit.widgets import SearchToolbar
 
 from robota.sdk.view.model import Live, Status
 from robota.sdk.view.neutral import neutral_line
-from robota.tui.cells import cut, cut_front, tail_height, tail_page
+from robota.tui.cells import cut, cut_front, tail_height, tail_page, wrap_line
 from robota.tui.status import status_row
 
 if TYPE_CHECKING:
-    from robota.tui.dialogs import Dialog, Dialogs, Option
+    from robota.tui.dialogs import Dialog, Dialogs, Line, Option
     from robota.tui.surface import Surface
     from robota.tui.words import Words
 
@@ -33,6 +33,8 @@ Row: TypeAlias = StyleAndTextTuples
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 SPINS_A_SECOND = 4
 COMPLETION_ROWS = 8
+QUESTION_LEAVES = 3
+"""Rows above a question, which needs the others."""
 TOOL_LINES, SHOWN_TOOLS, SHOWN_TODOS, SHOWN_TASKS = 4, 3, 6, 3
 TODO_SIGNS = {"pending": "·", "in_progress": "▸", "completed": "✓"}
 
@@ -55,6 +57,7 @@ class Region:
         self.prompt_sign = "> "
         self.surface: Surface | None = None
         self._tail_rows = 0
+        self._above_rows = 0
         self.dialog_window = _rows(self._dialog, focusable=True)
         self._search = SearchToolbar(forward_search_prompt="/", backward_search_prompt="?")
         self.layout = Layout(self._container(), focused_element=input)
@@ -117,9 +120,16 @@ class Region:
     # --- rows above the input -----------------------------------------------------------------------
 
     def _padding(self) -> list[Row]:
-        return [[] for _ in range(0 if self.surface is None else self.surface.padding)]
+        if self.surface is None or self.dialogs.current is not None:
+            return []  # a question needs the rows
+        return [[] for _ in range(self.surface.padding)]
 
     def _above(self) -> list[Row]:
+        made = self._make_above()
+        self._above_rows = len(made)
+        return made
+
+    def _make_above(self) -> list[Row]:
         rows, columns = self._size
         width, live = columns - 1, self.live
         if self.surface is not None and self.surface.resizing:
@@ -135,7 +145,8 @@ class Region:
         if live.queued is not None:
             waits = self.words("queued", prompt=neutral_line(live.queued))
             shown.append([("class:queued", cut(f"  {waits}", width))])
-        return shown[-max(1, rows - 4) :]
+        room = rows - 4 if self.dialogs.current is None else QUESTION_LEAVES
+        return shown[-max(1, room) :]
 
     def _tail(self, width: int, rows: int) -> list[Row]:
         """The unfinished answer. Its height only grows while a turn runs: a region that changes its height
@@ -144,6 +155,8 @@ class Region:
         if not text and self.show_thinking:
             text, style = self.live.thinking, "class:thinking"
         page = tail_page(text, width, tail_height(rows))
+        if self.dialogs.current is not None:
+            self._tail_rows = 0  # the rows are the question's now
         self._tail_rows = max(self._tail_rows, len(page)) if page or self._tail_rows else 0
         rows_shown: list[Row] = [[(style, line)] for line in page]
         return rows_shown + [[] for _ in range(self._tail_rows - len(page))]
@@ -201,10 +214,13 @@ class Region:
         rows, columns = self._size
         width = columns - 1
         options = self._options(dialog, width, max(1, rows - 4))
-        head: list[Row] = [
-            [(f"class:{line.style}" if line.style else "", cut(line.text, width))] for line in dialog.lines
-        ]
-        return [*head[: max(1, rows - 3 - len(options))], *options]
+        head = [row for line in dialog.lines for row in _dialog_rows(line, width)]
+        room = max(2, rows - 2 - self._above_rows - len(options))
+        if len(head) > room:  # the end of what is asked about matters as much as its beginning
+            start, hidden = room // 2, len(head) - room + 1
+            more = f"  {self.words('permission.more', count=hidden)}"
+            head[start : start + hidden] = [[("class:dialog.part", cut(more, width))]]
+        return [*head, *options]
 
     def _options(self, dialog: Dialog, width: int, room: int) -> list[Row]:
         if dialog.entry is not None:
@@ -251,7 +267,11 @@ class Region:
         shown: list[Row] = []
         for place, each in enumerate(found, start):
             style = "class:completion.marked" if place == at else "class:completion"
-            name = cut_front(each.display_text, column)
+            name = (
+                cut(each.display_text, column)
+                if each.text[:1] == "/"
+                else cut_front(each.display_text, column)
+            )
             about = cut(each.display_meta_text, width - column - 4)
             shown.append([(style, f"  {name.ljust(column)}"), ("class:dim", about)])
         return shown
@@ -271,6 +291,14 @@ class Region:
         from robota.tui.status import styled_row  # noqa: PLC0415 - for those who have one
 
         return styled_row(line, width)
+
+
+def _dialog_rows(line: Line, width: int) -> list[Row]:
+    style = f"class:{line.style}" if line.style else ""
+    if line.mark is None:
+        return [[(style, cut(line.text, width))]]
+    pieces = wrap_line(line.text, max(1, width - len(line.mark)))
+    return [[("class:dim", line.mark), (style, piece)] for piece in pieces]
 
 
 def _rows(make: Callable[[], Sequence[Row]], *, focusable: bool = False) -> Window:
