@@ -15,7 +15,7 @@ FAST ?= tests/core tests/permissions tests/sdk tests/test_public_api.py \
 	$(patsubst %,tests/sessions/test_%.py,compaction permission_enforcer questions session_abort session_run) \
 	$(patsubst %,tests/providers/test_%.py,anthropic_wire gemini_wire openai_responses_wire)
 
-.PHONY: help run test test-fast test-system check format static fuzz fuzz-http oracle kills signals printed flips real-model soak bench bench-search bench-sessions stubs pins clean
+.PHONY: help run test test-fast test-system screens check format static fuzz fuzz-http oracle kills signals printed flips real-model soak bench bench-search bench-sessions stubs pins clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -41,6 +41,9 @@ test: $(VENV)/.dev ## Run the tests that need nothing but pip
 
 test-fast: $(VENV)/.dev ## Run a part of every area in half a minute, or what FAST names
 	$(BIN)/python -m pytest $(FAST) -m "not system and not slow" -n 2 --dist loadfile
+
+screens: $(VENV)/.dev ## Record the tour anew for the README
+	$(BIN)/python -m tests.e2e.recording docs/images
 
 test-system: $(VENV)/.dev ## Install Debian packages and run the tests that need them
 	sh tests/system/install.sh
