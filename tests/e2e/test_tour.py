@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.support.terminal import Terminal
 
 
-def test_the_tour_streams_asks_edits_undoes_and_leaves_nothing(tmp_path: Path) -> None:
+def test_the_tour_streams_asks_edits_undoes_replays_and_leaves_nothing(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, "tour", ANTHROPIC_API_KEY="must-not-be-used")
     terminal.wait_for("Type: fix the failing test")
     terminal.wait_for("> ")
@@ -33,5 +33,6 @@ def test_the_tour_streams_asks_edits_undoes_and_leaves_nothing(tmp_path: Path) -
     place = re.search(r"in (/\S+/project)", terminal.seen)
 
     assert code == 0
+    assert "messages, as they were recorded." in terminal.seen
     assert place is not None
     assert not Path(place[1]).exists()

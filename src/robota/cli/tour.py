@@ -24,7 +24,7 @@ from robota.testing import call
 from robota.testing.http_server import ReceivedRequest
 from robota.testing.model_server import ModelServer
 
-MODEL = "tour"
+MODEL = NAME = "tour"
 RUN_TESTS = "python3 -B test_prices.py"
 FILES = {
     "prices.py": '''\
@@ -51,7 +51,7 @@ The test passes. What you can try now:
 - `/undo` takes my edit back, `/redo` brings it again, `/rewind` goes back to an earlier prompt
 - `/context` shows what the model is sent, and what it costs
 - `!ls` runs a command of your own; `@prices.py` in a prompt shows me a file
-- `/exit` leaves
+- `/exit` leaves, and then the whole session is replayed without a model
 """
 LOOK = ("I will look at the code ", "and run its test first.")
 TEST = ("The discount is in percent. ", "Let me see what the test says.")
@@ -88,7 +88,10 @@ def take_tour() -> int:
             _interrupts_for_the_child(),
         ):
             there = ("--base-url", f"{server.url}/v1", "--model", MODEL, "--context-window", "100000")
-            code = _robota(*there, project=project, environment=environment)
+            code = _robota(*there, "--name", NAME, project=project, environment=environment)
+            if code == 0 and any(home.glob("sessions/*.jsonl")):
+                print("The session again, without a model and without running anything:", file=sys.stderr)
+                code = _robota("replay", NAME, project=project, environment=environment)
     print("The tour is over and its project is gone. `robota setup` chooses a real model.", file=sys.stderr)
     return code
 
