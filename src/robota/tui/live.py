@@ -21,11 +21,12 @@ from prompt_toolkit.widgets import SearchToolbar
 
 from robota.sdk.view.model import Live, Status
 from robota.sdk.view.neutral import neutral_line
-from robota.tui.cells import cut, cut_front, tail_height, tail_page, wrap_line
+from robota.tui.cells import cut, cut_front, tail_height, tail_page
+from robota.tui.dialog_rows import dialog_rows
 from robota.tui.status import status_row
 
 if TYPE_CHECKING:
-    from robota.tui.dialogs import Dialog, Dialogs, Line, Option
+    from robota.tui.dialogs import Dialogs
     from robota.tui.surface import Surface
     from robota.tui.words import Words
 
@@ -212,44 +213,8 @@ class Region:
         if dialog is None:
             return []
         rows, columns = self._size
-        width = columns - 1
-        options = self._options(dialog, width, max(1, rows - 4))
-        head = [row for line in dialog.lines for row in _dialog_rows(line, width)]
-        room = max(2, rows - 2 - self._above_rows - len(options))
-        if len(head) > room:  # the end of what is asked about matters as much as its beginning
-            start, hidden = room // 2, len(head) - room + 1
-            more = f"  {self.words('permission.more', count=hidden)}"
-            head[start : start + hidden] = [[("class:dialog.part", cut(more, width))]]
-        return [*head, *options]
-
-    def _options(self, dialog: Dialog, width: int, room: int) -> list[Row]:
-        if dialog.entry is not None:
-            return [[("class:dialog.key", cut(dialog.entry.label, width))]]
-        armed, shown = self.dialogs.armed, dialog.shown
-        made: list[Row] = []
-        if dialog.filtered and (dialog.needle or not shown):
-            made.append([("class:dialog.key", cut(f"/{dialog.needle}", width))])
-        count = min(room - len(made) - 1, 10)
-        start = max(0, min(dialog.at - count // 2, len(shown) - count))
-        last = min(start + count, len(shown))
-        made += [self._option(dialog, shown[at], at, width) for at in range(start, last)]
-        hint = self.words("dialog.armed" if armed else "dialog.typing")
-        if dialog.closable and armed:
-            hint = self.words("dialog.list")
-        return [*made, [("class:dim", cut(hint, width))]]
-
-    def _option(self, dialog: Dialog, option: Option, at: int, width: int) -> Row:
-        marked = at == dialog.at
-        mark = "› " if marked else "  "
-        box = ("[x] " if at in dialog.chosen else "[ ] ") if dialog.many else ""
-        key = f"{option.key.split()[0]}  " if option.key else ""
-        text = cut(f"{box}{option.label}", width - len(mark) - len(key))
-        style = "class:dialog.marked" if marked and self.dialogs.armed else ""
-        row: Row = [(style, mark), ("class:dialog.key", key), (style, text)]
-        left = width - len(mark) - len(key) - len(text) - 2
-        if option.detail and left > 8:
-            row.append(("class:dim", f"  {cut(option.detail, left)}"))
-        return row
+        room = rows - 2 - self._above_rows
+        return dialog_rows(dialog, self.words, columns - 1, room, armed=self.dialogs.armed)
 
     # --- rows below the input -----------------------------------------------------------------------
 
@@ -291,14 +256,6 @@ class Region:
         from robota.tui.status import styled_row  # noqa: PLC0415 - for those who have one
 
         return styled_row(line, width)
-
-
-def _dialog_rows(line: Line, width: int) -> list[Row]:
-    style = f"class:{line.style}" if line.style else ""
-    if line.mark is None:
-        return [[(style, cut(line.text, width))]]
-    pieces = wrap_line(line.text, max(1, width - len(line.mark)))
-    return [[("class:dim", line.mark), (style, piece)] for piece in pieces]
 
 
 def _rows(make: Callable[[], Sequence[Row]], *, focusable: bool = False) -> Window:
