@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TypeAlias
+
+from robota.sdk.view.neutral import neutral_line
+from robota.tui.choice import NO_SCREEN
 
 Advance: TypeAlias = Callable[[int, int | None], None]
 """Told how much is done, and of how much."""
@@ -25,7 +29,8 @@ def download(name: str) -> AbstractContextManager[Advance]:
 @contextmanager
 def progress(name: str, show: Callable[[int], str] = str, *, is_download: bool = False) -> Iterator[Advance]:
     """Show how far `name` is; `show` writes an amount."""
-    if not sys.stderr.isatty():
+    name = neutral_line(name)  # models and files are called by others
+    if not sys.stderr.isatty() or os.environ.get("TERM", "") in NO_SCREEN:
         yield _lines(name, show)
         return
     from rich.console import Console  # noqa: PLC0415 - 40 ms, for terminals only
@@ -34,11 +39,12 @@ def progress(name: str, show: Callable[[int], str] = str, *, is_download: bool =
         DownloadColumn,
         MofNCompleteColumn,
         Progress,
+        TextColumn,
         TimeRemainingColumn,
     )
 
     amount = DownloadColumn() if is_download else MofNCompleteColumn()
-    columns = ("{task.description}", BarColumn(), amount, TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), amount, TimeRemainingColumn())
     with Progress(*columns, console=Console(file=sys.__stderr__), transient=not is_download) as bar:
         task = bar.add_task(name, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
