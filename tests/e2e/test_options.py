@@ -82,9 +82,9 @@ def test_a_session_has_the_id_and_the_name_it_is_given_and_is_found_by_both(
 ) -> None:
     id = str(uuid.uuid4())
     with ModelServer("one", "two", "three", "four").in_thread() as server:
-        robota("-p", "first", "--session-id", id, "--name", "ports", cwd=project, server=server)
+        robota("-p", "first", "--session-id", id, "--name", "the ports, 한글", cwd=project, server=server)
         again = robota("-p", "x", "--session-id", id, cwd=project, server=server)
-        robota("-p", "second", "-r", "ports", cwd=project, server=server)
+        robota("-p", "second", "-r", "the ports, 한글", cwd=project, server=server)
         robota("-p", "third", f"--resume={id}", "--fork-session", "-n", "other", cwd=project, server=server)
         said = [message["content"] for message in asked(server)["messages"][1:]]
 
@@ -92,7 +92,10 @@ def test_a_session_has_the_id_and_the_name_it_is_given_and_is_found_by_both(
     assert f"There is a session {id} already" in again.stderr
     assert said == ["first", "one", "second", "two", "third"]
     records = kept(tmp_path)
-    assert [(record["name"], len(record["messages"])) for record in records] == [("ports", 5), ("other", 7)]
+    assert [(record["name"], len(record["messages"])) for record in records] == [
+        ("the ports, 한글", 5),
+        ("other", 7),
+    ]
     assert records[0]["id"] == id
 
 

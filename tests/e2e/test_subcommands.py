@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.command import model_requests, robota
+from tests.support.terminal import Terminal
 
 from robota.cli.subcommands import SUBCOMMANDS
 from robota.testing import call
@@ -182,6 +183,16 @@ def test_old_records_get_their_timeline(project: Path, home: Path) -> None:
 
     assert (first.stdout, first.stderr) == ("old\n", "1 migrated, 0 as they were.\n")
     assert second.stderr == "0 migrated, 1 as they were.\n"
+
+
+def test_an_export_on_the_screen_moves_no_cursor(project: Path) -> None:
+    with ModelServer("red \x1b[2J\x1b]0;title\x07 apple").in_thread() as server:
+        robota("-p", "which?", "--name", "odd", cwd=project, server=server)
+    terminal = Terminal(project, "sessions", "export", "odd", "--format", "json")
+
+    assert terminal.leave() == 0
+    assert "apple" in terminal.seen
+    assert "\x1b" not in terminal.seen
 
 
 # --- replay -----------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ async def drive(assistant: Assistant, options: Options) -> int:
         if options.resume is not None or options.continue_last:
             from robota.cli.session_choice import SessionChoice  # noqa: PLC0415 - loads the store
 
-            choice = SessionChoice(options, None)
+            choice = SessionChoice(options)
 
     made: list[InteractiveSession] = []
 

@@ -14,10 +14,9 @@ from msgspec.structs import replace
 from robota.cli.chosen_provider import find_profile
 from robota.cli.opening import provider_arguments, read_own_settings
 from robota.cli.session_choice import SessionChoice
-from robota.core.errors import ConfigurationError, StorageError
+from robota.core.errors import ConfigurationError
 from robota.providers.choice import ChosenProvider, open_choice
 from robota.sdk.kept_sessions import create_project_session_store
-from robota.sdk.places import find_places
 from robota.tui.host import KeptSession
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ async def show(assistant: Assistant, options: Options, user: Questioner) -> tupl
     picks = options.resume == ""
     if picks:
         options = replace(options, resume=None)
-    choice = SessionChoice(options, user.ask)
+    choice = SessionChoice(options)
     run = load_front_end(user)
     async with assistant.open(options, choice) as session:
         assert choice.chosen is not None  # the session has a provider
@@ -89,7 +88,7 @@ class Host:
         options = replace(
             self._options, resume=session_id, continue_last=False, fork=fork, name=None, session_id=None
         )
-        choice = await to_thread.run_sync(SessionChoice, options, None)
+        choice = await to_thread.run_sync(SessionChoice, options)
         chosen = self._chosen
         if choice.start is not None and choice.start.model and choice.start.provider == chosen.provider.name:
             chosen = replace(chosen, model=choice.start.model)
@@ -114,14 +113,9 @@ class Host:
         return f"{profile} ({chosen.model}) answers from now on."
 
     async def reset_settings(self) -> str:
-        path = find_places().user("settings.json")
-        try:
-            os.remove(path)
-        except FileNotFoundError:
-            return f"There is nothing to delete: {path} does not exist."
-        except OSError as error:
-            raise StorageError(f"{path} cannot be deleted ({error.strerror}).") from error
-        return f"{path} is deleted. Keys, sessions and the trust in directories are kept."
+        from robota.cli.reset import delete_settings  # noqa: PLC0415 - rare
+
+        return delete_settings()
 
     async def close(self) -> None:
         """Put the session away that is the present one by now, and the providers it was given."""

@@ -35,7 +35,7 @@ async def opened(
     """A session as the options want it, with its provider, and with `more` than they can say. Behind the
     block the provider is closed; `remark` hears what the user should know, `user` is asked, if there is one.
     """
-    choice = choice or SessionChoice(options, None if user is None else user.ask)
+    choice = choice or SessionChoice(options)
     if choice.note:
         remark(choice.note)
     options = choice.settle(options)

@@ -1,4 +1,4 @@
-"""`robota --reset`: the user's settings deleted, after a question."""
+"""The user's settings deleted: `robota --reset`, which asks first, and `/reset`."""
 
 from __future__ import annotations
 
@@ -11,23 +11,26 @@ from robota.sdk.places import find_places
 
 
 def reset_settings(*, yes: bool) -> int:
-    """Delete the settings file; 1 if the user would rather not."""
+    """Delete the settings file after a question; 1 if the user would rather not."""
     path = find_places().user("settings.json")
-    if not os.path.lexists(path):
-        print(f"There is nothing to delete: {path} does not exist.")
-        return 0
-    if not yes:
+    if os.path.lexists(path) and not yes:
         if not sys.stdin.isatty():
-            raise UsageError(
-                "--reset asks before it deletes your settings, and this is no terminal: add --yes."
-            )
+            raise UsageError("--reset asks before it deletes, and this is no terminal: add --yes.")
         print(f"Delete {path}? [y/N] ", end="", file=sys.stderr, flush=True)
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             print("Nothing was deleted.")
             return 1
+    print(delete_settings())
+    return 0
+
+
+def delete_settings() -> str:
+    """Delete the file; a sentence about it."""
+    path = find_places().user("settings.json")
     try:
         os.remove(path)
+    except FileNotFoundError:
+        return f"There is nothing to delete: {path} does not exist."
     except OSError as error:
         raise StorageError(f"{path} cannot be deleted ({error.strerror}).") from error
-    print(f"{path} is deleted. Keys, sessions and the trust in directories are kept.")
-    return 0
+    return f"{path} is deleted. Keys, sessions and the trust in directories are kept."

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Unpack
 
 from msgspec.structs import replace
 
-from robota.core.errors import ConfigurationError, SessionNotFoundError
+from robota.core.errors import SessionNotFoundError
 from robota.providers.definitions import find_definition
 from robota.sdk.interactive import InteractiveSession
 from robota.sdk.kept_sessions import (
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 
 BY_ADDRESS = ("openai-compatible", "local-server")
 """Types of provider that an address alone leads to."""
-LISTED = 20
-"""Sessions that are offered to choose from."""
 
 
 class SessionChoice:
@@ -37,32 +34,25 @@ class SessionChoice:
 
     __slots__ = ("chosen", "note", "resumed", "start", "store")
 
-    def __init__(self, options: Options, ask: Callable[[str], str | None] | None) -> None:
-        """`ask` puts a question to the user, for those who want to choose from a list."""
+    def __init__(self, options: Options) -> None:
         self.store = None if options.no_save else create_project_session_store()
         self.chosen: ChosenProvider | None = None
         """Who answers, once the session is open."""
         self.note = ""
         """What the user should know about the choice."""
-        self.resumed = None if self.store is None else self._choose(options, self.store, ask)
+        self.resumed = None if self.store is None else self._choose(options, self.store)
         """The id of the session to go on with."""
         self.start = None
         if self.resumed is not None:
             self.start = restore_session(self.store, self.resumed, fork=options.fork)
 
-    def _choose(
-        self, options: Options, store: SessionStore, ask: Callable[[str], str | None] | None
-    ) -> str | None:
-        cwd = find_places().cwd
+    def _choose(self, options: Options, store: SessionStore) -> str | None:
+        places = find_places()
         if options.resume:
-            return find_session_or_transcript(store, options.resume, find_places())
-        if options.resume == "":
-            if ask is None:
-                raise ConfigurationError("-r without an id or a name needs a terminal to choose from a list.")
-            return pick_session(store, cwd, ask)
-        last = find_last_session(store, cwd) if options.continue_last else None
+            return find_session_or_transcript(store, options.resume, places)
+        last = find_last_session(store, places.cwd) if options.continue_last else None
         if options.continue_last and last is None:
-            self.note = f"There is no session to continue in {cwd}: this is a new one."
+            self.note = f"There is no session to continue in {places.cwd}: this is a new one."
         return last
 
     def settle(self, options: Options) -> Options:
@@ -157,19 +147,3 @@ def as_settings(options: Options) -> JsonObject:
     if options.max_budget_usd is not None:
         settings["budget"] = {"maxCostUsd": options.max_budget_usd}
     return settings
-
-
-def pick_session(store: SessionStore, cwd: str, ask: Callable[[str], str | None]) -> str:
-    """Let the user choose from the last sessions of a directory, by their numbers."""
-    known = [summary for summary in store.list(cwd=cwd) if not summary.problem][:LISTED]
-    if not known:
-        raise ConfigurationError(f"There is no session to resume in {cwd}: start one without -r.")
-    lines = [
-        f"{number:>3}  {summary.updated_at[:16].replace('T', ' ')}  {summary.name or summary.preview}"
-        for number, summary in enumerate(known, 1)
-    ]
-    answer = ask("\n".join((*lines, f"Which session? [1-{len(known)}] ")))
-    word = (answer or "").strip()
-    if not (word.isdecimal() and 1 <= int(word) <= len(known)):
-        raise ConfigurationError(f"No session was chosen: type a number from 1 to {len(known)}.")
-    return known[int(word) - 1].id

@@ -102,7 +102,10 @@ def export(session: str, form: ExportFormat, output: str | None, with_secrets: b
     """Write a session for others: as text, as a page, or as JSON that `sessions import` reads."""
     store = _store()
     text = export_session(store, _find(store, session), form, redact=not with_secrets)
-    if output is None:
+    if output is None and sys.stdout.isatty():
+        print(text)
+        return
+    if output is None:  # as it is, for files and programs
         sys.stdout.buffer.write(text.encode())
         return
     try:

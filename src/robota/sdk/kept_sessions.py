@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from robota.core.errors import ConfigurationError, SessionNotFoundError
+from robota.core.errors import ConfigurationError, SessionNotFoundError, ValidationError
 from robota.core.given import nearest
 from robota.sessions.store.session_store import SessionStore, SessionStorePort
-from robota.sessions.store.summary import SessionSummary
 
 if TYPE_CHECKING:
     from robota.sessions.start import SessionStart
+    from robota.sessions.store.summary import SessionSummary as SessionSummary
 
 __all__ = [
     "SessionStore",
-    "SessionSummary",
     "create_project_session_store",
     "find_last_session",
     "find_session",
@@ -43,8 +43,9 @@ def require_session(store: SessionStorePort | None, session_id: str) -> SessionS
 
 def find_session(store: SessionStore, wanted: str, cwd: str) -> str:
     """The id of the session that somebody means by an id or a name; those of `cwd` come first."""
-    if store.exists(wanted):
-        return wanted
+    with suppress(ValidationError):  # a name may have any letters, an id not
+        if store.exists(wanted):
+            return wanted
     known = store.list()
     named = [summary for summary in known if summary.name == wanted]
     found = [summary for summary in named if summary.cwd == cwd] or named
