@@ -378,6 +378,44 @@ def test_a_fork_has_the_history_in_a_transcript_of_its_own(tmp_path: Path) -> No
     assert len(read_transcript(folder(config, cwd) / f"{first}.jsonl")) == 2
 
 
+def test_prompts_keep_the_names_that_a_host_gave_them(tmp_path: Path) -> None:
+    config, cwd, names = tmp_path / "config", tmp_path / "work", [str(uuid.uuid4()) for _ in range(3)]
+    cwd.mkdir()
+    more = {"CLAUDE_CONFIG_DIR": str(config)}
+    with ModelServer("One.", "Two.", "Three.").in_thread() as server:
+        with driven("--session-mirror", cwd=cwd, server=server, **more) as host:
+            for name in names[:2]:
+                host.prompt("go", uuid=name)
+                result = host.until("result")
+            host.finish()
+        answers = [frame["uuid"] for frame in host.seen if frame["type"] == "assistant"]
+        session = result["session_id"]
+        at = (f"--resume={session}", f"--resume-session-at={answers[0]}", f"--resume-drops-turn={names[1]}")
+        with driven(*at, "--session-mirror", cwd=cwd, server=server, **more) as host:
+            host.prompt("other", uuid=names[2])
+            host.until("result")
+            host.finish()
+        sent = model_requests(server)[-1].body["messages"]
+
+    assert [message["content"] for message in sent if message["role"] != "system"] == ["go", "One.", "other"]
+    parents = {
+        entry["uuid"]: entry["parentUuid"]
+        for entry in read_transcript(folder(config, cwd) / f"{session}.jsonl")
+    }
+    assert parents[names[1]] == parents[names[2]] == answers[0]  # a branch: nothing is lost
+
+
+def test_what_others_print_and_read_does_not_mix_with_the_frames() -> None:
+    code = (
+        "import os, sys; from robota.cli.driven import take_streams; given, out = take_streams(); "
+        "print('stray', flush=True); os.write(out, os.read(given, 9)); print(repr(sys.stdin.read()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], input=b"a frame\n", capture_output=True, check=True)
+
+    assert done.stdout == b"a frame\n"
+    assert done.stderr.split() == [b"stray", b"''"]
+
+
 def test_a_resumed_session_may_end_at_an_earlier_message(tmp_path: Path) -> None:
     with ModelServer("One.", "Two.", "Three.", "Four.").in_thread() as server:
         with driven("--replay-user-messages", cwd=tmp_path, server=server) as host:

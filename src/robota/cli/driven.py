@@ -62,5 +62,17 @@ async def drive(assistant: Assistant, options: Options) -> int:
         resume_drops=options.resume_drops or None,
         notes=options.without_effect,
     )
-    code = await run_stream_json(open_session, wanted, check=check)
+    stdin, stdout = take_streams()
+    code = await run_stream_json(open_session, wanted, check=check, stdin=stdin, stdout=stdout)
     return code or 1 if made and assistant.tell_trouble(made[0]) else code
+
+
+def take_streams() -> tuple[int, int]:
+    """Standard input and output for the frames alone: what anybody else prints goes to standard error, and
+    what anybody else reads is empty. No other process gets them."""
+    stdin, stdout = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return stdin, stdout

@@ -75,6 +75,8 @@ class TurnFrames:
         self._asked_at = 0.0
         self.prompt_uuid = ""
         """What the client calls the prompt under way."""
+        self.is_open = False
+        """A turn is under way."""
         self.prompt_ids: dict[str, str] = {}
         """Prompts as clients know them -> the messages that they became."""
         self.api_seconds = 0.0
@@ -86,6 +88,7 @@ class TurnFrames:
     def begin(self, prompt_uuid: str = "") -> None:
         """Another turn."""
         self.prompt_uuid = prompt_uuid
+        self.is_open = True
         self.denials: list[JsonObject] = []
         self.running: dict[str, ToolStarted] = {}
         """Calls that have not ended."""
@@ -111,6 +114,7 @@ class TurnFrames:
 
     def end(self) -> None:
         """The turn is over."""
+        self.is_open = False
         self._abandon()
 
     def send(self, frame: JsonObject) -> None:

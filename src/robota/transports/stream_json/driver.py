@@ -182,25 +182,32 @@ class Driver:
     # --- the session --------------------------------------------------------------------------------------
 
     async def _prepare(self, session: InteractiveSession) -> None:
-        self._state.session_id = session.session_id
+        options, self._state.session_id = self._options, session.session_id
         inner = await session.ready()
         self.first_model = inner.model
-        if self._options.resume_at:
-            await session.kit.checkpoints.keep_until(self._options.resume_at, self._options.resume_drops)
         frames = self._frames = TurnFrames(session, self._send, self._frame_options)
-        if self._options.transcript:
+        if options.transcript:
             from robota.transports.stream_json.transcript import Transcript  # noqa: PLC0415 - few keep one
 
-            tell = self.send_plain if self._options.mirror else None
+            tell = self.send_plain if options.mirror else None
             self._transcript = Transcript(session, frames, tell)
+            await self._transcript.open()
+            frames.prompt_ids.update(self._transcript.ids)
+        if options.resume_at:
+            ids, drops = frames.prompt_ids, options.resume_drops
+            drops = drops if drops is None else ids.get(drops, drops)
+            at = ids.get(options.resume_at, options.resume_at)
+            await session.kit.checkpoints.keep_until(at, drops)
+        if self._transcript is not None:
+            self._transcript.begin(after=options.resume_at)
         callbacks = HookCallbacks(self._host, self._registrations)
         config = callbacks.config([tool.name for tool in inner.agent.tools])
         if config:
             session.kit.add_hooks(config)
-        for note in (*self._options.notes, *callbacks.notes):
+        for note in (*options.notes, *callbacks.notes):
             frames.send({"type": "system", "subtype": "informational", "content": note, "level": "warning"})
         frames.follow()
-        if self._options.asks_host:
+        if options.asks_host:
             self.desk = PermissionDesk(session, self._host, frames, self._state.tell_waiting)
             self.desk.is_quiet = self.mode == DONT_ASK
             session.questions.attach(self.desk.answer)
@@ -233,7 +240,7 @@ class Driver:
             result = await self._submit(session, queued)
         except Exception as error:
             result = failure_frame(error)
-            if self._frames is None:  # there is no session, and there will be none
+            if self._held.now is None:  # there is no session, and there will be none
                 self._writer.send({**result, "session_id": "", "uuid": ""})
                 raise
         self.failed = bool(result["is_error"])

@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 from anyio import to_thread
 
@@ -27,6 +26,8 @@ if TYPE_CHECKING:
     from robota.transports.turn_frames import TurnFrames
 
 KEY_LENGTH = 200
+MESSAGE = "robotaMessageId"
+"""The field with the id of a message whose entry has a name that the host gave it."""
 BATCH = 256 * 1024
 """Bytes of entries that are told of at once."""
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -74,15 +75,30 @@ class Transcript:
         self._path = transcript_path(places.claude_home, session.cwd, session.session_id)
         self._waiting: list[JsonObject] = []
         self._last: str | None = None
-        self._known = False
+        self._is_new = True
+        self.ids: dict[str, str] = {}
+        """Entries that a host has named -> the messages of the session."""
         self._noted: set[str] = set()
         """Messages that were taken, by id: a session that goes on from another tells of its past as well."""
-        for message in session.session.messages:
-            if os.path.lexists(self._path):
-                self._noted.add(message.id)
-            else:  # a session that goes on from another, or from elsewhere
+
+    async def open(self) -> None:
+        """Find out what is there."""
+        known = await to_thread.run_sync(read_known, self._path)
+        self._is_new = known is None
+        if known is not None:
+            self._last, self.ids = known
+
+    def begin(self, after: str = "") -> None:
+        """Go on behind the last entry, or behind that one. A session that comes from another, or from
+        elsewhere, is copied first."""
+        if not self._is_new:
+            self._last = after or self._last
+        for message in self._session.session.messages:
+            if self._is_new:
                 self._note(message)
-        session.events.on(HistoryMutation, lambda event: self._note(event.message))
+            else:
+                self._noted.add(message.id)
+        self._session.events.on(HistoryMutation, lambda event: self._note(event.message))
 
     def _note(self, message: Message) -> None:
         if message.id in self._noted:
@@ -92,7 +108,8 @@ class Transcript:
             case UserMessage() as message:
                 content = part_blocks(message.parts) if message.parts else message.content
                 own = "origin" not in message.metadata
-                uuid = (self._frames.prompt_uuid if own else "") or message.id
+                given = self._frames.prompt_uuid if own and self._frames.is_open else ""
+                uuid = given or message.id
                 self._add("user", {"role": "user", "content": content}, message, uuid)
             case AssistantMessage() as message:
                 told: JsonObject = {"id": f"msg_{message.id}", "type": "message", "role": "assistant"}
@@ -118,8 +135,9 @@ class Transcript:
                 "gitBranch": "",
                 "type": kind,
                 "message": told,
-                "uuid": uuid or str(uuid4()),
+                "uuid": uuid,
                 "timestamp": _time(message.timestamp),
+                **({} if uuid == message.id else {MESSAGE: message.id}),
             }
         )
 
@@ -136,9 +154,7 @@ class Transcript:
                 self._tell({"type": "transcript_mirror", "filePath": self._path, "entries": batch})
 
     def _write(self, entries: list[JsonObject]) -> None:
-        if not self._known:
-            os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
-            self._last, self._known = find_last(self._path), True
+        os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
         for entry in entries:
             entry["parentUuid"], self._last = self._last, entry["uuid"]
         lines = b"".join(encode(entry) + b"\n" for entry in entries)
@@ -161,9 +177,11 @@ def _batches(entries: list[JsonObject]) -> Iterator[list[JsonObject]]:
     yield batch
 
 
-def find_last(path: str) -> str | None:
-    """The id of the last entry of a transcript that is part of its conversation."""
+def read_known(path: str) -> tuple[str | None, dict[str, str]] | None:
+    """The id of the last entry of a transcript that is part of its conversation, and the messages of entries
+    that have a name of their own; `None` without a file."""
     last: str | None = None
+    ids: dict[str, str] = {}
     try:
         with open(path, "rb") as file:
             for line in file:
@@ -171,15 +189,16 @@ def find_last(path: str) -> str | None:
                     entry = decode(line)
                 except ValueError:
                     continue  # torn, or of somebody else: it stays as it is
-                if (
-                    isinstance(entry, dict)
-                    and isinstance(entry.get("uuid"), str)
-                    and not entry.get("isSidechain")
-                ):
-                    last = entry["uuid"]
+                match entry:
+                    case {"isSidechain": True}:
+                        continue
+                    case {"uuid": str(uuid)}:
+                        last = uuid
+                        if isinstance(message := entry.get(MESSAGE), str):
+                            ids[uuid] = message
     except FileNotFoundError:
         return None
-    return last
+    return last, ids
 
 
 def _time(when: datetime) -> str:
