@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import pytest
@@ -339,6 +341,50 @@ def test_a_session_name_and_a_reason_cannot_move_the_cursor(tmp_path: Path) -> N
 
     odd = {letter for letter in terminal.seen if not letter.isprintable()} - set("\r\n\t\b")
     assert odd == set(), sorted(map(ascii, odd))
+
+
+@pytest.mark.parametrize("kind", ["pipe", "file"])
+def test_prompts_may_come_through_a_pipe(tmp_path: Path, kind: str) -> None:
+    """Each line is one; a question is never answered by them."""
+    script = "First.", [call("Bash", command="touch one")], "Second."
+    prompts = "one\ttab\n\nyes do it\ny\n/exit\n"
+    (tmp_path / "prompts.txt").write_text(prompts)
+    with ModelServer(*script, "Third.").in_thread() as server, open(tmp_path / "prompts.txt") as file:
+        source = {"input": prompts} if kind == "pipe" else {"stdin": file}
+        done = subprocess.run(
+            [sys.executable, "-m", "robota", "--no-tui"],
+            cwd=tmp_path,
+            env=environment(TERM="xterm", **place(server)),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            **source,
+        )
+        first, third = said(server, 0), said(server, 3)
+
+    assert (done.returncode, done.stdout) == (0, "First.\nSecond.\nThird.\n"), done.stderr
+    assert (first, third) == ("one\ttab", "y")
+    assert not (tmp_path / "one").exists()
+    assert "robota> " not in done.stderr
+
+
+def test_a_terminal_that_was_given_to_another_program_is_taken_back(tmp_path: Path) -> None:
+    with ModelServer("Back.").in_thread() as server:
+        terminal = open_terminal(tmp_path, server)
+        terminal.type("half ")
+        terminal.wait_for("half ")
+        terminal.signal(signal.SIGSTOP)
+        os.waitpid(terminal.pid, os.WUNTRACED)
+        state = termios.tcgetattr(terminal.master)
+        state[3] |= termios.ICANON | termios.ECHO  # what a shell does meanwhile
+        termios.tcsetattr(terminal.master, termios.TCSANOW, state)
+        terminal.signal(signal.SIGCONT)
+        terminal.wait_for("robota> half ")
+        terminal.type("a\x7fa line\n")
+        terminal.wait_for("Back.")
+        leave(terminal)
+        assert said(server) == "half a line"
 
 
 def test_line_mode_loads_no_toolkit() -> None:

@@ -97,7 +97,7 @@ class Options(Struct, frozen=True, kw_only=True):
     def may_ask_who_answers(self) -> bool:
         """Whether somebody is there who could be asked, and has not said."""
         said = self.provider or self.model or self.base_url or self.continue_last or self.resume is not None
-        return not (self.print_mode or self.is_driven or said)
+        return not (self.print_mode or self.is_driven or said) and sys.stdin.isatty()
 
 
 def read_options(parsed: Parsed, environment: Mapping[str, str]) -> Options:
@@ -151,6 +151,8 @@ def add_prompt(options: Options, words: list[str]) -> str:
             raise UsageError("With --input-format stream-json prompts come on standard input: leave it out.")
         return ""
     prompt = "".join(words)
+    if options.no_tui and not options.print_mode and sys.stdin is not None:
+        return prompt  # line mode takes prompts from a pipe one by one, as it does from a terminal
     if sys.stdin is not None and not sys.stdin.isatty():
         piped = _read_bounded()
         prompt = f"{piped.rstrip()}\n\n{prompt}" if piped.strip() and prompt else prompt or piped

@@ -24,7 +24,10 @@ class Questioner:
         """Whether the interface takes over, and not line mode."""
 
     def ask(self, question: str) -> str | None:
-        """A line, `None` at the end of the input; a list of what can be answered may come before it."""
+        """A line, `None` at the end of the input; a list of what can be answered may come before it. A pipe
+        is not asked: what comes through it are prompts."""
+        if not sys.stdin.isatty():
+            return None
         print(*map(visible, question.split("\n")), sep="\n", end="", flush=True)
         line = self._read_line()
         if line is None:
