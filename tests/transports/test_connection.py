@@ -865,3 +865,16 @@ async def test_a_subagent_is_told_of_below_the_call_that_began_it(project: Path)
 
     inside = [frame for frame in host.seen if frame.get("parent_tool_use_id") == "call_Agent"]
     assert [frame["message"]["content"][0]["type"] for frame in inside] == ["tool_use", "tool_result", "text"]
+
+
+async def test_a_session_may_be_limited_to_some_skills(project: Path) -> None:
+    for name in ("one", "two"):
+        skill = project / ".robota" / "skills" / name
+        skill.mkdir(parents=True)
+        (skill / "SKILL.md").write_text(f"---\nname: {name}\ndescription: Skill {name}.\n---\nDo {name}.\n")
+    options: Any = {"skills": ["two", "three"], "trust_project": True}
+    async with connected(ScriptedProvider("Hi."), project, **options) as host:
+        host.prompt("hi")
+        await host.until("result")
+
+    assert host.shown("init")[0]["skills"] == ["two"]
