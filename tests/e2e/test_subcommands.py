@@ -214,6 +214,14 @@ def test_a_session_is_replayed_without_a_network(project: Path, talk: str) -> No
     assert "pears" in other.stderr
 
 
+def test_a_replay_shows_how_far_it_is_on_a_terminal(project: Path, talk: str) -> None:
+    terminal = Terminal(project, "replay", talk)
+
+    assert terminal.leave() == 0
+    assert "replay: 5 of 5 (100%)" in terminal.seen
+    assert terminal.seen.rstrip().endswith("5 messages, as they were recorded.")
+
+
 def test_a_session_begins_anew_from_the_middle_of_another(project: Path, talk: str) -> None:
     new = robota("replay", "fruit", "--fork-at", "2", cwd=project)
     id = new.stdout.strip()

@@ -1,4 +1,5 @@
-"""How far something has come: a bar on terminals, else a line now and then. Always on standard error."""
+"""How far something has come: a bar on terminals, on those without a screen a line now and then, and so for
+downloads everywhere. Always on standard error."""
 
 from __future__ import annotations
 
@@ -30,8 +31,9 @@ def download(name: str) -> AbstractContextManager[Advance]:
 def progress(name: str, show: Callable[[int], str] = str, *, is_download: bool = False) -> Iterator[Advance]:
     """Show how far `name` is; `show` writes an amount."""
     name = neutral_line(name)  # models and files are called by others
-    if not sys.stderr.isatty() or os.environ.get("TERM", "") in NO_SCREEN:
-        yield _lines(name, show)
+    watched = sys.stderr.isatty()
+    if not watched or os.environ.get("TERM", "") in NO_SCREEN:
+        yield _lines(name, show) if watched or is_download else lambda done, total: None
         return
     from rich.console import Console  # noqa: PLC0415 - 40 ms, for terminals only
     from rich.progress import (  # noqa: PLC0415

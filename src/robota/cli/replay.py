@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from robota.cli.progress import progress
 from robota.sdk.kept_sessions import create_project_session_store, find_session
-from robota.sdk.past_sessions import fork_at, replay_kept
+from robota.sdk.past_sessions import fork_at, load_record, replay_kept
 from robota.sdk.places import find_places
 
 if TYPE_CHECKING:
@@ -42,11 +43,18 @@ def command(session: str, at: int | None, fork_at: int | None, against: str | No
         return _fork(id, fork_at)
     import asyncio  # noqa: PLC0415 - after the arguments, which are often wrong
 
-    report = asyncio.run(
-        replay_kept(
-            store, id, until=at, real_tools=against is not None, on_event=_print_event if events else None
+    total = at or len(load_record(store, id).messages)
+    with progress("replay") as advance:
+        report = asyncio.run(
+            replay_kept(
+                store,
+                id,
+                until=at,
+                real_tools=against is not None,
+                on_event=_print_event if events else None,
+                on_step=None if events else lambda done: advance(done, total),
+            )
         )
-    )
     for problem in report.problems:
         print(problem, file=sys.stderr)
     if at is not None and not events:

@@ -76,6 +76,7 @@ async def replay_kept(
     until: int | None = None,
     real_tools: bool = False,
     on_event: Callable[[TurnEvent], object] | None = None,
+    on_step: Callable[[int], object] | None = None,
 ) -> ReplayReport:
     """Run a session again through the same code, without a network. With `real_tools` those that only look
     look at the files as they are now."""
@@ -86,7 +87,7 @@ async def replay_kept(
 
     path = require_session(store, session_id).journal_path(session_id)
     changes = Changes(tools=(read_tool(), glob_tool(), grep_tool())) if real_tools else UNCHANGED
-    return await replay_session(path, until=until, changes=changes, on_event=on_event)
+    return await replay_session(path, until=until, changes=changes, on_event=on_event, on_step=on_step)
 
 
 class PastCall(Struct, frozen=True, kw_only=True):

@@ -87,14 +87,15 @@ async def replay_session(
     until: int | None = None,
     changes: Changes = UNCHANGED,
     on_event: Callable[[TurnEvent], object] | None = None,
+    on_step: Callable[[int], object] | None = None,
 ) -> ReplayReport:
     """Replay the journal at `path`; `until` stops as soon as so many messages are recorded.
 
-    `on_event` sees every turn event of the replay. Nothing is written, started or sent. A journal that
-    cannot be read raises.
+    `on_event` sees every turn event of the replay, `on_step` how many messages there are. Nothing is written,
+    started or sent. A journal that cannot be read raises.
     """
     recording = Recording(os.fspath(path))
-    replay = _Replay(recording, until, changes, on_event, stopped=until == 0)
+    replay = _Replay(recording, until, changes, on_event, on_step, stopped=until == 0)
     entries: list[LogEntry] = []
     messages: tuple[Message, ...] = ()
     divergence: Divergence | None = None
@@ -123,6 +124,7 @@ class _Replay(Struct):
     until: int | None
     changes: Changes
     on_event: Callable[[TurnEvent], object] | None
+    on_step: Callable[[int], object] | None
     stopped: bool
 
 
@@ -265,6 +267,8 @@ class _SegmentReplay:
     def note_record(self, event: str) -> None:
         if event in _MESSAGES:
             self.steps += 1
+            if self.replay.on_step is not None:
+                self.replay.on_step(self.steps)
             if self.steps == self.replay.until:
                 self.replay.stopped = self.journal.closed_for_more = True
                 self.messages = tuple(self.session.messages)
