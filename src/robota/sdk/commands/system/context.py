@@ -12,6 +12,7 @@ from robota.core.context import BYTES_PER_TOKEN, serialized_size
 from robota.core.jsontext import encode
 from robota.core.plain_text import strip_controls
 from robota.sdk.commands.arguments import dispatch, split_first, usage
+from robota.sdk.commands.bars import length_bar, share_bar
 from robota.sdk.commands.effects import CommandResult, ContextShown
 from robota.sdk.settings.write import change_setting, remove_setting
 from robota.sessions.context_window_tracker import DEFAULT_AUTO_COMPACT_THRESHOLD, AutoCompactThreshold
@@ -31,9 +32,15 @@ async def context(host: InteractiveSession, args: str) -> CommandResult:
 async def _show(host: InteractiveSession, args: str) -> CommandResult:
     state = host.context_state
     used = f"{state.used_tokens:,} / {state.max_tokens:,} tokens ({state.used_percentage:.0f}%)"
-    lines = [f"Context: {used}"]
+    lines = [f"Context: {used}", f"  {share_bar(state.used_percentage / 100, 50)}"]
     if not host.is_ready_made:
-        lines += [f"  {name}: {tokens:,} tokens" for name, tokens in list_parts(host)]
+        parts = list(list_parts(host))
+        largest = max((tokens for _, tokens in parts), default=0)
+        width = max((len(name) for name, _ in parts), default=0)
+        lines += [
+            f"  {f'{name}: {tokens:,} tokens':<{width + 18}} {length_bar(tokens, largest)}".rstrip()
+            for name, tokens in parts
+        ]
         lines += [f"  kept: {each.path} ({each.size:,} bytes)" for each in host.kit.context.references.active]
     effect = ContextShown(state.used_tokens, state.max_tokens, state.used_percentage)
     return CommandResult("\n".join(lines), effect=effect)
