@@ -39,12 +39,12 @@ class CommandCompleter(Completer):
         return ()
 
     def _offer(self, command: Command, mark: str, typed: str) -> Completion:
-        hint = f" {neutral_line(command.argument_hint)}" if command.argument_hint else ""
+        hint = f"  {neutral_line(command.argument_hint)}" if command.argument_hint else ""
         return Completion(
             f"{mark}{command.name}",
             start_position=-len(mark) - len(typed),
-            display=f"{mark}{neutral_line(command.name)}{hint}",
-            display_meta=neutral_line(command.description),
+            display=f"{mark}{neutral_line(command.name)}",
+            display_meta=f"{neutral_line(command.description)}{hint}",
         )
 
 

@@ -36,6 +36,8 @@ SPINS_A_SECOND = 4
 COMPLETION_ROWS = 8
 QUESTION_LEAVES = 3
 """Rows above a question, which needs the others."""
+ROOMY = 12
+"""Rows of a screen that has room for more than what is needed."""
 TOOL_LINES, SHOWN_TOOLS, SHOWN_TODOS, SHOWN_TASKS = 4, 3, 6, 3
 TODO_SIGNS = {"pending": "·", "in_progress": "▸", "completed": "✓"}
 
@@ -135,12 +137,13 @@ class Region:
         width, live = columns - 1, self.live
         if self.surface is not None and self.surface.resizing:
             return []
+        apart: list[Row] = [[]] if rows >= ROOMY else []
         if live.activity == "idle":
             self._tail_rows = 0
-            return [*self._tasks(width)][: max(0, rows - 4)]
-        shown = self._tail(width, rows)
+            return [*apart, *self._tasks(width)][: max(0, rows - 4)]
+        shown = [*apart, *self._tail(width, rows)]
         shown += self._tools(width)
-        if rows >= 12:
+        if rows >= ROOMY:
             shown += [*self._todos(width), *self._tasks(width)]
         shown.append(self._activity(width))
         if live.queued is not None:

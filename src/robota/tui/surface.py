@@ -271,7 +271,12 @@ class Surface:
 
     def redraw(self) -> None:
         """Draw the region anew, as high as it needs to be."""
-        self.commit(())
+        if not self.app.is_running or self.app._running_in_terminal:
+            return
+        self.padding = 0
+        with self.output.frame():
+            self.app.renderer.erase()
+            self.app._redraw()
 
     def suspend(self) -> None:
         """Ctrl-Z: back to the shell, until it lets us go on."""
