@@ -415,3 +415,23 @@ def test_what_a_project_wants_is_asked_before_it_acts(tmp_path: Path) -> None:
         assert leave(terminal) == 0
 
     assert (tmp_path / "one").exists()
+
+
+def test_no_part_of_a_long_command_is_out_of_sight_without_a_sign(tmp_path: Path) -> None:
+    long = "echo " + " ".join(f"word{number}" for number in range(60)) + " && touch one"
+    many = "\n".join(f"echo row{number}" for number in range(30))
+    script = [call("Bash", "a", command=long)], [call("Bash", "b", command=many)], "Refused."
+    with ModelServer(*script).in_thread() as server, open_terminal(tmp_path, server, rows=24) as terminal:
+        ready(terminal)
+        terminal.type("go\r")
+        asked(terminal)
+        assert "word59 && touch one" in " ".join(terminal.text.split())
+        terminal.type("n")
+        terminal.until("echo row0")
+        asked(terminal)
+        assert "more lines (Ctrl-E prints all)" in terminal.text
+        terminal.type("\x05")
+        terminal.until("echo row29")
+        terminal.type("n")
+        terminal.until("Refused.")
+        idle(terminal)
