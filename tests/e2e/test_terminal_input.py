@@ -267,6 +267,7 @@ def test_keys_are_what_the_settings_say(tmp_path: Path) -> None:
         open_terminal(tmp_path, server, ROBOTA_HOME=str(home)) as terminal,
     ):
         ready(terminal)
+        terminal.until("keybindings: unknown, steer")
         terminal.type("\x1bOQ")
         terminal.until("Mode: acceptEdits")
         assert leave(terminal) == 0

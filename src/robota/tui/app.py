@@ -15,6 +15,7 @@ from prompt_toolkit.buffer import Buffer
 from robota.core.errors import RobotaError
 from robota.sdk.places import find_places
 from robota.sdk.view.model import Block, Live, Status
+from robota.sdk.view.neutral import neutral_line
 from robota.sdk.view.presenter import Presenter
 from robota.tui.asking import ScreenAsking
 from robota.tui.capture import Capture
@@ -168,6 +169,9 @@ class TerminalApp:
 
     async def _start(self, first_prompt: str, *, pick: bool, recap: bool) -> None:
         self.spawn(self.printing.warm_up())
+        if self.wishes.wrong_keys:
+            wrong = ", ".join(map(neutral_line, self.wishes.wrong_keys))
+            self.presenter.notice(self.words("keys.wrong", actions=wrong))
         await begin(self, self.session, recap=recap)
         if pick:
             await pick_session(self)

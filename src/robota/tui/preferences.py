@@ -22,6 +22,8 @@ class Preferences(Struct, frozen=True, kw_only=True):
     theme: Theme
     vim: bool = False
     keys: Mapping[str, tuple[str, ...]] = {}
+    wrong_keys: tuple[str, ...] = ()
+    """Actions whose keys cannot be used, or that there are not."""
     notifications: str = "off"
     frame_seconds: float = 0.05
     escape_seconds: float = 0.05
@@ -30,12 +32,14 @@ class Preferences(Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, session: InteractiveSession, environment: Mapping[str, str]) -> Self:
         get: Any = (lambda name: None) if session.is_ready_made else session.project.settings.get
-        script = get("statusLine")
+        script, bindings = get("statusLine"), get("keybindings") or {}
+        keys = read_keys(bindings)
         return cls(
             words=load_words(find_language(get("language"), environment)),
             theme=choose_theme(get("theme"), environment),
             vim=get("editorMode") == "vim",
-            keys=read_keys(get("keybindings") or {}),
+            keys=keys,
+            wrong_keys=tuple(action for action in bindings if action not in keys),
             notifications=get("notifications") or "off",
             frame_seconds=(get("terminal.frameMilliseconds") or 50) / 1000,
             escape_seconds=(get("terminal.escapeMilliseconds") or 50) / 1000,
