@@ -1,0 +1,234 @@
+"""The parts of the interface that need no terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
+
+from robota.core.messages import ImagePart, TextPart
+from robota.core.questions import ChoiceQuestion, FormQuestion, PermissionQuestion, QuestionOption
+from robota.sdk import BuiltinCommandSource, CommandRegistry
+from robota.sdk.view.model import Status
+from robota.tui.asking import choice_answer, choice_dialog, field_dialog, permission_dialog
+from robota.tui.complete import CommandCompleter, FileCompleter
+from robota.tui.dialogs import Dialog, Dialogs, Line, Option
+from robota.tui.files import ProjectFiles
+from robota.tui.fuzzy import find, score
+from robota.tui.history import history_path, keep_prompt, load_prompts
+from robota.tui.images import Images, dropped_image
+from robota.tui.paste import Pastes
+from robota.tui.preferences import read_keys
+from robota.tui.signs import copied, notification, title
+from robota.tui.status import status_row
+from robota.tui.status_script import describe, run_script
+from robota.tui.words import load_words
+
+WORDS = load_words("en")
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_dialog_that_nobody_opened_takes_no_key_at_first() -> None:
+    armed = asyncio.Event()
+    dialogs = Dialogs(lambda: armed.set() if dialogs.armed else None)
+    asking = asyncio.ensure_future(
+        dialogs.ask(Dialog([Line("?")], [Option(label="Yes", key="y", value=True)]))
+    )
+    await asyncio.sleep(0)
+    assert not dialogs.armed
+    dialogs.key_pressed()
+    assert not dialogs.armed
+    await armed.wait()
+    assert dialogs.current is not None
+    dialogs.current.type("y")
+
+    assert await asking is True
+    assert dialogs.current is None
+
+
+async def test_a_second_question_waits_for_the_first_and_is_not_armed_by_it() -> None:
+    armed = asyncio.Event()
+    dialogs = Dialogs(lambda: armed.set() if dialogs.armed else None)
+    first = Dialog([Line("1")], [Option(label="Yes", key="y", value=1)])
+    second = Dialog([Line("2")], [Option(label="Yes", key="y", value=2)])
+    answers = [asyncio.ensure_future(dialogs.ask(first)), asyncio.ensure_future(dialogs.ask(second))]
+    await armed.wait()
+    assert dialogs.current is first
+    first.choose()
+    assert await answers[0] == 1
+    assert dialogs.current is second
+    assert not dialogs.armed
+    answers[1].cancel()
+    await asyncio.gather(*answers, return_exceptions=True)
+    assert dialogs.current is None
+
+
+async def test_the_marked_answer_about_a_call_is_no() -> None:
+    question = PermissionQuestion(tool_name="Bash", tool_input={"command": "ls"}, cwd="/", rule="Bash(ls)")
+    dialog = permission_dialog(question, WORDS, 12)
+    dialog.choose()
+    answer = await dialog.answer
+
+    assert not answer.allow
+    assert [option.key for option in dialog.options] == ["y", "a", "p", "e", "n d", "w"]
+
+
+async def test_several_options_can_be_chosen() -> None:
+    question = ChoiceQuestion(
+        question="Which?",
+        options=(QuestionOption("a"), QuestionOption("b"), QuestionOption("c")),
+        multi_select=True,
+    )
+    dialog = choice_dialog(question, WORDS)
+    dialog.type(" ")
+    dialog.move(2)
+    dialog.type(" ")
+    dialog.choose()
+
+    assert choice_answer(await dialog.answer).chosen == ("a", "c")
+
+
+async def test_closing_a_question_is_no_answer_to_it() -> None:
+    dialog = choice_dialog(ChoiceQuestion(question="Which?", options=(QuestionOption("a"),)), WORDS)
+    dialog.close()
+
+    assert choice_answer(await dialog.answer).dismissed
+
+
+async def test_a_field_of_a_form_is_of_its_type() -> None:
+    form = FormQuestion(message="Fill in", schema={})
+    number = field_dialog(form, "count", {"type": "integer"}, WORDS)
+    number.choose()
+    number.write("42")
+    flag = field_dialog(form, "flag", {"type": "boolean"}, WORDS)
+    flag.choose()
+
+    assert await number.answer == 42
+    assert await flag.answer is True
+
+
+async def test_a_list_is_searched_by_words() -> None:
+    dialog = Dialog(
+        [], [Option(label="first talk", value=1), Option(label="second talk", value=2)], filtered=True
+    )
+    for letter in "talk sec":
+        dialog.type(letter)
+    assert [each.value for each in dialog.shown] == [2]
+    dialog.erase()
+    dialog.choose()
+    assert await dialog.answer == 2
+
+
+def test_better_names_come_first() -> None:
+    names = ["compact", "permissions", "mode", "model", "cost", "commit"]
+
+    assert find("mo", names, str, 2) == ["mode", "model"]
+    assert find("prms", names, str, 5) == ["permissions"]
+    assert score("xyz", "mode") is None
+
+
+def test_commands_and_files_are_completed(tmp_path: Path) -> None:
+    (tmp_path / "a b.py").touch()
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "deep.py").touch()
+    (tmp_path / "bad\x1b[2J.py").touch()
+    commands = CommandCompleter(CommandRegistry(BuiltinCommandSource()))
+    files = FileCompleter(ProjectFiles(str(tmp_path)))
+
+    def offered(completer: CommandCompleter | FileCompleter, text: str) -> list[str]:
+        return [each.text for each in completer.get_completions(Document(text), CompleteEvent())]
+
+    assert "/rename" in offered(commands, "/rena")
+    assert offered(commands, "not /rena") == []
+    assert "acceptEdits" in offered(commands, "/mode acc")
+    assert offered(files, "see @deep") == ["@src/deep.py"]
+    assert offered(files, "see @a b") == []
+    assert '@"a b.py"' in offered(files, "@a")
+    assert not any("\x1b" in each for each in offered(files, "@"))
+    assert offered(files, "me@deep") == []
+
+
+def test_files_that_git_ignores_are_not_offered(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    (tmp_path / ".gitignore").write_text("secret.txt\n")
+    (tmp_path / "secret.txt").touch()
+    (tmp_path / "open.txt").touch()
+
+    assert sorted(ProjectFiles(str(tmp_path)).paths()) == [".gitignore", "open.txt"]
+
+
+def test_prompts_are_kept_whole_and_only_for_their_project(tmp_path: Path) -> None:
+    path = history_path(str(tmp_path), "/work/one")
+    for prompt in ("first\nwith two lines", "x" * 30_000, "last"):
+        keep_prompt(path, prompt)
+    with open(path, "ab") as file:
+        file.write(b"broken {\n")
+
+    assert load_prompts(path) == ["first\nwith two lines", "last"]
+    assert history_path(str(tmp_path), "/other/one") != path
+    assert os.stat(path).st_mode & 0o077 == 0
+
+
+def test_long_pastes_are_folded_and_unfolded() -> None:
+    pastes = Pastes(WORDS)
+    long, wide = "line\n" * 20, "x" * 1001
+
+    assert pastes.fold("short\r\ntext") == "short\ntext"
+    marks = pastes.fold(long), pastes.fold(wide)
+    assert marks == ("[Pasted text #1 +21 lines]", "[Pasted text #2 +1 lines]")
+    assert pastes.unfold(f"a {marks[1]} b {marks[0]}") == f"a {wide} b {long}"
+    pastes.clear()
+    assert pastes.unfold(marks[0]) == marks[0]
+
+
+def test_an_image_goes_along_while_its_mark_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "my picture.png"
+    path.write_bytes(b"\x89PNG")
+    images = Images()
+    found = dropped_image(str(path).replace(" ", "\\ "))
+    assert found == (b"\x89PNG", "image/png")
+    assert dropped_image(path.as_uri()) == found
+    assert dropped_image(f"look at {path}") is None
+    assert dropped_image("'unclosed") is None
+    mark = images.add(*found)
+
+    assert images.attach("no mark") == "no mark"
+    assert images.attach(f"see {mark}") == (TextPart(f"see {mark}"), ImagePart("iVBORw==", "image/png"))
+
+
+def test_keys_of_the_settings_count_if_there_are_such() -> None:
+    given = {"mode": "f2", "steer": ["c-x,c-s", "f4"], "unknown": "f3", "send": "no-such-key"}
+
+    assert read_keys(given) == {"mode": ("f2",), "steer": ("c-x,c-s", "f4")}
+
+
+def test_what_the_terminal_is_told_holds_no_control_of_others() -> None:
+    assert title("a\x1b]0;evil\x07b").count("\x07") == 1
+    assert notification("osc9", "a\x07b").count("\x07") == 1
+    assert notification("off", "x") == ""
+    assert copied("x" * 200_000) is None
+
+
+def test_the_status_line_drops_what_does_not_fit() -> None:
+    status = Status(
+        model="model-x", mode="plan", max_tokens=1000, used_tokens=950, context_percent=95, branch="main"
+    )
+    whole = status_row(status, 80, WORDS)
+
+    assert "".join(text for _, text, *_ in whole) == "Mode: plan · model-x · Context: 95% (950/1K) · main"
+    assert ("class:context.hot", "Context: 95% (950/1K)") in whole
+    assert len("".join(text for _, text, *_ in status_row(status, 20, WORDS))) <= 20
+
+
+async def test_a_script_is_told_and_its_failure_is_no_line() -> None:
+    about = describe(Status(model="m", used_tokens=250_000, session_id="s"))
+
+    assert json.loads((await run_script("cat", about))[0])["exceeds_200k_tokens"] is True
+    assert await run_script("exit 3", about) == ()
+    assert await run_script("printf '1\\n2\\n3\\n4\\n'", about) == ("1", "2", "3")
