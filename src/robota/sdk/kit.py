@@ -69,6 +69,15 @@ def add_own_rules(settings: Settings, mode: PermissionMode) -> PermissionRules:
     return replace(settings.rules, mode=mode, allow=(*ALWAYS_ALLOWED, *settings.rules.allow))
 
 
+def renew_rules(known: PermissionRules, before: Settings, after: Settings) -> PermissionRules:
+    """The rules when settings change; what a front end denied or wants to be asked about besides stays."""
+    new = add_own_rules(after, known.mode)
+    written = before.rules
+    deny = [rule for rule in known.deny if rule not in written.deny and rule not in new.deny]
+    ask = [rule for rule in known.ask if rule not in written.ask and rule not in new.ask]
+    return replace(new, deny=(*new.deny, *deny), ask=(*new.ask, *ask)) if deny or ask else new
+
+
 class Kit:
     """Made for one session and closed with it."""
 
@@ -139,7 +148,7 @@ class Kit:
             self._background.slots.resize(self.subagents.options.max_parallel)
         self.skills.skills = project.skills
         self.skills.runs_commands = not settings.get("disableSkillShellExecution")
-        rules = add_own_rules(settings, self.rules.rules.mode)
+        rules = renew_rules(self.rules.rules, before, settings)
         self.rules.replace(rules, additional_dirs=settings.additional_dirs)
 
     def _find_variables(self) -> dict[str, str]:

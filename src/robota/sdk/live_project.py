@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from robota.core.errors import RobotaError
 from robota.sdk.context.loading import list_watched
-from robota.sdk.kit import add_own_rules
+from robota.sdk.kit import renew_rules
 from robota.sdk.project import Project, ProjectOptions, fit_project, list_definitions, load_project
 from robota.sdk.settings.layers import find_files
 from robota.sdk.settings.watch import FileWatch
@@ -152,7 +152,7 @@ class LiveProject:
         if before is not None and session is not None:
             old, new = before.settings, after.settings
             changes: Changes = {}
-            rules = add_own_rules(new, session.permission_mode)
+            rules = renew_rules(session.rules.rules, old, new)
             if rules != session.rules.rules:
                 changes["rules"] = rules
             if new.hooks != old.hooks:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from robota.core.events import Noticed, SettingsChanged, ToolEnded
 from robota.core.provider import ChatRequest
@@ -243,3 +244,19 @@ async def test_a_rule_that_is_written_while_a_call_waits_for_the_reading_of_othe
 
     assert inner.rules.rules.deny == ("Read(secret.txt)",)
     await session.shutdown()
+
+
+async def test_what_a_front_end_denied_stays_denied_when_a_file_changes(project: Path) -> None:
+    provider = ScriptedProvider([call("Read", file_path="secret.txt")], "Done.")
+    async with InteractiveSession(cwd=project, provider=provider) as session:
+        inner = await session.ready()
+        inner.reload(rules=replace(inner.rules.rules, deny=("Read(secret.txt)",), ask=("Glob",)))
+        write(project / ".robota" / "settings.json", {"permissions": {"deny": ["Read(other.txt)"]}})
+        found = results(session)
+        await session.submit("read it")
+        write(project / ".robota" / "settings.json", {"permissions": {"deny": []}})
+        await session.ready()
+
+        assert "password" not in found[0]
+        assert inner.rules.rules.deny == ("Read(secret.txt)",)
+        assert inner.rules.rules.ask == ("Glob",)
