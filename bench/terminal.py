@@ -213,7 +213,6 @@ GOALS = {
     },
     1000: {
         "finished text (bytes/text)": 1.8,
-        "frame bytes without a commit": 130,
         "kB/s": 20,
         "CPU/bare": 1.7,
         "echo p99 ms": 15,
