@@ -141,7 +141,7 @@ async def test_after_a_resume_earlier_tool_calls_and_seconds_count(tmp_path: Pat
     first = resumed(tmp_path, [call("add", a=1, b=2)], [Delay(0.05), "slow"])
     await first.run("add")
     first.limit(Budget(max_tool_calls=1))
-    assert first.admission.admit_call() is not None
+    assert first.admission.admit_call("c2") is not None
     await first.shutdown()
 
     second = resumed(tmp_path, [call("add", a=1, b=2)], "two", max_tool_calls=1)
