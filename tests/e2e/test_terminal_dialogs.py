@@ -431,7 +431,8 @@ def test_no_part_of_a_long_command_is_out_of_sight_without_a_sign(tmp_path: Path
         asked(terminal)
         assert "more lines (Ctrl-E prints all)" in terminal.text
         terminal.type("\x05")
-        terminal.until("echo row29")
+        terminal.until("echo row15")
+        asked(terminal)
         terminal.type("n")
         terminal.until("Refused.")
         idle(terminal)
