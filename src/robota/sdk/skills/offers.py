@@ -28,18 +28,24 @@ class SkillOffers:
     def __init__(self, session: Session, skills: Callable[[], Iterable[Skill]]) -> None:
         self._session = session
         self._skills = skills
+        self._known: Iterable[Skill] | None = None
+        self._about_files: list[Skill] = []
+        """Those of `_known` that have to be offered."""
         self._reminders = Reminders(session)
         session.events.on(ToolEnded, self._look_at_call)
 
     def _look_at_call(self, event: ToolEnded) -> None:
-        waiting = [skill for skill in self._skills() if skill.for_model and skill.paths]
-        if not waiting:
+        skills = self._skills()
+        if skills is not self._known:
+            self._known = skills
+            self._about_files = [skill for skill in skills if skill.for_model and skill.paths]
+        if not self._about_files:
             return
         self._reminders.look()
         told = {found["name"] for found in map(_OFFERED.match, self._reminders.words) if found}
         cwd = self._session.cwd
         paths = [os.path.relpath(os.path.join(cwd, path), cwd) for path in find_touched(self._session, event)]
-        for skill in waiting:
+        for skill in self._about_files:
             globs, _ = read_globs(list(skill.paths))
             matches = compile_globs(globs)
             path = next(filter(matches, paths), None)
