@@ -14,12 +14,13 @@ from asyncio import BaseEventLoop
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from statistics import median
 from types import CodeType, FrameType
 
 import pytest
 
-from robota import Robota, tool
+from robota import InteractiveSession, Robota, tool
 from robota.core import (
     ChatRequest,
     Chunk,
@@ -30,16 +31,19 @@ from robota.core import (
     TurnEvent,
 )
 from robota.core.bus import EventBus
+from robota.core.context import ContextWindowState
 from robota.core.tool_round import ToolRound
 from robota.providers.chat.reply import ChatContent
 from robota.providers.openai_compatible import OpenAICompatibleProvider
 from robota.providers.scripted import ScriptedProvider
 from robota.providers.wire.reply import Peer, ReplyReader
+from robota.sessions.context_window_tracker import ContextWindowTracker
 from robota.testing.model_server import ModelServer
 
 pytestmark = pytest.mark.anyio
 
 CALLS_PER_ROUND = 170
+CALLS_TO_REQUEST = 195
 CALLS_PER_DELTA = 3
 CALLS_PER_STREAMED_DELTA = 7
 CALLS_PER_DECODED_DELTA = 5
@@ -223,6 +227,39 @@ async def test_a_replay_event_is_made_for_the_one_who_asked_and_no_other() -> No
         await agent.run("Go.")
     assert [event.index for event in mutations] == list(range(len(agent.messages)))
     assert count.by_code[EventBus.emit.__code__] <= len(mutations) + 1
+
+
+async def count_to_request(tmp_path: Path, prepare: Callable[[InteractiveSession], object]) -> CallCount:
+    """The calls from the third `submit` of a session to its request."""
+    count = CallCount()
+
+    def answer(request: ChatRequest) -> list[str]:
+        sys.setprofile(None)
+        return ["done"]
+
+    session = InteractiveSession(
+        cwd=tmp_path, provider=Burst(answer, answer, answer), environment={"HOME": str(tmp_path / "home")}
+    )
+    prepare(session)
+    await session.submit("Go.")
+    await session.submit("Go.")
+    with count.watching():
+        await session.submit("Go.")
+    await session.shutdown()
+    return count
+
+
+async def test_a_prompt_takes_few_calls_to_its_request(tmp_path: Path) -> None:
+    count = await count_to_request(tmp_path, lambda session: None)
+    assert 0 < count.total <= CALLS_TO_REQUEST
+    assert count.by_code[ContextWindowTracker.measure.__code__] == 0
+
+
+async def test_the_window_is_measured_for_those_who_hear_of_it(tmp_path: Path) -> None:
+    states: list[ContextWindowState] = []
+    count = await count_to_request(tmp_path, lambda session: session.on("context_update", states.append))
+    assert count.by_code[ContextWindowTracker.measure.__code__] == 1
+    assert len(states) == 9  # before each request, after each answer, and at the end of each turn
 
 
 def modules_after(statement: str) -> set[str]:

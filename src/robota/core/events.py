@@ -337,6 +337,8 @@ class ProviderResponseRaw(ReplayEvent, frozen=True, kw_only=True, tag="provider_
     """The answer as the provider gave it."""
 
     response: AssistantMessage
+    model: str = ""
+    """The one that was asked."""
     response_kind: str = "provider-normalized-message"
     kept: bool = True
     """False for an answer without content, which is not recorded in the conversation."""

@@ -23,7 +23,7 @@ class Deadline:
 
     __slots__ = ("_end", "_handle", "_idle", "_late", "_loop", "_requests", "_task", "_total", "last", "now")
 
-    _handle: asyncio.TimerHandle
+    _handle: asyncio.Handle
 
     def __init__(self, idle: float | None, total: float | None) -> None:
         self._loop = loop = asyncio.get_running_loop()
@@ -40,7 +40,8 @@ class Deadline:
         self._end = now + self._total
 
     async def __aenter__(self) -> Self:
-        self._handle = self._loop.call_at(min(self._end, self.last + self._idle), self._look)
+        # The timer is set by the first look, which comes when the task waits: the request is out by then.
+        self._handle = self._loop.call_soon(self._look)
         return self
 
     async def __aexit__(

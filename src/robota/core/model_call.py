@@ -305,7 +305,8 @@ class ModelCall:
     def log_response(self, message: AssistantMessage, *, kept: bool) -> None:
         error = self.reply.error
         failure = None if error is None else {"code": error.code, "message": str(error)}
-        self.recorder.log(ProviderResponseRaw, response=message, kept=kept, error=failure)
+        model = self.request.model
+        self.recorder.log(ProviderResponseRaw, response=message, model=model, kept=kept, error=failure)
         self.recorder.log(
             ProviderResponseNormalized, response=message, tool_calls_count=len(message.tool_calls)
         )

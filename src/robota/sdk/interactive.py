@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 from robota.core.bus import EventBus, Unsubscribe
@@ -346,23 +345,23 @@ class InteractiveSession(Closing):
         """
         aborts = self._aborts
         check_prompt(prompt)
-        shown = prompt_text(prompt) if display_input is None else display_input
         self._loop = asyncio.get_running_loop()
         if not self._queue.take():
+            shown = prompt_text(prompt) if display_input is None else display_input
             if self._queue.pending is None:
                 self.events.emit(PromptQueued(shown, seq=self.events.seq))
             if not await self._queue.wait(shown):
                 return ExecutionResult(interrupted=True, stop_reason="aborted")
         self._aborts_before = aborts
         try:
-            options = SubmitOptions(
-                id=id,
-                display_input=display_input,
-                raw_input=raw_input,
-                max_rounds=max_turns,
-                settings=settings,
-            )
-            return await self._turn.take(partial(self._run, prompt, output, options, verbatim))
+            options: SubmitOptions = {
+                "id": id,
+                "display_input": display_input,
+                "raw_input": raw_input,
+                "max_rounds": max_turns,
+                "settings": settings,
+            }
+            return await self._turn.take(self._run(prompt, output, options, verbatim))
         finally:
             self._queue.leave()
 
@@ -370,12 +369,12 @@ class InteractiveSession(Closing):
         self, prompt: Prompt, output: OutputKind[OutputT] | None, options: SubmitOptions, verbatim: bool
     ) -> RunResult[OutputT] | CommandResult | None:
         """What became of a prompt, or of the command it calls; `None` if it was aborted before it began."""
-        session = await self.ready()
-        if self._assembly is not None:
-            self._assembly.live.tell()
-        made = (
-            verbatim or options.get("raw_input") is not None
-        )  # of what was typed: no command is called a second time
+        session, assembly = self._session, self._assembly
+        if session is None or (assembly is not None and assembly.live.has_news(instructions=True)):
+            session = await self.ready()
+        if assembly is not None:
+            assembly.live.tell()
+        made = verbatim or options.get("raw_input") is not None  # so it calls no command again
         line = None if made else read_slash(prompt, self.commands)
         if line is not None and not self._is_stopped():
             answer = await run_command(self, line.command, line.args)
@@ -387,17 +386,18 @@ class InteractiveSession(Closing):
             options["raw_input"] = answer.effect.raw_input
         if self._is_stopped():
             return None
-        if self._assembly is None:
+        if assembly is None:
             return await session.submit(prompt, output=output, **options)
-        kit = self._assembly.kit
-        async with kit.skills.turn(prompt, options) as skill:
-            memory = await kit.memory.prepare(options.get("raw_input") or prompt_text(prompt))
-            lenient = skill is not None
-            sent = await kit.context.prepare(prompt, memory, lenient=lenient, verbatim=verbatim)
-            if sent is not prompt:
-                options["raw_input"] = options.get("raw_input") or prompt_text(prompt)
-                options["display_input"] = options.get("display_input") or options["raw_input"]
-            return None if self._is_stopped() else await session.submit(sent, output=output, **options)
+        with (kit := assembly.kit).skills.turn(prompt, options) as skill:
+            text = prompt_text(prompt)
+            words = options.get("raw_input") or text
+            kit.context.refresh(await kit.memory.prepare(words) if kit.memory.mode != "disabled" else "")
+            if "@" in text and not verbatim:
+                sent = await kit.context.expand(prompt, lenient=skill is not None)
+                if sent is not prompt:
+                    options["raw_input"], prompt = words, sent
+                    options["display_input"] = options.get("display_input") or words
+            return None if self._is_stopped() else await session.submit(prompt, output=output, **options)
 
     def _is_stopped(self) -> bool:
         """Whether the turn under way was told to end since somebody asked for it."""

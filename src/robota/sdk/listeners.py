@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from robota.core.bus import EventBus, Unsubscribe
+from robota.core.context import ContextWindowState
 from robota.core.errors import ConfigurationError
-from robota.core.events import EVENT_TYPES, TurnEvent
+from robota.core.events import EVENT_TYPES, ContextUpdated, TurnEvent
 from robota.core.given import suggest
 
 Listener: TypeAlias = Callable[[Any], object]
@@ -29,11 +30,12 @@ _COROUTINE = 0x80
 class Listeners:
     """Who listens to a session by name. One that raises is logged and keeps its place."""
 
-    __slots__ = ("_by_name", "_events")
+    __slots__ = ("_by_name", "_events", "_follows_context")
 
     def __init__(self, events: EventBus) -> None:
         self._events = events
         self._by_name: dict[str, list[Listener]] = {name: [] for name in OWN_NAMES}
+        self._follows_context = False
 
     def on(self, name: str, listener: Listener) -> Unsubscribe:
         own = self._by_name.get(name)
@@ -50,6 +52,9 @@ class Listeners:
                 "over session.stream(prompt) or session.events.open()."
             )
         own.append(listener)
+        if name == "context_update" and not self._follows_context:  # measured for those who hear of it
+            self._follows_context = True
+            self._events.on(ContextUpdated, self._tell_context)
 
         def unsubscribe() -> None:
             if listener in own:
@@ -63,8 +68,14 @@ class Listeners:
         if own is not None and listener in own:
             own.remove(listener)
 
-    def hears(self, name: str) -> bool:
-        return bool(self._by_name[name])
+    def _tell_context(self, event: ContextUpdated) -> None:
+        state = ContextWindowState(
+            max_tokens=event.max_tokens,
+            used_tokens=event.used_tokens,
+            used_percentage=event.used_percentage,
+            remaining_percentage=event.remaining_percentage,
+        )
+        self.emit("context_update", state)
 
     def emit(self, name: str, payload: object) -> None:
         for listener in tuple(self._by_name[name]):

@@ -96,7 +96,7 @@ class LiveProject:
     async def refresh(self, *, instructions: bool = False) -> None:
         """Look whether files have changed, if wanted also those with `instructions`, skills and agents; if
         so, read them and let the session obey."""
-        if not self._turn.locked() and not self._has_changed(instructions):
+        if not self.has_news(instructions):
             return
         async with self._turn:
             if self._has_changed(instructions):
@@ -105,10 +105,16 @@ class LiveProject:
                     self._changed.clear()
                 await self.reload()
 
+    def has_news(self, instructions: bool) -> bool:
+        """Whether there may be something to read, or somebody reads it now; costs a look at the files."""
+        return self._turn.locked() or self._has_changed(instructions)
+
     def _has_changed(self, instructions: bool) -> bool:
         also = self._instructions.find_changes(REST_SECONDS) if instructions else self._wishes.find_changes()
-        moved = [path for path, real in self._roots.items() if os.path.realpath(path) != real]
-        if changed := self._watch.find_changes() + also + moved:
+        changed = self._watch.find_changes() + also
+        if self._roots:
+            changed += [path for path, real in self._roots.items() if os.path.realpath(path) != real]
+        if changed:
             self._changed.update(changed)
             self._stale = True
         return self._stale

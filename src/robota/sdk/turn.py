@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 from robota.core.bus import EventBus
-from robota.core.context import ContextWindowState
 from robota.core.errors import RobotaError, ValidationError
 from robota.core.events import (
-    ContextUpdated,
     Event,
     RunCompleted,
     RunFailed,
@@ -54,17 +53,12 @@ class Turn:
     def follow(self, session: Session) -> None:
         """Listen to this session from now on."""
         self._session = session
-        self._events.subscribe(self._hear)
+        # Behind the journal, so that what is added to the timeline comes after what it is about; and to no
+        # more than is needed, because events that nobody hears are not made.
+        for kind, handler in _HANDLERS.items():
+            self._events.on(kind, partial(handler, self))
 
-    def _hear(self, event: Event) -> None:
-        """After the journal has, so that what is added to the timeline comes behind what it is about."""
-        handler = _HANDLERS.get(type(event))
-        if handler is not None:
-            handler(self, event)
-
-    async def take(
-        self, run: Callable[[], Awaitable[RunResult[Any] | CommandResult | None]]
-    ) -> ExecutionResult[Any]:
+    async def take(self, run: Awaitable[RunResult[Any] | CommandResult | None]) -> ExecutionResult[Any]:
         """Run a prompt or a command, and tell how it ended."""
         self._deltas.clear()
         self._ended.clear()
@@ -74,7 +68,7 @@ class Turn:
         failure: Exception | None = None
         result: RunResult[Any] | CommandResult | None = None
         try:
-            result = await run()
+            result = await run
         except RobotaError as error:
             failure = error
         except Exception as error:
@@ -158,19 +152,6 @@ class Turn:
         self._remember(state)
         self._listeners.emit("tool_end", state)
 
-    def hear_context(self, event: ContextUpdated) -> None:
-        if not self._listeners.hears("context_update"):
-            return
-        self._listeners.emit(
-            "context_update",
-            ContextWindowState(
-                max_tokens=event.max_tokens,
-                used_tokens=event.used_tokens,
-                used_percentage=event.used_percentage,
-                remaining_percentage=event.remaining_percentage,
-            ),
-        )
-
     def hear_end(self, event: Event) -> None:
         """While the run still counts as one, so that what is added here is saved with it."""
         if self._session is None:
@@ -191,7 +172,6 @@ _HANDLERS: dict[type[Event], Callable[[Any, Any], object]] = {
     TextDelta: Turn.hear_text,
     ToolStarted: Turn.hear_tool,
     ToolEnded: Turn.hear_result,
-    ContextUpdated: Turn.hear_context,
     RunCompleted: Turn.hear_end,
     RunInterrupted: Turn.hear_end,
     RunFailed: Turn.hear_end,

@@ -181,14 +181,17 @@ class SessionLog(Struct, eq=False):
         else:
             self._waiting_for_journal.append(act)
 
-    async def accept(self, prompt: Prompt, record: records.UserRecord) -> None:
+    async def accept(self, prompt: Prompt, words: str, shown: str | None, submit_id: str) -> None:
         """Write a prompt down before anything else: from here on it survives a power cut."""
-        text = prompt if isinstance(prompt, str) else None
-        record.prompt = text if text != record.input else None
-        record.parts = None if text is not None else to_builtins(tuple(prompt))
-        if self.event_log is not None:
-            self.event_log.accept_prompt(record, prompt_text(prompt))
-            await self.event_log.sync()
+        if (log := self.event_log) is None:
+            return
+        record = records.UserRecord(input=words, display=shown, submit_id=submit_id)
+        if not isinstance(prompt, str):
+            record.parts = to_builtins(tuple(prompt))
+        elif prompt != words:
+            record.prompt = prompt
+        log.accept_prompt(record, prompt_text(prompt))
+        await log.sync()
 
     def continue_run(self, cut: CutRun, tools: Iterable[Tool]) -> None:
         """Another process began this run and did not end it."""

@@ -43,7 +43,7 @@ from robota.sessions.description import (
 from robota.sessions.follow import follow
 from robota.sessions.inbox import Inbox
 from robota.sessions.injection import InjectedRole, make_injected
-from robota.sessions.journal.records import HistoryCleared, UserRecord
+from robota.sessions.journal.records import HistoryCleared
 from robota.sessions.kept_fields import KeptFields
 from robota.sessions.options import DEFAULT_OPTIONS, SessionOptions, SubmitOptions
 from robota.sessions.parts import (
@@ -304,18 +304,18 @@ class Session(Closing):
         if id in self.past.results:
             return read_output(self.past.results[id], output)
         text = prompt_text(prompt)
-        words = text if raw_input is None else raw_input
         if self.agent.streaming:  # a run whose stream was left may still be ending
             await wait_for_readers(self.agent)
             if self._ended is not None and not self.agent.is_running:
                 await self._ended.wait()
         self._enter(aborts)
         try:
-            self.steps.words, self.steps.shown = words, text if display_input is None else display_input
+            self.steps.words = words = text if raw_input is None else raw_input
+            self.steps.shown = text if display_input is None else display_input
             await self.log.open()
             if id in self.past.results:  # somebody else has submitted it meanwhile
                 return read_output(self.past.results[id], output)
-            await self.log.accept(prompt, UserRecord(input=words, display=display_input, submit_id=id))
+            await self.log.accept(prompt, words, display_input, id)
             update_web_tools(self)
             result = await self.agent.run(prompt, max_rounds=max_rounds, output=output, settings=settings)
         finally:

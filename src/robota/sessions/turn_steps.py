@@ -104,7 +104,8 @@ class TurnSteps:
             self._check_system_message()
             if not self._started:
                 await self.begin()
-            await self._compact_if_full()
+            if self._tracker.should_auto_compact:
+                await self._compact()
             if self._hooks.has("UserPromptSubmit"):
                 said.append(await self._show_prompt())
         except Exception as error:
@@ -167,13 +168,18 @@ class TurnSteps:
                 "webTools": self._web_tools(),
             }
             self._log.report(PreRun, data=data)
-        self.tell_context(user_message(prompt, id="", timestamp=_NO_TIME))
+        self.tell_context(prompt)
 
-    def tell_context(self, extra: UserMessage | None = None) -> None:
-        """How full the window is, with a message that is about to be recorded."""
-        state = self._tracker.measure(extra)
+    def tell_context(self, prompt: Prompt | None = None) -> None:
+        """How full the window is, with a prompt that is about to be recorded."""
         if not self._log.opened:  # nobody listens, and a number that the journal lacks must not be given
             return
+        events = self._agent.events
+        if not events.wants(ContextUpdated):
+            events.next_seq()  # numbered whether or not anybody listens
+            return
+        extra = None if prompt is None else user_message(prompt, id="", timestamp=_NO_TIME)
+        state = self._tracker.measure(extra)
         self._log.tell(
             ContextUpdated,
             max_tokens=state.max_tokens,
@@ -192,12 +198,9 @@ class TurnSteps:
             raise StopRun("hook")
         if not self._started:  # a run that goes on after a crash had no start here
             await self.begin()
-        if run.rounds and await self._compact_if_full():
+        if run.rounds and self._tracker.should_auto_compact and await self._compact():
             return [self._note(CONTINUE_AFTER_COMPACTION, origin="engine"), *self._inbox.drain()]
         return self._inbox.drain() if self._inbox else ()
-
-    async def _compact_if_full(self) -> bool:
-        return self._tracker.should_auto_compact and await self._compact()
 
     async def _compact(self) -> bool:
         """Summarise the conversation, if that can be done; the user is told if not."""

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from robota.core.errors import ValidationError
 from robota.core.events import ContextLoaded, SubagentEvent
 from robota.core.history import HistoryEntry
-from robota.core.messages import Prompt, prompt_text
+from robota.core.messages import Prompt
 from robota.core.ports import timestamp
 from robota.sdk.context.active_references import ContextReferences
 from robota.sdk.context.nested import NestedInstructions
@@ -77,22 +77,26 @@ class SessionContext:
         self.prompt = build_system_prompt(self._parts)
         self._session.agent.system_message = self.prompt.text or None
 
-    async def prepare(
-        self, prompt: Prompt, memory: str, *, lenient: bool = False, verbatim: bool = False
-    ) -> Prompt:
-        """The prompt as it is sent: with the files that it names, and with what is remembered in the system
-        prompt. Files that are kept and have changed since are told with it. References that cannot be
-        followed raise, each with a sentence, unless `lenient`; a `verbatim` prompt has none."""
+    def refresh(self, memory: str) -> None:
+        """Have the next prompt sent with a system prompt that is right now, with what is remembered in it,
+        and with the files that are kept and have changed since."""
+        session, known = self._session, self._parts
+        mode, dirs = session.permission_mode, session.rules.additional_dirs
+        window = session.tracker.max_tokens
+        if (memory, mode, dirs, window) != (
+            known.memory,
+            known.permission_mode,
+            known.additional_dirs,
+            known.context_window,
+        ):
+            self.change(memory=memory, permission_mode=mode, additional_dirs=dirs, context_window=window)
+        if self.references.active:
+            self.references.refresh()
+
+    async def expand(self, prompt: Prompt, *, lenient: bool = False) -> Prompt:
+        """The prompt with the files that it names. References that cannot be followed raise, each with a
+        sentence, unless `lenient`."""
         session = self._session
-        self.change(
-            memory=memory,
-            permission_mode=session.permission_mode,
-            additional_dirs=session.rules.additional_dirs,
-            context_window=session.tracker.max_tokens,
-        )
-        self.references.refresh()
-        if verbatim or "@" not in prompt_text(prompt):
-            return prompt
         scope = ReferenceScope(
             cwd=session.cwd,
             home=self._parts.places.home,

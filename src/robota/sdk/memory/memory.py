@@ -73,8 +73,6 @@ class Memory:
     async def prepare(self, words: str) -> str:
         """Note what a prompt asks to remember, recall what belongs to it, and give the text that the session
         knows from the start. Files that cannot be used are named once, and cost nothing but the memory."""
-        if self.mode == "disabled":
-            return ""
         try:
             for candidate in find_candidates(words):
                 await self._consider(candidate)

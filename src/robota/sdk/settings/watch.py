@@ -17,7 +17,7 @@ Look: TypeAlias = tuple[int, int, int, int]
 class FileWatch:
     """Files and directories, and how they looked last; what does not exist looks like nothing."""
 
-    __slots__ = ("_absent", "_looked", "_looks")
+    __slots__ = ("_absent", "_looked", "_looks", "_many")
 
     def __init__(self, paths: Iterable[str]) -> None:
         self._looks: dict[str, Look] = {}
@@ -25,6 +25,7 @@ class FileWatch:
         self._absent: list[str] = []
         for path in dict.fromkeys(paths):
             self._file(path, _look(path))
+        self._many = len(self._looks) + len(self._absent) > FEW
         self._looked = time.monotonic()
 
     def _file(self, path: str, look: Look | None) -> None:
@@ -37,7 +38,7 @@ class FileWatch:
         """The paths that look different from the last time; of many nothing within `rest` seconds of it."""
         if rest:
             now = time.monotonic()
-            if len(self._looks) + len(self._absent) > FEW and now - self._looked < rest:
+            if self._many and now - self._looked < rest:
                 return []
             self._looked = now
         changed = [path for path in self._absent if access(path, F_OK)]

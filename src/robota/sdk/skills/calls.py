@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, TypeAlias
 
 from anyio import to_thread
@@ -35,7 +35,7 @@ MAX_STACKED = 6
 """Skills that one line may call."""
 Fork: TypeAlias = Callable[[Skill, str], Awaitable[str]]
 """Has a subagent carry out the instructions of a skill, and gives its report."""
-NO_SKILL: AbstractAsyncContextManager[None] = nullcontext()
+NO_SKILL: AbstractContextManager[None] = nullcontext()
 _ENDS = (RunCompleted, RunInterrupted, RunFailed)
 
 
@@ -134,15 +134,15 @@ class SkillCalls:
         finally:
             self.session.rules.lent = NO_LOAN
 
-    def turn(self, prompt: Prompt, options: SubmitOptions) -> AbstractAsyncContextManager[Skill | None]:
+    def turn(self, prompt: Prompt, options: SubmitOptions) -> AbstractContextManager[Skill | None]:
         """Around the turn of a prompt: what its skill wants for that turn, if it came from one."""
         prepared = self._prepared.pop(prompt, ()) if isinstance(prompt, str) else ()
         return self._take_turn(prepared, options) if prepared else NO_SKILL
 
-    @asynccontextmanager
-    async def _take_turn(
+    @contextmanager
+    def _take_turn(
         self, prepared: Sequence[PreparedSkill], options: SubmitOptions
-    ) -> AsyncGenerator[Skill, None]:
+    ) -> Generator[Skill, None, None]:
         session, skill, before = self.session, prepared[0].skill, self.session.model
         for each in prepared:
             self._note(each)

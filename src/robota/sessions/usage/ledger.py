@@ -25,7 +25,6 @@ from robota.core.bus import EventBus, HandlerTable, Unsubscribe
 from robota.core.context import BYTES_PER_TOKEN, normalize_usage, read_token_usage
 from robota.core.errors import ConfigurationError
 from robota.core.events import (
-    ProviderRequest,
     ProviderResponseRaw,
     RunCompleted,
     RunFailed,
@@ -160,9 +159,6 @@ class Book(Struct, eq=False):
     calls: int = 0
     """Tool calls that a budget has let pass."""
 
-    def open_turn(self, execution_id: str) -> None:
-        self.turn = self.turns.setdefault(execution_id, Tally())
-
     def close_turn(self) -> None:
         """The oldest makes room for the next: now, when nobody waits for a request."""
         self.turn = None
@@ -209,7 +205,6 @@ class UsageLedger:
     """
 
     __slots__ = (
-        "_asked",
         "_began",
         "_book",
         "_fresh",
@@ -231,8 +226,6 @@ class UsageLedger:
         self._book: Book | None = None
         self._fresh: dict[str, int] = {}
         """Estimated tokens of results, per tool, that no request has sent yet."""
-        self._asked = ""
-        """The model that the latest request named."""
         self.clock: Callable[[], float] = time.monotonic
         self._began: float | None = None
         self.past_seconds = 0.0
@@ -282,12 +275,9 @@ class UsageLedger:
                 keep(book.tools, name, ToolTally).charge(tokens, sent)
             self._fresh = {}
 
-    def record_request(self, event: ProviderRequest) -> None:
-        self._asked = event.model
-
     def record_response(self, event: ProviderResponseRaw) -> None:
         usage = read_token_usage(event.response) or TokenUsage()
-        self.record(self.choose_name(self._asked, event.response.metadata.get("model")), usage)
+        self.record(self.choose_name(event.model, event.response.metadata.get("model")), usage)
 
     def record_summary(self, event: SummaryCalled) -> None:
         if event.error is None:
@@ -312,7 +302,8 @@ class UsageLedger:
     def open_turn(self, execution_id: str) -> None:
         """A prompt begins. A subagent's runs belong to the turn of the agent that started it."""
         if self.root is self:
-            self.book.open_turn(execution_id)
+            book = self.book
+            book.turn = book.turns.setdefault(execution_id, Tally())
             self._began = self.clock()
 
     def close_turn(self) -> None:
@@ -386,7 +377,6 @@ USAGE_HANDLERS: HandlerTable = {
     RunCompleted: lambda it, _: it.ledger.close_turn(),
     RunInterrupted: lambda it, _: it.ledger.close_turn(),
     RunFailed: lambda it, _: it.ledger.close_turn(),
-    ProviderRequest: lambda it, event: it.ledger.record_request(event),
     ProviderResponseRaw: lambda it, event: it.metered() or it.ledger.record_response(event),
     SummaryCalled: lambda it, event: it.metered() or it.ledger.record_summary(event),
     ToolEnded: lambda it, event: it.ledger.record_tool(event),
