@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from tests.support.processes import mark
+from tests.support.unprivileged import bound_by_modes
 
 from robota.core.errors import ConfigurationError, ToolExecutionError
 from robota.core.permissions import paths
@@ -27,7 +29,7 @@ from robota.tools.sandbox.policy import (
     workspace_policy,
 )
 from robota.tools.sandbox.refusal import is_tame_repository
-from robota.tools.sandbox.sandbox import Sandbox
+from robota.tools.sandbox.sandbox import Sandbox, remove_tree
 
 __all__ = ["mark"]
 
@@ -356,3 +358,18 @@ def test_a_policy_is_data() -> None:
         writable=("/w",), tmp="/t", read_only_even_if_missing=("/w/.git",), deny_read=("/s",)
     )
     assert msgspec.json.decode(msgspec.json.encode(policy), type=SandboxPolicy) == policy
+
+
+def test_what_lies_around_a_directory_stays_as_it_is_when_it_is_removed(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    cache = tmp_path / "tmp" / "cache"
+    cache.mkdir(parents=True)
+    (cache / "file").write_text("x")
+    cache.chmod(0o500)
+
+    with bound_by_modes():
+        remove_tree(str(tmp_path / "tmp"))
+    remove_tree(str(tmp_path / "tmp"))  # somebody else has removed it
+
+    assert not (tmp_path / "tmp").exists()
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755

@@ -209,7 +209,7 @@ class Sandbox:
         """Made with the first command, removed with this object or at the end of the program."""
         if self._tmp is None:
             self._tmp = tempfile.mkdtemp(prefix="robota-")
-            weakref.finalize(self, shutil.rmtree, self._tmp, onerror=_remove_anyway)
+            weakref.finalize(self, remove_tree, self._tmp)
         return self._tmp
 
 
@@ -222,12 +222,18 @@ def _let_go(policy: SandboxPolicy, placeholders: Placeholders) -> list[str]:
     return [f"{path} decides what runs later: it was renamed to {place}." for path, place in moved]
 
 
-def _remove_anyway(remove: Callable[[str], object], path: str, _: object) -> None:
-    """Some caches are read-only directories, which hold their entries until that is changed."""
-    with suppress(OSError):
-        os.chmod(os.path.dirname(path), 0o700)
-        os.chmod(path, 0o700)
-        remove(path)
+def remove_tree(root: str) -> None:
+    """Remove a directory with everything in it. Some caches are read-only directories, which hold their
+    entries until that is changed; what lies around the directory is not ours to change."""
+
+    def remove_anyway(remove: Callable[[str], object], path: str, _: object) -> None:
+        with suppress(OSError):
+            if path != root:
+                os.chmod(os.path.dirname(path), 0o700)
+            os.chmod(path, 0o700)
+            remove(path)
+
+    shutil.rmtree(root, onerror=remove_anyway)
 
 
 def _wrap(
