@@ -106,6 +106,22 @@ async def test_a_turn_is_shown_in_order(tmp_path: Path) -> None:
     assert view.statuses[-1].mode == "bypassPermissions"
 
 
+async def test_a_command_that_failed_is_shown_so_with_the_line_that_says_how(tmp_path: Path) -> None:
+    provider = ScriptedProvider(
+        [call("Bash", command="printf '1\\n2\\n3\\n4\\n5\\n6\\n'; exit 3")],
+        [call("Bash", command="true")],
+        "So.",
+    )
+    view = await present(provider, tmp_path, "Go")
+    failed, fine = (block for block in view.blocks if block.kind == "tool")
+
+    assert [failed.state, fine.state] == ["error", "success"]
+    lines = failed.text.split("\n")
+    assert lines[:4] == ["1", "2", "3", "4"]
+    assert lines[4].startswith("... +")
+    assert lines[5:] == ["[exit code 3]"]
+
+
 async def test_nothing_that_was_said_is_missing_whatever_its_pieces(tmp_path: Path) -> None:
     text = "".join(f"Paragraph {number} is *here*.\n\n- item {number}\n" for number in range(300))
     pieces = [text[at : at + 5] for at in range(0, len(text), 5)]

@@ -34,7 +34,7 @@ from robota.core.questions import ChoiceQuestion, PlanQuestion
 from robota.sdk.timeline import show_message
 from robota.sdk.view.moment import task_label
 from robota.sdk.view.neutral import neutral_line, neutralise
-from robota.sdk.view.tool_view import about, change, preview, read_todos
+from robota.sdk.view.tool_view import about, change, has_failed, preview, read_todos
 
 if TYPE_CHECKING:
     from robota.sdk.view.presenter import Presenter
@@ -102,7 +102,7 @@ def hear_tool_end(to: Presenter, event: ToolEnded) -> None:
         full=result.full if result else "",
         title=neutral_line(event.tool_name),
         about=about(event.arguments),
-        state=event.outcome,
+        state="error" if event.outcome == "success" and has_failed(event) else event.outcome,
         seconds=event.duration,
     )
     if changed:

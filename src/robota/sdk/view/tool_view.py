@@ -43,7 +43,8 @@ def about(arguments: Mapping[str, Json]) -> str:
 
 
 def preview(event: ToolEnded, say: Say) -> Shortened:
-    """The first lines of what a tool said, or why it said nothing."""
+    """The first lines of what a tool said, or why it said nothing; also the one that says how a command
+    failed."""
     said = event.content if event.outcome == "success" else event.error or event.content
     note = event.metadata.get("sandboxNote")
     if isinstance(note, str):
@@ -51,10 +52,18 @@ def preview(event: ToolEnded, say: Say) -> Shortened:
     whole = neutral_output(said).strip("\n").rstrip()
     lines = whole.split("\n") if whole else []
     shown = [_short(line.rstrip()) for line in lines[:PREVIEW_LINES]]
-    if len(lines) > PREVIEW_LINES:
-        shown.append(say("view.more-output", count=len(lines) - PREVIEW_LINES))
-    text = "\n".join(shown)
+    left = lines[PREVIEW_LINES:]
+    code = event.metadata.get("exitCode")
+    end = [line for line in left if code and line.endswith(f" {code}]")][-1:]
+    if len(left) > len(end):
+        shown.append(say("view.more-output", count=len(left) - len(end)))
+    text = "\n".join([*shown, *end])
     return Shortened(text, whole if text != whole else "")
+
+
+def has_failed(event: ToolEnded) -> bool:
+    """Whether a command ended with another code than 0: the call went well, what it ran did not."""
+    return bool(event.metadata.get("exitCode"))
 
 
 def _short(line: str) -> str:
