@@ -6,7 +6,7 @@ set -eu
   --target .venv/client --no-binary claude-agent-sdk claude-agent-sdk==0.2.182
 missing=""
 for pair in tmux:tmux bwrap:bubblewrap rsync:rsync sponge:moreutils ed:ed ex:vim-tiny patch:patch \
-  openssl:openssl sqlite3:sqlite3 unzip:unzip zip:zip make:make strace:strace npm:npm chromium:chromium; do
+  openssl:openssl sqlite3:sqlite3 unzip:unzip zip:zip make:make strace:strace zsh:zsh fish:fish npm:npm chromium:chromium; do
   command -v "${pair%%:*}" > /dev/null || missing="$missing ${pair##*:}"
 done
 [ -z "$missing" ] && exit 0

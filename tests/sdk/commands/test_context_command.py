@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -38,12 +39,10 @@ async def test_each_part_of_a_request_is_shown_with_its_tokens(tmp_path: Path) -
     session, _ = make(tmp_path, "word " * 400)
     async with session:
         await session.submit("hello")
-        lines = (await run(session)).message.split("\n")[1:]
+        shown = (await run(session)).message.partition("\n")[2]
 
-        parts = {
-            name.strip(): int(rest.split()[0].replace(",", ""))
-            for name, rest in (line.split(": ") for line in lines)
-        }
+        found = re.findall(r"^  (.+): ([\d,]+) tokens", shown, re.MULTILINE)
+        parts = {name: int(count.replace(",", "")) for name, count in found}
         sections = {each.name: each.tokens for each in session.kit.context.prompt.sections}
         assert {name: parts[name] for name in sections} == sections
         assert sections["Agent Instructions"] > 200
