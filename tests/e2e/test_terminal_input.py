@@ -69,7 +69,21 @@ def test_a_shell_line_runs_in_the_session(tmp_path: Path) -> None:
         idle(terminal)
         said = [str(each["content"]) for each in model_requests(server)[0].body["messages"]]
 
+        terminal.type("/rewind\r")
+        terminal.until("what was it?", "the prompts to go back to")
+        idle(terminal)
+        shown = terminal.text
+        assert leave(terminal) == 0
+
     assert (tmp_path / "made").read_text() == "a23b\n"
+    assert "<command>" not in shown
+    assert shown.count("> !echo") == 1
+    with ModelServer("never").in_thread() as server, open_terminal(tmp_path, server, "-c") as terminal:
+        terminal.until("I see it.", "the recap")
+        ready(terminal)
+        assert "> !echo" in terminal.text
+        assert "<command>" not in terminal.text
+        assert leave(terminal) == 0
     assert any("cat made" in words and "a23b" in words for words in said)
 
 

@@ -18,6 +18,8 @@ from robota.core.jsontext import encode
 from robota.core.messages import JsonObject, ToolCall
 from robota.core.tool import ToolContext, ToolResult
 from robota.core.tool_call import PreparedCall
+from robota.sdk.timeline import DISPLAY, SHELL_LINE
+from robota.sessions.injection import inject, make_injected
 from robota.sessions.options import permission_options
 from robota.sessions.permissions.permission_enforcer import PermissionEnforcer
 from robota.sessions.questions import Questions
@@ -46,7 +48,8 @@ async def run_shell_line(
     )
     result = await _enforcer(session).run_tool(call, context)
     output = result.content if result.ok else result.error or "It could not be run."
-    session.inject_message("user", TOLD.format(command=command, output=output))
+    told = make_injected(session, "user", TOLD.format(command=command, output=output))
+    inject(session, replace(told, metadata={"origin": SHELL_LINE, DISPLAY: f"!{command}"}))
     return result
 
 

@@ -20,6 +20,8 @@ from robota.core.messages import AssistantMessage, Message, SystemMessage, ToolM
 from robota.sdk.tool_states import ToolState, ToolSummary
 
 DISPLAY = "display"
+SHELL_LINE = "shell"
+"""The origin of what the model is told of a command that the user ran."""
 """The metadata of a prompt that front ends show in other words."""
 TOOL_SUMMARY = "tool-summary"
 REMARK = "system-message"
@@ -87,7 +89,7 @@ def show_history(entries: Iterable[HistoryEntry]) -> list[HistoryEntry]:
 def show_message(message: Message) -> Message | None:
     """A message as it is shown; `None` for one that is between the engine and the model."""
     if isinstance(message, UserMessage):
-        if message.metadata.get("origin", "steering") != "steering":
+        if message.metadata.get("origin", "steering") not in ("steering", SHELL_LINE):
             return None
         display = message.metadata.get(DISPLAY)
         return replace(message, content=display) if isinstance(display, str) else message

@@ -14,7 +14,7 @@ InjectedRole = Literal["user", "assistant", "system", "tool"]
 
 
 def make_injected(
-    session: Session, role: InjectedRole, content: str, *, tool_call_id: str, name: str
+    session: Session, role: InjectedRole, content: str, *, tool_call_id: str = "", name: str = ""
 ) -> Message:
     """The message; words of the system stand behind those that the model has from it already."""
     ports, agent = session.options.ports, session.agent
@@ -22,3 +22,9 @@ def make_injected(
     if role == "system":
         return add_to_system(agent.conversation.system, agent.system_message, content, **identity)
     return make_message(role, content, tool_call_id=tool_call_id, name=name, **identity)
+
+
+def inject(session: Session, message: Message) -> Message:
+    """Put it at the end of the conversation, in mid-run at the end of the round."""
+    session.past.cut = None
+    return session.log.record(message, in_run=session.agent.is_running)

@@ -42,7 +42,7 @@ from robota.sessions.description import (
 )
 from robota.sessions.follow import follow
 from robota.sessions.inbox import Inbox
-from robota.sessions.injection import InjectedRole, make_injected
+from robota.sessions.injection import InjectedRole, inject, make_injected
 from robota.sessions.journal.records import HistoryCleared
 from robota.sessions.kept_fields import KeptFields
 from robota.sessions.options import DEFAULT_OPTIONS, SessionOptions, SubmitOptions
@@ -435,9 +435,7 @@ class Session(Closing):
     ) -> Message:
         """Put a message into the conversation without asking the model, in mid-run at the end of the round;
         words of the system are added to those that it has."""
-        message = make_injected(self, role, content, tool_call_id=tool_call_id, name=name)
-        self.past.cut = None
-        return self.log.record(message, in_run=self.agent.is_running)
+        return inject(self, make_injected(self, role, content, tool_call_id=tool_call_id, name=name))
 
     # --- the end --------------------------------------------------------------------------------------
 

@@ -31,7 +31,7 @@ from robota.core.events import (
 )
 from robota.core.messages import UserMessage
 from robota.core.questions import ChoiceQuestion, PlanQuestion
-from robota.sdk.timeline import show_message
+from robota.sdk.timeline import SHELL_LINE, show_message
 from robota.sdk.view.moment import task_label
 from robota.sdk.view.neutral import neutral_line, neutralise
 from robota.sdk.view.tool_view import about, change, has_failed, preview, read_todos
@@ -44,7 +44,8 @@ _BOXES = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
 
 def hear_message(to: Presenter, event: HistoryMutation) -> None:
     message = event.message
-    if isinstance(message, UserMessage):
+    # A shell line is shown by the front end in which it was typed, with what it printed.
+    if isinstance(message, UserMessage) and message.metadata.get("origin") != SHELL_LINE:
         show_prompt(to, message)
 
 
