@@ -28,9 +28,11 @@ def answer(text: str) -> None:
     """Print our own words, which need no care; a reader may have left before."""
     try:
         print(text, flush=True)
-    except (OSError, KeyboardInterrupt):
+    except (OSError, KeyboardInterrupt) as error:
         import os  # noqa: PLC0415 - rare
 
+        if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
+            os.write(2, f"robota: The output could not be written: {error.strerror}.\n".encode())
         os._exit(1)  # or Python complains that it cannot write the rest
 
 

@@ -40,6 +40,29 @@ def asked(server: ModelServer, number: int = -1) -> dict[str, Json]:
     return body
 
 
+@pytest.mark.parametrize("option", ["--system-prompt-file", "--append-system-prompt-file", "--json-schema"])
+def test_a_file_that_is_no_text_is_refused(project: Path, option: str) -> None:
+    (project / "picture").write_bytes(b"\x89PNG\xff\xfe")
+
+    done = robota("-p", "hi", option, "picture", cwd=project)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"robota: {option} takes UTF-8 text, which picture is not: name another file.\n"
+
+
+def test_a_credential_is_passed_by_its_name(project: Path) -> None:
+    done = robota("-p", "hi", "--pass-env", "TOKEN=secret", cwd=project)
+
+    assert done.returncode == 2
+    assert "--pass-env takes the name of a variable, such as TOKEN" in done.stderr
+    assert "secret" not in done.stderr
+
+
+@pytest.mark.parametrize("wrong", ["--foo", "--xy"])
+def test_an_option_that_is_like_none_is_not_corrected(project: Path, wrong: str) -> None:
+    assert "did you mean" not in robota("-p", "hi", wrong, cwd=project).stderr
+
+
 def test_the_system_prompt_is_replaced_added_to_or_left_out(project: Path) -> None:
     (project / "CLAUDE.md").write_text("Say please.\n")
     (project / "role.md").write_text("From a file.\n")

@@ -177,6 +177,22 @@ def test_output_that_cannot_be_written_causes_no_traceback(
     assert (done.returncode == 0) == (said == "")
 
 
+@pytest.mark.parametrize("arguments", ["--version", "--help", "config show", "doctor --offline"])
+def test_a_full_disk_is_named_whatever_was_printed(tmp_path: Path, arguments: str) -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m robota {arguments} > /dev/full"],
+        cwd=tmp_path,
+        env=environment(ROBOTA_MODEL="m"),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 1
+    assert done.stderr == "robota: The output could not be written: No space left on device.\n"
+
+
 def test_a_terminal_that_knows_only_ascii_gets_the_whole_answer(tmp_path: Path) -> None:
     with ModelServer(["snow: \u2603", " done"]).in_thread() as server:
         done = subprocess.run(

@@ -144,6 +144,18 @@ def test_the_doctor_names_what_is_wrong_and_the_command_that_mends_it(project: P
     assert "settings.json" in done.stdout
 
 
+def test_the_doctor_goes_on_when_the_settings_cannot_be_read(project: Path, home: Path) -> None:
+    home.mkdir(exist_ok=True)
+    (home / "settings.json").write_text('{"model":')
+
+    done = robota("doctor", "--offline", cwd=project, ROBOTA_HOME=str(home))
+
+    assert done.returncode == 1
+    assert "ok    robota" in done.stdout
+    assert done.stdout.count("settings.json") == 1
+    assert "      robota config edit\n" in done.stdout
+
+
 def test_the_doctor_tries_the_service_without_asking_a_model(project: Path, home: Path) -> None:
     with ModelServer("unused", models=("scripted",)).in_thread() as server:
         done = robota("doctor", "--json", cwd=project, server=server, ROBOTA_HOME=str(home))

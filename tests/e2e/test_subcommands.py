@@ -63,6 +63,7 @@ def test_sessions_are_listed_shown_and_searched(project: Path, tmp_path: Path, t
     assert f"{talk}  " in found.stdout
     assert "assistant: " in found.stdout
     assert (nothing.returncode, nothing.stdout) == (1, "")
+    assert "--all" in nothing.stderr
 
 
 def test_a_session_is_exported_deleted_and_imported_again(project: Path, home: Path, talk: str) -> None:

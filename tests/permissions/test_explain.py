@@ -161,3 +161,11 @@ def test_a_rule_that_seems_to_fit_is_named_with_what_it_does_not_cover(
     why = explain_permission("Bash", {"command": command}, allow=[rule], cwd="/w")
     assert why.decision == "approve"
     assert said in why.reason
+
+
+def test_deleting_everything_is_not_called_showing_something() -> None:
+    why = explain_permission("Bash", {"command": "rm -rf /"}, allow=["Bash(rm *)"])
+
+    assert why.decision == "approve"
+    assert "reaches /proc" in why.reason
+    assert "would show" not in why.reason

@@ -30,6 +30,7 @@ from robota.sdk.places import Places, find_places
 
 if TYPE_CHECKING:
     from robota.sdk.interactive import InteractiveSession
+    from robota.sdk.settings import Settings
 
 PROBE_SECONDS = 10.0
 LOW_DISK = 200 << 20
@@ -66,8 +67,12 @@ def command(as_json: bool, offline: bool) -> int:
 async def examine(environment: Mapping[str, str], *, offline: bool) -> list[Finding]:
     places = find_places()
     found = [*_look_at_machine(), *_look_at_terminal(environment), *_look_at_home(places)]
+    try:
+        settings = read_own_settings(environment)
+    except RobotaError as error:
+        return [*found, Finding("fail", str(error), "robota config edit")]
     found += await _look_at_project(places)
-    found += await _look_at_models(places, environment, offline=offline)
+    found += await _look_at_models(places, settings, environment, offline=offline)
     return found
 
 
@@ -139,8 +144,9 @@ async def _look_at_sandbox(session: InteractiveSession) -> Finding:
     return Finding("ok" if works else "note", line, "" if works else "apt install bubblewrap")
 
 
-async def _look_at_models(places: Places, environment: Mapping[str, str], *, offline: bool) -> list[Finding]:
-    settings = read_own_settings(environment)
+async def _look_at_models(
+    places: Places, settings: Settings, environment: Mapping[str, str], *, offline: bool
+) -> list[Finding]:
     keys = KeyStore(places.robota_home)
     try:
         around = look_around(keys, settings.profiles, environment)

@@ -264,7 +264,7 @@ def _find(known: dict[str, Flag], name: str, token: str = "") -> Flag:
     from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
 
     wrong = token or name
-    shown = [each for flag in all_flags() for each in flag.names]
-    near = get_close_matches(wrong, shown, 1, 0.6)
-    hint = f"did you mean {near[0]}?" if near else "robota --help lists them."
+    shown = {each.strip("-"): each for flag in all_flags() for each in flag.names if each[:2] == "--"}
+    near = get_close_matches(wrong.strip("-"), shown, 1, 0.6)
+    hint = f"did you mean {shown[near[0]]}?" if near else "robota --help lists them."
     raise UsageError(f"There is no option {wrong}; {hint}")

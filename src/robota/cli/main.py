@@ -146,7 +146,9 @@ def _leave(code: int) -> None:
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except OSError:
+        except OSError as error:
+            if not isinstance(error, BrokenPipeError):
+                _fail(f"The output could not be written: {error.strerror}.")
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # or Python complains at exit
             code = code or 1
     sys.exit(code)

@@ -123,6 +123,7 @@ def read_options(parsed: Parsed, environment: Mapping[str, str]) -> Options:
         deny=reading.rules("deny"),
         tools=reading.tools(),
         add_dirs=reading.directories(),
+        pass_env=reading.variables(),
         settings=reading.settings(),
         setting_sources=reading.sources(),
         agents=reading.agents(),
@@ -139,7 +140,7 @@ def read_options(parsed: Parsed, environment: Mapping[str, str]) -> Options:
 _AS_THEY_ARE = frozenset((
     "print_mode", "output_format", "input_format", "partial_messages", "hook_events", "replay_user_messages",
     "verbose", "no_tui", "continue_last", "resume", "fork", "name", "no_save", "worktree", "provider",
-    "model", "base_url", "effort", "language", "permission_prompt_tool", "trust", "pass_env", "sandbox",
+    "model", "base_url", "effort", "language", "permission_prompt_tool", "trust", "sandbox",
     "auto_allow", "session_mirror", "resume_at", "resume_drops", "reset", "yes", "debug",
 ))  # fmt: skip
 
@@ -268,6 +269,15 @@ class Reading:
                 raise UsageError(f"--add-dir {given} is no directory: create it or name another.")
         return found
 
+    def variables(self) -> tuple[str, ...]:
+        for name in self.texts("pass_env"):
+            if "=" in name:  # what stands behind it is a secret
+                meant = name.partition("=")[0] or "GITHUB_TOKEN"
+                raise UsageError(
+                    f"--pass-env takes the name of a variable, such as {meant}, without a value."
+                )
+        return self.texts("pass_env")
+
     def settings(self) -> str:
         """The text, if it is JSON or the name of a file with some."""
         text = self.text("settings") or ""
@@ -355,7 +365,10 @@ def _read_file(path: str, option: str) -> str:
         raise UsageError(f"{option} cannot read {path}: {error.strerror}.") from error
     if len(data) > FILE_BYTES:
         raise UsageError(f"{option} takes files up to {FILE_BYTES >> 20} MB, and {path} is larger.")
-    return data.decode("utf-8-sig", "replace")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{option} takes UTF-8 text, which {path} is not: name another file.") from error
 
 
 def _option(key: str) -> str:

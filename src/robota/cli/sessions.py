@@ -88,6 +88,9 @@ def search(words: tuple[str, ...], everywhere: bool, number: int) -> int:
     hits = _store().search(" ".join(words), cwd=cwd, limit=number)
     for hit in hits:
         print(f"{hit.session_id}  {hit.timestamp[:16].replace('T', ' ')}  {hit.role}: {hit.snippet}")
+    if not hits:
+        elsewhere = "" if everywhere else "; --all looks in those of other directories"
+        print(f"No message has all of these words{elsewhere}.", file=sys.stderr)
     return 0 if hits else 1
 
 
@@ -131,7 +134,8 @@ def import_sessions(paths: tuple[str, ...], claude: bool) -> int:
     if not paths or claude:
         found += find_foreign(places, claude=claude)
     if not found:
-        print("There is nothing to import here: name a file, or add --claude.", file=sys.stderr)
+        hint = "name a file." if claude else "name a file, or add --claude."
+        print(f"There is nothing to import {'there' if paths else 'here'}: {hint}", file=sys.stderr)
         return 1
     store, taken = _store(), []
     with progress("import") as advance:

@@ -57,7 +57,7 @@ class CommandMatcher:
         if self._reading.problem is not None:
             return self._reading.problem
         shown = self._files.shows_environment(self._command or "")
-        return "it would show the environment of a process" if shown else None
+        return "it reaches /proc, which shows the environment of processes" if shown else None
 
     # --- deny and ask ---
 
