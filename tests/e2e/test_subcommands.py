@@ -269,6 +269,13 @@ def test_rules_are_checked_with_examples(project: Path) -> None:
     good = robota("permissions", "test", "good.txt", cwd=project)
     bad = robota("permissions", "test", "bad.txt", cwd=project)
     worse = robota("permissions", "test", "worse.txt", cwd=project)
+    (project / "picture").write_bytes(b"\x89PNG")
+    binary = robota("permissions", "test", "picture", cwd=project)
+    gone = robota("permissions", "test", "gone.txt", cwd=project)
+    editor = robota("config", "edit", cwd=project, EDITOR="/gone", VISUAL="")
+    assert "picture cannot be read (it is not UTF-8 text): name" in binary.stderr
+    assert "gone.txt cannot be read (No such file or directory): name" in gone.stderr
+    assert "'/gone' cannot be started (No such file or directory): set" in editor.stderr
 
     assert (good.returncode, good.stdout) == (0, "")
     assert "3 of 3 as expected." in good.stderr

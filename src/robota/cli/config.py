@@ -106,7 +106,10 @@ def edit(scope: str) -> int:
     try:
         code = subprocess.run([*shlex.split(editor), path], check=False).returncode
     except (OSError, ValueError) as error:
-        raise ConfigurationError(f"The editor {editor!r} cannot be started: {error}.") from error
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise ConfigurationError(
+            f"The editor {editor!r} cannot be started ({why}): set $VISUAL or $EDITOR to another one."
+        ) from error
     _load()
     return code
 

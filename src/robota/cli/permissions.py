@@ -122,7 +122,8 @@ def _read_examples(file: str) -> Iterator[Example]:
         with open(file, encoding="utf-8") as opened:
             lines = opened.read().splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{file} cannot be read: {error}.") from error
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ConfigurationError(f"{file} cannot be read ({why}): name a file with examples.") from error
     for number, line in enumerate(lines, 1):
         expected, _, call = line.strip().partition(" ")
         if not expected or expected.startswith("#"):
