@@ -37,7 +37,7 @@ run: $(VENV)/.run ## Start robota; with PROMPT=… or without a terminal, run on
 	else $(BIN)/robota; fi
 
 test: $(VENV)/.dev ## Run the tests that need nothing but pip
-	$(BIN)/python -m pytest -m "not system" -n 2 --dist loadfile
+	$(BIN)/python -m pytest -m "not system" -n 3 --dist loadfile
 
 test-fast: $(VENV)/.dev ## Run a part of every area in half a minute, or what FAST names
 	$(BIN)/python -m pytest $(FAST) -m "not system and not slow" -n 2 --dist loadfile
