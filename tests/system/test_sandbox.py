@@ -450,7 +450,10 @@ async def test_a_command_that_takes_too_long_is_asked_to_end_and_then_made_to(
 async def test_what_a_command_leaves_behind_is_ended_and_named(
     workspace: Path, backend: Backend, mark: str
 ) -> None:
-    result = await run("sleep 1000 & echo started", workspace, backend)
+    is_sleep = (
+        'until [ "$(cat /proc/$!/comm)" = sleep ]; do :; done'  # and no longer the shell that became it
+    )
+    result = await run(f"sleep 1000 & {is_sleep}; echo started", workspace, backend)
     first, *_, last = result.text.splitlines()
     assert first == "started"
     assert last.startswith("[ended with the command: ")
