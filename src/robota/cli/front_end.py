@@ -8,12 +8,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import TYPE_CHECKING
 
-from anyio import to_thread
 from msgspec.structs import replace
 
 from robota.cli.chosen_provider import find_profile
 from robota.cli.opening import provider_arguments, read_own_settings
-from robota.cli.session_choice import SessionChoice
+from robota.cli.session_choice import SessionChoice, open_another
 from robota.core.errors import ConfigurationError
 from robota.providers.choice import ChosenProvider, open_choice
 from robota.sdk.kept_sessions import create_project_session_store
@@ -85,14 +84,7 @@ class Host:
         ]
 
     async def open_session(self, session_id: str | None, *, fork: bool = False) -> InteractiveSession:
-        options = replace(
-            self._options, resume=session_id, continue_last=False, fork=fork, name=None, session_id=None
-        )
-        choice = await to_thread.run_sync(SessionChoice, options)
-        chosen = self._chosen
-        if choice.start is not None and choice.start.model and choice.start.provider == chosen.provider.name:
-            chosen = replace(chosen, model=choice.start.model)
-        session = choice.open(options, chosen)
+        session = await open_another(self._options, self._chosen, session_id, fork=fork)
         await session.ready()
         before, self.session = self.session, session
         await before.shutdown("resume")

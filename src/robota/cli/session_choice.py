@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
+from anyio import to_thread
 from msgspec.structs import replace
 
 from robota.core.errors import SessionNotFoundError
@@ -69,9 +70,9 @@ class SessionChoice:
         return replace(options, provider=start.provider, model=start.model, base_url=None)
 
     def open(
-        self, options: Options, chosen: ChosenProvider, **more: Unpack[MoreOptions]
+        self, options: Options, chosen: ChosenProvider, cwd: str | None = None, **more: Unpack[MoreOptions]
     ) -> InteractiveSession:
-        """The session, with `more` than a command line can say."""
+        """The session, by default in the working directory, with `more` than a command line can say."""
         self.chosen = chosen
         given = gather_more(options, chosen)
         if self.start is not None:
@@ -79,6 +80,7 @@ class SessionChoice:
         given.update(more)
         return InteractiveSession(
             provider=chosen.provider,
+            cwd=cwd,
             model=chosen.model,
             session_store=self.store,
             session_name=options.name,
@@ -87,6 +89,23 @@ class SessionChoice:
             trust_project=True if options.trust else None,
             **given,
         )
+
+
+async def open_another(
+    options: Options,
+    chosen: ChosenProvider,
+    session_id: str | None,
+    *,
+    fork: bool = False,
+    cwd: str | None = None,
+    **more: Unpack[MoreOptions],
+) -> InteractiveSession:
+    """A new session, or the one of that id, that the same provider answers in."""
+    options = replace(options, resume=session_id, continue_last=False, fork=fork, name=None, session_id=None)
+    choice = await to_thread.run_sync(SessionChoice, options)
+    if choice.start is not None and choice.start.model and choice.start.provider == chosen.provider.name:
+        chosen = replace(chosen, model=choice.start.model)
+    return choice.open(options, chosen, cwd, **more)
 
 
 def find_session_or_transcript(store: SessionStore, wanted: str, places: Places) -> str:
