@@ -94,14 +94,14 @@ class SessionChoice:
 async def open_another(
     options: Options,
     chosen: ChosenProvider,
-    session_id: str | None,
+    resume: str | None,
     *,
     fork: bool = False,
     cwd: str | None = None,
     **more: Unpack[MoreOptions],
 ) -> InteractiveSession:
     """A new session, or the one of that id, that the same provider answers in."""
-    options = replace(options, resume=session_id, continue_last=False, fork=fork, name=None, session_id=None)
+    options = replace(options, resume=resume, continue_last=False, fork=fork, name=None, session_id=None)
     choice = await to_thread.run_sync(SessionChoice, options)
     if choice.start is not None and choice.start.model and choice.start.provider == chosen.provider.name:
         chosen = replace(chosen, model=choice.start.model)

@@ -6,6 +6,7 @@ A module is imported when its word is said.
 from __future__ import annotations
 
 SUBCOMMANDS: dict[str, tuple[str, str]] = {
+    "acp": ("robota.cli.acp", "Be the agent of an editor that speaks the Agent Client Protocol."),
     "auth": ("robota.cli.auth", "The keys of services."),
     "completions": ("robota.cli.completions", "What bash, zsh and fish need to complete the command line."),
     "config": ("robota.cli.config", "Settings, where they come from, and changes to them."),

@@ -7,11 +7,11 @@ import sys
 from collections.abc import Callable
 
 from robota.core.errors import RobotaError
+from robota.transports.line_reader import read_lines
 from robota.transports.line_writer import LineWriter
 from robota.transports.result_frame import describe_failure, failure_frame
 from robota.transports.stream_json.driver import DriveOptions, Driver
 from robota.transports.stream_json.held_session import OpenSession
-from robota.transports.stream_json.reader import read_lines
 
 FAILED = 1
 

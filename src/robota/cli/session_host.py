@@ -1,0 +1,76 @@
+"""Sessions for a transport that holds several: one provider answers in all of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Unpack
+
+from msgspec.structs import replace
+
+from robota.cli.chosen_provider import chosen_provider
+from robota.cli.opening import provider_arguments, read_own_settings
+from robota.cli.session_choice import open_another
+from robota.core.provider_definition import selectable_models
+from robota.providers.definitions import find_definition
+from robota.sdk.kept_sessions import create_project_session_store
+from robota.transports.held import Held
+from robota.transports.session_host import OfferedModel
+
+if TYPE_CHECKING:
+    from robota.cli.options import Options
+    from robota.providers.choice import ChosenProvider
+    from robota.sdk.assembly import MoreOptions
+    from robota.sdk.interactive import InteractiveSession
+    from robota.sdk.kept_sessions import SessionStore
+
+
+class CommandHost:
+    """The `SessionHost` of a command line. The provider is chosen with the first session."""
+
+    def __init__(self, options: Options, remark: Callable[[str], None]) -> None:
+        self._options = options
+        self._remark = remark
+        self._held = [Held(self._choose)]
+        """Who answers, behind those who did."""
+        self.store: SessionStore | None = None if options.no_save else create_project_session_store()
+
+    @asynccontextmanager
+    async def _choose(self) -> AsyncIterator[ChosenProvider]:
+        settings = read_own_settings(os.environ)
+        given = provider_arguments(self._options, settings, self._remark, None)
+        async with chosen_provider(given, settings.profiles) as chosen:
+            if chosen.note:
+                self._remark(chosen.note)
+            yield chosen
+
+    async def open(
+        self,
+        cwd: str | None = None,
+        *,
+        resume: str | None = None,
+        fork: bool = False,
+        add_dirs: Sequence[str] = (),
+        **more: Unpack[MoreOptions],
+    ) -> InteractiveSession:
+        options = replace(self._options, add_dirs=(*self._options.add_dirs, *add_dirs))
+        chosen = await self._held[-1].get()
+        return await open_another(options, chosen, resume, fork=fork, cwd=cwd, **more)
+
+    def models(self) -> Sequence[OfferedModel]:
+        chosen = self._held[-1].now
+        definition = None if chosen is None else find_definition(chosen.provider.name)
+        if definition is None:
+            return ()
+        entries = selectable_models(definition.model_catalog)
+        return [OfferedModel(entry.id, entry.display_name or "") for entry in entries]
+
+    async def choose_provider_again(self) -> None:
+        self._held.append(Held(self._choose))
+        await self._held[-1].get()
+
+    async def close(self) -> None:
+        """Let go of the providers, when all sessions are over."""
+        for held in reversed(self._held):
+            await held.close()

@@ -1,0 +1,73 @@
+"""The editor at the other end: what it can do, and what can be asked of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias, TypeVar
+
+from acp.schema import (
+    AgentMessageChunk,
+    AgentPlanUpdate,
+    AgentThoughtChunk,
+    AvailableCommandsUpdate,
+    ClientCapabilities,
+    ConfigOptionUpdate,
+    CurrentModeUpdate,
+    PermissionOption,
+    RequestPermissionRequest,
+    RequestPermissionResponse,
+    SessionInfoUpdate,
+    SessionNotification,
+    ToolCallProgress,
+    ToolCallStart,
+    ToolCallUpdate,
+    UsageUpdate,
+    UserMessageChunk,
+)
+from pydantic import BaseModel, ValidationError
+
+from robota.core.messages import Json, JsonObject
+from robota.transports.acp.peer import INVALID_PARAMS, Peer, RpcError
+
+M = TypeVar("M", bound=BaseModel)
+Update: TypeAlias = (
+    UserMessageChunk | AgentMessageChunk | AgentThoughtChunk | ToolCallStart | ToolCallProgress
+    | AgentPlanUpdate | AvailableCommandsUpdate | CurrentModeUpdate | ConfigOptionUpdate
+    | SessionInfoUpdate | UsageUpdate
+)  # fmt: skip
+
+
+class AcpClient:
+    """Asks in the types of the protocol."""
+
+    def __init__(self, peer: Peer) -> None:
+        self.peer = peer
+        self.can = ClientCapabilities()
+        """What it said that it can do."""
+
+    def update(self, session_id: str, update: Update) -> None:
+        """Tell it what happens in a session."""
+        self.peer.tell("session/update", dump(SessionNotification(session_id=session_id, update=update)))
+
+    async def choose(
+        self, session_id: str, call: ToolCallUpdate, options: Sequence[PermissionOption]
+    ) -> str | None:
+        """The id of the option that the user chose; `None` if they were stopped."""
+        request = RequestPermissionRequest(session_id=session_id, tool_call=call, options=list(options))
+        given = await self.peer.ask("session/request_permission", dump(request))
+        outcome = read(RequestPermissionResponse, given, "session/request_permission").outcome
+        return outcome.option_id if outcome.outcome == "selected" else None
+
+
+def dump(model: BaseModel) -> JsonObject:
+    return model.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def read(kind: type[M], given: Json, method: str) -> M:
+    """What came with a method, if it is what the protocol says; else one sentence about the first fault."""
+    try:
+        return kind.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"])) or "params"
+        raise RpcError(INVALID_PARAMS, f"{method}: {place}: {first['msg']}.") from error
