@@ -500,3 +500,22 @@ def test_what_others_could_look_into_is_made_private_and_told(tmp_path: Path) ->
 
     assert told == [f"Other users could look into {home} and {path}; now only you can."]
     assert (journal.trouble, path.stat().st_mode & 0o777, home.stat().st_mode & 0o777) == ("", 0o600, 0o700)
+
+
+def test_a_directory_that_is_shared_with_other_things_stays_as_it_is(tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    (shared / "notes.txt").touch()
+    sticky = tmp_path / "sticky"
+    sticky.mkdir()
+    told: list[str] = []
+    for directory, mode in ((shared, 0o755), (sticky, 0o1777)):
+        directory.chmod(mode)
+        journal = JournalFile(str(directory / "s1.jsonl"), "s1")
+        journal.on_trouble = told.append
+        journal.append(USER)
+        journal.close()
+        assert directory.stat().st_mode & 0o7777 == mode
+        assert (directory / "s1.jsonl").stat().st_mode & 0o777 == 0o600
+
+    assert told == []

@@ -14,14 +14,17 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from robota.core.errors import RobotaError
+from robota.core.messages import JsonObject
+from robota.core.permissions.paths import is_inside
 from robota.sdk.context.loading import list_watched
 from robota.sdk.kit import renew_rules
 from robota.sdk.project import Project, ProjectOptions, fit_project, list_definitions, load_project
-from robota.sdk.settings.layers import find_files
+from robota.sdk.settings.layers import Layer, find_files
 from robota.sdk.settings.watch import FileWatch
 from robota.sdk.settings.write import add_rule, add_to_setting
 from robota.sdk.skills.loader import find_homes
 from robota.sdk.trust import Trust, TrustStore
+from robota.sessions.hooks import LiveHooks
 
 if TYPE_CHECKING:
     from robota.sdk.problems import Problem
@@ -50,8 +53,8 @@ class LiveProject:
         self._stale = False
         self._changed: set[str] = set()
         """What hooks have yet to hear of."""
-        self._refused = False
-        """Hooks have said no to the settings as they are now: those before them count."""
+        self._refused: set[str] = set()
+        """Settings files that hooks have said no to as they are now: what they held before counts."""
         self._seen: Trust | None = None
         self._told: set[Problem] = set()
         self._looked_through: tuple[Problem, ...] = ()
@@ -78,10 +81,15 @@ class LiveProject:
         wishes = [*(home.path for home in find_homes(places)), places.project(".mcp.json")]
         self._watch = FileWatch((*files, self.store.path))
         self._wishes = FileWatch(wishes)
-        project = load_project(options)
+        project = load_project(replace(options, kept=self._find_kept()))
         self._instructions = FileWatch((*list_watched(project.context), *list_definitions(project), *wishes))
         self._roots = {path: os.path.realpath(path) for path in project.settings.additional_dirs}
         return project
+
+    def _find_kept(self) -> dict[str, Layer | None]:
+        """What counts in the place of files that hooks have refused."""
+        before = () if self._project is None else self._project.settings.layers
+        return {path: next((each for each in before if each.path == path), None) for path in self._refused}
 
     def fit(self, project: Project, tools: Collection[str]) -> Project:
         """Take a project for a session with these tools."""
@@ -100,10 +108,12 @@ class LiveProject:
             return
         async with self._turn:
             if self._has_changed(instructions):
-                if self._changed:
-                    await self._ask_hooks(self._changed)
-                    self._changed.clear()
+                changed, refused = frozenset(self._changed), self._refused - self._changed
+                asked = await self._ask_hooks(changed)
+                self._changed -= changed
                 await self.reload()
+                if asked and refused and await self._ask_hooks(refused):  # hooks may be others now
+                    await self.reload()
 
     def has_news(self, instructions: bool) -> bool:
         """Whether there may be something to read, or somebody reads it now; costs a look at the files."""
@@ -119,21 +129,38 @@ class LiveProject:
             self._stale = True
         return self._stale
 
-    async def _ask_hooks(self, changed: Collection[str]) -> None:
-        """`ConfigChange` hooks hear of each settings file that has changed, and may refuse all of them."""
+    async def _ask_hooks(self, changed: Collection[str]) -> bool:
+        """`ConfigChange` hooks hear of each settings file that has changed, and may refuse it. Those of the
+        project hear of the user's own files, too, and have no say about them. False when no settings file
+        is among them."""
         session = self._session
-        settings = {path: f"{name}_settings" for name, path, _ in find_files(self._options.places)}
-        paths = [path for path in settings if path in changed]
-        if not paths or session is None:
-            return
-        self._refused = False
-        if not session.hooks.has("ConfigChange"):
-            return
-        for path in paths:
-            outcome = await session.hooks.fire("ConfigChange", {"source": settings[path], "file_path": path})
+        names = {path: name for name, path, _ in find_files(self._options.places)}
+        asked = [path for path in names if path in changed]
+        if session is None or not asked:
+            return False
+        self._refused.difference_update(asked)
+        hooks = session.hooks
+        event = "ConfigChange"
+        if not hooks.has(event):
+            return True
+        assert isinstance(hooks, LiveHooks), "a session with a project runs its own hooks"
+        for path in asked:
+            told: JsonObject = {"source": f"{names[path]}_settings", "file_path": path}
+            deciding = hooks
+            if names[path] == "user":
+                deciding = hooks.written_in(self._is_of_user, event)
+                await hooks.written_in(lambda source: not self._is_of_user(source), event).fire(event, told)
+            outcome = await deciding.fire(event, told)
             if outcome.blocked:
-                self._refused = True
+                self._refused.add(path)
                 self._notice(f"A hook refuses what has changed in {path}: {outcome.reason}")
+        return True
+
+    def _is_of_user(self, source: str) -> bool:
+        """Whether a hook was not brought by the directory that was opened."""
+        places = self._options.places
+        names = {path: name for name, path, _ in find_files(places)}
+        return names.get(source) == "user" or (source not in names and not is_inside(source, places.cwd))
 
     async def reread(self) -> None:
         """Somebody has seen a file that is not as it was when it was read."""
@@ -152,8 +179,6 @@ class LiveProject:
 
     def _take(self, project: Project) -> None:
         before, session = self._project, self._session
-        if self._refused and before is not None:
-            project = replace(project, settings=before.settings)
         after = fit_project(project, self._tools)
         if before is not None and session is not None:
             old, new = before.settings, after.settings
@@ -208,7 +233,8 @@ class LiveProject:
         waits for it."""
         async with self._turn:
             await to_thread.run_sync(write)
-            self._options, self._refused = replace(self._options, trust=None), False
+            self._options = replace(self._options, trust=None)
+            self._refused.clear()
             await self.reload()
 
     async def allow_imports(self) -> None:

@@ -70,6 +70,8 @@ class ProjectOptions(Struct, frozen=True, kw_only=True):
     environment: Mapping[str, str] = os.environ
     imports_allowed: bool = False
     """The instructions of the project may import files from outside it."""
+    kept: Mapping[str, Layer | None] = {}
+    """What counts in the place of settings files, by their paths; `None`: as if there were none."""
 
 
 def load_project(options: ProjectOptions) -> Project:
@@ -85,7 +87,12 @@ def _read_project(options: ProjectOptions) -> Project:
     places, environment = options.places, options.environment
     problems: list[Problem] = []
     layers = read_layers(
-        places, sources=options.sources, flags=options.flags, given=options.given, environment=environment
+        places,
+        sources=options.sources,
+        flags=options.flags,
+        given=options.given,
+        environment=environment,
+        kept=options.kept,
     )
     looked = look_at_trust(places, layers, problems, sources=options.sources)
     trust = replace(looked, given=options.trust)

@@ -15,6 +15,10 @@ from contextlib import contextmanager, suppress
 from robota.core.private_directory import PRIVATE_DIRECTORY, make_private_directory
 
 PRIVATE_FILE = 0o600
+OWN_SUFFIXES = (".json", ".jsonl", ".lock", ".payloads")
+"""How the names end that a session gives to its files."""
+_OWN_ENDS = (*OWN_SUFFIXES, ".trash", ".tmp")
+_OWN_INDEX = ".sqlite3"
 
 _PRIVATE_TO_THIS_PROCESS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _AT_ONCE = getattr(os, "O_NONBLOCK", 0)
@@ -29,7 +33,8 @@ class Files:
     __slots__ = ()
 
     def make_directory(self, path: str) -> None:
-        """Create a directory and its parents, durably; one that exists already is made private."""
+        """Create a directory and its parents, durably; one that exists already is made private if it is one
+        for sessions."""
         missing = []
         place = os.path.abspath(path)
         while not os.path.isdir(place):
@@ -38,13 +43,16 @@ class Files:
         for place in reversed(missing):
             make_private_directory(place)
             self.sync_directory(os.path.dirname(place))
-        if os.stat(path).st_mode & 0o077:
+        if self.is_exposed(path):
             os.chmod(path, PRIVATE_DIRECTORY)
 
     def is_exposed(self, path: str) -> bool:
-        """Whether there is something that other users may look into."""
+        """Whether there is something of ours that other users may look into."""
         try:
-            return bool(os.stat(path).st_mode & 0o077)
+            status = os.stat(path)
+            if not status.st_mode & 0o077:
+                return False
+            return not stat.S_ISDIR(status.st_mode) or _is_ours(path, status)
         except OSError:
             return False
 
@@ -169,6 +177,19 @@ class Files:
     def _make_private(self, fd: int) -> None:
         if hasattr(os, "fchmod") and os.fstat(fd).st_mode & 0o077:
             os.fchmod(fd, PRIVATE_FILE)
+
+
+def _is_ours(directory: str, status: os.stat_result) -> bool:
+    """Whether a directory is there for sessions alone: others must not lose one that they share with us, such
+    as /tmp, a home or a project."""
+    if status.st_mode & stat.S_ISVTX or (hasattr(os, "geteuid") and status.st_uid != os.geteuid()):
+        return False
+    with os.scandir(directory) as entries:
+        found = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
+    return all(
+        name.endswith(_OWN_ENDS) or _OWN_INDEX in name or (is_directory and f"{name}.jsonl" in found)
+        for name, is_directory in found.items()
+    )
 
 
 REAL_FILES = Files()

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from msgspec.structs import replace
+
 from robota.core.hooks.outcome import HookOutcome
 from robota.core.messages import Json, JsonObject
 
@@ -124,6 +126,16 @@ class LiveHooks:
         """The same hooks as they are now, with somebody else to hear what they say."""
         hooks = copy(self)
         hooks._report = report
+        return hooks
+
+    def written_in(self, is_meant: Callable[[str], bool], event: str) -> LiveHooks:
+        """Those of the hooks for an event, as they are now, that are written in such a place."""
+        hooks = self.plus(None)
+        hooks._base, hooks._spent = None, self._spent
+        hooks._config[event] = tuple(
+            replace(group, hooks=tuple(hook for hook in group.hooks if is_meant(hook.source)))
+            for group in self._groups(event)
+        )
         return hooks
 
     def has(self, event: str) -> bool:

@@ -359,6 +359,21 @@ async def test_a_change_that_a_hook_refuses_does_not_count(project: Path, home: 
         assert [state.result for state in heard.of("tool_end")] == ["denied", "denied", "success"]
 
 
+async def test_a_hook_of_the_project_cannot_refuse_the_users_own_settings(project: Path, home: Path) -> None:
+    refuse = watcher("print('never', file=sys.stderr); sys.exit(2)")
+    write(project / ".robota/settings.json", hook(refuse, event="ConfigChange"))
+    read = [call("Read", file_path="notes.txt")]
+    async with trusted(project, read, "Yes.", read, "No.") as session:
+        heard = Heard(session)
+        await session.submit("Go")
+        write(project / ".robota/settings.local.json", {"permissions": {"allow": ["Bash(ls)"]}})
+        path = write(home / ".robota/settings.json", {"permissions": {"deny": ["Read(notes.txt)"]}})
+        await session.submit("And now?")
+        assert [state.result for state in heard.of("tool_end")] == ["success", "denied"]
+        assert "Bash(ls)" not in session.session.rules.rules.allow
+    assert f"user_settings {path}" in (project / "changes").read_text().splitlines()
+
+
 async def test_what_hooks_said_about_changes_is_replayed(project: Path, home: Path, tmp_path: Path) -> None:
     from robota.sessions.replay.session_replay import replay_session
 

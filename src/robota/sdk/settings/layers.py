@@ -78,16 +78,21 @@ def read_layers(
     flags: Mapping[str, Json] | None = None,
     given: str = "",
     environment: Mapping[str, str] = os.environ,
+    kept: Mapping[str, Layer | None] = {},  # noqa: B006 - read only
 ) -> tuple[Layer, ...]:
     """Every layer that says something, the highest first; `sources` picks among the files, `None` is all.
-    `given` is JSON or the path of a file that somebody named."""
+    `given` is JSON or the path of a file that somebody named; `kept` counts in the place of files."""
     wanted = SOURCES if sources is None else _check_sources(sources)
     found: list[Layer | None] = [
         Layer(name="flags", path="the command line", values=flags) if flags else None,
         read_given(given, places.cwd) if given else None,
         _read_environment(environment),
     ]
-    found += [read_layer(path, name, dialect) for name, path, dialect in find_files(places) if name in wanted]
+    found += [
+        kept[path] if path in kept else read_layer(path, name, dialect)
+        for name, path, dialect in find_files(places)
+        if name in wanted
+    ]
     return tuple(layer for layer in found if layer is not None)
 
 

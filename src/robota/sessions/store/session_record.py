@@ -16,6 +16,7 @@ from robota.core.errors import ValidationError
 from robota.core.history import HistoryEntry
 from robota.core.jsontext import decode, decode_leniently, encode
 from robota.core.messages import Json, JsonObject, Message
+from robota.sessions.files import OWN_SUFFIXES
 from robota.sessions.journal.records import KEPT_FIELDS, KeptField
 from robota.sessions.store.message_codec import (
     history_entry_from_record,
@@ -32,7 +33,6 @@ _BEFORE_CHECKSUM = b',"checksum":'
 CHANGED = "The snapshot is not as it was written: it was damaged, or changed by hand."
 
 _SAFE = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-_OWN_SUFFIXES = (".json", ".jsonl", ".lock", ".payloads")
 
 
 class SessionRecord(Struct, kw_only=True, rename="camel"):
@@ -129,7 +129,7 @@ _TEXT_KEYS = frozenset(
 def check_session_id(id: str) -> str:
     """The id, if it may be a part of file names; anything else is refused."""
     safe = isinstance(id, str) and 0 < len(id) <= 128 and id[0] in _SAFE and not id.strip(_SAFE + "._-")
-    if safe and not id.lower().endswith(_OWN_SUFFIXES):
+    if safe and not id.lower().endswith(OWN_SUFFIXES):
         return id
     raise ValidationError(
         f"{str(id)[:140]!r} cannot be a session id. Use letters, digits, '.', '_' and '-', begin with a "
