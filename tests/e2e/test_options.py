@@ -96,7 +96,7 @@ def test_only_the_tools_that_were_asked_for_are_offered(project: Path) -> None:
 
     assert some == ["Read", "Grep"]
     assert none == []
-    assert wrong.returncode == 1
+    assert wrong.returncode == 2
     assert wrong.stderr == "robota: There is no built-in tool 'Raed'; did you mean 'Read'?\n"
 
 
@@ -342,3 +342,16 @@ def test_a_transcript_of_claude_code_is_resumed_by_its_id(project: Path, tmp_pat
 
     assert (done.returncode, done.stdout) == (0, "A test.\n")
     assert said == ["what is this?", "well?"]
+
+
+@pytest.mark.parametrize(
+    ("option", "wrong", "said"),
+    [("--tools", "Raed", "did you mean 'Read'?"), ("--provider", "antropic", "did you mean anthropic?")],
+)
+def test_a_name_that_nothing_has_is_a_mistake_on_the_command_line(
+    project: Path, option: str, wrong: str, said: str
+) -> None:
+    done = robota("-p", "go", option, wrong, cwd=project)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr.splitlines()[-1]

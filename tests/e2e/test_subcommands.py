@@ -408,3 +408,13 @@ def test_bash_completes_options_values_and_commands(project: Path) -> None:
     assert complete("robota", "sessions", "ex") == ["export"]
     assert complete("robota", "--permission-mode", "pl") == ["plan"]
     assert "--fork-session" in complete("robota", "--fo")
+
+
+def test_a_value_may_begin_with_a_dash(tmp_path: Path) -> None:
+    home = {"ROBOTA_HOME": str(tmp_path / "home")}
+    done = robota("config", "set", "model", "-1", cwd=tmp_path, **home)
+    wrong = robota("config", "set", "autoCompactThreshold", "-1", cwd=tmp_path, **home)
+
+    assert (done.returncode, wrong.returncode) == (0, 1)
+    assert robota("config", "get", "model", cwd=tmp_path, **home).stdout == "-1\n"
+    assert "no value for autoCompactThreshold" in wrong.stderr

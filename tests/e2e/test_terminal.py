@@ -244,3 +244,37 @@ def test_a_long_command_is_asked_about_whole_or_with_both_its_ends(tmp_path: Pat
     assert "| echo line 1\n" in cut
     assert "more lines" in cut
     assert "echo line 100" not in cut
+
+
+def test_a_single_word_that_is_nearly_a_command_is_not_sent(tmp_path: Path) -> None:
+    with (
+        ModelServer("To a path.", "To a word.").in_thread() as server,
+        open_terminal(tmp_path, server) as terminal,
+    ):
+        ready(terminal)
+        terminal.type("/hepl\r")
+        terminal.until("There is no command /hepl: did you mean /help?")
+        terminal.type("/hepl me\r")
+        terminal.until("To a path.")
+        idle(terminal)
+        terminal.type(" /hepl\r")
+        terminal.until("To a word.")
+        requests = model_requests(server)
+
+    assert [each.body["messages"][-1]["content"] for each in requests] == ["/hepl me", " /hepl"]
+
+
+def test_a_summary_is_told_once(tmp_path: Path) -> None:
+    with (
+        ModelServer("An answer.", "A summary of it all.").in_thread() as server,
+        open_terminal(tmp_path, server) as terminal,
+    ):
+        ready(terminal)
+        terminal.type("hello\r")
+        terminal.until("An answer.")
+        idle(terminal)
+        terminal.type("/compact\r")
+        terminal.until("Context compacted")
+        idle(terminal)
+
+    assert "was summarised" not in terminal.text

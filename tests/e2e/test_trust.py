@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 from tests.support.command import model_requests, robota
 from tests.support.terminal import Terminal
 
+from robota.sdk.places import find_places
+from robota.sdk.project import ProjectOptions, load_project
+from robota.sdk.trust import TrustStore
 from robota.testing.model_server import ModelServer
 
 HOOK = {"hooks": {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": "touch fired"}]}]}}
@@ -46,6 +50,26 @@ def test_a_flag_trusts_for_this_one_call(project: Path, tmp_path: Path) -> None:
 
     assert "This directory is not trusted" in again.stderr
     assert not (project / "fired").exists()
+
+
+def test_a_worktree_is_trusted_as_its_checkout_is(project: Path, tmp_path: Path) -> None:
+    home = tmp_path / "robota"
+    places = find_places(project, {"HOME": str(tmp_path), "ROBOTA_HOME": str(home)})
+    TrustStore(str(home)).trust(str(project), load_project(ProjectOptions(places=places)).trust.wishes)
+    git = ["git", "-c", "user.name=n", "-c", "user.email=e@example.org"]
+    for command in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "first"]):
+        subprocess.run([*git, *command], cwd=project, check=True)
+    with ModelServer("Hello.", "Hello.").in_thread() as server:
+        done = robota("-p", "hi", "--worktree", "try", cwd=project, server=server, ROBOTA_HOME=str(home))
+        [tree] = [path for path in (project / ".robota" / "worktrees").iterdir() if path.is_dir()]
+        fired = (tree / "fired").exists()
+        (project / ".claude" / "settings.json").write_text(json.dumps(HOOK).replace("touch", "rm -f"))
+        subprocess.run([*git, "commit", "-qam", "more"], cwd=project, check=True)
+        asked = robota("-p", "hi", "--worktree", "no", cwd=project, server=server, ROBOTA_HOME=str(home))
+
+    assert (done.returncode, fired) == (0, True)
+    assert "not trusted" not in done.stderr
+    assert "not trusted" in asked.stderr
 
 
 def test_imports_from_outside_are_asked_about_at_the_start(tmp_path: Path) -> None:

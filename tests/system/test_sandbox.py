@@ -143,7 +143,7 @@ async def test_under_landlock_entries_beside_protected_ones_stay_as_they_are(wor
 
 
 ORDINARY_WORK = r"""
-git config user.name > /dev/null; git status -s && git log -1 --format=%s || true
+git config --list > /dev/null; git status -s && git log -1 --format=%s || true
 echo new > new && mv new newer && rm newer && mkdir -p build/deep && rmdir build/deep build
 echo 'all: out' > Makefile; printf 'out: top\n\tcp top out\n' >> Makefile; make -s all && test -f out
 sed -i s/old/changed/ top && grep -q changed top

@@ -11,7 +11,9 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Unpack
 
 from robota.cli.diagnostics import log_events, start_log
+from robota.cli.flags import UsageError
 from robota.cli.signals import Signalled, Signals
+from robota.core.errors import RobotaError, UnknownNameError
 from robota.sdk.ending import DENIED, Denials, describe_end
 from robota.sdk.places import find_places
 from robota.transports.headless import LinePrinter, PrintOptions
@@ -144,6 +146,8 @@ class Assistant:
             if self._tells_all:
                 log_events(session)
             try:
+                if options.tools is not None and not options.is_driven:
+                    await _check_tools(session)
                 yield session
             finally:
                 self._leaving = True
@@ -160,6 +164,16 @@ class Assistant:
             hook_events=options.hook_events,
         )
         return await take_turn(session, options.prompt, self._printer, self._signals, wanted)
+
+
+async def _check_tools(session: InteractiveSession) -> None:
+    """A tool on the command line that there is none of is a mistake on the command line."""
+    try:
+        await session.ready()
+    except UnknownNameError as error:
+        raise UsageError(str(error)) from error
+    except RobotaError:
+        pass  # said with the first turn, as always
 
 
 async def assist(options: Options, signals: Signals) -> int:

@@ -68,7 +68,7 @@ def get(key: str) -> int:
     return 0
 
 
-@command.command("set")
+@command.command("set", context_settings={"ignore_unknown_options": True})  # -1 is a value
 @click.argument("key")
 @click.argument("value")
 @scope_option

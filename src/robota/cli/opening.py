@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Unpack
 from msgspec.structs import replace
 
 from robota.cli.chosen_provider import chosen_provider
+from robota.cli.flags import UsageError
 from robota.cli.session_choice import SessionChoice
-from robota.providers.choice import ProviderArguments
+from robota.core.errors import UnknownNameError
+from robota.providers.choice import ProviderArguments, find_named
 from robota.sdk.auth import KeyStore
 from robota.sdk.places import find_places
 from robota.sdk.project import find_keys
@@ -41,10 +43,21 @@ async def opened(
     options = choice.settle(options)
     settings = read_own_settings(os.environ)
     given = provider_arguments(options, settings, remark, user)
+    _check_provider(options, given, settings)
     async with chosen_provider(given, settings.profiles) as chosen:
         if chosen.note:
             remark(chosen.note)
         yield choice.open(options, chosen, **more)
+
+
+def _check_provider(options: Options, given: ProviderArguments, settings: Settings) -> None:
+    """A name on the command line that nothing has is a mistake on the command line."""
+    name = options.provider
+    if name is not None and "provider" in options.typed and name not in settings.profiles.profiles:
+        try:
+            find_named(given, name)
+        except UnknownNameError as error:
+            raise UsageError(str(error)) from error
 
 
 def provider_arguments(

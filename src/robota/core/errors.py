@@ -32,6 +32,10 @@ class ConfigurationError(RobotaError, code="CONFIGURATION_ERROR", category="user
     """A setting, argument or file that cannot work as given."""
 
 
+class UnknownNameError(ConfigurationError):
+    """A name, of a tool or a provider, that nothing is called by."""
+
+
 class ValidationError(RobotaError, code="VALIDATION_ERROR", category="user"):
     """A value that does not have the promised shape; `field` names the offender when there is one."""
 

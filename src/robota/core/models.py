@@ -178,5 +178,5 @@ def describe_unknown_model(model: str) -> str:
     """What the user should be told about a model whose window is only assumed."""
     return (
         f"Nothing is known about the model {model!r}; a window of {DEFAULT_CONTEXT_WINDOW:,} tokens is "
-        "assumed. Set the context window if it has another."
+        "assumed. If it has another: --context-window, or context_window= in a program."
     )

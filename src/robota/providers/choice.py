@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from robota.core.env_ref import ENV_REFERENCE_PREFIX, format_env_reference, resolve_env_reference
-from robota.core.errors import ConfigurationError, RobotaError
+from robota.core.errors import ConfigurationError, RobotaError, UnknownNameError
 from robota.core.kept_keys import KeptKeys
 from robota.core.provider import Provider
 from robota.core.provider_definition import (
@@ -239,7 +239,7 @@ def find_named(given: ProviderArguments, name: str) -> ProviderDefinition:
         offer = (
             f"did you mean {' or '.join(near)}?" if near else f"use {format_supported_provider_types(known)}."
         )
-        raise ConfigurationError(f"There is no provider {name!r}: {offer}")
+        raise UnknownNameError(f"There is no provider {name!r}: {offer}")
     return definition
 
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from robota.core.bus import EventBus
-from robota.core.errors import ConfigurationError
+from robota.core.errors import ConfigurationError, UnknownNameError
 from robota.core.given import suggest
 from robota.core.permissions.modes import CLASS_POLICY, PermissionMode
 from robota.core.ports import new_uuid
@@ -291,7 +291,7 @@ def pick_tools(tools: list[Tool], names: Collection[str] | None) -> list[Tool]:
     known = [tool.name for tool in tools]
     for name in names:
         if name not in known:
-            raise ConfigurationError(f"There is no built-in tool {name!r}; {suggest(name, known)}")
+            raise UnknownNameError(f"There is no built-in tool {name!r}; {suggest(name, known)}")
     return [tool for tool in tools if tool.name in names]
 
 

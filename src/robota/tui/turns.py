@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
+import os
+import re
 from typing import TYPE_CHECKING
 
 from robota.core.errors import RobotaError, SessionBusyError
+from robota.core.given import nearest
 from robota.core.messages import Prompt
 from robota.sdk.commands.effects import (
     AgentSwitcher,
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
 LEAVE = ("/exit", "/quit", "exit", "quit")
 SHELL = "!"
+_ONE_NAME = re.compile(r"/[\w:.-]+")
 logger = logging.getLogger(__name__)
 
 
@@ -49,9 +53,22 @@ class Turns:
             )
         elif app.session.pending_prompt is not None:
             return False
+        elif near := self._find_meant(shown):
+            app.presenter.notice(app.words("command.unknown", name=shown.strip(), near=f"/{near}"))
         else:
             app.spawn(self._take(prompt, shown))
         return True
+
+    def _find_meant(self, line: str) -> str | None:
+        """The command that somebody meant who typed one word behind a slash that names nothing, neither a
+        command nor a file."""
+        word = line.strip()
+        if not line.startswith("/") or not _ONE_NAME.fullmatch(word) or os.path.exists(word):
+            return None
+        commands = self._app.session.commands
+        if commands.find(word[1:]) is not None:
+            return None
+        return nearest(word[1:], [each.name for each in commands.commands()])
 
     def command(self, name: str, arguments: str) -> None:
         """Call a command for the user."""
@@ -68,7 +85,8 @@ class Turns:
         session, presenter = app.session, app.presenter
         try:
             display, failures = shown if prompt != shown else None, presenter.failures
-            result: ExecutionResult[object] = await session.submit(prompt, display)
+            with presenter.answering(shown):
+                result: ExecutionResult[object] = await session.submit(prompt, display)
             presenter.flush()
             if result.error is not None and result.command is None and presenter.failures == failures:
                 presenter.error(str(result.error))  # it failed before there was anything to tell of

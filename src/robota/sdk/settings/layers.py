@@ -78,7 +78,7 @@ def read_layers(
     flags: Mapping[str, Json] | None = None,
     given: str = "",
     environment: Mapping[str, str] = os.environ,
-    kept: Mapping[str, Layer | None] = {},  # noqa: B006 - read only
+    kept: Mapping[str, Layer | None] = {},
 ) -> tuple[Layer, ...]:
     """Every layer that says something, the highest first; `sources` picks among the files, `None` is all.
     `given` is JSON or the path of a file that somebody named; `kept` counts in the place of files."""

@@ -126,7 +126,8 @@ def hear_compaction(to: Presenter, event: Compacted) -> None:
     before, after = (
         each.get("usedPercentage", 0) if isinstance(each, dict) else 0 for each in (event.before, event.after)
     )
-    to.emit("notice", to.say("view.compacted", before=f"{before:.0f}", after=f"{after:.0f}"))
+    if event.trigger == "auto" or not to.answers_command:
+        to.emit("notice", to.say("view.compacted", before=f"{before:.0f}", after=f"{after:.0f}"))
     to.refresh()
 
 

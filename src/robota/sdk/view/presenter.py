@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from robota.core.events import HistoryMutation, TextDelta, TurnEvent
@@ -57,6 +58,8 @@ class Presenter:
         self.moment = Moment()
         self.failures = 0
         """Turns that ended with an error that was shown."""
+        self.answers_command = False
+        """Whether this front end waits for the answer of a command, which tells what the command does."""
         self._view = view
         self._waiting: deque[TurnEvent | HistoryMutation | Action] = deque()
         self._timer: asyncio.Handle | None = None
@@ -97,6 +100,16 @@ class Presenter:
     def show_history(self, entries: Sequence[HistoryEntry]) -> None:
         """The end of an earlier conversation, as blocks."""
         self._later(*recap(self, entries))
+
+    @contextmanager
+    def answering(self, line: str) -> Iterator[None]:
+        """While the block runs, what a command does is not told by events: its answer says it."""
+        self.answers_command = line.startswith("/")
+        try:
+            yield
+            self.flush()
+        finally:
+            self.answers_command = False
 
     def show_command(self, line: str, result: CommandResult) -> None:
         """A command as it was typed, and what it answered."""
