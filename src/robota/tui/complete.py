@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, ThreadedCompleter
 from prompt_toolkit.document import Document
 
+from robota.sdk.fuzzy import find
+from robota.sdk.project_files import ProjectFiles
 from robota.sdk.view.neutral import neutral_line
-from robota.tui.files import ProjectFiles
-from robota.tui.fuzzy import find
 
 if TYPE_CHECKING:
     from robota.sdk.commands.registry import Command, CommandRegistry
