@@ -15,6 +15,7 @@ SUBCOMMANDS: dict[str, tuple[str, str]] = {
     "permissions": ("robota.cli.permissions", "What the rules say about a call, and why."),
     "provider": ("robota.cli.provider", "Who can answer, and whether they do."),
     "replay": ("robota.cli.replay", "Run a session again, without a network."),
+    "serve": ("robota.cli.serve", "Sessions over HTTP and WebSocket, and a page for the browser."),
     "sessions": ("robota.cli.sessions", "List, show, search, export, import and delete sessions."),
     "setup": ("robota.cli.setup", "Choose who answers."),
     "testing": ("robota.cli.testing", "A scripted model to test against."),

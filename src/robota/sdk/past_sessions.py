@@ -3,6 +3,7 @@ judged by other rules."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
@@ -67,6 +68,28 @@ def fork_at(store: SessionStore, session_id: str, step: int) -> str:
     }
     store.save(record)
     return id
+
+
+def past_events(store: SessionStore, session_id: str, after: int = 0) -> Iterator[TurnEvent]:
+    """The events of a session behind number `after`, from its journal: nobody needs to have it open, and
+    somebody else may."""
+    from robota.sessions.follow import read_events  # noqa: PLC0415 - for those who look back
+
+    journal = require_session(store, session_id).open_journal(session_id)
+    return iter(()) if journal is None else read_events(journal, after)
+
+
+def last_event(store: SessionStore, session_id: str) -> int:
+    """The number of the last event that the journal of a session tells of; 0 if it tells of none."""
+    from robota.sessions.files import REAL_FILES  # noqa: PLC0415 - for those who look back
+    from robota.sessions.journal.file.line import parse_line  # noqa: PLC0415
+    from robota.sessions.store.snapshot_file import read_tail  # noqa: PLC0415
+
+    path = require_session(store, session_id).journal_path(session_id)
+    if not os.path.exists(path):
+        return 0
+    lines = (parse_line(line) for line in reversed(read_tail(REAL_FILES, path)[0]))
+    return next((line.ev for line in lines if line is not None and line.ev), 0)
 
 
 async def replay_kept(

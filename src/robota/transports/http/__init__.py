@@ -1,0 +1,1 @@
+"""Sessions over HTTP: routes, server-sent events, and who may use them."""

@@ -1,0 +1,98 @@
+"""Sessions in the words of the wire."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct, to_builtins
+
+from robota.core.messages import Json, JsonObject
+
+if TYPE_CHECKING:
+    from robota.sdk.kept_sessions import SessionSummary
+    from robota.transports.host import HostedSession
+
+
+class SessionFacts(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A session in a list."""
+
+    id: str
+    name: str | None = None
+    cwd: str = ""
+    preview: str = ""
+    updated_at: str = ""
+    created_at: str = ""
+    message_count: int | None = None
+    model: str | None = None
+    cost: float | None = None
+    """Dollars; not known of a session that is not open."""
+    state: str = "stored"
+    """running | asks | idle | failed | stored (not open in this process)"""
+
+
+class SessionDetails(SessionFacts, frozen=True, kw_only=True, rename="camel"):
+    """A session by itself."""
+
+    last_event: int = 0
+    executing: bool = False
+    pending: str | None = None
+    permission_mode: str | None = None
+    questions: tuple[Json, ...] = ()
+    problems: tuple[str, ...] = ()
+    read_only: bool = False
+
+
+class SessionPage(Struct, frozen=True, kw_only=True):
+    """A part of the list of sessions."""
+
+    sessions: tuple[SessionFacts, ...] = ()
+    next: str | None = None
+
+
+def describe_kept(summary: SessionSummary, preview: str = "") -> SessionFacts:
+    return SessionFacts(
+        id=summary.id,
+        name=summary.name,
+        cwd=summary.cwd,
+        preview=preview or summary.preview,
+        updated_at=summary.updated_at,
+        created_at=summary.created_at,
+        message_count=summary.message_count,
+        model=summary.model,
+    )
+
+
+def describe_open(hosted: HostedSession, kept: SessionSummary | None, preview: str = "") -> SessionFacts:
+    """As it is now, with what only the store knows."""
+    return SessionFacts(**_live_fields(hosted, kept, preview))
+
+
+def describe_whole(hosted: HostedSession, kept: SessionSummary | None, *, read_only: bool) -> SessionDetails:
+    session = hosted.session
+    return SessionDetails(
+        **_live_fields(hosted, kept, ""),
+        last_event=session.events.seq,
+        executing=session.is_executing,
+        pending=session.pending_prompt,
+        permission_mode=session.permission_mode,
+        questions=tuple(to_builtins(question) for question in session.questions.open.values()),
+        problems=tuple(str(problem) for problem in session.problems),
+        read_only=read_only,
+    )
+
+
+def _live_fields(hosted: HostedSession, kept: SessionSummary | None, preview: str) -> JsonObject:
+    session = hosted.session
+    said = [message for message in session.session.messages if message.role != "system"]
+    return {
+        "id": hosted.id,
+        "name": session.name,
+        "cwd": session.cwd,
+        "preview": preview or (kept.preview if kept is not None else ""),
+        "updated_at": kept.updated_at if kept is not None else hosted.opened_at,
+        "created_at": kept.created_at if kept is not None else hosted.opened_at,
+        "message_count": len(said),
+        "model": session.session.model or None,
+        "cost": session.session.usage.total.cost_usd,
+        "state": hosted.state,
+    }

@@ -1,0 +1,105 @@
+"""Server-sent events: the stream of a session, and the end of a connection that nobody reads."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from starlette.types import Receive, Scope, Send
+
+from robota.transports.reader import Frame, Reader
+
+PING_SECONDS = 15.0
+STALLED_SECONDS = 60.0
+"""A client that takes nothing for so long is gone."""
+ABORT = "robota.abort"
+"""The extension of an ASGI scope that cuts the connection."""
+PING = b": ping\n\n"
+_END = b"event: end\ndata: {}\n\n"
+_HEADERS = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),
+    (b"x-content-type-options", b"nosniff"),
+]
+
+
+def write_frames(frames: Sequence[Frame]) -> bytes:
+    return b"".join(
+        [
+            b"id: %d\nevent: %b\ndata: %b\n\n" % (frame.number, frame.name.encode(), frame.data)
+            if frame.number
+            else b"event: %b\ndata: %b\n\n" % (frame.name.encode(), frame.data)
+            for frame in frames
+        ]
+    )
+
+
+class EventStream:
+    """The answer to `GET …/events`: it lasts as long as its reader and its client."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._wrote = False
+        """Something was sent since the clock last looked."""
+        self._sending_since = 0.0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        reader, loop = self._reader, asyncio.get_running_loop()
+        leaving = loop.create_task(wait_for_leave(receive))
+        leaving.add_done_callback(lambda _: reader.close())
+        abort = scope.get("extensions", {}).get(ABORT, reader.close)
+        clock = Clock(PING_SECONDS, lambda: self._look(loop, abort))
+        try:
+            await send_head(send)
+            while not reader.closed:
+                frames = await reader.read()
+                if frames or not reader.closed:
+                    await self._send(send, write_frames(frames) if frames else PING, loop)
+            if not leaving.done():
+                await send({"type": "http.response.body", "body": _END, "more_body": False})
+        finally:
+            clock.stop()
+            reader.close()
+            leaving.cancel()
+
+    async def _send(self, send: Send, body: bytes, loop: asyncio.AbstractEventLoop) -> None:
+        self._sending_since, self._wrote = loop.time(), True
+        await send({"type": "http.response.body", "body": body, "more_body": True})
+        self._sending_since = 0.0
+
+    def _look(self, loop: asyncio.AbstractEventLoop, abort: Callable[[], None]) -> None:
+        if self._sending_since:
+            if loop.time() - self._sending_since > STALLED_SECONDS:
+                abort()
+        elif not self._wrote:
+            self._reader.wake()
+        self._wrote = False
+
+
+async def send_head(send: Send) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+    await send({"type": "http.response.body", "body": b"retry: 1000\n\n", "more_body": True})
+
+
+class Clock:
+    """Calls something again and again."""
+
+    __slots__ = ("_act", "_seconds", "_timer")
+
+    def __init__(self, seconds: float, act: Callable[[], None]) -> None:
+        self._seconds = seconds
+        self._act = act
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(self._seconds, self._tick)
+        self._act()
+
+    def stop(self) -> None:
+        self._timer.cancel()
+
+
+async def wait_for_leave(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
