@@ -15,12 +15,12 @@ from prompt_toolkit.document import Document
 from robota.core.messages import ImagePart, TextPart
 from robota.core.questions import ChoiceQuestion, FormQuestion, PermissionQuestion, QuestionOption
 from robota.sdk import BuiltinCommandSource, CommandRegistry
+from robota.sdk.fuzzy import find, score
+from robota.sdk.project_files import ProjectFiles
 from robota.sdk.view.model import Status
 from robota.tui.asking import choice_answer, choice_dialog, field_dialog, permission_dialog
 from robota.tui.complete import CommandCompleter, FileCompleter
 from robota.tui.dialogs import Dialog, Dialogs, Line, Option
-from robota.sdk.project_files import ProjectFiles
-from robota.sdk.fuzzy import find, score
 from robota.tui.history import history_path, keep_prompt, load_prompts
 from robota.tui.images import Images, dropped_image
 from robota.tui.paste import Pastes
