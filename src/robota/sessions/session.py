@@ -40,7 +40,7 @@ from robota.sessions.description import (
     describe_web_tools,
     update_web_tools,
 )
-from robota.sessions.follow import Follower, follow
+from robota.sessions.follow import follow
 from robota.sessions.inbox import Inbox
 from robota.sessions.injection import InjectedRole, inject, make_injected
 from robota.sessions.journal.records import HistoryCleared
@@ -387,10 +387,6 @@ class Session(Closing):
         """The events behind number `after`, whenever they happened: those of the journal, then live ones.
         Each number comes once. Leaving it leaves the session alone."""
         return follow(self.log, self.events, after)
-
-    def open_follower(self, after: int = 0) -> Follower:
-        """The same in batches, for whoever passes them on."""
-        return Follower(self.log, self.events, after)
 
     async def compact(self, instructions: str | None = None) -> str | None:
         """Replace what the model sees of the conversation by a summary; the summary, `None` for no need."""

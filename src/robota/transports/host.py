@@ -19,6 +19,7 @@ from robota.core.ports import new_uuid, utc_now
 from robota.sdk.commands.effects import CommandResult, SubmitPrompt
 from robota.sdk.commands.run import carry_out
 from robota.sdk.execution import ExecutionResult
+from robota.sdk.following import open_follower
 from robota.transports.event_text import EventTexts
 from robota.transports.reader import PastEvents, Reader
 
@@ -95,7 +96,7 @@ class HostedSession:
 
     def read(self, after: int = 0) -> Reader:
         """Its events behind a number, for one client; `close` the reader when that leaves."""
-        reader = Reader(self.session.session.open_follower(after), self._texts, self._leave)
+        reader = Reader(open_follower(self.session, after), self._texts, self._leave)
         self.readers.add(reader)
         self._texts.share(len(self.readers))
         return reader
