@@ -26,6 +26,7 @@ from robota.sdk.hook_executors import model_executors
 from robota.sdk.kept_sessions import require_session, restore_session
 from robota.sdk.kit import Kit
 from robota.sdk.live_project import LiveProject
+from robota.sdk.mcp.found import find_secrets
 from robota.sdk.places import Places
 from robota.sdk.project import Project, ProjectOptions
 from robota.sdk.prompt_parts import add_section, find_parts, find_project_parts
@@ -46,6 +47,7 @@ from robota.sessions.store.session_store import SessionStore, SessionStorePort
 
 if TYPE_CHECKING:
     from robota.sdk.background.watchdog import WatchdogLimits
+    from robota.sdk.mcp.servers import OpenRelay
     from robota.sessions.start import SessionStart
     from robota.sessions.usage.budget import Budget
 
@@ -70,6 +72,12 @@ class MoreOptions(TypedDict, total=False):
     """Name to what the head of an agent's file says, with its instructions as `prompt`; above all files."""
     skills: Collection[str]
     """The only skills there are; without it all of them."""
+    mcp_servers: Mapping[str, Any]
+    """MCP servers besides those of files, as `.mcp.json` has them: name to how it is reached."""
+    strict_mcp_config: bool
+    """Whether those are the only ones."""
+    mcp_relay: OpenRelay
+    """Reaches the servers of the type `sdk`, which live in the program around the session."""
     session_id: str
     """The id of the new session, by default a new one."""
     system_prompt: str
@@ -191,6 +199,7 @@ class Assembly:
         mode = check_mode(wanted.permission_mode or project.settings.rules.mode, project.settings)
         self._kit = kit = Kit(project, mode, start)
         kit.watchdog = more.get("watchdog", kit.watchdog)
+        kit.relay = more.get("mcp_relay")
         built_in = pick_tools([*kit.make_tools(switch_mode), *more_tools], more.get("builtin_tools"))
         tools = [*built_in, *more.get("tools", ())]
         settings = self.live.fit(project, {tool.name for tool in tools}).settings
@@ -251,7 +260,11 @@ class Assembly:
                 sections=kit.kept_sections,
             ),
             context_window=more.get("context_window"),
-            journal=JournalOptions(redactor=Redactor((*settings.secrets(), *more.get("secrets", ())))),
+            journal=JournalOptions(
+                redactor=Redactor(
+                    (*settings.secrets(), *find_secrets(self.project.servers), *more.get("secrets", ()))
+                )
+            ),
             budget=more.get("budget") or settings.budget,
             questions=self._questions,
             events=self._events,
@@ -279,6 +292,8 @@ def describe_reading(wanted: Wanted) -> ProjectOptions:
         given=more.get("more_settings", ""),
         agents=more.get("agents", {}),
         skills=more.get("skills"),
+        servers=more.get("mcp_servers"),
+        only_those_servers=more.get("strict_mcp_config", False),
         environment=more.get("environment", os.environ),
         imports_allowed=more.get("allow_outside_imports", False),
     )

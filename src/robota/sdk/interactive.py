@@ -391,7 +391,7 @@ class InteractiveSession(Closing):
         with (kit := assembly.kit).skills.turn(prompt, options) as skill:
             text = prompt_text(prompt)
             words = options.get("raw_input") or text
-            kit.context.refresh(await kit.memory.prepare(words) if kit.memory.mode != "disabled" else "")
+            await kit.prepare(words)
             if "@" in text and not verbatim:
                 sent = await kit.context.expand(prompt, lenient=skill is not None)
                 if sent is not prompt:

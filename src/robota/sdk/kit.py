@@ -23,6 +23,10 @@ from robota.sdk.background.runners import agent_runner, scheduled_runner, start_
 from robota.sdk.background.tasks import BackgroundTasks
 from robota.sdk.background.watchdog import WatchdogLimits
 from robota.sdk.checkpoints import Checkpoints
+from robota.sdk.mcp.deferral import read_policy, recall_found
+from robota.sdk.mcp.reaching import make_opener
+from robota.sdk.mcp.sampling import answer_server
+from robota.sdk.mcp.servers import McpServers, OpenRelay
 from robota.sdk.memory.memory import Memory
 from robota.sdk.sandbox import make_configured_sandbox
 from robota.sdk.skills.calls import SkillCalls
@@ -110,6 +114,13 @@ class Kit:
             read_notes=lambda agent: read_notes(agent, project.places),
         )
         self.skills = SkillCalls(project.skills, project.places, fork=fork_with(self.subagents))
+        self.relay: OpenRelay | None = None
+        """Reaches servers inside the program around the session."""
+        self.servers = McpServers(
+            set() if start is None else recall_found(start.messages),
+            make_opener(project.places, lambda: self.relay),
+            lambda server, asked, context: answer_server(self.skills.session, server, asked, context),
+        )
         self.watchdog = WatchdogLimits()
         self._background: BackgroundTasks | None = None
         self._session: Session | None = None
@@ -147,6 +158,8 @@ class Kit:
         if self._background is not None:
             self._background.slots.resize(self.subagents.options.max_parallel)
         self.skills.skills = project.skills
+        self.servers.policy = read_policy(settings.get("toolSearch"), project.variables)
+        self.servers.take(project.servers, frozenset(settings.get("disabledMcpjsonServers") or ()))
         self.skills.runs_commands = not settings.get("disableSkillShellExecution")
         rules = renew_rules(self.rules.rules, before, settings)
         self.rules.replace(rules, additional_dirs=settings.additional_dirs)
@@ -204,8 +217,15 @@ class Kit:
         tasks = BackgroundTasks(session, runners, max_concurrent=at_once, limits=self.watchdog)
         self._background = await session.own(tasks)
         self.processes.on_start = partial(take_in, tasks)
+        self.servers.attach(session)
+        await session.own(self.servers)
         if HAS_UNDO:
             await to_thread.run_sync(remove_unused_stores, self.project.places)
+
+    async def prepare(self, words: str) -> None:
+        """Before a prompt: what is remembered of it, files that have changed, servers that come and go."""
+        self.context.refresh(await self.memory.prepare(words) if self.memory.mode != "disabled" else "")
+        self.servers.prepare()
 
     def add_hooks(self, config: HooksConfig) -> None:
         """Hooks of the program around the session, besides those of files, till its end."""

@@ -18,6 +18,7 @@ from robota.sdk.agents.loader import find_homes as find_agent_homes
 from robota.sdk.auth import KeyStore
 from robota.sdk.context.instructions import ALL_SOURCES, Reading
 from robota.sdk.context.loading import ProjectContext, load_context
+from robota.sdk.mcp.found import ServerSources, find_servers
 from robota.sdk.places import Places
 from robota.sdk.problems import Problem
 from robota.sdk.provider_profiles import ProviderProfiles
@@ -30,6 +31,7 @@ from robota.sdk.skills.skill import Skills
 from robota.sdk.trust import Trust, TrustStore
 from robota.sdk.wishes import Wishes, find_wishes
 from robota.sessions.permissions.live_rules import LiveRules
+from robota.tools.mcp.definition import ServerDefinition
 
 _ATTEMPTS = 3
 
@@ -43,6 +45,10 @@ class Project(Struct, frozen=True, kw_only=True):
     context: ProjectContext
     agents: Agents = Agents()
     skills: Skills = Skills()
+    servers: Mapping[str, ServerDefinition] = {}
+    """The MCP servers that may be connected, by name."""
+    variables: Mapping[str, str] = {}
+    """The environment that it was read in, with what settings add."""
     problems: tuple[Problem, ...] = ()
 
     @property
@@ -67,6 +73,9 @@ class ProjectOptions(Struct, frozen=True, kw_only=True):
     """Agents besides those of files, as `read_inline` takes them."""
     skills: Collection[str] | None = None
     """The only skills there are; `None` is all."""
+    servers: Mapping[str, Json] | None = None
+    """MCP servers above those of all files, as `.mcp.json` has them."""
+    only_those_servers: bool = False
     environment: Mapping[str, str] = os.environ
     imports_allowed: bool = False
     """The instructions of the project may import files from outside it."""
@@ -109,6 +118,8 @@ def _read_project(options: ProjectOptions) -> Project:
         skills = replace(
             skills, found={name: skills.found[name] for name in options.skills if name in skills.found}
         )
+    variables = {**environment, **settings.env}
+    servers = find_servers(describe_servers(options, settings, trust, variables))
     return Project(
         places=places,
         settings=settings,
@@ -116,7 +127,24 @@ def _read_project(options: ProjectOptions) -> Project:
         context=context,
         agents=agents,
         skills=skills,
-        problems=(*problems, *context.problems, *agents.problems, *skills.problems),
+        servers=servers.servers,
+        variables=variables,
+        problems=(*problems, *context.problems, *agents.problems, *skills.problems, *servers.problems),
+    )
+
+
+def describe_servers(
+    options: ProjectOptions, settings: Settings, trust: Trust, variables: Mapping[str, str]
+) -> ServerSources:
+    """Where MCP servers come from; a project's only if the user trusts it."""
+    return ServerSources(
+        places=options.places,
+        layers=settings.layers,
+        trusted=trust.trusted,
+        variables=variables,
+        file=trust.wishes.servers if options.sources is None or "project" in options.sources else None,
+        given=options.servers,
+        strict=options.only_those_servers,
     )
 
 

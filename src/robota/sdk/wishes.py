@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Literal, TypeAlias
 
@@ -57,6 +58,8 @@ _SENSITIVE = (
 )  # fmt: skip
 _SOURCES = ("extraKnownMarketplaces", "pluginConfigs")
 _RIGHTS = ("allowed-tools", "hooks", "mcpServers")
+_VARIABLE = re.compile(r"\$(?:\{|ENV:)([A-Za-z_][A-Za-z0-9_]*)")
+"""Of the environment, which a server would get to know."""
 
 
 class Wish(Struct, frozen=True, order=True):
@@ -76,6 +79,8 @@ class Wishes(Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
     agents: Mapping[str, Stamp] = {}
     """How the files of agents and their directories looked before they were read for this."""
+    servers: Json = None
+    """The table of `.mcp.json` as it was looked at: what is used must be the same."""
 
     def __bool__(self) -> bool:
         return bool(self.all)
@@ -114,11 +119,12 @@ def find_wishes(places: Places, settings: Iterable[SettingsFile]) -> Wishes:
     problems: list[Problem] = []
     for path, values in settings:
         found.update(_find_in_settings(places, places.shown(path), values))
-    found.update(_find_in_mcp_file(places, problems))
+    servers = _read_mcp_file(places, problems)
+    found.update(_find_servers(".mcp.json", servers))
     agents = dict(_look_at_agents(places))
     found.update(_find_agents(places))
     found.update(_find_skills(places))
-    return Wishes(tuple(sorted(found)), tuple(problems), agents)
+    return Wishes(tuple(sorted(found)), tuple(problems), agents, servers)
 
 
 def make_wish(kind: WishKind, source: str, text: str, content: Json = None) -> Wish:
@@ -187,7 +193,9 @@ def _find_servers(source: str, servers: Json) -> Iterator[Wish]:
         said = server if isinstance(server, dict) else {}
         ways = [said[key] for key in ("command", "url") if key in said] or [server]
         words = (*ways, *_list(said.get("args")))
-        yield make_wish("servers", source, f"{name}: {' '.join(map(_plain, words))}", server)
+        variables = dict.fromkeys(_VARIABLE.findall(_plain(server)))
+        given = f" (is given {', '.join(variables)})" if variables else ""
+        yield make_wish("servers", source, f"{name}: {' '.join(map(_plain, words))}{given}", server)
 
 
 def _find_permissions(places: Places, source: str, values: Mapping[str, Json]) -> Iterator[Wish]:
@@ -212,10 +220,10 @@ def make_allow_wish(source: str, rule: str) -> Wish:
     return make_wish("allow", source, rule)
 
 
-def _find_in_mcp_file(places: Places, problems: list[Problem]) -> Iterator[Wish]:
+def _read_mcp_file(places: Places, problems: list[Problem]) -> Json:
     data = _read(places.project(".mcp.json"))
     if data is None:
-        return
+        return None
     try:
         found = read_jsonc(data.decode("utf-8-sig"))
     except ValueError as error:
@@ -223,8 +231,8 @@ def _find_in_mcp_file(places: Places, problems: list[Problem]) -> Iterator[Wish]
         problems.append(
             Problem(".mcp.json", f"It is not JSON ({error}): no server of it is known. Correct it.", line)
         )
-        return
-    yield from _find_servers(".mcp.json", found.get("mcpServers") if isinstance(found, dict) else None)
+        return None
+    return found.get("mcpServers") if isinstance(found, dict) else None
 
 
 def _look_at_agents(places: Places) -> Iterator[tuple[str, Stamp]]:

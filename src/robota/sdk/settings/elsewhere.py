@@ -9,7 +9,6 @@ _KEPT = """
     autoMode autoUpdates autoUpdatesChannel availableModels awaySummaryEnabled awsAuthRefresh
     awsCredentialExport axScreenReader blockedMarketplaces channelsEnabled claudeMd companyAnnouncements
     defaultShell deniedMcpServers description disableAutoMode disableDeepLinkRegistration
-    disabledMcpjsonServers
     enableAllProjectMcpServers enableArchitectTool enabledMcpjsonServers fallbackModel fastMode
     fastModePerSessionOptIn feedbackSurveyRate feedbackSurveyState fileSuggestion forceLoginMethod
     forceLoginOrgUUID forceRemoteSettingsRefresh gcpAuthRefresh hasCompletedOnboarding includeCoAuthoredBy

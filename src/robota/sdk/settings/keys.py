@@ -381,6 +381,19 @@ TABLE: tuple[Key, ...] = (
         name="mcpServers", kind=table_of(OBJECT), merge="deep", about="MCP servers: name to how to start it."
     ),
     Key(
+        name="disabledMcpjsonServers",
+        kind=TEXTS,
+        merge="pool",
+        about="Names of MCP servers that are not connected.",
+    ),
+    Key(
+        name="toolSearch",
+        kind={"anyOf": [FLAG, {"type": "string", "pattern": "^auto(:\\d{1,3})?$"}]},
+        default="auto",
+        about="Whether the tools of MCP servers are searched for instead of listed: true, false, `auto` once "
+        "they would take a tenth of the context window, `auto:N` for N percent.",
+    ),
+    Key(
         name="enabledPlugins",
         kind=table_of(FLAG),
         merge="deep",

@@ -1,0 +1,71 @@
+"""A call of a server's tool that is under way: what it may ask of us, and how long it may be silent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from robota.core.questions import FormAnswer, FormQuestion
+from robota.core.tool import ToolContext
+
+if TYPE_CHECKING:
+    import mcp_types
+
+Sample: TypeAlias = Callable[[str, "mcp_types.CreateMessageRequestParams", ToolContext], Awaitable[Any]]
+"""Asks the session's model for a server, if the user lets it: the server's name, what it asks, the call. A
+text is why not."""
+
+
+class OpenCall:
+    """While a person or a model is asked, the server cannot answer: that time does not count."""
+
+    def __init__(self, server: str, context: ToolContext, seconds: float) -> None:
+        self.server = server
+        self.context = context
+        self._seconds = seconds
+        self._timer: asyncio.Timeout | None = None
+        self._asking = 0
+
+    async def limit(self, work: Awaitable[Any]) -> Any:
+        """Wait for the work, as long as there are signs of life; `TimeoutError` when there are none."""
+        async with asyncio.timeout(self._seconds) as self._timer:
+            return await work
+
+    def sign_of_life(self) -> None:
+        if self._timer is not None and not self._timer.expired():
+            when = None if self._asking else asyncio.get_running_loop().time() + self._seconds
+            self._timer.reschedule(when)
+
+    async def show_progress(self, progress: float, total: float | None, message: str | None) -> None:
+        self.sign_of_life()
+        amount = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
+        self.context.progress(f"{amount} {message}\n" if message else f"{amount}\n")
+
+    async def elicit(self, params: mcp_types.ElicitRequestParams) -> mcp_types.ElicitResult:
+        """Put a form of the server to the user."""
+        import mcp_types  # noqa: PLC0415 - a server is connected, so it is loaded
+
+        if isinstance(params, mcp_types.ElicitRequestFormParams):
+            form = FormQuestion(message=params.message, schema=params.requested_schema, server=self.server)
+        else:
+            message = f"{params.message}\nOpen this address, and say when you are done: {params.url}"
+            form = FormQuestion(message=message, schema=_NO_FIELDS, server=self.server)
+        ask = self.context.ask
+        answer = None if ask is None else await self.pause(ask(form))
+        if not isinstance(answer, FormAnswer):
+            return mcp_types.ElicitResult(action="cancel")
+        content = answer.content if answer.action == "accept" and form.schema is not _NO_FIELDS else None
+        return mcp_types.ElicitResult(action=answer.action, content=content)
+
+    async def pause(self, work: Awaitable[Any]) -> Any:
+        self._asking += 1
+        self.sign_of_life()
+        try:
+            return await work
+        finally:
+            self._asking -= 1
+            self.sign_of_life()
+
+
+_NO_FIELDS: dict[str, Any] = {"type": "object", "properties": {}}
