@@ -10,13 +10,13 @@ from robota.core.jsontext import decode
 from robota.core.messages import AssistantMessage, JsonObject
 from robota.core.provider import Capabilities, ChatRequest, Chunk
 from robota.http.errors import HttpError
+from robota.http.sse import ServerSentEvent
 from robota.providers.remote.failures import describe_host_refusal, read_error
 from robota.providers.remote.protocol import RequestEncoder, check_request, decode_event, decode_message
 from robota.providers.service import endpoint
 from robota.providers.wire.channel import HttpChannel
 from robota.providers.wire.provider import WireProvider
 from robota.providers.wire.reply import MAX_BODY_BYTES, ReplyContent, ReplyReader
-from robota.providers.wire.sse import ServerSentEvent
 
 if TYPE_CHECKING:
     import httpx2

@@ -23,8 +23,9 @@ from robota.core.events import PayloadKind
 from robota.core.jsontext import decode, decode_leniently, encode
 from robota.core.messages import Json, JsonObject, StopReason, TokenUsage
 from robota.core.provider import Chunk, MetadataChunk, NativePayload, StopChunk
+from robota.http.errors import HttpError
+from robota.http.sse import EventSplitter, ServerSentEvent, is_event_stream
 from robota.providers.wire.errors import describe_error_event, quote
-from robota.providers.wire.sse import EventSplitter, ServerSentEvent, is_event_stream
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
 MAX_REPLY_BYTES = 256 * 1024 * 1024
@@ -184,6 +185,8 @@ class ReplyReader:
                     self._read_event(event, chunks)
                     if self._content.done:
                         break
+        except HttpError as error:
+            self.failure = self._refusal(f"went on without an end ({error}), so the reply was dropped.")
         except RobotaError as error:
             self.failure = error
         return chunks
@@ -244,7 +247,7 @@ class ReplyReader:
                 f"answered with a web page instead of a model's reply; {self._content.advice}."
             )
         if first and first not in b"{[":
-            self._splitter = EventSplitter(provider=self._peer.provider)
+            self._splitter = EventSplitter()
         elif len(self._body) > MAX_BODY_BYTES:
             raise self._refuse(f"more than {MAX_BODY_BYTES} bytes")
         return bytes(self._body) if self._splitter is not None else b""

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from robota.core.errors import ProviderError
-from robota.providers.wire.sse import EventSplitter, ServerSentEvent
+from robota.http.errors import HttpError
+from robota.http.sse import EventSplitter, ServerSentEvent
 
 
 def split(*pieces: bytes, limit: int = 1000) -> list[ServerSentEvent]:
@@ -78,5 +78,5 @@ def test_an_event_cut_by_the_end_is_given_as_far_as_it_came() -> None:
 def test_an_endless_event_is_refused_after_the_events_before_it() -> None:
     splitter = EventSplitter(limit=100)
     assert [event.data for event in splitter.feed(b"data: a\n\ndata: " + b"x" * 90)] == [b"a"]
-    with pytest.raises(ProviderError, match="more than 100 bytes"):
+    with pytest.raises(HttpError, match="more than 100 bytes"):
         splitter.feed(b"x" * 20)

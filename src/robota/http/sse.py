@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from robota.core.errors import ProviderError
+from robota.http.errors import HttpError
 
 MAX_EVENT_BYTES = 32 * 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
@@ -37,11 +37,10 @@ def is_event_stream(beginning: bytes | bytearray) -> bool:
 class EventSplitter:
     """Feed it bytes, it gives back the events they complete."""
 
-    __slots__ = ("_after_cr", "_at_start", "_id", "_limit", "_pending", "_provider")
+    __slots__ = ("_after_cr", "_at_start", "_id", "_limit", "_pending")
 
-    def __init__(self, *, limit: int = MAX_EVENT_BYTES, provider: str = "") -> None:
+    def __init__(self, *, limit: int = MAX_EVENT_BYTES) -> None:
         self._limit = limit
-        self._provider = provider
         self._pending = bytearray()
         self._at_start = True
         self._after_cr = False
@@ -79,7 +78,7 @@ class EventSplitter:
             return []
         if pending.find(b"\n\n", max(known - 1, 0)) < 0:
             if len(pending) > self._limit:
-                raise self._refuse_size()
+                raise HttpError("protocol", f"an event of more than {self._limit} bytes was sent")
             return []
         *blocks, rest = bytes(pending).split(b"\n\n")
         self._pending = bytearray(rest)
@@ -105,12 +104,6 @@ class EventSplitter:
         if pending.startswith(_BOM):
             del pending[: len(_BOM)]
         return True
-
-    def _refuse_size(self) -> ProviderError:
-        return ProviderError(
-            f"The server sent an event of more than {self._limit} bytes, so the reply was dropped.",
-            provider=self._provider,
-        )
 
     def _parse(self, blocks: list[bytes]) -> list[ServerSentEvent]:
         events = []
