@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,15 @@ from tests.sessions.live_session import Studio
 from tests.support.session_options import resume_session
 
 from robota.core.errors import AbortError, SessionBusyError
-from robota.core.events import PromptQueued, RunCompleted, RunStarted, TextDelta, ToolStarted, TurnEvent
+from robota.core.events import (
+    PromptQueued,
+    PromptSteered,
+    RunCompleted,
+    RunStarted,
+    TextDelta,
+    ToolStarted,
+    TurnEvent,
+)
 from robota.core.messages import Message, TextPart, UserMessage
 from robota.sessions.permissions.live_rules import PermissionRules
 from robota.sessions.replay.session_replay import replay_session
@@ -59,6 +68,30 @@ async def test_the_model_hears_it_before_its_next_round(tmp_path: Path) -> None:
     report = await replay_session(studio.path)
     assert report.divergence is None, str(report.divergence)
     assert list(report.messages) == studio.session.messages
+
+
+async def test_whoever_joins_later_sees_what_was_typed_and_where_it_was_heard(tmp_path: Path) -> None:
+    tool = during(lambda: studio.session.steer("Use the other file."))
+    studio = Studio(tmp_path, [call("Work")], "I did.", tools=[tool], rules=FREE)
+    live: list[TurnEvent] = []
+    studio.session.events.subscribe(live.append)
+    await studio.session.submit("Do all of the work.", display_input="/work")
+    last = studio.session.events.seq
+    read: list[TurnEvent] = []
+    async with aclosing(studio.session.follow()) as events:
+        async for event in events:
+            read.append(event)
+            if event.seq == last:
+                break
+
+    for told in (live, read):
+        [began] = [event for event in told if isinstance(event, RunStarted)]
+        assert (began.prompt, began.display) == ("Do all of the work.", "/work")
+    [heard] = [event for event in live if isinstance(event, PromptSteered)]
+    assert heard.prompt == "Use the other file."
+    assert heard in read
+    assert [event.seq for event in read] == list(range(1, last + 1))
+    await studio.session.shutdown()
 
 
 async def test_a_run_that_was_about_to_end_goes_on_for_it(tmp_path: Path) -> None:

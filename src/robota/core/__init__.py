@@ -21,7 +21,7 @@ _MODULES = {
         "AnyEvent AnyReplayEvent AnyTurnEvent AssistantMessageCommitted BackgroundGroupChanged "
         "BackgroundTaskChanged Compacted CompactionMarked ContextLoaded ContextUpdated Event "
         "HistoryMutation HookExecuted ModelChanged Noticed OwnerPathSegment PermissionDecided PreRun "
-        "PromptQueued ProviderNativeRawPayload ProviderRequest ProviderResponseNormalized "
+        "PromptQueued PromptSteered ProviderNativeRawPayload ProviderRequest ProviderResponseNormalized "
         "ProviderResponseRaw ProviderRetried ProviderStreamRawDelta QuestionAsked QuestionClosed "
         "ReasoningDelta ReplayEvent RunCompleted RunFailed RunInterrupted RunStarted ServerToolUsed "
         "SessionInit SessionShutdown SettingsChanged SubagentEvent SummaryCalled TextDelta ThinkingChanged "

@@ -65,6 +65,7 @@ from robota.core.events import OwnerPathSegment as OwnerPathSegment
 from robota.core.events import PermissionDecided as PermissionDecided
 from robota.core.events import PreRun as PreRun
 from robota.core.events import PromptQueued as PromptQueued
+from robota.core.events import PromptSteered as PromptSteered
 from robota.core.events import ProviderNativeRawPayload as ProviderNativeRawPayload
 from robota.core.events import ProviderRequest as ProviderRequest
 from robota.core.events import ProviderResponseNormalized as ProviderResponseNormalized

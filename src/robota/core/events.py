@@ -83,6 +83,8 @@ class RunStarted(TurnEvent, frozen=True, kw_only=True, tag="run_start"):
     conversation_id: str
     agent_name: str = ""
     prompt: str = ""
+    display: str = ""
+    """What front ends show in the place of the prompt; empty: the prompt itself."""
     max_rounds: int = 0
     """Model calls that the run may make; 0 for no limit."""
 
@@ -248,6 +250,12 @@ class BackgroundGroupChanged(TurnEvent, frozen=True, kw_only=True, tag="backgrou
 
 class PromptQueued(TurnEvent, frozen=True, tag="prompt_queued"):
     """A prompt waits for the run under way."""
+
+    prompt: str
+
+
+class PromptSteered(TurnEvent, frozen=True, tag="prompt_steered"):
+    """What the user said while the model worked has reached the conversation."""
 
     prompt: str
 
@@ -461,8 +469,8 @@ AnyTurnEvent: TypeAlias = (
     RunStarted | TextDelta | ReasoningDelta | ToolInputDelta | ThinkingChanged | ServerToolUsed
     | ProviderRetried | ToolStarted | ToolProgressed | ToolEnded | ContextUpdated | Compacted
     | ModelChanged | SettingsChanged | QuestionAsked | QuestionClosed | BackgroundTaskChanged
-    | BackgroundGroupChanged | PromptQueued | Noticed | RunFailed | RunInterrupted | RunCompleted
-    | SubagentEvent
+    | BackgroundGroupChanged | PromptQueued | PromptSteered | Noticed | RunFailed | RunInterrupted
+    | RunCompleted | SubagentEvent
 )  # fmt: skip
 AnyReplayEvent: TypeAlias = (
     SessionInit | PreRun | ProviderRequest | ProviderNativeRawPayload | ProviderStreamRawDelta

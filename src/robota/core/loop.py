@@ -25,6 +25,7 @@ from robota.core.errors import (
 from robota.core.event_names import owner_path, plugin_events
 from robota.core.events import (
     Noticed,
+    PromptSteered,
     ProviderNativeRawPayload,
     RunCompleted,
     RunFailed,
@@ -57,7 +58,7 @@ from robota.core.recorder import Recorder
 from robota.core.reply import Reply
 from robota.core.resume import resume
 from robota.core.run import CutRun, RunResult, RunState
-from robota.core.steps import StopRun
+from robota.core.steps import RunSteps, StopRun
 from robota.core.tool import Toolset
 from robota.core.tool_round import ToolRound
 
@@ -162,6 +163,7 @@ class Loop:
             conversation_id=recorder.conversation_id,
             agent_name=self.agent.config.name,
             prompt=prompt_text(prompt),
+            **find_display(self.agent.config.steps, prompt),
             max_rounds=self.state.max_rounds,
         )
         return await self.record_prompt(prompt)
@@ -182,9 +184,8 @@ class Loop:
             recorder.record(SystemMessage(system, **recorder.identity()))
         if self.wanted is not None and not get_provider_capabilities(agent.provider).output_schema:
             prompt = add_words(prompt, self.wanted.instruction)
-        shown = None if steps is None else steps.shown
-        metadata = None if shown is None or shown == prompt_text(prompt) else {"display": shown}
-        recorder.record(user_message(prompt, **recorder.identity(), metadata=metadata))
+        display = find_display(steps, prompt)
+        recorder.record(user_message(prompt, **recorder.identity(), metadata=display or None))
         return True
 
     # --- one round ----------------------------------------------------------------------------------------
@@ -193,6 +194,8 @@ class Loop:
         """Record what the model should know before it goes on; whether there was anything."""
         for message in messages:
             self.state.note_message(message)
+            if message.metadata.get("origin") == "steering":
+                self.recorder.tell(PromptSteered, prompt=message.content)
             self.recorder.record(message)
         return bool(messages)
 
@@ -345,6 +348,12 @@ def explain_silence(run: Loop, reply: Reply) -> ProviderError | None:
     error = ProviderError(why, provider=run.agent.provider.name)
     run.recorder.say(f"[{why}]", {"providerError": error.code}, run.state)
     return error
+
+
+def find_display(steps: RunSteps | None, prompt: Prompt) -> dict[str, str]:
+    """What front ends show in the place of a prompt, as `display`; nothing for the prompt itself."""
+    shown = None if steps is None else steps.shown
+    return {} if shown is None or shown == prompt_text(prompt) else {"display": shown}
 
 
 def explain_overflow(estimate: ContextEstimate, window: int) -> tuple[str, dict[str, Json]]:

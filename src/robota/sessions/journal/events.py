@@ -43,6 +43,7 @@ class EventReader(Struct, eq=False):
     """The number of the last event that was told."""
     _execution: str = ""
     _prompt: str = ""
+    _display: str = ""
     _answer: str = ""
     _calls: tuple[ToolCall, ...] = ()
     _arguments: dict[int, JsonObject] = {}
@@ -77,11 +78,18 @@ class EventReader(Struct, eq=False):
         parts = None if record.parts is None else convert(record.parts, tuple[Part, ...])
         words = record.input if record.prompt is None else record.prompt
         self._prompt = words if parts is None else prompt_text(parts)
+        self._display = "" if record.display in (None, self._prompt) else record.display or ""
 
     def take_run_start(self, record: records.RunBegan) -> Iterator[TurnEvent]:
         self._execution = record.execution_id
         prompt = self._prompt if record.prompt is None else record.prompt
-        yield self._tell(events.RunStarted, record, execution_id=record.execution_id, prompt=prompt)
+        yield self._tell(
+            events.RunStarted,
+            record,
+            execution_id=record.execution_id,
+            prompt=prompt,
+            display=self._display,
+        )
 
     def take_pre_run(self, record: records.PreRunRecord) -> Iterator[TurnEvent]:
         if record.used_tokens is not None:
@@ -95,9 +103,12 @@ class EventReader(Struct, eq=False):
         if record.round > 1:
             yield events.TextDelta(ROUND_SEPARATOR, record.round, execution_id=self._execution)
 
-    def take_message(self, record: records.MessageRecord) -> None:
-        if isinstance(record.message, AssistantMessage):
-            self._answer, self._calls = record.message.content, record.message.tool_calls
+    def take_message(self, record: records.MessageRecord) -> Iterator[TurnEvent]:
+        message = record.message
+        if isinstance(message, AssistantMessage):
+            self._answer, self._calls = message.content, message.tool_calls
+        elif message is not None and message.metadata.get("origin") == "steering":
+            yield events.PromptSteered(message.content, execution_id=self._execution)
 
     def take_run_end(self, record: records.RunEnded) -> Iterator[TurnEvent]:
         text = self._answer if record.text is None else record.text
