@@ -10,9 +10,9 @@ from robota.core.events import (
     Compacted,
     ContextUpdated,
     Event,
-    HistoryMutation,
     ModelChanged,
     Noticed,
+    PromptSteered,
     ProviderRetried,
     QuestionAsked,
     QuestionClosed,
@@ -31,7 +31,7 @@ from robota.core.events import (
 )
 from robota.core.messages import UserMessage
 from robota.core.questions import ChoiceQuestion, PlanQuestion
-from robota.sdk.timeline import SHELL_LINE, show_message
+from robota.sdk.timeline import show_message
 from robota.sdk.view.moment import task_label
 from robota.sdk.view.neutral import neutral_line, neutralise
 from robota.sdk.view.tool_view import about, change, has_failed, preview, read_todos
@@ -42,26 +42,30 @@ if TYPE_CHECKING:
 _BOXES = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
 
 
-def hear_message(to: Presenter, event: HistoryMutation) -> None:
-    message = event.message
-    # A shell line is shown by the front end in which it was typed, with what it printed.
-    if isinstance(message, UserMessage) and message.metadata.get("origin") != SHELL_LINE:
-        show_prompt(to, message)
-
-
 def show_prompt(to: Presenter, message: UserMessage) -> None:
     """A prompt as its author sees it, and whether a command made it."""
     shown = show_message(message)
     if shown is None:
         return
-    words = neutralise(shown.content)
+    show_words(to, shown.content, made=shown is not message)
+
+
+def show_words(to: Presenter, words: str, *, made: bool = False) -> None:
+    """What the user typed; `made` if the prompt is something else."""
+    words = neutralise(words)
     to.emit("user", words)
-    if shown is not message and words.startswith("/"):
+    if made and words.startswith("/"):
         to.emit("notice", to.say("view.skill", name=words.split()[0]), gap=False)
 
 
 def hear_start(to: Presenter, event: RunStarted) -> None:
+    if words := event.display or event.prompt:
+        show_words(to, words, made=bool(event.display))
     to.moment.begin()
+
+
+def hear_steering(to: Presenter, event: PromptSteered) -> None:
+    show_words(to, event.prompt)
 
 
 def hear_thought(to: Presenter, event: ReasoningDelta) -> None:
@@ -227,8 +231,8 @@ def hear_subagent(to: Presenter, event: SubagentEvent) -> None:
 
 
 HEARD: dict[type[Event], Callable[[Any, Any], object]] = {
-    HistoryMutation: hear_message,
     RunStarted: hear_start,
+    PromptSteered: hear_steering,
     ReasoningDelta: hear_thought,
     ToolInputDelta: hear_input,
     ServerToolUsed: hear_server_tool,

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from robota.core.events import HistoryMutation, TextDelta, TurnEvent
+from robota.core.events import TextDelta, TurnEvent
 from robota.sdk.view.heard import HEARD
 from robota.sdk.view.markdown import BlockSplitter, Splitter
 from robota.sdk.view.model import Block, Live, Say, Status, View
@@ -61,7 +61,7 @@ class Presenter:
         self.answers_command = False
         """Whether this front end waits for the answer of a command, which tells what the command does."""
         self._view = view
-        self._waiting: deque[TurnEvent | HistoryMutation | Action] = deque()
+        self._waiting: deque[TurnEvent | Action] = deque()
         self._timer: asyncio.Handle | None = None
         self._ticked = 0.0
         self._splitter = splitter or BlockSplitter()
@@ -70,16 +70,12 @@ class Presenter:
         self._shown = 0
         self._live = Live()
         self._status: Status | None = None
-        self._stops = [
-            session.events.subscribe(self._hear),
-            session.events.on(HistoryMutation, self._hear),
-        ]
+        self._stop = session.events.subscribe(self._hear)
 
     def close(self) -> None:
         """Show what was heard, then hear no more."""
         self.flush()
-        for stop in self._stops:
-            stop()
+        self._stop()
         if self._timer is not None:
             self._timer.cancel()
 
@@ -177,7 +173,7 @@ class Presenter:
         self._waiting.extend(actions)
         self._arm()
 
-    def _hear(self, event: TurnEvent | HistoryMutation) -> None:
+    def _hear(self, event: TurnEvent) -> None:
         self._waiting.append(event)
         if self._timer is None:
             self._arm()
@@ -206,7 +202,7 @@ class Presenter:
             first = waiting.popleft()
             if isinstance(first, TextDelta):
                 self._say(first)
-            elif isinstance(first, TurnEvent | HistoryMutation):
+            elif isinstance(first, TurnEvent):
                 handler = HEARD.get(type(first))
                 if handler is not None:
                     handler(self, first)
