@@ -8,8 +8,9 @@ from pathlib import Path
 
 HEADER = '"""What type checkers see; written by `python -m robota._stubs`."""\n\n'
 PACKAGES = (
-    "robota", "robota.core", "robota.core.hooks", "robota.core.permissions", "robota.sessions",
-    "robota.tools", "robota.sdk", "robota.sdk.settings", "robota.testing", "robota.transports",
+    "robota", "robota.core", "robota.core.hooks", "robota.core.permissions", "robota.plugins",
+    "robota.sessions", "robota.tools", "robota.sdk", "robota.sdk.settings", "robota.testing",
+    "robota.transports",
 )  # fmt: skip
 
 

@@ -69,7 +69,7 @@ def copy_agent(agent: Robota) -> Robota:
         model=using.model,
         tools=agent.tools,
         system_message=agent.system_message,
-        plugins=agent.plugins,
+        plugins=[plugin.for_child(agent.config.name) or plugin for plugin in agent.plugins],
         max_rounds=agent.max_rounds,
         settings=using.settings,
         context_window=using.context_window,

@@ -172,7 +172,7 @@ class Loop:
         agent, recorder = self.agent, self.recorder
         if news := take_news(agent):
             recorder.tell(Noticed, message=news)
-        await recorder.plugins.initialize(agent.config.name)
+        await recorder.plugins.initialize(agent)
         verdict = await recorder.plugins.fold("before_run", prompt)
         if isinstance(verdict, Refusal):
             self.error = PluginError(f"The run was refused: {verdict.reason}", plugin_name=verdict.plugin)

@@ -7,14 +7,17 @@ something returns `Refusal`. Hooks nobody overrides cost nothing.
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from msgspec import Struct
 
 from robota.core.errors import ConfigurationError
+from robota.core.messages import Json
+from robota.core.ports import REAL_WORLD, Ports
 from robota.core.tool import ToolResult
 
 if TYPE_CHECKING:
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from robota.core.events import OwnerPathSegment, TurnEvent
     from robota.core.messages import AssistantMessage, JsonObject, Message, Prompt, ToolCall
     from robota.core.provider import ChatRequest
+    from robota.core.robota import Robota
     from robota.core.run import RunResult
 
 PluginCategory: TypeAlias = Literal[
@@ -49,6 +53,37 @@ class Refusal(Struct, frozen=True):
     """Whose it is; filled in by whoever asked."""
 
 
+def _say_nothing(_: str) -> None:
+    """Nobody listens."""
+
+
+class PluginContext(Struct, frozen=True, kw_only=True):
+    """Whom a plugin works for."""
+
+    agent_name: str = ""
+    session_id: str = ""
+    agent_id: str = ""
+    """Of a subagent; empty for the outermost agent."""
+    conversation_id: Callable[[], str] = str
+    provider: Callable[[], str] = str
+    """The name of who answers now."""
+    redact: Callable[[Json], Json] = lambda value: value
+    """Takes secrets out of what is written down or sent."""
+    notice: Callable[[str], None] = _say_nothing
+    """Tells the user one sentence."""
+    ports: Ports = REAL_WORLD
+
+
+class PluginStatus(Struct, frozen=True, rename="camel"):
+    """What a plugin is, and whether it works."""
+
+    name: str
+    category: PluginCategory
+    priority: int
+    enabled: bool
+    initialized: bool
+
+
 class Plugin:
     """Override what you need. Every hook declared here is really called."""
 
@@ -56,6 +91,42 @@ class Plugin:
     category: PluginCategory = "custom"
     priority: int = PluginPriority.NORMAL
     enabled: bool = True
+    context: PluginContext = PluginContext()
+    """Whom it works for; known when `initialize` is called."""
+    _initialized: bool = False
+    _calls: int = 0
+    _errors: int = 0
+    _events: int = 0
+    _last_activity: float | None = None
+
+    def enable(self) -> None:
+        self.enabled = True
+
+    def disable(self) -> None:
+        """Call none of its hooks until it is enabled again."""
+        self.enabled = False
+
+    def get_status(self) -> PluginStatus:
+        return PluginStatus(
+            self.name or type(self).__name__, self.category, self.priority, self.enabled, self._initialized
+        )
+
+    def get_stats(self) -> dict[str, Json]:
+        """How often its hooks were called, how often they failed, and what it counts itself."""
+        return {
+            "calls": self._calls,
+            "errors": self._errors,
+            "eventsReceived": self._events,
+            "lastActivity": self._last_activity,
+        }
+
+    def get_data(self) -> Json:
+        """What it keeps, as far as it keeps something."""
+        return None
+
+    def for_child(self, agent_id: str) -> Plugin | None:
+        """What watches a subagent; by default nothing does, and this one hears of it through `on_event`."""
+        return None
 
     async def initialize(self, agent_name: str) -> None:
         """Once, before the first run."""
@@ -110,6 +181,8 @@ _REPLACEMENTS: dict[str, tuple[type, ...]] = {
 }
 """What a hook may return in place of what it was given."""
 _TOOL_GUARD = "before_tool_execution"
+CLOSING_SECONDS = 4.0
+"""How long a plugin may take to close; less than a session waits for what it owns."""
 _FAILED = object()
 
 
@@ -135,19 +208,22 @@ class PluginChain:
         self._ready = False
         self._later: deque[tuple[str, tuple[Any, ...]]] = deque()
 
-    async def initialize(self, agent_name: str) -> None:
-        if self._ready:
+    async def initialize(self, agent: Robota) -> None:
+        if self._ready or not self.plugins:
             return
         self._ready = True
+        context = describe_agent(agent)
         for plugin in self.plugins:
-            await _guarded(plugin, "initialize", agent_name)
+            plugin.context = context
+            plugin._initialized = await _guarded(plugin, "initialize", agent.config.name) is not _FAILED
 
     async def dispose(self) -> None:
         if not self._ready:
             return
         self._ready = False
-        for plugin in self.plugins:
-            await _guarded(plugin, "dispose")
+        async with asyncio.TaskGroup() as tasks:  # the slow ones shall not take the time of the others
+            for plugin in self.plugins:
+                tasks.create_task(_dispose(plugin))
 
     def has(self, hook: str) -> bool:
         return bool(self.hooks[hook])
@@ -192,11 +268,46 @@ class PluginChain:
         return value if refusal is None else refusal
 
 
+def describe_agent(agent: Robota) -> PluginContext:
+    """What the plugins of an agent may know of it."""
+    config = agent.config
+    return PluginContext(
+        agent_name=config.name,
+        session_id=config.session_id,
+        agent_id=config.agent_id,
+        conversation_id=lambda: agent.conversation_id,
+        provider=lambda: agent.provider.name,
+        redact=config.redact or PluginContext().redact,
+        notice=config.notice or _say_nothing,
+        ports=config.ports,
+    )
+
+
+def plugins_for_child(plugins: Iterable[Plugin], agent_id: str) -> tuple[Plugin, ...]:
+    """Those that watch an agent below the one that has these."""
+    found = (plugin.for_child(agent_id) for plugin in plugins)
+    return tuple(plugin for plugin in found if plugin is not None)
+
+
+async def _dispose(plugin: Plugin) -> None:
+    plugin._initialized = False
+    try:
+        async with asyncio.timeout(CLOSING_SECONDS):
+            await _guarded(plugin, "dispose")
+    except TimeoutError:
+        _log().warning("Plugin %r was left behind: it took too long to close.", _name(plugin))
+
+
 async def _guarded(plugin: Plugin, hook: str, *args: Any) -> Any:
+    plugin._calls += 1
+    plugin._last_activity = plugin.context.ports.now()
+    if hook == "on_event":
+        plugin._events += 1
     try:
         answer = getattr(plugin, hook)(*args)
         return await answer if hasattr(answer, "__await__") else answer  # a guard may forget to be async
     except Exception:  # noqa: BLE001 - a plugin is a guest: its failure is logged, the run goes on
+        plugin._errors += 1
         _log().exception("Plugin %r failed in %s; the run goes on.", _name(plugin), hook)
         return _FAILED
 

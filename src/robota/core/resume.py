@@ -27,7 +27,7 @@ async def resume(run: Loop, cut: CutRun) -> bool:
     agent, recorder = run.agent, run.recorder
     if cut.prompt is not None:
         return await run.record_prompt(cut.prompt)
-    await recorder.plugins.initialize(agent.config.name)
+    await recorder.plugins.initialize(agent)
     recorder.round = run.state.rounds
     timeline = recorder.conversation.timeline
     answer = next((each for each in reversed(timeline) if isinstance(each, AssistantMessage)), None)

@@ -17,7 +17,7 @@ from robota.core.errors import AgentBusyError, ConfigurationError
 from robota.core.events import TurnEvent
 from robota.core.history import HistoryEntry
 from robota.core.loop import Loop
-from robota.core.messages import Message, Part, Prompt
+from robota.core.messages import Json, Message, Part, Prompt
 from robota.core.models import get_model_context_window
 from robota.core.plugin import Plugin, PluginChain
 from robota.core.ports import REAL_WORLD, Ports
@@ -81,6 +81,8 @@ class AgentConfig(Struct, frozen=True, kw_only=True):
 
     name: str = ""
     session_id: str = ""
+    agent_id: str = ""
+    """Set for a subagent."""
     cwd: str = ""
     deps: Any = None
     """Handed to tools as `ctx.deps`."""
@@ -93,6 +95,10 @@ class AgentConfig(Struct, frozen=True, kw_only=True):
     """What a session does inside a run."""
     delegate: Delegate | None = None
     """Runs another agent as a part of this one's session."""
+    redact: Callable[[Json], Json] | None = None
+    """Takes secrets out of what plugins write down or send."""
+    notice: Callable[[str], None] | None = None
+    """How plugins tell the user something."""
     ports: Ports = REAL_WORLD
 
 

@@ -46,6 +46,7 @@ from robota.sessions.store.session_record import check_session_id
 from robota.sessions.store.session_store import SessionStore, SessionStorePort
 
 if TYPE_CHECKING:
+    from robota.core.plugin import Plugin
     from robota.sdk.background.watchdog import WatchdogLimits
     from robota.sdk.mcp.servers import OpenRelay
     from robota.sessions.start import SessionStart
@@ -66,6 +67,8 @@ class MoreOptions(TypedDict, total=False):
     budget: Budget
     tools: Iterable[Tool]
     """Besides the built-in ones."""
+    plugins: Sequence[Plugin]
+    """Besides those of the settings."""
     builtin_tools: Collection[str]
     """The only built-in tools there are; without it all of them."""
     agents: Mapping[str, Mapping[str, Any]]
@@ -175,6 +178,10 @@ class Assembly:
         """Read the files in a thread of their own, so that the loop goes on, and put everything together."""
         project = await to_thread.run_sync(self._read)
         session = self._put_together(project, switch_mode, tools)
+        if session.agent.plugins:
+            from robota.sdk.agent_plugins import Plugins  # noqa: PLC0415 - few have some
+
+            await session.own(Plugins(session.agent))  # first: what is owned later is closed before
         await self.kit.enter(session)
         if self._start is not None:
             from robota.sdk.agents.past import tell_of_cut_agents  # noqa: PLC0415 - for those who go on
@@ -254,6 +261,7 @@ class Assembly:
             max_rounds=more.get("max_turns", 0),
             native_web_tools=find_web_tools(self.wanted.provider),
             settings=ModelSettings(effort=settings.effort),
+            plugins=tuple(more.get("plugins", ())),
             compaction=CompactionOptions(
                 threshold=settings.auto_compact_threshold,
                 instructions=self.project.context.compact_instructions,

@@ -17,6 +17,7 @@ from robota.core.events import (
     ToolEnded,
     TurnEvent,
 )
+from robota.core.plugin import plugins_for_child
 from robota.sessions.hooks import LiveHooks
 from robota.sessions.options import HookOptions, JournalOptions, SessionOptions, permission_options
 
@@ -98,7 +99,10 @@ def make_child(
             limits=options.limits if worker is None else worker.limits,
             max_rounds=options.max_rounds if max_rounds is None else max_rounds,
             settings=settings,
-            plugins=() if worker is None else worker.plugins,
+            plugins=(
+                *(() if worker is None else worker.plugins),
+                *plugins_for_child(agent.plugins, agent_id),
+            ),
             context_window=None if model else options.context_window,
             compaction=replace(options.compaction, sections=None),  # they are of the parent's conversation
             journal=JournalOptions(

@@ -173,6 +173,7 @@ class Session(Closing):
         )
         agent.config = AgentConfig(
             session_id=self.session_id,
+            agent_id=options.agent_id,
             cwd=self.cwd,
             deps=options.deps,
             ask=self.questions.ask,
@@ -180,6 +181,8 @@ class Session(Closing):
             admit=self.admission.admit,
             steps=self.steps,
             delegate=partial(delegate, self),
+            redact=lambda value: self.log.secrets.redactor.value(value),
+            notice=self.log.notice,
             ports=options.ports,
         )
 

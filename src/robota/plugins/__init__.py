@@ -1,0 +1,19 @@
+"""Plugins that come with robota: they watch, count, keep, limit and report what agents do.
+
+Give instances to `Robota(plugins=[…])`, `SessionOptions(plugins=[…])` or `InteractiveSession(plugins=[…])`.
+"""
+
+from __future__ import annotations
+
+from robota._lazy import lazy_names
+
+_MODULES = {
+    "robota.plugins.logging": "LoggingPlugin",
+    "robota.plugins.storage.port": "Entry Storage",
+    "robota.plugins.usage": "UsagePlugin UsageSum",
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
+
+__all__ = list(_HOMES)
+
+__getattr__, __dir__ = lazy_names(__name__, _HOMES, globals())

@@ -1,0 +1,1 @@
+"""Where plugins keep what they gather: one small protocol, and a module for each kind of place."""
