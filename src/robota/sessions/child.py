@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from robota.core.hooks import HookOutcome, HooksConfig
     from robota.core.hooks.matching import MatchesRule
     from robota.core.messages import Json, JsonObject
+    from robota.core.plugin import Plugin
     from robota.core.provider import ModelSettings
     from robota.core.robota import Robota
     from robota.core.run import RunResult
@@ -99,10 +100,7 @@ def make_child(
             limits=options.limits if worker is None else worker.limits,
             max_rounds=options.max_rounds if max_rounds is None else max_rounds,
             settings=settings,
-            plugins=(
-                *(() if worker is None else worker.plugins),
-                *plugins_for_child(agent.plugins, agent_id),
-            ),
+            plugins=_find_plugins(agent, agent_id, worker),
             context_window=None if model else options.context_window,
             compaction=replace(options.compaction, sections=None),  # they are of the parent's conversation
             journal=JournalOptions(
@@ -121,6 +119,12 @@ def make_child(
     own.child = child
     _pass_events_on(parent, child, agent_id)
     return child
+
+
+def _find_plugins(agent: Robota, agent_id: str, worker: Robota | None) -> tuple[Plugin, ...]:
+    """Those of the worker, and those by which the parent's watch a child."""
+    own = () if worker is None else worker.plugins
+    return (*own, *plugins_for_child(agent.plugins, agent_id))
 
 
 def _check_name(parent: Session, agent_id: str) -> None:

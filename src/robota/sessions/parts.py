@@ -16,7 +16,7 @@ from robota.core.questions import (
     PlanQuestion,
     Question,
 )
-from robota.core.robota import Robota
+from robota.core.robota import AgentConfig, Robota
 from robota.core.tool import Tool
 from robota.sessions.hooks import HookPort, LiveHooks
 from robota.sessions.journal.event_log import EventLog
@@ -59,6 +59,24 @@ def make_agent(
     if options.events is not None:
         agent.events = options.events
     return agent
+
+
+def make_config(session: Session) -> AgentConfig:
+    """What the agent of a session finds around it."""
+    return AgentConfig(
+        session_id=session.session_id,
+        agent_id=session.options.agent_id,
+        cwd=session.cwd,
+        deps=session.options.deps,
+        ask=session.questions.ask,
+        run_tool=session.enforcer.run_tool,
+        admit=session.admission.admit,
+        steps=session.steps,
+        delegate=partial(delegate, session),
+        redact=session.log.secrets.redact,
+        notice=session.log.notice,
+        ports=session.options.ports,
+    )
 
 
 def make_log(

@@ -8,6 +8,7 @@ import logging
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
+from robota.core.messages import Json
 from robota.core.provider import Provider, get_provider_secrets
 
 if TYPE_CHECKING:
@@ -37,6 +38,10 @@ class SessionSecrets:
             self._redactor = Redactor()
             self._tell(self._redactor)
         return self._redactor
+
+    def redact(self, value: Json) -> Json:
+        """The value without secrets."""
+        return self.redactor.value(value)
 
     def _tell(self, redactor: Redactor) -> None:
         while self._waiting:

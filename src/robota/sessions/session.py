@@ -26,7 +26,7 @@ from robota.core.history import HistoryEntry
 from robota.core.messages import Message, Prompt, prompt_text
 from robota.core.permissions import PermissionMode
 from robota.core.provider import ModelSettings, Provider
-from robota.core.robota import AgentConfig, check_prompt
+from robota.core.robota import check_prompt
 from robota.core.run import OutputKind, OutputT, RunResult, read_output
 from robota.core.run_task import stream_run, wait_for_readers
 from robota.core.tool import Tool
@@ -47,9 +47,9 @@ from robota.sessions.journal.records import HistoryCleared
 from robota.sessions.kept_fields import KeptFields
 from robota.sessions.options import DEFAULT_OPTIONS, SessionOptions, SubmitOptions
 from robota.sessions.parts import (
-    delegate,
     make_agent,
     make_compaction,
+    make_config,
     make_hooks,
     make_log,
     make_questions,
@@ -171,20 +171,7 @@ class Session(Closing):
             compaction=make_compaction(agent, self.tracker, options, self.hooks, self.admission),
             web_tools=partial(describe_web_tools, self),
         )
-        agent.config = AgentConfig(
-            session_id=self.session_id,
-            agent_id=options.agent_id,
-            cwd=self.cwd,
-            deps=options.deps,
-            ask=self.questions.ask,
-            run_tool=self.enforcer.run_tool,
-            admit=self.admission.admit,
-            steps=self.steps,
-            delegate=partial(delegate, self),
-            redact=lambda value: self.log.secrets.redactor.value(value),
-            notice=self.log.notice,
-            ports=options.ports,
-        )
+        agent.config = make_config(self)
 
     # --- what it is -----------------------------------------------------------------------------------
 
