@@ -32,13 +32,13 @@ def command(options: tuple[str, ...]) -> int:
         from robota.transports.acp.server import run_acp  # noqa: PLC0415 - loads the protocol's types
     from robota.cli.diagnostics import start_log  # noqa: PLC0415
     from robota.cli.driven import take_streams  # noqa: PLC0415
-    from robota.cli.session_host import CommandHost  # noqa: PLC0415
+    from robota.cli.session_maker import CommandSessions  # noqa: PLC0415
 
     start_log(os.environ, debug=wanted.debug)
 
     async def work() -> None:
         stdin, stdout = take_streams()
-        host = CommandHost(wanted, remark)
+        host = CommandSessions(wanted, remark)
         try:
             await run_acp(host, stdin=stdin, stdout=stdout)
         finally:

@@ -11,6 +11,7 @@ SUBCOMMANDS: dict[str, tuple[str, str]] = {
     "completions": ("robota.cli.completions", "What bash, zsh and fish need to complete the command line."),
     "config": ("robota.cli.config", "Settings, where they come from, and changes to them."),
     "doctor": ("robota.cli.doctor", "What works here, what does not, and what mends it."),
+    "mcp": ("robota.cli.mcp", "Servers of tools, and robota as one of them."),
     "model": ("robota.cli.model", "Models here and at services."),
     "permissions": ("robota.cli.permissions", "What the rules say about a call, and why."),
     "provider": ("robota.cli.provider", "Who can answer, and whether they do."),

@@ -53,7 +53,7 @@ from robota.transports.acp.client import AcpClient, dump, read
 from robota.transports.acp.modes import MODEL, describe_modes, describe_options
 from robota.transports.acp.peer import INVALID_PARAMS, METHOD_NOT_FOUND, Peer, RpcError
 from robota.transports.acp.session import AcpSession
-from robota.transports.session_host import SessionHost
+from robota.transports.session_maker import SessionMaker
 
 PAGE = 50
 """Sessions that are listed at once."""
@@ -64,7 +64,7 @@ Method: TypeAlias = Callable[[Any], Awaitable[BaseModel | None]]
 class AcpAgent:
     """The sessions of one connection."""
 
-    def __init__(self, host: SessionHost, write: Callable[[bytes], None]) -> None:
+    def __init__(self, host: SessionMaker, write: Callable[[bytes], None]) -> None:
         self._host = host
         self.peer = Peer(write, self._serve)
         self._client = AcpClient(self.peer)

@@ -12,7 +12,7 @@ from acp.schema import (
     SessionModeState,
 )
 
-from robota.transports.session_host import OfferedModel
+from robota.transports.session_maker import OfferedModel
 
 if TYPE_CHECKING:
     from robota.sdk.interactive import InteractiveSession

@@ -7,12 +7,12 @@ import asyncio
 from robota.transports.acp.agent import AcpAgent
 from robota.transports.line_reader import read_lines
 from robota.transports.line_writer import LineWriter
-from robota.transports.session_host import SessionHost
+from robota.transports.session_maker import SessionMaker
 
 ENDING_SECONDS = 5.0
 
 
-async def run_acp(host: SessionHost, *, stdin: int = 0, stdout: int = 1) -> None:
+async def run_acp(host: SessionMaker, *, stdin: int = 0, stdout: int = 1) -> None:
     """Let an editor drive sessions over pipes, until it leaves. Then what runs is stopped and saved."""
     gone = asyncio.Event()
     writer = LineWriter(stdout, lambda why: gone.set())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,7 @@ from robota.transports.acp.history import tell_history
 from robota.transports.acp.modes import describe_options
 from robota.transports.acp.permissions import Desk
 from robota.transports.acp.updates import Updates
-from robota.transports.session_host import OfferedModel
+from robota.transports.session_maker import OfferedModel
 
 if TYPE_CHECKING:
     from robota.sdk.execution import ExecutionResult
@@ -72,9 +71,6 @@ class AcpSession:
         self._updates.spoke = False
         try:
             result = await self.session.submit(prompt)
-        except asyncio.CancelledError:
-            self.session.abort()
-            raise
         finally:
             self._turns -= 1
         if result.command is not None and result.text:

@@ -16,7 +16,7 @@ from robota.core.provider_definition import selectable_models
 from robota.providers.definitions import find_definition
 from robota.sdk.kept_sessions import create_project_session_store
 from robota.transports.held import Held
-from robota.transports.session_host import OfferedModel
+from robota.transports.session_maker import OfferedModel
 
 if TYPE_CHECKING:
     from robota.cli.options import Options
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from robota.sdk.kept_sessions import SessionStore
 
 
-class CommandHost:
-    """The `SessionHost` of a command line. The provider is chosen with the first session."""
+class CommandSessions:
+    """The `SessionMaker` of a command line. The provider is chosen with the first session."""
 
     def __init__(self, options: Options, remark: Callable[[str], None]) -> None:
         self._options = options

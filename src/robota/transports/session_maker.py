@@ -20,7 +20,7 @@ class OfferedModel(Struct, frozen=True):
     title: str = ""
 
 
-class SessionHost(Protocol):
+class SessionMaker(Protocol):
     """Makes sessions; whoever gets one shuts it down."""
 
     @property
