@@ -9,6 +9,7 @@ spells that out or another rule covers the inner command. A redirection is a wri
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from robota.core.permissions.command_patterns import (
     ShellPattern,
@@ -16,6 +17,7 @@ from robota.core.permissions.command_patterns import (
     command_words,
     compile_shell_pattern,
 )
+from robota.core.permissions.globs import Glob
 from robota.core.permissions.matchers import Call, Cover, Gap
 from robota.core.permissions.paths import covers, in_workspace, is_protected, resolve
 from robota.core.permissions.rules import Rule, RuleSet
@@ -30,16 +32,10 @@ _NETWORK_FILES = ("/dev/tcp/", "/dev/udp/")
 
 def cover_parts(allow: RuleSet, invocations: Sequence[Invocation]) -> Cover | Gap:
     """The rule that covers all parts (the first, when there are several), or the part that none covers."""
-    patterns: list[tuple[str, ShellPattern]] = []
-    for rule in allow.rules:
-        if rule.names("Bash"):
-            if rule.pattern is None:
-                return Cover(rule.text, whole=True)
-            patterns.append((rule.text, compile_shell_pattern(rule.pattern)))
-    if not patterns:
-        return Gap(None, "no rule allows it")
+    coverage = _compile(allow)
+    if not isinstance(coverage, _Coverage):
+        return coverage
     first: Cover | None = None
-    coverage = _Coverage(patterns)
     for invocation in invocations:
         if _is_condition(invocation.command):
             continue
@@ -50,14 +46,37 @@ def cover_parts(allow: RuleSet, invocations: Sequence[Invocation]) -> Cover | Ga
     return first or Gap(None, "no rule allows it")
 
 
+@lru_cache(maxsize=64)
+def _compile(allow: RuleSet) -> _Coverage | Cover | Gap:
+    """What the rules about commands cover, or the answer that they give to every command."""
+    patterns: list[tuple[str, ShellPattern]] = []
+    for rule in allow.rules:
+        if rule.names("Bash"):
+            if rule.pattern is None:
+                return Cover(rule.text, whole=True)
+            patterns.append((rule.text, compile_shell_pattern(rule.pattern)))
+    return _Coverage(patterns) if patterns else Gap(None, "no rule allows it")
+
+
 def _is_condition(command: Command) -> bool:
     """`[ … ]` and `test` run nothing; what their words expand to are parts of their own."""
-    return command.words[0].text in load_programs().conditions and not command.assignments
+    return not command.assignments and command.words[0].text in load_programs().conditions
 
 
 class _Coverage:
     def __init__(self, patterns: Sequence[tuple[str, ShellPattern]]) -> None:
         self._patterns = patterns
+        self._by_word: dict[str, list[tuple[str, ShellPattern]]] = {}
+        """The patterns that a text may match which begins with a word of them."""
+        for _, pattern in patterns:
+            for glob in pattern.strict:
+                if (word := _first_word(glob)) is not None:
+                    self._by_word[word] = [each for each in patterns if _may_begin(each[1], word)]
+        self._open = [each for each in patterns if _may_begin(each[1], None)]
+
+    def _near(self, key: str) -> list[tuple[str, ShellPattern]]:
+        """The patterns that may match a text."""
+        return self._by_word.get(key.partition(" ")[0], self._open)
 
     def rule_for(self, invocation: Invocation) -> str | None:
         """The text of a rule that covers the invocation and all that it runs."""
@@ -65,7 +84,7 @@ class _Coverage:
         inert = all(is_inert(assignment, command) for assignment in command.assignments)
         key = command_key(command.words)
         full = " ".join(command_words(command)) if command.assignments else key
-        for text, pattern in self._patterns:
+        for text, pattern in self._near(key) if full is key else self._patterns:
             before = len(command.assignments)
             if inert and pattern.allows(key):
                 before = 0
@@ -81,7 +100,7 @@ class _Coverage:
     def why_not(self, invocation: Invocation) -> str:
         """Why no rule covers the invocation, when one seems to."""
         key = command_key(invocation.command.words)
-        near = next((text for text, pattern in self._patterns if pattern.allows(key)), None)
+        near = next((text for text, pattern in self._near(key) if pattern.allows(key)), None)
         if near is None:
             return "no rule allows this part"
         for assignment in invocation.command.assignments:
@@ -105,7 +124,7 @@ class _Coverage:
         words = invocation.words
         hazards = find_possible_hazards(words, invocation.script)
         unwrapped = invocation.unwrapped
-        if any(hazard.index >= spelled for hazard in hazards):
+        if hazards and any(hazard.index >= spelled for hazard in hazards):
             rest = _without_actions(words) if invocation.program == "find" and unwrapped is not None else None
             return (
                 rest is not None
@@ -134,6 +153,17 @@ class _Coverage:
         return bool(invocation.inner) and all(
             _is_condition(inner.command) or self.rule_for(inner) is not None for inner in invocation.inner
         )
+
+
+def _first_word(glob: Glob) -> str | None:
+    """The first word of every text that a pattern matches; None when these differ."""
+    word, blank, _ = glob.literals[0].partition(" ")
+    return word if blank or len(glob.literals) == 1 else None
+
+
+def _may_begin(pattern: ShellPattern, word: str | None) -> bool:
+    """Whether the pattern may match a text that begins with a word."""
+    return any(_first_word(glob) in (None, word) for glob in pattern.strict)
 
 
 def _without_actions(words: tuple[Word, ...]) -> tuple[Word, ...] | None:

@@ -10,7 +10,7 @@ from functools import cached_property
 from msgspec.structs import replace
 
 from robota.core.permissions.command_patterns import path_items
-from robota.core.permissions.command_reading import Reading, list_mentions, list_touches
+from robota.core.permissions.command_reading import Reading
 from robota.core.permissions.matchers import Call, Hit
 from robota.core.permissions.paths import DeniedPaths, Resolver, in_workspace, is_protected, shorten
 from robota.core.permissions.processes import holds_environment, leave_processes, may_hold_environment
@@ -29,6 +29,14 @@ _COPIES_LINKS = re.compile(
 _ENVIRONMENT = re.compile(r"\bproc/\S*(?:environ|/mem\b)")
 _WIDE = re.compile(r"proc|environ|find|/[^\s/]*[*?\[]")
 _OUTWARD = re.compile(_WIDE.pattern + r"|\.\.|~|\$|/(?![^\s'\"/])|\bcd\b|\bpushd\b")
+
+
+def _leads_out(command: str) -> bool:
+    """Whether anything in a command may lead above the working directory."""
+    for hint in ("/", "$", "..", "~", "cd", "find", "proc", "environ", "pushd"):
+        if hint in command:
+            return _OUTWARD.search(command) is not None
+    return False
 
 
 def _without_globs(word: Word) -> Word:
@@ -51,11 +59,7 @@ class CommandFiles:
 
     @property
     def touches(self) -> list[Touch]:
-        return list_touches(self._reading)
-
-    @property
-    def _mentions(self) -> list[Touch]:
-        return list_mentions(self._reading)
+        return self._reading.touches
 
     @cached_property
     def _possible_writes(self) -> list[Touch]:
@@ -70,15 +74,6 @@ class CommandFiles:
                 return each.command.text
         return None
 
-    @property
-    def redirects(self) -> bool:
-        """Whether any text in the command opens a file by itself."""
-        return (
-            bool(self._script.redirections)
-            or any(each.command.redirections for each in self._every)
-            or any(script.redirections for each in self._every for script in each.scripts)
-        )
-
     def hit(self, rule: Rule, unread: str | None) -> Hit | None:
         """How a rule for files applies; `unread` says why the command was not understood."""
         reading = rule.tool in READING_TOOLS
@@ -87,7 +82,7 @@ class CommandFiles:
             kind = "read" if reading else "write"
             return next((Hit(touch.part) for touch in self.touches if touch.kind == kind), None)
         denied = DeniedPaths(rule.pattern, self._call.place, self._resolver)
-        for touch in (*self.touches, *(self._mentions if reading else self._possible_writes)):
+        for touch in (*self.touches, *(self._reading.mentions if reading else self._possible_writes)):
             if not reading and touch.kind == "read":
                 continue
             found = self._touch_hit(touch, denied)
@@ -162,10 +157,10 @@ class CommandFiles:
         """Whether a part reads what another process holds: our own environment is not for commands."""
         if "proc" in command and _ENVIRONMENT.search(command):
             return True
-        if _OUTWARD.search(command) is None and self._call.place.cwd != "/":
-            return False  # nothing in it leads above the working directory
+        if self._call.place.cwd != "/" and not _leads_out(command):
+            return False
         wide = _WIDE.search(command) is not None
-        touches = (*self.touches, *self._mentions) if wide else self.touches
+        touches = (*self.touches, *self._reading.mentions) if wide else self.touches
         return any(
             self._holds_environment(touch, directory)
             for touch in touches

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-from functools import cached_property, lru_cache
 
 from msgspec.structs import replace
 
@@ -14,13 +13,7 @@ from robota.core.permissions.command_patterns import (
     command_items,
     compile_shell_pattern,
 )
-from robota.core.permissions.command_reading import (
-    Reading,
-    find_perhaps,
-    find_started_texts,
-    find_texts,
-    read_command,
-)
+from robota.core.permissions.command_reading import Reading, read_command
 from robota.core.permissions.globs import Item
 from robota.core.permissions.matchers import Call, Cover, Gap, Hit, parameter_hit
 from robota.core.permissions.repositories import find_doubtful_git
@@ -31,33 +24,31 @@ from robota.core.shell.expansions import find_possible_options
 from robota.core.shell.invocations import Invocation
 
 
-@lru_cache(maxsize=1024)
 def _cover(reading: Reading, allow: RuleSet) -> Cover | Gap:
-    covered = cover_parts(allow, reading.invocations)
-    if isinstance(covered, Cover) and not covered.whole and reading.steering is not None:
-        return Gap(reading.steering, "setting this variable can change what other parts run")
-    return covered
+    known = reading.covered
+    if known is not None and known[0] is allow:
+        return known[1]
+    found = cover_parts(allow, reading.invocations)
+    if isinstance(found, Cover) and not found.whole and reading.steering is not None:
+        found = Gap(reading.steering, "setting this variable can change what other parts run")
+    reading.covered = allow, found
+    return found
 
 
 class CommandMatcher:
     def __init__(self, call: Call) -> None:
         self._call = call
-        self._home = call.place.home
-        command = call.arguments.get("command")
+        place, command = call.place, call.arguments.get("command")
         self._command = command if isinstance(command, str) else None
-        self._directory, unknown = _find_directory(call)
-        self._reading = read_command(self._command or "", self._directory, call.place.home, call.place.cwd)
-        self._script, self._every = self._reading.script, self._reading.every
-        self._files = CommandFiles(call, self._reading)
+        directory, unknown = _find_directory(call)
+        self._reading = reading = read_command(self._command or "", directory, place.home, place.cwd)
+        self._every = reading.every
+        self._files = CommandFiles(call, reading)
         if self._command is None:
             unknown = "the command is missing or is not a text"
-        self._problem = self._reading.unread or unknown or self._find_problem()
-
-    def _find_problem(self) -> str | None:
-        if self._reading.problem is not None:
-            return self._reading.problem
-        shown = self._files.shows_environment(self._command or "")
-        return "it reaches /proc, which shows the environment of processes" if shown else None
+        self._problem = reading.unread or unknown or reading.problem
+        if self._problem is None and self._files.shows_environment(self._command or ""):
+            self._problem = "it reaches /proc, which shows the environment of processes"
 
     # --- deny and ask ---
 
@@ -65,7 +56,7 @@ class CommandMatcher:
         if rule.names("Bash"):
             return Hit(None) if rule.pattern is None else self._command_hit(rule.pattern)
         if rule.tool in READING_TOOLS or rule.tool in WRITING_TOOLS:
-            found = self._files.hit(rule, self._foreign)
+            found = self._files.hit(rule, self._why_unknown())
             return found if found is None or found.part is not None else replace(found, part=self._command)
         return None
 
@@ -76,18 +67,18 @@ class CommandMatcher:
         pattern, command = compile_shell_pattern(written), self._command
         if command is not None and (pattern.denies(command) or pattern.denies(command.strip())):
             return Hit(command)
-        for text, part in find_texts(self._reading).items():
+        for text, part in self._reading.texts.items():
             if pattern.denies(text):
                 return Hit(part)
-        for text, part in find_started_texts(self._reading).items():
+        for text, part in self._reading.started.items():
             if pattern.denies(text):
                 return Hit(part)
-        if self._foreign is not None:
-            return Hit(command, certain=False, reason=self._foreign)
+        unknown = self._why_unknown()
+        if unknown is not None:
+            return Hit(command, certain=False, reason=unknown)
         return self._possible_hit(pattern)
 
-    @cached_property
-    def _foreign(self) -> str | None:
+    def _why_unknown(self) -> str | None:
         """Why no deny rule can be evaluated."""
         steering = self._reading.steering
         if self._problem is not None or steering is None:
@@ -103,19 +94,18 @@ class CommandMatcher:
                 reason = "an argument that decides it is only known when it runs"
             if reason:
                 return Hit(invocation.command.text, certain=False, reason=reason)
-        for text, part in find_perhaps(self._reading).items():
+        for text, part in self._reading.perhaps.items():
             if pattern.denies(text):
                 return Hit(part, certain=False, reason="a text that it may run names what the rule is about")
         return None
 
     def _possible_texts(self, invocation: Invocation) -> list[list[Item]]:
         """The part with every value that is known filled in."""
-        if all(word.literal for word in invocation.words):
+        if all(not word.pieces or word.literal for word in invocation.words):
             return []
         where = invocation.directories[0]
-        words = (
-            substitute(word, where, self._home, frozenset(self._script.assigned)) for word in invocation.words
-        )
+        home, assigned = self._reading.home, frozenset(self._reading.script.assigned)
+        words = (substitute(word, where, home, assigned) for word in invocation.words)
         return command_items(tuple(words))
 
     # --- allow ---
@@ -128,20 +118,24 @@ class CommandMatcher:
         covered = _cover(self._reading, self._call.allow)
         if isinstance(covered, Gap) or covered.whole:
             return covered
-        touches = self._files.touches if self._files.redirects else ()
-        gap = find_redirection_gap(self._call, touches)
-        doubt = self._doubt() if gap is None else None
-        return gap or (covered if doubt is None else Gap(self._command, doubt))
+        if self._reading.redirects and (gap := find_redirection_gap(self._call, self._files.touches)):
+            return gap
+        doubt = self._doubt()
+        return covered if doubt is None else Gap(self._command, doubt)
 
     def _doubt(self) -> str | None:
         """Why a command that rules cover is asked about all the same."""
         files = self._files
-        if files.linking is not None and any(
-            each.redirected and each.kind == "write" for each in files.touches
+        if (
+            self._reading.redirects
+            and files.linking is not None
+            and any(each.redirected and each.kind == "write" for each in files.touches)
         ):
             return "a link that the command makes may lead what it writes elsewhere"
-        if any(each.program == "git" for each in self._every):
-            return find_doubtful_git(self._every, files.touches)
+        programs = {each.program for each in self._every}
+        if "git" in programs:
+            alone = len(programs) == 1 and not self._reading.redirects  # and no table says that git writes
+            return find_doubtful_git(self._every, () if alone else files.touches)
         return None
 
     def narrowest(self) -> list[str]:

@@ -91,7 +91,7 @@ def command_words(command: Command) -> list[str]:
 
 
 def command_key(words: tuple[Word, ...]) -> str:
-    return " ".join(word.key for word in words)
+    return " ".join([word.key for word in words])
 
 
 def command_texts(command: Command) -> list[str]:

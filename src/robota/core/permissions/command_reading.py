@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Iterable
 from functools import lru_cache
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from robota.core.permissions.command_patterns import command_texts
+from robota.core.permissions.matchers import Cover, Gap
+from robota.core.permissions.rules import RuleSet
 from robota.core.permissions.started import find_perhaps_started, find_started
 from robota.core.shell.builtins import find_outside
 from robota.core.shell.effects import Touch, find_touches
@@ -22,7 +25,9 @@ from robota.core.shell.script import Command, Script, ShellSyntaxError, plain_wo
 _REMEMBERED = 1_000  # characters of a command that is worth keeping
 
 
-class Reading(Struct, frozen=True, eq=False):
+class Reading(Struct, eq=False, gc=False):
+    """What is found out about a command is kept here, and forgotten with it."""
+
     script: Script
     directory: str | None
     home: str
@@ -34,33 +39,88 @@ class Reading(Struct, frozen=True, eq=False):
     """Why nothing in it runs unasked."""
     steering: str | None
     """A variable it sets that decides what other parts run."""
+    redirects: bool
+    """Whether any text in it opens a file by itself."""
+    covered: tuple[RuleSet, Cover | Gap] | None = None
+    """What the allow rules that were asked last make of it."""
+    _touches: list[Touch] | None = None
+    _mentions: list[Touch] | None = None
+    _texts: dict[str, str] | None = None
+    _started: dict[str, str] | None = None
+    _perhaps: dict[str, str] | None = None
+
+    @property
+    def touches(self) -> list[Touch]:
+        """The files that it names; touches that differ in nothing but their part are judged alike."""
+        if self._touches is None:
+            found = find_touches(self.script, self.every, (self.directory,), self.home)
+            self._touches = _distinct(found)
+        return self._touches
+
+    @property
+    def mentions(self) -> list[Touch]:
+        if self._mentions is None:
+            self._mentions = _distinct(find_mentions(self.every, self.home))
+        return self._mentions
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """The spellings that deny rules are compared with, each with its part."""
+        if self._texts is None:
+            self._texts = {}
+            for each in reversed(self.every):  # of equal texts the first one counts
+                part = each.command.text
+                self._texts.update((text, part) for text in command_texts(each.command))
+        return self._texts
+
+    @property
+    def started(self) -> dict[str, str]:
+        """What options and variables start, each with its part."""
+        if self._started is None:
+            self._started = dict(find_started(self.every))
+        return self._started
+
+    @property
+    def perhaps(self) -> dict[str, str]:
+        """What a program may start that no table knows of, each with its part."""
+        if self._perhaps is None:
+            self._perhaps = dict(find_perhaps_started(self.every))
+        return self._perhaps
+
+
+def _distinct(touches: Iterable[Touch]) -> list[Touch]:
+    return list({replace(touch, part=""): touch for touch in touches}.values())
 
 
 def read_command(text: str, directory: str | None, home: str, cwd: str) -> Reading:
     """A session asks about the same commands again and again: for the verdict, for the question, after it."""
-    return (_read_again if len(text) <= _REMEMBERED else _read)(text, directory, home, cwd)
+    return (read_again if len(text) <= _REMEMBERED else _read)(text, directory, home, cwd)
 
 
 def _read(text: str, directory: str | None, home: str, cwd: str) -> Reading:
-    script, unread = _read_script(text)
-    invocations = find_invocations(script, (directory,), home)
-    if directory is not None and directory != cwd:
-        invocations.insert(0, _as_move(directory, cwd, script))
-    every = tuple(walk(invocations))
-    problem = next(filter(None, map(_find_problem, every)), None)
-    steering = find_steering(script, every)
-    return Reading(script, directory, home, unread, tuple(invocations), every, problem, steering)
-
-
-_read_again = lru_cache(maxsize=1024)(_read)
-
-
-def _read_script(command: str) -> tuple[Script, str | None]:
-    """The command as a script; outside the grammar, a guess at it and what was not understood."""
+    unread = problem = None
     try:
-        return parse_shell(command), None
+        script = parse_shell(text)
     except ShellSyntaxError as error:
-        return guess_script(command), f"not understood: {error}"
+        script, unread = guess_script(text), f"not understood: {error}"
+    found = find_invocations(script, (directory,), home)
+    if directory is not None and directory != cwd:
+        found.insert(0, _as_move(directory, cwd, script))
+    invocations = tuple(found)
+    every = walk(invocations)
+    redirects = bool(script.redirections)
+    for each in every:
+        problem = problem or _find_problem(each)
+        redirects = redirects or _redirects(each)
+    steering = find_steering(script, every)
+    return Reading(script, directory, home, unread, invocations, every, problem, steering, redirects)
+
+
+def _redirects(invocation: Invocation) -> bool:
+    return bool(invocation.command.redirections) or any(script.redirections for script in invocation.scripts)
+
+
+read_again = lru_cache(maxsize=1024)(_read)
 
 
 def _as_move(directory: str, cwd: str, script: Script) -> Invocation:
@@ -71,43 +131,9 @@ def _as_move(directory: str, cwd: str, script: Script) -> Invocation:
 
 
 def _find_problem(invocation: Invocation) -> str | None:
-    if invocation.computed:
+    words = invocation.command.words
+    if words[0].pieces and not words[0].literal:
         return f"the program to run is only known when it runs: {invocation.command.text}"
-    if invocation.program == "ps" and find_hazards(invocation.words):
+    if invocation.program == "ps" and find_hazards(words):
         return "it would show the environment of other processes"
-    return find_outside(invocation.words, invocation.script)
-
-
-@lru_cache(maxsize=1024)
-def list_touches(reading: Reading) -> list[Touch]:
-    """The files that the command names; touches that differ in nothing but their part are judged alike."""
-    touches = find_touches(reading.script, reading.every, (reading.directory,), reading.home)
-    return list({replace(touch, part=""): touch for touch in touches}.values())
-
-
-@lru_cache(maxsize=1024)
-def list_mentions(reading: Reading) -> list[Touch]:
-    return list(
-        {replace(touch, part=""): touch for touch in find_mentions(reading.every, reading.home)}.values()
-    )
-
-
-@lru_cache(maxsize=1024)
-def find_texts(reading: Reading) -> dict[str, str]:
-    """The spellings that deny rules are compared with, each with its part."""
-    texts: dict[str, str] = {}
-    for each in reversed(reading.every):  # of equal texts the first one counts
-        texts.update((text, each.command.text) for text in command_texts(each.command))
-    return texts
-
-
-@lru_cache(maxsize=1024)
-def find_started_texts(reading: Reading) -> dict[str, str]:
-    """What options and variables start, each with its part."""
-    return dict(find_started(reading.every))
-
-
-@lru_cache(maxsize=1024)
-def find_perhaps(reading: Reading) -> dict[str, str]:
-    """What a program may start that no table knows of, each with its part."""
-    return dict(find_perhaps_started(reading.every))
+    return find_outside(words, invocation.script)

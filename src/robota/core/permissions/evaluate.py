@@ -6,8 +6,9 @@ fault of its own is a denial and is logged.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TypedDict, Unpack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Literal, TypedDict, Unpack
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -66,7 +67,7 @@ class Terms(TypedDict, total=False):
 _TERMS = frozenset(Terms.__annotations__)
 
 
-class PermissionExplanation(Struct, frozen=True):
+class PermissionExplanation(Struct, frozen=True, gc=False):
     """A decision and what it rests on."""
 
     decision: PermissionDecision
@@ -82,13 +83,17 @@ def evaluate_permission(
     tool_name: str, tool_input: Mapping[str, object], **terms: Unpack[Terms]
 ) -> PermissionDecision:
     """Whether a tool call runs (`auto`), is asked about (`approve`) or is refused (`deny`)."""
-    return explain_permission(tool_name, tool_input, **terms).decision
+    return _explain(tool_name, tool_input, terms).decision
 
 
 def explain_permission(
     tool_name: str, tool_input: Mapping[str, object], **terms: Unpack[Terms]
 ) -> PermissionExplanation:
     """Decide a call and say why."""
+    return _explain(tool_name, tool_input, terms)
+
+
+def _explain(tool_name: str, tool_input: Mapping[str, object], terms: Terms) -> PermissionExplanation:
     if not terms.keys() <= _TERMS:
         raise TypeError(f"A call is judged by {', '.join(sorted(_TERMS))}, not by {', '.join(terms)}.")
     try:
@@ -179,18 +184,23 @@ def _declared_calls(call: Call) -> Iterator[Call]:
 def _open_matcher(call: Call) -> Matcher:
     """The matcher for what the call is about; the shell's machinery is loaded only for shell commands."""
     kind = kind_of(call.tool)
-    if kind == "command":
-        from robota.core.permissions.command_matcher import CommandMatcher  # noqa: PLC0415 - see above
-
-        return CommandMatcher(call)
-    if kind == "url":
-        from robota.core.permissions.url_matcher import UrlMatcher  # noqa: PLC0415 - loads urllib
-
-        return UrlMatcher(call)
+    if kind == "command" or kind == "url":
+        return _load_matcher(kind)(call)
     by_name = kind is None and call.tool_class in ("inspect", "modify")
     if kind in FILE_KINDS or (by_name and any(call.arguments.get(name) is not None for name in PATHS)):
         return FileMatcher(call)
     return TextMatcher(call)
+
+
+@lru_cache
+def _load_matcher(kind: Literal["command", "url"]) -> Callable[[Call], Matcher]:
+    if kind == "command":
+        from robota.core.permissions.command_matcher import CommandMatcher  # noqa: PLC0415 - see above
+
+        return CommandMatcher
+    from robota.core.permissions.url_matcher import UrlMatcher  # noqa: PLC0415 - loads urllib
+
+    return UrlMatcher
 
 
 def _apply(call: Call, matcher: Matcher, rules: RuleSet, *, denies: bool) -> PermissionExplanation | None:

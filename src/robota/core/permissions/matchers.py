@@ -42,7 +42,7 @@ _CONTROLS = frozenset(
 _RARER_TOOLS = ("MultiEdit", "NotebookEdit")
 
 
-class Call(Struct, frozen=True):
+class Call(Struct, frozen=True, gc=False):
     """One tool call under judgement."""
 
     tool: str
@@ -57,7 +57,7 @@ class Call(Struct, frozen=True):
     """What the tool declares."""
 
 
-class Hit(Struct, frozen=True):
+class Hit(Struct, frozen=True, gc=False):
     """A deny or ask rule that applies to a call."""
 
     part: str | None
@@ -66,7 +66,7 @@ class Hit(Struct, frozen=True):
     reason: str = ""
 
 
-class Cover(Struct, frozen=True):
+class Cover(Struct, frozen=True, gc=False):
     """Why a call needs no question."""
 
     rule: str
@@ -75,7 +75,7 @@ class Cover(Struct, frozen=True):
     """Whether the rule is about every command there is."""
 
 
-class Gap(Struct, frozen=True):
+class Gap(Struct, frozen=True, gc=False):
     """What no allow rule covers."""
 
     part: str | None = None

@@ -10,6 +10,7 @@ import os
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
 from robota.core.shell.effects import Touch
 from robota.core.shell.invocations import Invocation
@@ -51,9 +52,16 @@ def _git_directories(invocation: Invocation) -> Iterator[str | None]:
         yield here
 
 
+_is_there = (
+    partial(os.access, mode=os.F_OK, follow_symlinks=False)  # without the cost of an exception
+    if os.access in os.supports_follow_symlinks
+    else os.path.lexists
+)
+
+
 def _obeys_files_here(directory: str) -> bool:
-    while not os.path.lexists(directory + "/.git"):
-        if os.path.lexists(directory + "/HEAD") and os.path.lexists(directory + "/refs"):
+    while not _is_there(directory + "/.git"):
+        if _is_there(directory + "/HEAD") and _is_there(directory + "/refs"):
             return True
         above = posixpath.dirname(directory)
         if above == directory:

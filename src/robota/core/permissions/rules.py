@@ -180,7 +180,10 @@ def load_rules(rules: object, kind: RuleKind) -> RuleSet:
     ):
         return RuleSet(problems=(RuleProblem(0, repr(rules), "rules are given as a list of texts", None),))
     given = tuple(rules)
-    return (_parse_texts if set(map(type, given)) <= {str} else _parse_all)(given, kind)
+    try:
+        return _parse_texts(given, kind)
+    except TypeError:  # something in it that is no text and cannot be looked up either
+        return _parse_all(given, kind)
 
 
 def _parse_all(rules: tuple[object, ...], kind: RuleKind) -> RuleSet:

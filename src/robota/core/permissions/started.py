@@ -9,7 +9,7 @@ from robota.core.permissions.command_patterns import command_texts
 from robota.core.shell.guess import guess_script
 from robota.core.shell.hazards import find_hazards
 from robota.core.shell.invocations import Invocation
-from robota.core.shell.programs import load_options, load_programs
+from robota.core.shell.programs import find_options, load_programs
 
 _LONGEST = 64  # words of a command that an option starts; keeps many such options in one command cheap
 _STARTS = 24
@@ -51,7 +51,7 @@ def _find_sources(invocation: Invocation) -> list[str]:
     programs = load_programs()
     values = [each.value for each in invocation.command.assignments if programs.is_steering(each.name)]
     sources = [value.text for value in values if value is not None and value.literal]
-    if not invocation.computed and load_options().find(invocation.program) is not None:
+    if not invocation.computed and find_options(invocation.program) is not None:
         words = [word.text for word in invocation.words]
         for hazard in find_hazards(invocation.words):
             sources += [hazard.value, " ".join(words[hazard.index : hazard.index + _LONGEST])]

@@ -28,7 +28,7 @@ _OPERANDS: dict[str, tuple[TouchKind, ...]] = {
 _ARCHIVING = frozenset({"-c", "-r", "-u", "-A", "--create", "--append", "--update"})
 
 
-class Touch(Struct, frozen=True):
+class Touch(Struct, frozen=True, gc=False):
     """One file that a command reads, writes or deletes."""
 
     kind: TouchKind

@@ -11,12 +11,13 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from robota.core.shell.hazards import Hazard, find_hazards
-from robota.core.shell.programs import load_options, load_programs, program_name
+from robota.core.shell.programs import find_options, load_programs, program_name
 from robota.core.shell.script import Command, Piece, Script, Word
 
 _KNOWN = frozenset({"HOME", "PWD"})
 _SEVERAL = frozenset("@*")
 _ANY_NAME = "*"
+_NONE: frozenset[int] = frozenset()
 _FACTS = re.compile(
     r"\$\((?:pwd|nproc|whoami|uname(?: -[amnrs])?|id -[ugn]{1,2}|date \+[%A-Za-z0-9]+|npm (?:root|prefix)"
     r"|go env GO(?:PATH|ROOT|OS|ARCH|BIN|MOD)"
@@ -36,7 +37,7 @@ def find_possible_hazards(words: Sequence[Word], script: Script) -> list[Hazard]
     if words[0].text == "git" and len(words) > 1 and words[1].literal and words[1].text in _PLAIN_GIT:
         return find_hazards(words)
     hazards = find_hazards(words, possible)
-    options = load_options().find(program_name(words[0].text))
+    options = find_options(program_name(words[0].text))
     if options is not None:
         # Words that the shell may cut in pieces are not the value of the option before them.
         hazards += [
@@ -55,13 +56,12 @@ def _is_open_option(word: Word, values: frozenset[str]) -> bool:
 
 def find_possible_options(words: Sequence[Word], script: Script) -> frozenset[int]:
     """The positions of words that may turn out to be options, or several words, when the command runs."""
-    return frozenset(
-        [
-            index
-            for index, word in enumerate(words)
-            if word.pieces and index and not word.literal and may_be_option(word, script)
-        ]
-    )
+    found = [
+        index
+        for index, word in enumerate(words)
+        if word.pieces and index and not word.literal and may_be_option(word, script)
+    ]
+    return frozenset(found) if found else _NONE
 
 
 def may_be_option(word: Word, script: Script) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from robota.core.shell.flat import read_flat
 from robota.core.shell.lexer import Reader, read_quoted_piece, read_word
 from robota.core.shell.script import (
     Assignment,
@@ -24,8 +25,8 @@ from robota.core.shell.script import (
 )
 
 _BLANKS = re.compile(r"(?:[ \t]|\\\n(?=[ \t])|(?<![^ \t\n])\\\n|(?<=[;&|(])\\\n(?![;&|<>(]))*")
+_BLANK = frozenset(" \t\\")
 _PLAIN = re.compile(_BLANKS.pattern + r"(?:([A-Za-z0-9_./:=@%+,^\]-]+)(?=[ \t\n;|)]|&(?!>)|\Z))?")
-_ORDINARY = re.compile(r"(?!time )[A-Za-z0-9_./:@%+,^-]+(?: [A-Za-z0-9_./:=@%+,^-]+)*")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
 _ODD_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\+=|\[)")
 _REDIRECTION = re.compile(r"([012])?(>>|>\||>&|>|<<<|<<-|<<|<)|(&>>|&>)")
@@ -84,10 +85,9 @@ _NUMERIC_TESTS = frozenset(["-eq", "-ne", "-lt", "-le", "-gt", "-ge"])
 
 def parse_shell(text: str) -> Script:
     """Read a whole text; raises `ShellSyntaxError` when it is outside the grammar."""
-    if _ORDINARY.fullmatch(text) is not None and not _KEYWORD.match(text):
-        # Most commands are plain words; the grammar would find the same.
-        words = [Word(word, word, word) for word in text.split(" ")]
-        return Script([Command(tuple(words), chain=1)])
+    flat = read_flat(text)
+    if flat is not None:
+        return flat
     if not text.isprintable() and not text.replace("\n", "").replace("\t", "").isprintable():
         raise ShellSyntaxError("a blank or control character that is not a space, a tab or a line end")
     script = Script()
@@ -108,8 +108,10 @@ def _skip_blanks(reader: Reader, *, lines: bool = False) -> None:
     """Move to the next token; with `lines`, over line ends too (where here-documents are read)."""
     src = reader.src
     while True:
-        reader.take(_BLANKS)
         character = src[reader.pos : reader.pos + 1]
+        if character in _BLANK:
+            reader.take(_BLANKS)
+            character = src[reader.pos : reader.pos + 1]
         if character == "#":
             end = src.find("\n", reader.pos)
             reader.pos = len(src) if end < 0 else end
@@ -197,10 +199,11 @@ def _read_pipeline(reader: Reader) -> None:
     while True:
         _read_command(reader)
         _skip_blanks(reader)
-        if reader.peek() != "|" or reader.peek(2) == "||":
+        operator = reader.peek(2)
+        if operator[:1] != "|" or operator == "||":
             break
         piped = True
-        reader.pos += 2 if reader.peek(2) == "|&" else 1
+        reader.pos += 2 if operator == "|&" else 1
         chain = reader.chain
         _skip_blanks(reader, lines=True)
         reader.chain, reader.piped = chain, True

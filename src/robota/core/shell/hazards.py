@@ -5,21 +5,21 @@ A prefix allow rule (`Bash(git *)`) does not reach such words; a rule that spell
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from robota.core.shell.programs import ProgramOptions, load_options, program_name
+from robota.core.shell.programs import ProgramOptions, find_options, load_options, program_name
 from robota.core.shell.script import Word
 
 _HARMLESS_TARGETS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "-"})
 _KEY_PADDING = ' \t\n\r\f"'  # ssh reads a quoted key as well
 
 
-class Hazard(Struct, frozen=True):
+class Hazard(Struct, frozen=True, gc=False):
     index: int
     """A rule must spell out the words up to and including this one."""
     word: str
@@ -27,7 +27,7 @@ class Hazard(Struct, frozen=True):
     """What the option is given: often the command that it starts."""
 
 
-class OptionWord(Struct, frozen=True):
+class OptionWord(Struct, frozen=True, gc=False):
     """One option as the program reads it: `-o out`, `-oout`, `--output=out`."""
 
     index: int
@@ -44,7 +44,7 @@ def find_hazards(words: Sequence[Word], possible: frozenset[int] = frozenset()) 
     if program.startswith("python") and len(words) > 2 and words[1].text == "-m":
         inner = find_hazards(words[2:], frozenset(index - 2 for index in possible))
         return [replace(hazard, index=hazard.index + 2) for hazard in inner]
-    options = load_options().find(program)
+    options = find_options(program)
     if options is None:
         return []
     if options.check == "git":
@@ -85,7 +85,7 @@ def _read_option(words: Sequence[Word], index: int, options: ProgramOptions) -> 
     if text.startswith("--") or options.style == "words":
         full = _complete(name, options)
         # A shortened name may as well be an option of its own that takes no value.
-        takes = _takes_value(full, options) and not (
+        takes = full in options.valued and not (
             full != name and following is not None and following.text.startswith("-")
         )
         if equals:
@@ -98,7 +98,7 @@ def _read_option(words: Sequence[Word], index: int, options: ProgramOptions) -> 
     letters = text.lstrip("-")
     for offset, letter in enumerate(letters):
         short, rest = "-" + letter, letters[offset + 1 :]
-        wants = _takes_value(short, options)
+        wants = short in options.valued
         if rest and (not (options.bundle and text[0] != "-") if wants else short in options.optional):
             yield OptionWord(index, index, short, words[index], rest)
             return
@@ -114,38 +114,32 @@ def _complete(name: str, options: ProgramOptions) -> str:
     """The long option that a shortened name stands for; the harmful one when several do."""
     if options.style != "gnu" or len(name) < 3 or name in options.values or name in options.known:
         return name
-    known = options.run | options.write | options.values | options.optional | options.keyed
-    known = known | options.plain | options.known
-    if name in known:
+    if name in options.named:
         return name
-    found = sorted(each for each in known if each.startswith(name))
+    found = sorted([each for each in options.named if each.startswith(name)])
     harmful = [each for each in found if each in options.run or each in options.write]
     return (harmful or found or [name])[0]
 
 
-def _takes_value(name: str, options: ProgramOptions) -> bool:
-    if name in options.optional:
-        return False
-    return name in options.values or name in options.run or name in options.write or name in options.keyed
-
-
 def _option_hazards(
-    words: Sequence[Word], start: int, options: ProgramOptions, possible: Iterable[int]
+    words: Sequence[Word], start: int, options: ProgramOptions, possible: Collection[int]
 ) -> Iterator[Hazard]:
     found, operands = read_options(words, start, options)
     for option in found:
         if _is_harmful(option, options):
             yield Hazard(option.last, option.name, option.text or "")
     taken = {option.last for option in found if option.value is not None}
-    positions = {position for position, _ in operands}
-    for index in possible:
-        if index not in taken and index in positions:
-            yield Hazard(index, words[index].raw)
-    own = [operand for operand in operands if operand[0] not in taken]
-    # An option that is not known may have a value, which then is not the first operand.
-    before = sum(1 for option in found if option.value is None and own and option.index < own[0][0])
-    yield from _operand_hazards(own, options, before)
-    for index, word in enumerate(words[start:], start):
+    if possible:
+        positions = {position for position, _ in operands}
+        for index in possible:
+            if index not in taken and index in positions:
+                yield Hazard(index, words[index].raw)
+    if operands and (options.first or options.verbs or options.operands is not None):
+        own = [operand for operand in operands if operand[0] not in taken]
+        # An option that is not known may have a value, which then is not the first operand.
+        before = sum(1 for option in found if option.value is None and own and option.index < own[0][0])
+        yield from _operand_hazards(own, options, before)
+    for index, word in enumerate(words[start:], start) if options.starts or options.contains else ():
         text = word.text.lower()
         harmful = text.startswith(options.starts or "\0") or any(part in text for part in options.contains)
         if harmful and word.text not in options.known:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct
-from msgspec.structs import force_setattr, replace
+from msgspec.structs import replace
 
 from robota.core.shell.expansions import find_possible_hazards, names_set_by_commands
 from robota.core.shell.grammar import parse_shell
@@ -27,7 +27,7 @@ Directories: TypeAlias = tuple[str | None, ...]
 """The directories a command may run in; None stands for one that is only known at run time."""
 
 
-class Invocation(Struct, frozen=True):
+class Invocation(Struct, frozen=True, gc=False):
     command: Command
     script: Script
     """The text it is part of."""
@@ -38,11 +38,11 @@ class Invocation(Struct, frozen=True):
     scripts: tuple[Script, ...] = ()
     opaque: bool = False
     """Whether it runs something that cannot be known."""
-    program: str = ""
-    """Its name without directories, as written."""
 
-    def __post_init__(self) -> None:
-        force_setattr(self, "program", program_name(self.command.words[0].text))
+    @property
+    def program(self) -> str:
+        """Its name without directories, as written."""
+        return self.command.words[0].text.rpartition("/")[2]
 
     @property
     def words(self) -> tuple[Word, ...]:
@@ -51,42 +51,48 @@ class Invocation(Struct, frozen=True):
     @property
     def computed(self) -> bool:
         """Whether the program itself is only known at run time."""
-        return not self.command.words[0].literal
+        first = self.command.words[0]
+        return bool(first.pieces) and not first.literal
 
 
 def find_invocations(script: Script, directories: Directories, home: str, depth: int = 0) -> list[Invocation]:
     """The commands of a script, each with what it runs in turn."""
-    if not any(_moves(command) for command in script.commands):
+    if not any(map(_moves, script.commands)):
         return [_open(command, script, directories, home, depth) for command in script.commands]
     tracked = zip(script.commands, _follow(script, directories, home), strict=True)
     return [_open(command, script, here, home, depth) for command, (here, _) in tracked]
 
 
-def walk(invocations: Sequence[Invocation]) -> list[Invocation]:
+def walk(invocations: tuple[Invocation, ...]) -> tuple[Invocation, ...]:
     """The invocations and everything inside them."""
     if not any(invocation.inner for invocation in invocations):
-        return list(invocations)
+        return invocations
     found: list[Invocation] = []
     pending = list(reversed(invocations))
     while pending:
         invocation = pending.pop()
         found.append(invocation)
         pending.extend(reversed(invocation.inner))
-    return found
+    return tuple(found)
 
 
 def find_steering(script: Script, every: Sequence[Invocation]) -> str | None:
     """A variable that decides what other parts run, set for more than one command."""
     programs = load_programs()
     is_steering, setters = programs.is_steering, programs.setters
-    names = {*script.lasting, *(name for each in every for inner in each.scripts for name in inner.lasting)}
-    names |= {each.name for invocation in every for each in invocation.command.assignments} & _READ_BY_BASH
+    names = set(script.lasting)
+    for each in every:
+        if each.scripts:
+            names.update([name for inner in each.scripts for name in inner.lasting])
+        if each.command.assignments:
+            names.update([given.name for given in each.command.assignments if given.name in _READ_BY_BASH])
     for name in sorted(names):
         if is_steering(name):
             return name
     for each in every:
-        if each.words[0].text in setters:
-            for word in each.words[1:]:
+        words = each.command.words
+        if words[0].text in setters:
+            for word in words[1:]:
                 name = word.text.partition("=")[0].partition("[")[0]
                 if is_steering(name) or (word.computed and not name.isidentifier()):
                     return word.raw or word.text
@@ -95,12 +101,13 @@ def find_steering(script: Script, every: Sequence[Invocation]) -> str | None:
 
 def _open(command: Command, script: Script, directories: Directories, home: str, depth: int) -> Invocation:
     """A command with what it runs, when it is a runner."""
-    if not command.words[0].literal:
+    first = command.words[0]
+    if first.pieces and not first.literal:
         return Invocation(command, script, directories)
     unwrapped = unwrap(command, fed=bool(script.redirections) and _is_fed(script))
-    extended = command.words[0].text.endswith("find") and len(
-        find_possible_hazards(command.words, script)
-    ) > len(find_hazards(command.words))
+    extended = first.text.endswith("find") and len(find_possible_hazards(command.words, script)) > len(
+        find_hazards(command.words)
+    )
     if extended:  # a value may add an -exec
         unwrapped = unwrapped or Unwrapped()
     if unwrapped is None:

@@ -69,7 +69,7 @@ _UNKNOWN_DOLLAR = {
 }
 
 
-class Reader(Struct, eq=False):
+class Reader(Struct, eq=False, gc=False):
     """A position in the text, what has been found so far, and how deep we are."""
 
     src: str
@@ -140,11 +140,11 @@ def read_word(reader: Reader) -> Word:
         raise ShellSyntaxError(f"a redirection of the descriptor `{raw}`")
     if reader.heredocs and "\n" in raw:
         raise ShellSyntaxError("a line end inside a word beside a here-document")
-    _check_word(raw, pieces)
+    check_word(raw, pieces)
     return build_word(pieces, raw)
 
 
-def _check_word(raw: str, pieces: list[Piece]) -> None:
+def check_word(raw: str, pieces: list[Piece]) -> None:
     """Refuse what bash expands in unquoted text beyond names of files and the user's own home."""
     unquoted = "".join([text for kind, text, quoted in pieces if kind == "text" and not quoted])
     if "{" in unquoted and _BRACES.search(raw):

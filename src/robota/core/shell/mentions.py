@@ -15,7 +15,7 @@ from itertools import pairwise, takewhile
 from robota.core.shell import sed_awk
 from robota.core.shell.effects import Touch
 from robota.core.shell.invocations import Directories, Invocation
-from robota.core.shell.programs import FileUse, load_options, load_programs
+from robota.core.shell.programs import FileUse, find_options, load_options, load_programs
 from robota.core.shell.script import Word, plain_word
 
 _PARTS = re.compile(r"[=@:,;<|]+|\([a-z,]*\)")
@@ -200,8 +200,8 @@ def _shown_by_git(words: Sequence[Word]) -> Iterator[Word]:
 
 def _told_in_texts(invocation: Invocation, words: Sequence[Word]) -> Iterator[str]:
     """Names inside program texts, which may be files that the program opens by itself."""
-    name, table = invocation.program, load_options()
-    options = table.find(name)
+    name = invocation.program
+    options = find_options(name)
     check = "" if options is None else options.check
     if check in ("sed", "awk"):
         reads = sed_awk.sed_escapes if check == "sed" else sed_awk.awk_escapes

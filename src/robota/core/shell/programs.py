@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -17,7 +17,7 @@ _VARIANT = re.compile(
 TouchKind: TypeAlias = Literal["read", "write", "delete"]
 
 
-class ProgramOptions(Struct, frozen=True, forbid_unknown_fields=True):
+class ProgramOptions(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     """Options by which an otherwise predictable program starts another one or writes a file."""
 
     run: frozenset[str] = frozenset()
@@ -63,6 +63,17 @@ class ProgramOptions(Struct, frozen=True, forbid_unknown_fields=True):
         """Whether every harmless option is listed."""
         return bool(self.flags or self.known)
 
+    @cached_property
+    def named(self) -> frozenset[str]:
+        """Every option that the table names."""
+        known = (self.run, self.write, self.values, self.optional, self.keyed, self.plain, self.known)
+        return frozenset().union(*known)
+
+    @cached_property
+    def valued(self) -> frozenset[str]:
+        """Options that take a value, be it in the next word."""
+        return (self.values | self.run | self.write | self.keyed) - self.optional
+
 
 class GitOptions(Struct, frozen=True, forbid_unknown_fields=True):
     values: frozenset[str]
@@ -84,14 +95,6 @@ class OptionTable(Struct, frozen=True, forbid_unknown_fields=True):
     """Programs with the options of another one."""
     options: dict[str, ProgramOptions]
     git: GitOptions
-
-    def find(self, program: str) -> ProgramOptions | None:
-        """The options of a program, also of a variant such as `gcc-13` or `vim.basic`."""
-        found = self.options.get(self.aliases.get(program, program))
-        if found is None and _VARIANT.search(program):
-            plain = _VARIANT.sub("", program)
-            found = self.options.get(self.aliases.get(plain, plain))
-        return found
 
 
 class Runner(Struct, frozen=True, forbid_unknown_fields=True):
@@ -193,6 +196,17 @@ def load_programs() -> Programs:
 @lru_cache(maxsize=1)
 def load_options() -> OptionTable:
     return msgspec.json.decode(_read("options.json"), type=OptionTable)
+
+
+@lru_cache(maxsize=1024)
+def find_options(program: str) -> ProgramOptions | None:
+    """The options of a program, also of a variant such as `gcc-13` or `vim.basic`."""
+    table = load_options()
+    found = table.options.get(table.aliases.get(program, program))
+    if found is None and _VARIANT.search(program):
+        plain = _VARIANT.sub("", program)
+        found = table.options.get(table.aliases.get(plain, plain))
+    return found
 
 
 def _read(name: str) -> bytes:

@@ -7,25 +7,25 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from msgspec import Struct
 
-from robota.core.shell.programs import Runner, load_options, load_programs, program_name
+from robota.core.shell.programs import ProgramOptions, Runner, find_options, load_programs, program_name
 from robota.core.shell.script import UNKNOWN_WORD, Command, Redirection, Word, plain_word
 
 _NUMBER_OPTION = re.compile(r"-{1,2}\+?\d+\Z")
 _LOADER = re.compile(r"ld(?:-[\w.-]+)?\.so(?:\.\d+)*\Z|ld-musl-")
 _INPUT_OPERATORS = frozenset({"<", "<<", "<<-", "<<<", "<>", "<&"})
 _SQL = frozenset({"psql", "mysql", "sqlite3"})
-_INPUT_READERS = frozenset({"at", "batch"})
 _INPUT_FILE = re.compile(r"-\Z|/dev/(?:stdin|fd/.*|tty.*|pts/.*|tcp/.*|udp/.*)\Z|/proc/.*/fd/.*\Z")
 _MAXIMUM_GUESSES = 24
 _MAXIMUM_MARKS = 4  # xargs uses the last one that it is given
 _FIND_ACTIONS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 
 
-class Inner(Struct, frozen=True):
+class Inner(Struct, frozen=True, gc=False):
     """A command inside a command: its words, or a shell text still to be parsed."""
 
     start: int
@@ -36,7 +36,7 @@ class Inner(Struct, frozen=True):
     """Whether the runner sets variables for it."""
 
 
-class Unwrapped(Struct, frozen=True):
+class Unwrapped(Struct, frozen=True, gc=False):
     inner: tuple[Inner, ...] = ()
     inert: bool = False
     """Whether the runner adds nothing: an allow rule for the inner command is enough."""
@@ -53,33 +53,41 @@ def unwrap(command: Command, *, fed: bool = False) -> Unwrapped | None:
 
     `fed` says that its input may come from a redirection around it.
     """
-    words = command.words
-    name = program_name(words[0].text)
-    programs = load_programs()
-    if _LOADER.match(name):
-        name = "ld.so"
-    if name == "find":
-        return _unwrap_find(words)
-    if name in programs.shells:
-        return _unwrap_shell(command)
-    if name in programs.other_shells:
-        shown = len(words) == 2 and words[1].text in ("--version", "--help")
-        return None if shown else Unwrapped(opaque=True, reads_input=len(words) == 1)
-    if name in ("source", "."):
-        return _unwrap_source(command)
-    if name in _INPUT_READERS:
-        return _unwrap_input(command)
-    runner = programs.runners.get(name)
-    if runner is not None:
-        return _unwrap_runner(words, runner)
-    options = load_options().find(name)
+    way = _find_way(program_name(command.words[0].text))
+    if way is None:
+        return None
+    if not isinstance(way, (Runner, ProgramOptions)):
+        return way(command)
+    if isinstance(way, Runner):
+        return _unwrap_runner(command.words, way)
     taken = (
-        options is not None
-        and options.input
-        and not (options.verbs and len(words) > 1)  # then its input is data
-        and _takes_commands(command, options.check, fed=fed)
+        not (way.verbs and len(command.words) > 1)  # then its input is data
+        and _takes_commands(command, way.check, fed=fed)
     )
     return Unwrapped(opaque=True, reads_input=True) if taken else None
+
+
+@lru_cache(maxsize=1024)
+def _find_way(name: str) -> Callable[[Command], Unwrapped | None] | Runner | ProgramOptions | None:
+    """How to look for what a program runs; None for one that runs nothing."""
+    programs = load_programs()
+    if name in programs.shells:
+        return _unwrap_shell
+    if name in programs.other_shells:
+        return _unwrap_other_shell
+    if name in _WAYS:
+        return _WAYS[name]
+    runner = programs.runners.get("ld.so" if _LOADER.match(name) else name)
+    if runner is not None:
+        return runner
+    options = find_options(name)
+    return options if options is not None and options.input else None
+
+
+def _unwrap_other_shell(command: Command) -> Unwrapped | None:
+    words = command.words
+    shown = len(words) == 2 and words[1].text in ("--version", "--help")
+    return None if shown else Unwrapped(opaque=True, reads_input=len(words) == 1)
 
 
 def _unwrap_runner(words: tuple[Word, ...], runner: Runner) -> Unwrapped | None:
@@ -245,8 +253,8 @@ def _script_option(words: tuple[Word, ...], start: int, runner: Runner) -> tuple
     return None
 
 
-def _unwrap_find(words: tuple[Word, ...]) -> Unwrapped | None:
-    found: list[Inner] = []
+def _unwrap_find(command: Command) -> Unwrapped | None:
+    words, found = command.words, list[Inner]()
     index = 1
     while index < len(words):
         if words[index].text in _FIND_ACTIONS:
@@ -337,3 +345,12 @@ def _unwrap_input(command: Command) -> Unwrapped | None:
         if source is not None:
             return Unwrapped((Inner(len(command.words), source=source),), reads_input=True)
     return Unwrapped(opaque=True, reads_input=True)
+
+
+_WAYS: dict[str, Callable[[Command], Unwrapped | None]] = {
+    "find": _unwrap_find,
+    "source": _unwrap_source,
+    ".": _unwrap_source,
+    "at": _unwrap_input,
+    "batch": _unwrap_input,
+}

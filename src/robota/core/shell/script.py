@@ -24,7 +24,7 @@ class ShellSyntaxError(ValueError):
     """The text is outside the grammar of docs/permissions.md; the sentence names what was not understood."""
 
 
-class Word(Struct, frozen=True):
+class Word(Struct, frozen=True, gc=False):
     text: str
     """After quote removal; an expansion stays as written."""
     raw: str
@@ -69,7 +69,7 @@ UNKNOWN_WORD = Word("…", "…", COMPUTED + "…", (("substitution", "…", Fal
 """Stands for arguments that arrive at run time (`xargs`, `find -exec {}`)."""
 
 
-class Redirection(Struct):
+class Redirection(Struct, gc=False):
     operator: str
     target: Word | None = None
     """None for a here-document and for a copied descriptor (`2>&1`)."""
@@ -89,13 +89,13 @@ class Redirection(Struct):
         return self.target is not None and self.operator == "<"
 
 
-class Assignment(Struct, frozen=True):
+class Assignment(Struct, frozen=True, gc=False):
     name: str
     value: Word
     raw: str
 
 
-class Command(Struct, frozen=True):
+class Command(Struct, frozen=True, gc=False):
     """One simple command: a part in the sense of the permission rules."""
 
     words: tuple[Word, ...]
@@ -117,7 +117,7 @@ class Command(Struct, frozen=True):
         return " ".join([word.raw for word in self.words])
 
 
-class Script(Struct, eq=False):
+class Script(Struct, eq=False, gc=False):
     """A parsed shell text."""
 
     commands: list[Command] = []
@@ -146,8 +146,8 @@ class Script(Struct, eq=False):
 
 
 def build_word(pieces: list[Piece], raw: str) -> Word:
-    text = "".join(piece[1] if piece[0] == "text" else _show(piece) for piece in pieces)
-    key = "".join(_key(piece) for piece in pieces)
+    text = "".join([piece[1] if piece[0] == "text" else _show(piece) for piece in pieces])
+    key = "".join([_key(piece) for piece in pieces])
     return Word(text, raw, LIVE + key if raw.startswith("~") else key, tuple(pieces))
 
 
@@ -159,5 +159,7 @@ def _key(piece: Piece) -> str:
     kind, text, quoted = piece
     if kind != "text":
         return COMPUTED + _show(piece)
-    text = text.replace(" ", QUOTED_BLANK)
-    return text if quoted else _LIVE_CHARACTERS.sub(LIVE + r"\1", text)
+    if quoted:
+        return text.replace(" ", QUOTED_BLANK)
+    live = "?" in text or "[" in text
+    return _LIVE_CHARACTERS.sub(LIVE + r"\1", text) if live else text

@@ -106,7 +106,7 @@ def plan_command(command: str, cwd: str, workspace: Sequence[str], home: str | N
         script = parse_shell(command)
     except ShellSyntaxError:
         return plan_anything(cwd, workspace)
-    invocations = walk(find_invocations(script, here, home))
+    invocations = walk(tuple(find_invocations(script, here, home)))
     reach = _Reach(script, home)
     for invocation in invocations:
         reach.add(invocation)
