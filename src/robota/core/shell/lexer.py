@@ -34,32 +34,10 @@ _BRACES = re.compile(r"\{.*(?:,|\.\.).*\}", re.DOTALL)
 _TILDE = re.compile(r"~(?:/|\Z)")
 _ASSIGNED_TILDE = re.compile(rf"{_NAME}\+?=(?:[^'\"]*:)?~")
 _NUMBERS = frozenset("?#$!")
-_KEYWORDS = frozenset(
-    [
-        "if",
-        "then",
-        "elif",
-        "else",
-        "fi",
-        "while",
-        "until",
-        "for",
-        "do",
-        "done",
-        "case",
-        "esac",
-        "in",
-        "select",
-        "function",
-        "coproc",
-        "time",
-        "!",
-        "{",
-        "}",
-        "[[",
-        "]]",
-    ]
-)
+_KEYWORDS = frozenset({
+    "if", "then", "elif", "else", "fi", "while", "until", "for", "do", "done", "case", "esac", "in", "select",
+    "function", "coproc", "time", "!", "{", "}", "[[", "]]",
+})  # fmt: skip
 _UNKNOWN_DOLLAR = {
     "{": "an expansion in braces beyond `${name}`, a default, a cut or a replacement by plain text",
     "(": "arithmetic with anything but numbers",
