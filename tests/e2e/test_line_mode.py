@@ -66,6 +66,26 @@ def test_a_backslash_goes_on_with_the_next_line(tmp_path: Path) -> None:
         assert said(server) == "first\nsecond"
 
 
+def test_a_line_typed_while_a_turn_runs_goes_to_the_model_or_waits(tmp_path: Path) -> None:
+    gate = Gate()
+    script = ["Looking.\n", gate, call("Glob", pattern="*")], "With tabs.", "Later."
+    with ModelServer(*script).in_thread() as server:
+        terminal = open_terminal(tmp_path, server)
+        terminal.type("go\n")
+        terminal.wait_for("Looking.")
+        terminal.type("and later this\n> use tabs\n")
+        terminal.wait_for("> use tabs")
+        gate.open()
+        terminal.wait_for("With tabs.")
+        terminal.wait_for("Later.")
+        leave(terminal)
+        second = [str(each["content"]) for each in model_requests(server)[1].body["messages"]]
+
+    assert "use tabs" in second[-1]
+    assert not any("and later this" in each for each in second)
+    assert said(server) == "and later this"
+
+
 def test_commands_are_completed_carried_out_and_listed(tmp_path: Path) -> None:
     with ModelServer("Hello.").in_thread() as server:
         terminal = open_terminal(tmp_path, server)

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.support.command import model_requests, robota
+from tests.support.command import model_requests, place, robota
 from tests.support.terminal import Terminal
 
 from robota.cli.subcommands import SUBCOMMANDS
@@ -237,6 +237,49 @@ def test_a_session_begins_anew_from_the_middle_of_another(project: Path, talk: s
     assert (beyond.returncode, "There is no step 99" in beyond.stderr) == (1, True)
 
 
+def test_a_replay_by_the_rules_of_today_says_what_they_change(project: Path, talk: str) -> None:
+    same = robota("replay", talk, "--against", "rules", cwd=project)
+    (project / ".robota").mkdir()
+    rules = {"permissions": {"deny": ["Read(fruit.txt)"]}}
+    (project / ".robota" / "settings.json").write_text(json.dumps(rules))
+    other = robota("replay", talk, "--against", "rules", cwd=project)
+
+    assert (same.returncode, same.stderr) == (0, "5 messages, as they were recorded.\n")
+    assert other.returncode == 1
+    assert "permission_decided.decision was 'allow', now it is 'deny'" in other.stderr
+
+
+def test_the_rounds_of_a_session_are_put_to_another_model(project: Path, talk: str) -> None:
+    other = [call("Grep", pattern="fruit")], "You have pears."
+    same = [call("Read", file_path="fruit.txt")], "You have pears."
+    with ModelServer(*other, *same).in_thread() as server:
+        differs = robota("replay", talk, "--against", "model", cwd=project, server=server)
+        agrees = robota("replay", talk, "--against", "model", "--model", "m2", cwd=project, server=server)
+        asked = model_requests(server)
+
+    assert (differs.returncode, agrees.returncode) == (1, 0)
+    assert differs.stdout == '[2] Read {"file_path":"fruit.txt"}\n -> Grep {"pattern":"fruit"}\n'
+    assert "decides otherwise in 1 of 2 rounds" in differs.stderr
+    assert asked[-1].body["model"] == "m2"
+    assert [each["role"] for each in asked[1].body["messages"]] == ["system", "user", "assistant", "tool"]
+
+
+def test_a_fork_goes_on_where_there_is_a_terminal(project: Path, talk: str) -> None:
+    with ModelServer("Pears.").in_thread() as server:
+        terminal = Terminal(project, "replay", talk, "--fork-at", "2", "--model", "m2", **place(server))
+        terminal.wait_for("which fruit?")
+        terminal.wait_for("robota> ")
+        terminal.type("and now?\n")
+        terminal.wait_for("Pears.")
+        terminal.wait_for("robota> ")
+        terminal.type("\x04")
+        assert terminal.leave() == 0
+        [asked] = model_requests(server)
+
+    assert asked.body["model"] == "m2"
+    assert [each["content"] for each in asked.body["messages"][1:]] == ["which fruit?", "and now?"]
+
+
 # --- permissions ------------------------------------------------------------------------------------------
 
 
@@ -418,3 +461,14 @@ def test_a_value_may_begin_with_a_dash(tmp_path: Path) -> None:
     assert (done.returncode, wrong.returncode) == (0, 1)
     assert robota("config", "get", "model", cwd=tmp_path, **home).stdout == "-1\n"
     assert "no value for autoCompactThreshold" in wrong.stderr
+
+
+def test_an_export_and_a_search_show_how_far_they_are_on_a_terminal(project: Path, talk: str) -> None:
+    exporting = Terminal(project, "sessions", "export", talk, "-o", "talk.md")
+    assert exporting.leave() == 0
+    searching = Terminal(project, "sessions", "search", "apples")
+    assert searching.leave() == 0
+
+    assert "export: " in exporting.seen
+    assert "(100%)" in exporting.seen
+    assert "index: 1 of 1 (100%)" in searching.seen

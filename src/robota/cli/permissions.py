@@ -47,7 +47,7 @@ def why(call: str, settings: str, mode: str | None) -> int:
 
     Exit code 0: it runs; 3: it asks; 1: it is refused.
     """
-    judge = _make_judge(settings, mode)
+    judge = make_judge(settings, mode)
     verdict = judge.explain(*read_call(call))
     print(WORDS[verdict.decision])
     if verdict.rule:
@@ -69,7 +69,7 @@ def test(file: str, settings: str, mode: str | None) -> int:
 
     Exit code 1: a call is not judged as its line says.
     """
-    judge = _make_judge(settings, mode)
+    judge = make_judge(settings, mode)
     wrong = total = 0
     for example in _read_examples(file):
         total += 1
@@ -89,7 +89,7 @@ def test(file: str, settings: str, mode: str | None) -> int:
 @click.option("--all", "everywhere", is_flag=True, help="Sessions of all directories.")
 def replay(settings: str, mode: str | None, everywhere: bool) -> None:
     """Judge the calls of past sessions by the rules of today, and show those that would go another way."""
-    judge, store = _make_judge(settings, mode), create_project_session_store()
+    judge, store = make_judge(settings, mode), create_project_session_store()
     known = [each for each in store.list(None if everywhere else find_places().cwd) if each.has_journal]
     count, changed = 0, 0
     with progress("sessions") as advance:
@@ -155,7 +155,7 @@ def read_call(text: str) -> tuple[str, JsonObject]:
     return "Bash", {"command": text}
 
 
-def _make_judge(settings: str, mode: str | None) -> Judge:
+def make_judge(settings: str, mode: str | None) -> Judge:
     """By what a session would go by that was started here."""
     from robota.cli.flags import MODES, UsageError  # noqa: PLC0415 - only for a mistake
 

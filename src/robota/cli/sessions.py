@@ -85,7 +85,8 @@ def show(session: str) -> None:
 def search(words: tuple[str, ...], everywhere: bool, number: int) -> int:
     """Find what was said: messages with all WORDS, the newest first. Exit code 1: there are none."""
     cwd = None if everywhere else find_places().cwd
-    hits = _store().search(" ".join(words), cwd=cwd, limit=number)
+    with progress("index") as advance:
+        hits = _store().search(" ".join(words), cwd=cwd, limit=number, on_step=advance)
     for hit in hits:
         print(f"{hit.session_id}  {hit.timestamp[:16].replace('T', ' ')}  {hit.role}: {hit.snippet}")
     if not hits:
@@ -104,7 +105,9 @@ def search(words: tuple[str, ...], everywhere: bool, number: int) -> int:
 def export(session: str, form: ExportFormat, output: str | None, with_secrets: bool) -> None:
     """Write a session for others: as text, as a page, or as JSON that `sessions import` reads."""
     store = _store()
-    text = export_session(store, _find(store, session), form, redact=not with_secrets)
+    id = _find(store, session)
+    with progress("export") as advance:
+        text = export_session(store, id, form, redact=not with_secrets, on_step=advance)
     if output is None and sys.stdout.isatty():
         print(text)
         return

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from robota.core.errors import StorageError
 from robota.core.messages import JsonObject
@@ -15,12 +17,19 @@ from robota.core.permissions.evaluate import PermissionExplanation, explain_perm
 from robota.core.ports import new_uuid
 from robota.sdk.kept_sessions import require_session
 from robota.sdk.kit import add_own_rules
+from robota.sessions.options import permission_options
+from robota.sessions.permissions.judgement import Judgement
 from robota.sessions.store.session_store import SessionStore
 
 if TYPE_CHECKING:
     from robota.core.events import TurnEvent
+    from robota.core.tool_call import PreparedCall
     from robota.sdk.places import Places
     from robota.sdk.settings.settings import Settings
+    from robota.sessions.export.source import OnStep
+    from robota.sessions.options import SessionOptions
+    from robota.sessions.permissions.judgement import DecidedBy, Terms
+    from robota.sessions.permissions.judgement import Judge as SessionJudge
     from robota.sessions.replay.session_replay import ReplayReport
     from robota.sessions.store.session_record import SessionRecord
 
@@ -36,7 +45,12 @@ def load_record(store: SessionStore, session_id: str) -> SessionRecord:
 
 
 def export_session(
-    store: SessionStore, session_id: str, format: ExportFormat = "markdown", *, redact: bool = True
+    store: SessionStore,
+    session_id: str,
+    format: ExportFormat = "markdown",
+    *,
+    redact: bool = True,
+    on_step: OnStep | None = None,
 ) -> str:
     """A session as a text for others, without secrets."""
     from robota.sessions.export.artifact import export_json  # noqa: PLC0415 - for those who export
@@ -44,7 +58,7 @@ def export_session(
     from robota.sessions.export.markdown import export_markdown  # noqa: PLC0415
 
     write = {"markdown": export_markdown, "html": export_html, "json": export_json}[format]
-    return write(load_record(store, session_id), redact=redact)
+    return write(load_record(store, session_id), redact=redact, on_step=on_step)
 
 
 def fork_at(store: SessionStore, session_id: str, step: int) -> str:
@@ -98,11 +112,12 @@ async def replay_kept(
     *,
     until: int | None = None,
     real_tools: bool = False,
+    judge: Judge | None = None,
     on_event: Callable[[TurnEvent], object] | None = None,
     on_step: Callable[[int], object] | None = None,
 ) -> ReplayReport:
     """Run a session again through the same code, without a network. With `real_tools` those that only look
-    look at the files as they are now."""
+    look at the files as they are now; with a `judge`, calls are judged by what it knows."""
     from robota.sessions.replay.session_replay import UNCHANGED, Changes, replay_session  # noqa: PLC0415
     from robota.tools.builtins.glob import glob_tool  # noqa: PLC0415 - for those who replay
     from robota.tools.builtins.grep import grep_tool  # noqa: PLC0415
@@ -110,7 +125,33 @@ async def replay_kept(
 
     path = require_session(store, session_id).journal_path(session_id)
     changes = Changes(tools=(read_tool(), glob_tool(), grep_tool())) if real_tools else UNCHANGED
+    if judge is not None:
+        changes = replace(changes, options=partial(_judge_by, judge))
     return await replay_session(path, until=until, changes=changes, on_event=on_event, on_step=on_step)
+
+
+def _judge_by(judge: Judge, options: SessionOptions) -> SessionOptions:
+    permissions = permission_options(options.permissions)
+    assert permissions.judge is not None, "a replay repeats what was decided"
+    return replace(options, permissions=replace(permissions, judge=_JudgeOfToday(permissions.judge, judge)))
+
+
+class _JudgeOfToday:
+    """Says what was said then, unless the rules of today say something else. What the workspace and the
+    sandbox decided depends on no rule; a refusal of today counts there too."""
+
+    def __init__(self, recorded: SessionJudge, judge: Judge) -> None:
+        self._recorded = recorded
+        self._judge = judge
+        self.offer, self.remember = recorded.offer, recorded.remember
+
+    async def judge(self, call: PreparedCall, terms: Terms) -> Judgement:
+        then = await self._recorded.judge(call, terms)
+        now = self._judge.explain(call.request.name, call.arguments, terms.cwd)
+        if now.decision == then.decision or (then.by in ("guard", "sandbox") and now.decision != "deny"):
+            return then
+        by: DecidedBy = "mode" if now.rule is None else "rule"
+        return Judgement(decision=now.decision, by=by, rule=now.rule, part=now.part, reason=now.reason)
 
 
 class PastCall(Struct, frozen=True, kw_only=True):

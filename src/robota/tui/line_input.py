@@ -59,6 +59,8 @@ class LineInput:
         self._listeners = 0
         self._readings: list[_Reading] = []
         """The last one gets the keys."""
+        self._overhear: Callable[[str], bool] | None = None
+        """Gets the lines that are typed while nobody is asked for one; false if it wants none of it."""
         self._drawn = DrawnLine()
         self._heard = asyncio.Event()
 
@@ -92,6 +94,19 @@ class LineInput:
                 self._keys.extendleft(reversed(kept))
 
     @contextmanager
+    def overhearing(self, take: Callable[[str], bool]) -> Iterator[None]:
+        """While nobody is asked, let `take` have each line that is typed at a terminal; what it does not want
+        stays for the next prompt."""
+        self._overhear = take
+        self._listen_aside()
+        try:
+            yield
+        finally:
+            self._overhear = None
+            if not self._listeners:
+                asyncio.get_running_loop().remove_reader(self._file)
+
+    @contextmanager
     def aside(self) -> Iterator[None]:
         """Write something else meanwhile: the line goes away and comes back below it."""
         if self._readings:
@@ -107,6 +122,7 @@ class LineInput:
             _take_letters(self._file, self._before)
             self._drawn.forget()
             self._draw()
+        self._listen_aside()
 
     # --- keys -------------------------------------------------------------------------------------------
 
@@ -132,6 +148,28 @@ class LineInput:
                 asyncio.get_running_loop().remove_reader(self._file)
                 if self._before is not None:
                     _restore(self._file, self._before)
+                self._listen_aside()
+
+    def _listen_aside(self) -> None:
+        """Hear whole lines, which the terminal lets people edit; not in the background, where reading would
+        stop us."""
+        wanted = self._overhear is not None and self._before is not None
+        if wanted and not self._listeners and not self._ended and _is_in_front(self._file):
+            asyncio.get_running_loop().add_reader(self._file, self._hear_aside)
+
+    def _hear_aside(self) -> None:
+        if not _is_in_front(self._file):
+            asyncio.get_running_loop().remove_reader(self._file)
+            return
+        try:
+            line = os.read(self._file, CHUNK).decode(sys.stdin.encoding or "utf-8", "replace")
+        except OSError:
+            line = ""
+        if not line:  # Ctrl-D, or the terminal is gone: the next prompt finds out
+            asyncio.get_running_loop().remove_reader(self._file)
+            self._keys.append(Key("delete-or-leave"))
+        elif self._overhear is None or not self._overhear(line):
+            self._keys.extend(split_keys(line)[0])
 
     def _begin(self) -> None:
         if self._before is not None:
@@ -229,6 +267,14 @@ def _terminal_state(file: int) -> list[Any] | None:
     except termios.error:
         return None
     return state if state[_LOCAL] & termios.ECHO else None
+
+
+def _is_in_front(file: int) -> bool:
+    """Whether the terminal is ours to read; a program in the background is stopped when it tries."""
+    try:
+        return os.tcgetpgrp(file) == os.getpgrp()
+    except OSError:
+        return False
 
 
 def _take_letters(file: int, before: list[Any]) -> None:

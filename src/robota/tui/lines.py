@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from robota.tui.host import TerminalHost
 
 PROMPT, MORE = "robota> ", "... "
+STEER = ">"
 INTERRUPTED = 130
 WHOLE = 1_000_000
 """Rows of a call that are shown when somebody has to decide about it: all of them."""
@@ -123,8 +124,9 @@ class LineMode:
         else:
             self.presenter.notice(self.words("lines.hello"))
         while True:
-            while self._tasks:
-                await asyncio.wait(self._tasks)
+            with self.input.overhearing(self._steer):
+                while self._tasks:
+                    await asyncio.wait(self._tasks)
             self.presenter.flush()
             if self._code is not None:
                 return self._code
@@ -148,6 +150,16 @@ class LineMode:
         keep_prompt(self._history_path, line)
         self.view.typed = [neutralise(line)]
         self.turns.send(line, line)
+
+    def _steer(self, line: str) -> bool:
+        """A line that was typed while a turn runs: the model hears it before its next round if it begins with
+        the sign for that, else it waits for the next prompt."""
+        words = line.removeprefix(STEER).strip()
+        if not line.startswith(STEER) or not words or not self.turns.busy:
+            return False
+        self.view.typed.append(neutralise(words))
+        self.turns.steer(words)
+        return True
 
     async def _put_away(self) -> None:
         self._detach()

@@ -13,19 +13,25 @@ import msgspec
 from robota.core.errors import ValidationError
 from robota.core.jsontext import decode, encode
 from robota.core.messages import JsonObject
-from robota.sessions.export.source import Exportable, plain_record
+from robota.sessions.export.source import Exportable, OnStep, plain_record
 from robota.sessions.store.session_record import check_session_id
 
 SESSION_ARTIFACT_SCHEMA_VERSION = 1
 _REQUIRED: dict[str, type] = {"id": str, "messages": list}
 
 
-def export_json(record: Exportable, *, redact: bool = True, secrets: Sequence[str] = ()) -> str:
+def export_json(
+    record: Exportable,
+    *,
+    redact: bool = True,
+    secrets: Sequence[str] = (),
+    on_step: OnStep | None = None,
+) -> str:
     """The artifact; `secrets` are values to remove beside those that look like secrets."""
     artifact = {
         "schemaVersion": SESSION_ARTIFACT_SCHEMA_VERSION,
         "redacted": redact,
-        "record": plain_record(record, redact=redact, secrets=secrets),
+        "record": plain_record(record, redact=redact, secrets=secrets, on_step=on_step),
     }
     return msgspec.json.format(encode(artifact), indent=2).decode() + "\n"
 

@@ -27,6 +27,7 @@ from robota.sessions.export.source import (
     SPEAKERS,
     Exportable,
     ExportSource,
+    OnStep,
     Step,
     attached_size,
     describe_kind,
@@ -131,9 +132,15 @@ _PICTURES = frozenset(("image/png", "image/jpeg", "image/gif", "image/webp"))
 _BASE64 = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=")
 
 
-def export_html(record: Exportable, *, redact: bool = True, secrets: Sequence[str] = ()) -> str:
+def export_html(
+    record: Exportable,
+    *,
+    redact: bool = True,
+    secrets: Sequence[str] = (),
+    on_step: OnStep | None = None,
+) -> str:
     """The page; `secrets` are values to remove beside those that look like secrets."""
-    source = read_source(record, redact=redact, secrets=secrets)
+    source = read_source(record, redact=redact, secrets=secrets, on_step=on_step)
     style, script = _beside("page.css"), _beside("page.js")
     policy = (
         f"default-src 'none'; img-src data:; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "

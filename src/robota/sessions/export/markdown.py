@@ -24,6 +24,7 @@ from robota.core.messages import (
 from robota.sessions.export.source import (
     SPEAKERS,
     Exportable,
+    OnStep,
     Step,
     attached_size,
     describe_kind,
@@ -156,9 +157,15 @@ def _split_code(line: str) -> Iterator[tuple[str, bool]]:
     yield line[place:], False
 
 
-def export_markdown(record: Exportable, *, redact: bool = True, secrets: Sequence[str] = ()) -> str:
+def export_markdown(
+    record: Exportable,
+    *,
+    redact: bool = True,
+    secrets: Sequence[str] = (),
+    on_step: OnStep | None = None,
+) -> str:
     """The whole session; `secrets` are values to remove beside those that look like secrets."""
-    source = read_source(record, redact=redact, secrets=secrets)
+    source = read_source(record, redact=redact, secrets=secrets, on_step=on_step)
     facts = "\n".join(f"- {name}: {plain(value)}" for name, value in source.facts)
     blocks = [f"# {plain(source.title)}", facts]
     number = 0

@@ -7,7 +7,7 @@ the JSON that it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Protocol, TypeAlias
 
@@ -101,7 +101,13 @@ class ExportSource(Struct, frozen=True, kw_only=True):
         return [(name, value) for name, value in known if value]
 
 
-def plain_record(record: Exportable, *, redact: bool, secrets: Sequence[str]) -> JsonObject:
+OnStep: TypeAlias = Callable[[int, int], object]
+"""Told how many messages and events are read, and of how many."""
+
+
+def plain_record(
+    record: Exportable, *, redact: bool, secrets: Sequence[str], on_step: OnStep | None = None
+) -> JsonObject:
     """The record as JSON values; by default without anything that looks like a secret."""
     if isinstance(record, Mapping):
         mapping: Mapping[str, Json] = record
@@ -111,12 +117,23 @@ def plain_record(record: Exportable, *, redact: bool, secrets: Sequence[str]) ->
     if redact:
         from robota.sessions.redaction import redact as remove_secrets  # noqa: PLC0415 - its tables are large
 
-        plain = remove_secrets(plain, secrets=secrets)
+        lists = {key: plain[key] for key in ("messages", "history") if isinstance(plain.get(key), list)}
+        total, done = sum(map(len, lists.values())), 0
+        plain = dict(remove_secrets({**plain, **dict.fromkeys(lists)}, secrets=secrets))
+        for key, entries in lists.items():  # one by one: with a long session this takes a while
+            plain[key] = clean = []
+            for entry in entries:
+                clean.append(remove_secrets(entry, secrets=secrets))
+                done += 1
+                if on_step is not None:
+                    on_step(done, total)
     return dict(plain)
 
 
-def read_source(record: Exportable, *, redact: bool, secrets: Sequence[str]) -> ExportSource:
-    plain = plain_record(record, redact=redact, secrets=secrets)
+def read_source(
+    record: Exportable, *, redact: bool, secrets: Sequence[str], on_step: OnStep | None = None
+) -> ExportSource:
+    plain = plain_record(record, redact=redact, secrets=secrets, on_step=on_step)
     moment = read_time(plain.get("createdAt")) or START_OF_TIME
     entries = _timeline(plain, moment)
     return ExportSource(

@@ -75,12 +75,21 @@ class SessionIndex:
         wanted = self._spellings_of(cwd)
         return [summary for summary in summaries if summary.cwd in wanted]
 
-    def search(self, text: str, *, cwd: str | None, limit: int) -> Sequence[SearchHit]:
+    def search(
+        self, text: str, *, cwd: str | None, limit: int, on_step: Callable[[int, int], object] | None = None
+    ) -> Sequence[SearchHit]:
         """What was said that holds all words of `text`, the latest first."""
         found = scan_sessions(self._directory)
         if not found or not text.split() or limit <= 0:
             return []
-        return self._use(lambda database: self._search(database, found, text, cwd, limit))
+
+        def look(database: sqlite3.Connection) -> Sequence[SearchHit]:
+            valid = {summary.id: found[summary.id] for summary in self._reconcile(database, found)}
+            self._texts.refresh(database, valid, on_step)
+            cwds = None if cwd is None else self._spellings_of(cwd)
+            return self._texts.find(database, text, cwds=cwds, limit=limit)
+
+        return self._use(look)
 
     # --- the database -----------------------------------------------------------------------------------
 
@@ -110,15 +119,6 @@ class SessionIndex:
             database.close()
             raise
         return database
-
-    def _search(
-        self, database: sqlite3.Connection, found: Mapping[str, Marks], text: str, cwd: str | None, limit: int
-    ) -> Sequence[SearchHit]:
-        valid = {summary.id: found[summary.id] for summary in self._reconcile(database, found)}
-        self._texts.refresh(database, valid)
-        return self._texts.find(
-            database, text, cwds=None if cwd is None else self._spellings_of(cwd), limit=limit
-        )
 
     def _spellings_of(self, cwd: str) -> frozenset[str]:
         """A directory as it may stand in a record: what looks secret in its name is not written down, and

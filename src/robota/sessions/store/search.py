@@ -90,14 +90,21 @@ class SessionTexts(Struct, eq=False):
     def schema(self) -> str:
         return _TABLES + (_FULL_TEXT if self._full_text else _PLAIN)
 
-    def refresh(self, database: sqlite3.Connection, found: Mapping[str, tuple[int, ...]]) -> None:
+    def refresh(
+        self,
+        database: sqlite3.Connection,
+        found: Mapping[str, tuple[int, ...]],
+        on_step: Callable[[int, int], object] | None = None,
+    ) -> None:
         """Read the sessions that changed since they were read last."""
         known = {row[0]: row[1:] for row in database.execute("SELECT * FROM texts")}
         for id in known.keys() - found.keys():
             self._update(database, id, (), None)
-        for id, marks in found.items():
-            if known.get(id) != marks:
-                self._update(database, id, self._read(id, marks), marks)
+        changed = [(id, marks) for id, marks in found.items() if known.get(id) != marks]
+        for number, (id, marks) in enumerate(changed, 1):
+            self._update(database, id, self._read(id, marks), marks)
+            if on_step is not None:
+                on_step(number, len(changed))
 
     def find(
         self, database: sqlite3.Connection, text: str, *, cwds: Iterable[str] | None, limit: int

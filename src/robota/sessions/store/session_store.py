@@ -160,10 +160,17 @@ class SessionStore:
         return self._index().summaries(cwd=None if cwd is None else os.fspath(cwd))
 
     def search(
-        self, text: str, *, cwd: str | os.PathLike[str] | None = None, limit: int = 20
+        self,
+        text: str,
+        *,
+        cwd: str | os.PathLike[str] | None = None,
+        limit: int = 20,
+        on_step: Callable[[int, int], object] | None = None,
     ) -> Sequence[SearchHit]:
-        """What users and models said that holds every word of `text`, newest first; case does not matter."""
-        return self._index().search(text, cwd=None if cwd is None else os.fspath(cwd), limit=limit)
+        """What users and models said that holds every word of `text`, newest first; case does not matter.
+        `on_step` is told how many of the sessions that have changed are read, and of how many."""
+        where = None if cwd is None else os.fspath(cwd)
+        return self._index().search(text, cwd=where, limit=limit, on_step=on_step)
 
     def migrate(self) -> Migration:
         """Write the `history` into every record that has none; the old file is kept beside the new one."""
