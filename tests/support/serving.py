@@ -17,6 +17,7 @@ from robota.core.provider import Provider
 from robota.sdk.kept_sessions import SessionStore
 from robota.transports.host import SessionFactory, SessionHost, SessionWish
 from robota.transports.http.app import ServerFacts, create_app
+from robota.transports.http.openai_routes import ROUTES as OPENAI
 from robota.transports.http.security import Guard
 from robota.transports.http.server import bind, make_server
 
@@ -114,7 +115,7 @@ async def serving(
     store = SessionStore(cwd.parent / "store")
     host = SessionHost(make_factory(provider, cwd, store, **options), store=store, limit=limit)
     facts = ServerFacts(guard=Guard(TOKEN), read_only=read_only)
-    server = make_server(create_app(host, facts))
+    server = make_server(create_app(host, facts, more_routes=OPENAI))
     listener = bind("127.0.0.1", 0)
     port = listener.getsockname()[1]
     running = asyncio.create_task(server.serve([listener]))

@@ -139,6 +139,7 @@ async def serve(wanted: Wanted) -> int:
     """Until a signal ends it: status 130 after Ctrl-C, 0 after SIGTERM."""
     from robota.transports.host import SessionHost  # noqa: PLC0415 - an extra, which may be missing
     from robota.transports.http.app import ServerFacts, create_app  # noqa: PLC0415
+    from robota.transports.http.openai_routes import ROUTES as OPENAI  # noqa: PLC0415
     from robota.transports.http.security import Guard  # noqa: PLC0415
     from robota.transports.http.server import bind, make_server  # noqa: PLC0415
 
@@ -153,7 +154,7 @@ async def serve(wanted: Wanted) -> int:
             store = create_project_session_store()
             host = SessionHost(session_factory(wanted.options, chosen, store), store=store)
             facts = ServerFacts(guard=Guard(wanted.token, wanted.host), read_only=wanted.read_only)
-            server = make_server(create_app(host, facts))
+            server = make_server(create_app(host, facts, more_routes=OPENAI))
             running = asyncio.create_task(server.serve([listener]))
             try:
                 await server.ready.wait()

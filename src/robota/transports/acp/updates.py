@@ -111,6 +111,8 @@ class Updates:
                     self.think(f"{remark}\n\n")
 
     def say(self, text: str) -> None:
+        if not self.spoke and not text.strip():
+            return  # what stands between rounds, before any words
         self.spoke = True
         self._send(
             AgentMessageChunk(session_update="agent_message_chunk", content=text_block(neutralise(text)))
