@@ -4,14 +4,19 @@ set -eu
 # A client of the stream-json protocol, beside our own packages. From source: its wheel brings a program of 160 MB.
 [ -d .venv/client/claude_agent_sdk ] || .venv/bin/python -m pip --disable-pip-version-check -q install \
   --target .venv/client --no-binary claude-agent-sdk claude-agent-sdk==0.2.182
+# What drives a browser, and what judges whether a page can be used by everybody.
+[ -d .venv/page/playwright ] || .venv/bin/python -m pip --disable-pip-version-check -q install \
+  --target .venv/page playwright==1.65.2
 missing=""
 for pair in tmux:tmux bwrap:bubblewrap rsync:rsync sponge:moreutils ed:ed ex:vim-tiny patch:patch \
   openssl:openssl sqlite3:sqlite3 unzip:unzip zip:zip make:make strace:strace zsh:zsh fish:fish npm:npm chromium:chromium; do
   command -v "${pair%%:*}" > /dev/null || missing="$missing ${pair##*:}"
 done
-[ -z "$missing" ] && exit 0
-sudo=""
-[ "$(id -u)" -eq 0 ] || sudo="sudo"
-$sudo apt-get update -qq
-# shellcheck disable=SC2086 - a list of packages
-$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing > /dev/null
+if [ -n "$missing" ]; then
+  sudo=""
+  [ "$(id -u)" -eq 0 ] || sudo="sudo"
+  $sudo apt-get update -qq
+  # shellcheck disable=SC2086 - a list of packages
+  $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing > /dev/null
+fi
+[ -d .venv/axe/node_modules/axe-core ] || npm install --silent --prefix .venv/axe axe-core@4.14.0 > /dev/null

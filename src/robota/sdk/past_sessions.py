@@ -84,6 +84,24 @@ def fork_at(store: SessionStore, session_id: str, step: int) -> str:
     return id
 
 
+def step_of_event(store: SessionStore, session_id: str, event: int) -> int:
+    """How many messages a session had when the event of that number was told, for `fork_at`."""
+    from robota.sessions.journal.decoding import split_record  # noqa: PLC0415 - for those who look back
+    from robota.sessions.journal.port import JournalProblem  # noqa: PLC0415
+    from robota.sessions.journal.records import MarkRecord, MessageRecord, ToolMessageRecord  # noqa: PLC0415
+
+    steps = 0
+    journal = require_session(store, session_id).open_journal(session_id)
+    for item in () if journal is None else journal.read():
+        if isinstance(item, JournalProblem):
+            continue
+        if item.ev > event:
+            break
+        counted = (MessageRecord, ToolMessageRecord, MarkRecord)
+        steps += sum(isinstance(part, counted) for part in split_record(item))
+    return steps
+
+
 def past_events(store: SessionStore, session_id: str, after: int = 0) -> Iterator[TurnEvent]:
     """The events of a session behind number `after`, from its journal: nobody needs to have it open, and
     somebody else may."""

@@ -235,15 +235,18 @@ class SessionHost:
         finally:
             self._opening.pop(id, None)
 
-    async def fork(self, wish: SessionWish, at: int | None = None) -> HostedSession:
-        """Go on in a copy of a session that is kept, with all of it or its first messages."""
+    async def fork(self, wish: SessionWish, at: int | None = None, event: int | None = None) -> HostedSession:
+        """Go on in a copy of a session that is kept, with all of it, its first messages, or what there was
+        when an event was told."""
         id = wish.resume or ""
         if self.store is None or not self.is_kept(id):
             raise SessionNotFoundError(f"There is no session {id}.")
-        if at is None:
+        if at is None and event is None:
             return await self.create(replace(wish, fork=True))
-        from robota.sdk.past_sessions import fork_at  # noqa: PLC0415 - for those who begin in the middle
+        from robota.sdk.past_sessions import fork_at, step_of_event  # noqa: PLC0415 - to begin in the middle
 
+        if at is None:
+            at = await asyncio.to_thread(step_of_event, self.store, id, event or 0)
         copy = await asyncio.to_thread(fork_at, self.store, id, at)
         return await self.create(replace(wish, resume=copy, fork=False))
 

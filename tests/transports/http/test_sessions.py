@@ -147,6 +147,23 @@ async def test_a_session_is_renamed_forked_exported_and_deleted(project: Path) -
     assert (gone.status_code, missing.status_code) == (204, 404)
 
 
+async def test_a_session_is_forked_at_a_moment_between_its_events(project: Path) -> None:
+    async with serving(ScriptedProvider("first answer", "second answer"), project) as server:
+        id = await server.new()
+        await server.submit(id, "first prompt")
+        first = await server.read(id, ended)
+        await server.submit(id, "second prompt")
+        await server.read(id, ended, after=numbers(first)[-1])
+
+        body = {"resume": id, "fork": True, "event": numbers(first)[-1]}
+        fork = (await server.client.post("/sessions", json=body)).json()
+        said = (await server.client.get(f"/sessions/{fork['id']}/messages")).json()["messages"]
+        context = (await server.client.get(f"/sessions/{id}/context")).json()
+
+    assert [each["content"] for each in said] == ["first prompt", "first answer"]
+    assert "Conversation" in [part["name"] for part in context["parts"]]
+
+
 async def test_the_first_session_stands_at_the_root(project: Path) -> None:
     async with serving(ScriptedProvider(["A ", "stream."]), project) as server:
         id = await server.new()

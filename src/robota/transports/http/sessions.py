@@ -61,6 +61,8 @@ class NewSession(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
     fork: bool = False
     at: int | None = None
     """With `fork`: the number of messages that the copy begins with."""
+    event: int | None = None
+    """With `fork`, in the place of `at`: the number of the event up to which the copy goes."""
 
 
 class ChangedSession(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -128,13 +130,13 @@ async def create_session(call: Call) -> ASGIApp:
         resume=wanted.resume,
         fork=wanted.fork,
     )
-    host = call.host
+    host, in_the_middle = call.host, wanted.at is not None or wanted.event is not None
     if wanted.resume is None:
-        if wanted.fork or wanted.at is not None:
-            raise HttpError(422, "invalid", "fork and at need resume: the session to begin with.")
+        if wanted.fork or in_the_middle:
+            raise HttpError(422, "invalid", "fork, at and event need resume: the session to begin with.")
         hosted, status = await host.create(wish), 201
-    elif wanted.fork or wanted.at is not None:
-        hosted, status = await host.fork(wish, wanted.at), 201
+    elif wanted.fork or in_the_middle:
+        hosted, status = await host.fork(wish, wanted.at, wanted.event), 201
     else:
         status = 200 if host.find(wanted.resume) is not None else 201
         hosted = await host.resume(wish)

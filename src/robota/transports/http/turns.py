@@ -12,6 +12,7 @@ from msgspec import Struct, to_builtins
 from starlette.types import ASGIApp
 
 from robota.core.messages import ImagePart, Json, JsonObject, Prompt, TextPart
+from robota.sdk.commands.system.context import list_parts
 from robota.sdk.fuzzy import find
 from robota.sdk.project_files import ProjectFiles
 from robota.transports.http.call import Call
@@ -207,11 +208,13 @@ async def context(call: Call) -> ASGIApp:
 
 def describe_context(session: InteractiveSession) -> JsonObject:
     state = session.context_state
+    parts = [] if session.is_ready_made else list_parts(session)
     return {
         "maxTokens": state.max_tokens,
         "usedTokens": state.used_tokens,
         "usedPercentage": state.used_percentage,
         "remainingPercentage": state.remaining_percentage,
+        "parts": [{"name": name, "tokens": tokens} for name, tokens in parts],
     }
 
 

@@ -1,22 +1,21 @@
 // Elements without markup: text goes in as text nodes only, so nothing that a model wrote can become HTML.
 
-const SVG = "http://www.w3.org/2000/svg";
-
 // `el("li.done", { title }, child, …)`: what is empty is left out.
 function build(make, spec, given) {
-  const [tag, ...classes] = spec.split(".");
-  const node = make(tag);
-  if (classes.length) node.setAttribute("class", classes.join(" "));
-  const props = given[0]?.constructor === Object ? given.shift() : {};
-  for (const [name, value] of Object.entries(props)) {
-    if (value === undefined || value === null || value === false) continue;
-    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-    else node.setAttribute(name, value === true ? "" : value);
-  }
-  node.append(...given.flat().filter((child) => child !== null && child !== undefined && child !== false));
-  return node;
+	const [tag, ...classes] = spec.split(".");
+	const node = make(tag);
+	if (classes.length) node.setAttribute("class", classes.join(" "));
+	const props = given[0]?.constructor === Object ? given.shift() : {};
+	for (const [name, value] of Object.entries(props)) {
+		if (value === undefined || value === null || value === false) continue;
+		if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+		else node.setAttribute(name, value === true ? "" : value);
+	}
+	node.append(...given.flat().filter((child) => child || child === 0));
+	return node;
 }
 
+const SVG = "http://www.w3.org/2000/svg";
 export const el = (spec, ...given) => build((tag) => document.createElement(tag), spec, given);
 export const svg = (spec, ...given) => build((tag) => document.createElementNS(SVG, tag), spec, given);
 export const $ = (id) => document.getElementById(id);
@@ -24,78 +23,74 @@ export const on = (id, action, name = "click") => $(id).addEventListener(name, a
 export const set = (id, name, value) => $(id).setAttribute(name, value);
 
 const ICONS = {
-  file: "M4 1.5h5L12.5 5v9.5H4zM9 1.5V5h3.5",
-  pencil: "M2.5 13.5l.8-3.2 7.5-7.5 2.4 2.4-7.5 7.5zM9.3 4.3l2.4 2.4",
-  terminal: "M2 3h12v10H2zM4.5 6l2 2-2 2M8 10.2h3.2",
-  search: "M7 2.5a4.5 4.5 0 1 1 0 9 4.5 4.5 0 0 1 0-9zM10.4 10.4l3.2 3.2",
-  globe: "M8 2a6 6 0 1 1 0 12A6 6 0 0 1 8 2zM2 8h12M8 2c-4 3.5-4 8.5 0 12M8 2c4 3.5 4 8.5 0 12",
-  agent: "M3.5 6h9v7h-9zM8 6V3M8 3h.1M6 9.2v.8M10 9.2v.8M1.5 9v1.5M14.5 9v1.5",
-  list: "M2 4l1.2 1.2L5.5 3M7.5 4.2H14M2 9l1.2 1.2L5.5 8M7.5 9.2H14M7.5 13.3H14M2.8 13.3h1.5",
-  tool: "M9.6 6.4a3.3 3.3 0 0 1 4-4l-2 2 .1 1.4 1.4.1 2-2a3.3 3.3 0 0 1-4.4 4L5 13.8A1.6 1.6 0 0 1 2.4 11.5z",
-  ok: "M3 8.5l3.2 3.2L13 5",
-  no: "M4 4l8 8M12 4l-8 8",
-  stop: "M4.5 4.5h7v7h-7z",
-  send: "M8 13.5v-11M3.5 7L8 2.5 12.5 7",
-  down: "M8 2.5v11M3.5 9L8 13.5 12.5 9",
-  chevron: "M6 3.5L10.5 8 6 12.5",
-  menu: "M2 4h12M2 8h12M2 12h12",
-  panel: "M2 3h12v10H2zM10 3v10",
-  plus: "M8 3v10M3 8h10",
-  copy: "M5.5 5.5h8v8h-8zM10.5 5.5v-3h-8v8h3",
-  link: "M6.5 9.5l3-3M7 4.5l1.5-1.5a3 3 0 0 1 4.5 4.5L11.5 9M9 11.5L7.5 13A3 3 0 0 1 3 8.5L4.5 7",
-  clock: "M8 2a6 6 0 1 1 0 12A6 6 0 0 1 8 2zM8 4.5V8l2.5 1.5",
-  play: "M4.5 2.5l9 5.5-9 5.5z",
-  pause: "M4.5 3v10M11.5 3v10",
-  back: "M11 3L6 8l5 5M4.5 3v10",
-  next: "M5 3l5 5-5 5M11.5 3v10",
-  fork: "M4 2.5v11M4 8c5 0 7-1.5 7-5.5M8.5 4.5L11 2l2.5 2.5",
-  sun: "M8 5a3 3 0 1 1 0 6 3 3 0 0 1 0-6zM8 1v1.5M8 13.5V15M1 8h1.5M13.5 8H15M3 3l1 1M12 12l1 1M3 13l1-1M12 4l1-1",
-  moon: "M13.5 9.5A6 6 0 0 1 6.5 2.5a6 6 0 1 0 7 7z",
-  auto: "M8 2a6 6 0 1 1 0 12A6 6 0 0 1 8 2zM8 2v12M8 5h4.5M8 8h6M8 11h4.5",
-  warn: "M8 2l6.5 11.5h-13zM8 6.5v3.5M8 11.7v.3",
-  chat: "M2 3h12v8H7l-3 2.5V11H2z",
-  gauge: "M2 11.5a6 6 0 1 1 12 0M8 11.5l3-4",
-  coins: "M2.5 13V9M6.2 13V5M9.8 13V7.5M13.5 13V3",
+	file: "M4 1.5h5L12.5 5v9.5H4zM9 1.5V5h3.5",
+	pencil: "M2.5 13.5l.8-3.2 7.5-7.5 2.4 2.4-7.5 7.5zM9.3 4.3l2.4 2.4",
+	terminal: "M2 3h12v10H2zM4.5 6l2 2-2 2M8 10.2h3.2",
+	search: "M7 2.5a4.5 4.5 0 1 1 0 9 4.5 4.5 0 0 1 0-9zM10.4 10.4l3.2 3.2",
+	globe: "M8 2a6 6 0 1 1 0 12A6 6 0 0 1 8 2zM2 8h12M8 2c-4 3.5-4 8.5 0 12M8 2c4 3.5 4 8.5 0 12",
+	agent: "M3.5 6h9v7h-9zM8 6V3M6 9.2v.8M10 9.2v.8M1.5 9v1.5M14.5 9v1.5",
+	list: "M2 4l1.2 1.2L5.5 3M7.5 4.2H14M2 9l1.2 1.2L5.5 8M7.5 9.2H14M7.5 13.3H14M2.8 13.3h1.5",
+	tool: "M3 5.5h10v7H3zM6 5.5V3h4v2.5M3 9h10",
+	ok: "M3 8.5l3.2 3.2L13 5",
+	no: "M4 4l8 8M12 4l-8 8",
+	send: "M8 13.5v-11M3.5 7L8 2.5 12.5 7",
+	chevron: "M6 3.5L10.5 8 6 12.5",
+	menu: "M2 4h12M2 8h12M2 12h12",
+	panel: "M2 3h12v10H2zM10 3v10",
+	plus: "M8 3v10M3 8h10",
+	copy: "M5.5 5.5h8v8h-8zM10.5 5.5v-3h-8v8h3",
+	link: "M6.5 9.5l3-3M7 4.5L8.5 3A3 3 0 0 1 13 7.5L11.5 9M9 11.5L7.5 13A3 3 0 0 1 3 8.5L4.5 7",
+	clock: "M8 2a6 6 0 1 1 0 12A6 6 0 0 1 8 2zM8 4.5V8l2.5 1.5",
+	play: "M4.5 2.5l9 5.5-9 5.5z",
+	pause: "M5 3v10M11 3v10",
+	back: "M11 3L6 8l5 5M4.5 3v10",
+	next: "M5 3l5 5-5 5M11.5 3v10",
+	fork: "M4 2.5v11M4 8c5 0 7-1.5 7-5.5M8.5 4.5L11 2l2.5 2.5",
+	sun: "M8 5a3 3 0 1 1 0 6 3 3 0 0 1 0-6zM8 1v1.5M8 13.5V15M1 8h1.5M13.5 8H15M3 3l1 1M12 12l1 1M3 13l1-1M12 4l1-1",
+	moon: "M13.5 9.5a6 6 0 0 1-7-7 6 6 0 1 0 7 7z",
+	auto: "M8 2a6 6 0 1 1 0 12A6 6 0 0 1 8 2zM8 2v12M8 5h4.5M8 8h6M8 11h4.5",
+	warn: "M8 2l6.5 11.5h-13zM8 6.5V10M8 11.7v.3",
+	chat: "M2 3h12v8H7l-3 2.5V11H2z",
+	gauge: "M2 11.5a6 6 0 1 1 12 0M8 11.5l3-4",
+	coins: "M2.5 13V9M6.2 13V5M9.8 13V7.5M13.5 13V3",
 };
 
 export function icon(name, label) {
-  const path = svg("path", { d: ICONS[name] || ICONS.tool });
-  const told = label ? { role: "img", "aria-label": label } : { "aria-hidden": "true" };
-  return svg("svg", { class: `icon i-${name}`, viewBox: "0 0 16 16", ...told }, path);
+	const told = label ? { role: "img", "aria-label": label } : { "aria-hidden": "true" };
+	return svg(`svg.icon.i-${name}`, { viewBox: "0 0 16 16", ...told }, svg("path", { d: ICONS[name] }));
 }
 
-export function button(name, label, onclick, more) {
-  return el("button", { type: "button", class: "quiet", title: label, "aria-label": label, onclick, ...more }, icon(name));
-}
+export const button = (name, label, onclick, kind = "") =>
+	el(`button.quiet${kind}`, { type: "button", title: label, "aria-label": label, onclick }, icon(name));
 
 // Copies exactly what it is given, not what the page shows of it.
-export function copyButton(read, label = "Copy") {
-  const made = button("copy", label, async (event) => {
-    event.preventDefault();
-    event.stopPropagation();
-    const done = await copy(read());
-    made.replaceChildren(icon(done ? "ok" : "no"));
-    setTimeout(() => made.replaceChildren(icon("copy")), 1200);
-  });
-  made.classList.add("copy");
-  return made;
+export function copyButton(read, label) {
+	const made = button("copy", label, async () => {
+		made.replaceChildren(icon((await copy(read())) ? "ok" : "no"));
+		setTimeout(() => made.replaceChildren(icon("copy")), 1200);
+	}, ".copy");
+	return made;
 }
 
+// Browsers offer their clipboard only on secure pages, and a phone may have come by plain HTTP.
 export async function copy(text) {
-  try {
-    await navigator.clipboard.writeText(text);
-    return true;
-  } catch {
-    const area = el("textarea.offscreen", { "aria-hidden": "true" });
-    area.value = text;
-    document.body.append(area);
-    area.select();
-    const done = document.execCommand("copy");
-    area.remove();
-    return done;
-  }
+	try {
+		await navigator.clipboard.writeText(text);
+		return true;
+	} catch {
+		const area = el("textarea.offscreen");
+		area.value = text;
+		document.body.append(area);
+		area.select();
+		const done = document.execCommand("copy");
+		area.remove();
+		return done;
+	}
 }
 
-export function say(text) {
-  $("announcer").textContent = text.slice(0, 400);
-}
+export const say = (text) => ($("announcer").textContent = text.slice(0, 400));
+
+export const more = (words, action) => {
+	const made = el("button.more", { type: "button", onclick: () => (made.remove(), action()) }, words);
+	return made;
+};

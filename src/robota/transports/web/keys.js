@@ -3,29 +3,27 @@
 import { $ } from "./dom.js";
 
 export function listenToKeys(app) {
-  const keys = {
-    n: () => app.rail && $("new").click(),
-    "/": () => (app.sheet(innerWidth < 900), $("search").focus()),
-    r: () => app.replay.toggle(),
-    p: () => $("show-panel").click(),
-    i: () => $("prompt").focus(),
-    End: () => (app.replay.open ? app.replay.toggle(false) : app.transcript.toEnd()),
-    ".": () => app.replay.open && app.replay.step(1),
-    ",": () => app.replay.open && app.replay.step(-1),
-    " ": () => app.replay.open && $("replay-play").click(),
-  };
-  document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
-    if (event.key === "Escape") {
-      if (document.querySelector("dialog[open]")) return;
-      if (document.body.classList.contains("sheet")) return app.sheet(false);
-      if (event.target.id !== "search") app.stop();
-      return;
-    }
-    if (event.target.closest("input, textarea, select, button, summary, a, dialog, #question, [contenteditable=plaintext-only]") && !(event.target.id === "moment" && ",. ".includes(event.key))) return;
-    const action = keys[event.key];
-    if (!action) return;
-    event.preventDefault();
-    action();
-  });
+	const { replay } = app;
+	const keys = {
+		n: () => app.fresh(),
+		"/": () => (app.sheet(innerWidth < 900), $("search").focus()),
+		r: () => replay.toggle(),
+		p: () => $("show-panel").click(),
+		i: () => $("prompt").focus(),
+		End: () => (replay.open ? replay.toggle(false) : app.transcript.toEnd()),
+		".": () => replay.open && replay.step(1),
+		",": () => replay.open && replay.step(-1),
+	};
+	document.addEventListener("keydown", (event) => {
+		const { key, target } = event;
+		if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+		if (key === "Escape") {
+			if (document.body.classList.contains("sheet")) app.sheet(false);
+			else if (target.id === "search") target.blur();
+			else app.stop();
+		} else if (keys[key] && (!target.closest("input, textarea, select, #question, [contenteditable]") || (target.id === "moment" && /[,.]/.test(key)))) {
+			event.preventDefault();
+			keys[key]();
+		}
+	});
 }

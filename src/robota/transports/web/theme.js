@@ -1,19 +1,17 @@
 // Light, dark, or as the system has it; the choice is remembered.
 
-import { icon } from "./dom.js";
+import { $, icon, on, set } from "./dom.js";
 
-const KEY = "robota.theme";
-const ORDER = { auto: "light", light: "dark", dark: "auto" };
 const ICONS = { auto: "auto", light: "sun", dark: "moon" };
+const ORDER = Object.keys(ICONS);
 
-export function initTheme(button) {
-  const use = (theme) => {
-    document.documentElement.dataset.theme = theme;
-    localStorage.setItem(KEY, theme);
-    button.replaceChildren(icon(ICONS[theme]));
-    button.title = `Colours: ${theme}`;
-    button.setAttribute("aria-label", `Colours: ${theme}`);
-  };
-  use(ORDER[localStorage.getItem(KEY)] ? localStorage.getItem(KEY) : "auto");
-  button.addEventListener("click", () => use(ORDER[document.documentElement.dataset.theme]));
+export function initTheme() {
+	const { dataset } = document.documentElement;
+	const use = (theme) => {
+		dataset.theme = localStorage["robota.theme"] = theme;
+		$("theme").replaceChildren(icon(ICONS[theme]));
+		set("theme", "aria-label", `Colours: ${theme}`);
+	};
+	use(ICONS[localStorage["robota.theme"]] ? localStorage["robota.theme"] : "auto");
+	on("theme", () => use(ORDER[(ORDER.indexOf(dataset.theme) + 1) % 3]));
 }

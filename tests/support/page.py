@@ -1,0 +1,125 @@
+"""The web page in a real browser, served by the real command."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+from tests.support.command import environment, place
+
+from robota.testing.model_server import ModelServer
+
+ROOT = Path(__file__).parent.parent.parent
+BROWSER = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+class Served(Struct):
+    """A server that runs, and the address of its page."""
+
+    process: subprocess.Popen[str]
+    url: str
+    token: str
+    port: int
+
+    @property
+    def page(self) -> str:
+        return f"{self.url}/#token={self.token}"
+
+
+@contextmanager
+def served(
+    model: ModelServer, cwd: Path, *arguments: str, port: int = 0, token: str = ""
+) -> Iterator[Served]:
+    """`robota serve` in a process of its own, until the block ends."""
+    words = ["serve", "--json", "--port", str(port), *(("--token", token) if token else ()), *arguments]
+    with open(cwd.parent / "serve.log", "a") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "robota", *words],
+            cwd=cwd, env=environment(**place(model)), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=log, text=True,
+        )  # fmt: skip
+    try:
+        assert process.stdout is not None
+        said = process.stdout.readline()
+        assert said, (cwd.parent / "serve.log").read_text()
+        facts = json.loads(said)
+        url = str(facts["url"]).split("/#")[0].rstrip("/")
+        yield Served(process, url, facts["token"], int(url.rsplit(":", 1)[1]))
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """Debian's browser, without a screen."""
+    sys.path.append(str(ROOT / ".venv" / "page"))
+    from playwright.sync_api import sync_playwright
+
+    found = shutil.which("chromium")
+    assert found, "chromium is missing: run `make test-system`, which installs it"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=BROWSER)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+class Watched(Struct):
+    """A tab, and everything it did that it should not."""
+
+    page: Any
+    faults: list[str]
+
+    def prompt(self, text: str) -> None:
+        self.page.fill("#prompt", text)
+        self.page.press("#prompt", "Enter")
+
+    def see(self, text: str, where: str = "#transcript") -> None:
+        """Wait until it is shown."""
+        self.page.locator(where).get_by_text(text).first.wait_for()
+
+    def rest(self) -> None:
+        """Wait until no turn is under way."""
+        self.page.wait_for_function(
+            "() => /idle|failed|stored/.test(document.getElementById('state').className)"
+        )
+
+
+def watch(page: Any, url: str) -> Watched:
+    """Note what fails, what the content policy stops, and requests to other hosts."""
+    page.set_default_timeout(30_000)
+    found = Watched(page, [])
+    page.on("pageerror", lambda error: found.faults.append(f"error: {error}"))
+    page.on(
+        "console",
+        lambda said: (
+            said.type == "error"
+            and "ERR_INCOMPLETE" not in said.text
+            and found.faults.append(f"console: {said.text}")
+        ),
+    )
+    page.on(
+        "request",
+        lambda asked: asked.url.startswith((url, "data:", "blob:")) or found.faults.append(asked.url),
+    )
+    page.add_init_script(
+        "addEventListener('securitypolicyviolation', (e) => console.error('policy', e.blockedURI))"
+    )
+    return found

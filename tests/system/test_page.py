@@ -1,0 +1,316 @@
+"""The web page in Debian's Chromium, against `robota serve` with a scripted model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.sessions.exported import HOSTILE
+from tests.support.page import ROOT, Watched, chromium, served, watch
+
+from robota.core.provider import ReasoningChunk
+from robota.providers.scripted import call
+from robota.testing.model_script import Forever, Gate, ModelReply
+from robota.testing.model_server import ModelServer
+
+pytestmark = [pytest.mark.system, pytest.mark.timeout(240)]
+
+SOURCE = "def total(subtotal, discount):\n    return subtotal - discount\n"
+CODE = "```python\nreturn max(0, total)\n```"
+ANSWER = f"The total is **never** negative.\n\n{CODE}\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    made = tmp_path / "shop"
+    made.mkdir()
+    (made / "cart.py").write_text(SOURCE)
+    return made
+
+
+def tab(browser: Any, url: str, width: int = 1440, height: int = 900, **options: Any) -> Watched:
+    page = browser.new_context(viewport={"width": width, "height": height}, **options).new_page()
+    return watch(page, url)
+
+
+def edit_script(project: Path) -> list[ModelReply]:
+    path = str(project / "cart.py")
+    return [
+        [
+            ReasoningChunk("I look first."),
+            "Let me see.",
+            call("Read", file_path=path),
+            call("Glob", pattern="*.py"),
+        ],
+        [
+            call(
+                "Edit",
+                file_path=path,
+                old_string="subtotal - discount",
+                new_string="max(0, subtotal - discount)",
+            )
+        ],
+        ANSWER,
+    ]
+
+
+def test_a_prompt_is_sent_an_edit_approved_and_everything_found_again(browser: Any, project: Path) -> None:
+    with ModelServer(*edit_script(project)).in_thread() as model, served(model, project) as server:
+        it = tab(browser, server.url)
+        page = it.page
+        page.goto(server.page)
+        it.prompt("Fix the total of the cart")
+
+        page.locator("#question .diff tr.add").wait_for()
+        asked = page.inner_text("#question")
+        assert "max(0, subtotal - discount)" in asked
+        assert "Edit(cart.py)" in asked
+        assert (project / "cart.py").read_text() == SOURCE
+        page.keyboard.press("y")
+        it.see("never")
+        it.rest()
+        assert "max(0, subtotal - discount)" in (project / "cart.py").read_text()
+
+        page.get_by_text("Edit", exact=True).click()
+        page.locator("#transcript .diff tr.add").wait_for()
+        assert (
+            page.locator("#transcript .diff tr.del .words").inner_text().strip()
+            == "return subtotal - discount"
+        )
+        page.click("[data-tab=files]")
+        assert "cart.py" in page.inner_text("#panel-body")
+        page.keyboard.press("Escape")
+        before = page.inner_text("#transcript")
+        assert server.token not in page.url
+
+        page.reload()
+        it.see("never")
+        it.rest()
+        assert page.locator(".prompt").count() == 1
+        page.get_by_text("Edit", exact=True).click()
+        page.locator("#transcript .diff tr.add").wait_for()
+        assert page.inner_text("#transcript") == before
+
+        look_back(page)
+        page.context.close()
+        assert it.faults == []
+
+
+def look_back(page: Any) -> None:
+    """The slider shows what was there then, and its right end is now."""
+    page.click("#show-replay")
+    last = int(page.get_attribute("#moment", "max"))
+    page.fill("#moment", "1")
+    page.wait_for_function("() => !document.querySelector('.answer')")
+    assert page.locator(".prompt").count() == 1
+    page.press("#moment", ".")
+    page.fill("#moment", str(last - 1))
+    page.locator(".answer .code").wait_for()
+    page.click("#replay-now")
+    page.locator(".answer table").wait_for()
+    assert not page.is_visible("#replay")
+
+
+def test_a_moment_is_the_beginning_of_another_session(browser: Any, project: Path) -> None:
+    with ModelServer("first answer", "second answer").in_thread() as model, served(model, project) as server:
+        it = tab(browser, server.url)
+        page = it.page
+        page.goto(server.page)
+        for words in ("first", "second"):
+            it.prompt(f"{words} prompt")
+            it.see(f"{words} answer")
+            it.rest()
+        page.click("#show-replay")
+        while "second prompt" in page.inner_text("#transcript"):
+            page.click("#replay-back")
+        page.click("#replay-fork")
+        page.wait_for_function("() => document.querySelectorAll('#sessions a').length === 2")
+        it.see("first answer")
+        assert "second prompt" not in page.inner_text("#transcript")
+        page.context.close()
+        assert it.faults == []
+
+
+def test_a_turn_is_stopped_and_one_prompt_waits(browser: Any, project: Path) -> None:
+    with ModelServer([Forever("word ")], "An answer.").in_thread() as model, served(model, project) as server:
+        it = tab(browser, server.url)
+        page = it.page
+        page.goto(server.page)
+        it.prompt("Go on forever")
+        it.see("word word")
+        it.prompt("And then?")
+        page.locator("#ghost").get_by_text("And then?").wait_for()
+        page.click("#cancel-queue")
+        page.locator("#ghost").wait_for(state="hidden")
+        page.keyboard.press("Escape")
+        it.see("Stopped.")
+        it.rest()
+        it.prompt("Once more")
+        it.see("An answer.")
+        page.context.close()
+        assert it.faults == []
+
+
+def test_typing_answers_no_question(browser: Any, project: Path) -> None:
+    gate = Gate()
+    script = [[gate, call("Bash", command="touch made")], "I did not."]
+    with ModelServer(*script).in_thread() as model, served(model, project) as server:
+        it = tab(browser, server.url)
+        page = it.page
+        page.goto(server.page)
+        it.prompt("Make it")
+        page.locator("#stop").wait_for()
+        page.type("#prompt", "any")
+        gate.open()
+        page.locator("#question").wait_for()
+        page.keyboard.type("yay")
+        assert page.input_value("#prompt") == "anyyay"
+        assert page.is_visible("#question")
+        page.locator("#question").focus()
+        page.keyboard.press("n")
+        it.see("I did not.")
+        assert not (project / "made").exists()
+        page.context.close()
+        assert it.faults == []
+
+
+def test_two_tabs_see_the_same_and_one_of_them_answers(browser: Any, project: Path) -> None:
+    with ModelServer(*edit_script(project)).in_thread() as model, served(model, project) as server:
+        one, two = tab(browser, server.url), tab(browser, server.url, 390, 844)
+        one.page.goto(server.page)
+        one.prompt("Fix the total of the cart")
+        one.page.locator("#question .diff").wait_for()
+        two.page.goto(f"{server.page}&{one.page.url.split('#')[1]}")
+        two.page.locator("#question .diff").wait_for()
+        one.page.get_by_role("button", name="Allow once").click()
+        two.page.locator("#question").get_by_text("Allowed once").wait_for()
+        two.page.locator("#question").wait_for(state="hidden")
+        for it in (one, two):
+            it.see("never")
+            it.rest()
+        assert shown(one) == shown(two)
+        for it in (one, two):
+            it.page.context.close()
+            assert it.faults == []
+
+
+def shown(it: Watched) -> list[str]:
+    """The blocks by their numbers, without what differs by width."""
+    found: list[str] = it.page.evaluate(
+        "() => [...document.querySelectorAll('.block')].map((e) => `${e.dataset.seq} ${e.className}`)"
+    )
+    return found
+
+
+def test_a_server_that_was_killed_is_found_again_without_a_word(browser: Any, project: Path) -> None:
+    token = "a-token-of-the-tests"
+    with ModelServer("first answer", "second answer").in_thread() as model:
+        it = tab(browser, "http://127.0.0.1")
+        page = it.page
+        with served(model, project, token=token) as server:
+            page.goto(server.page)
+            it.prompt("first prompt")
+            it.see("first answer")
+            it.rest()
+            server.process.kill()
+            page.locator("#lost").wait_for()
+        with served(model, project, port=server.port, token=token):
+            page.locator("#lost").wait_for(state="hidden")
+            it.prompt("second prompt")
+            it.see("second answer")
+            it.rest()
+            assert page.locator(".prompt").count() == 2
+        page.context.close()
+
+
+def test_hostile_text_is_text(browser: Any, project: Path) -> None:
+    attacks = [
+        *HOSTILE,
+        "turned \u202e order \u200b and \x1b[31mred\x07",
+        "x" * 300_000,
+        "# " * 2000,
+        "[" * 5000,
+        "*" * 5000,
+    ]
+    hostile = "\n\n".join(attacks)
+    (project / "bad.txt").write_text(hostile)
+    script = [
+        [
+            hostile,
+            call("Bash", command="cat bad.txt # \u202e\u200b"),
+            call("Read", file_path=str(project / "bad.txt")),
+        ],
+        hostile,
+    ]
+    with ModelServer(*script).in_thread() as model, served(model, project) as server:
+        it = tab(browser, server.url)
+        page = it.page
+        page.goto(server.page)
+        it.prompt(hostile[:5000])
+        page.locator("#question").wait_for()
+        assert "\\u202e\\u200b" in page.inner_text("#question")
+        page.keyboard.press("y")
+        it.rest()
+        page.evaluate("() => document.querySelectorAll('.call').forEach((each) => (each.open = true))")
+        page.locator(".call-body .code").first.wait_for()
+        facts = page.evaluate(
+            """() => ({
+                title: document.title,
+                scripts: document.querySelectorAll('script').length,
+                images: document.querySelectorAll('#transcript img').length,
+                links: [...document.querySelectorAll('a[data-leave]')].map((each) => each.protocol),
+                forged: document.querySelectorAll('#transcript h1').length,
+                text: document.querySelector('#transcript').textContent,
+            })"""
+        )
+        assert "owned" not in facts["title"].split("<")[0]
+        assert (facts["scripts"], facts["images"], facts["forged"]) == (1, 0, 0)
+        assert set(facts["links"]) <= {"http:", "https:"}
+        assert "\\u202e order" in facts["text"]
+        assert not any(sign in facts["text"] for sign in "\u202e\x1b\x07")
+        page.locator("#transcript a[data-leave]").first.click()
+        assert "https://" in page.inner_text("#leave-url")
+        page.click("#leave-stay")
+        page.context.close()
+        assert it.faults == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 390])
+def test_nothing_serious_is_found_by_axe(browser: Any, project: Path, scheme: str, width: int) -> None:
+    axe = (ROOT / ".venv" / "axe" / "node_modules" / "axe-core" / "axe.min.js").read_text()
+    with ModelServer(*edit_script(project)).in_thread() as model, served(model, project) as server:
+        it = tab(browser, server.url, width, 844, color_scheme=scheme, reduced_motion="reduce")
+        page = it.page
+        page.goto(server.page)
+        page.locator("#welcome").wait_for()
+        assert serious(page, axe) == []
+        it.prompt("Fix the total of the cart")
+        page.locator("#question .diff").wait_for()
+        assert serious(page, axe) == []
+        page.keyboard.press("y")
+        it.rest()
+        page.click("#show-replay")
+        page.evaluate("() => document.querySelectorAll('details').forEach((each) => (each.open = true))")
+        for name in ("context", "cost", "files", "tasks"):
+            page.click(f"[data-tab={name}]")
+            assert serious(page, axe) == []
+        page.context.close()
+
+
+def serious(page: Any, axe: str) -> list[str]:
+    page.evaluate(axe)  # by the debugger, which the content policy does not concern
+    found = page.evaluate("async () => (await axe.run()).violations")
+    return [
+        f"{each['id']}: {node['target']} {node.get('failureSummary', '')}"
+        for each in found if each["impact"] in ("serious", "critical")
+        for node in each["nodes"]
+    ]  # fmt: skip
