@@ -8,9 +8,15 @@ from __future__ import annotations
 from robota._lazy import lazy_names
 
 _MODULES = {
+    "robota.plugins.conversation_history": "ConversationHistoryPlugin",
+    "robota.plugins.error_handling": "ErrorHandlingPlugin",
+    "robota.plugins.execution_analytics": "ExecutionAnalyticsPlugin",
+    "robota.plugins.limits": "LimitsPlugin",
     "robota.plugins.logging": "LoggingPlugin",
+    "robota.plugins.performance": "PerformancePlugin",
     "robota.plugins.storage.port": "Entry Storage",
     "robota.plugins.usage": "UsagePlugin UsageSum",
+    "robota.plugins.webhook": "WebhookEndpoint WebhookPlugin",
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
 
