@@ -48,7 +48,7 @@ def open_session(
         tools=[add, explode],
         plugins=plugins,
         settings=settings,
-        environment={"HOME": str(home)},
+        environment={"HOME": str(home), **options.pop("variables", {})},
         **options,
     )
 

@@ -15,6 +15,7 @@ _MODULES = {
     "robota.plugins.logging": "LoggingPlugin",
     "robota.plugins.performance": "PerformancePlugin",
     "robota.plugins.storage.port": "Entry Storage",
+    "robota.plugins.telemetry.plugin": "TelemetryPlugin",
     "robota.plugins.usage": "UsagePlugin UsageSum",
     "robota.plugins.webhook": "WebhookEndpoint WebhookPlugin",
 }

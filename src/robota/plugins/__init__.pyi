@@ -8,6 +8,7 @@ from robota.plugins.logging import LoggingPlugin as LoggingPlugin
 from robota.plugins.performance import PerformancePlugin as PerformancePlugin
 from robota.plugins.storage.port import Entry as Entry
 from robota.plugins.storage.port import Storage as Storage
+from robota.plugins.telemetry.plugin import TelemetryPlugin as TelemetryPlugin
 from robota.plugins.usage import UsagePlugin as UsagePlugin
 from robota.plugins.usage import UsageSum as UsageSum
 from robota.plugins.webhook import WebhookEndpoint as WebhookEndpoint

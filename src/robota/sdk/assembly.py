@@ -203,6 +203,12 @@ class Assembly:
             model, problem = choose_model(project.settings, wanted.provider)
             found = () if problem is None else (problem,)
             project = replace(project, problems=(*project.problems, *found))
+        plugins = tuple(more.get("plugins", ()))
+        if project.settings.get("plugins"):
+            from robota.sdk.agent_plugins import make_plugins  # noqa: PLC0415 - few have some
+
+            plugins, unusable = make_plugins(project.settings, wanted.places, plugins)
+            project = replace(project, problems=(*project.problems, *unusable))
         mode = check_mode(wanted.permission_mode or project.settings.rules.mode, project.settings)
         self._kit = kit = Kit(project, mode, start)
         kit.watchdog = more.get("watchdog", kit.watchdog)
@@ -213,7 +219,7 @@ class Assembly:
         kit.take(self.project)
         self.live.listeners.append(kit.take)
         kit.skills.reload = self.live.reread
-        options = self._gather_options(kit, settings)
+        options = self._gather_options(kit, settings, plugins)
         parts = find_parts(
             self.project,
             tools,
@@ -242,7 +248,7 @@ class Assembly:
         self.live.listeners.append(lambda new: kit.context.reload(new.context, **find_project_parts(new)))
         return session
 
-    def _gather_options(self, kit: Kit, settings: Settings) -> SessionOptions:
+    def _gather_options(self, kit: Kit, settings: Settings, plugins: tuple[Plugin, ...]) -> SessionOptions:
         more = self.wanted.more
         return SessionOptions(
             permissions=PermissionOptions(
@@ -261,7 +267,7 @@ class Assembly:
             max_rounds=more.get("max_turns", 0),
             native_web_tools=find_web_tools(self.wanted.provider),
             settings=ModelSettings(effort=settings.effort),
-            plugins=tuple(more.get("plugins", ())),
+            plugins=plugins,
             compaction=CompactionOptions(
                 threshold=settings.auto_compact_threshold,
                 instructions=self.project.context.compact_instructions,

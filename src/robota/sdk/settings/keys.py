@@ -400,6 +400,13 @@ TABLE: tuple[Key, ...] = (
         about="Plugin (`name@marketplace`) to whether it is used.",
     ),
     Key(
+        name="plugins",
+        kind=table_of({"type": "object", "properties": {"enabled": FLAG, "options": OBJECT}}),
+        merge="deep",
+        user_only=True,
+        about="Plugins of the agent: name to `enabled` and `options`, as in docs/plugins.md.",
+    ),
+    Key(
         name="extraKnownMarketplaces",
         kind=table_of(OBJECT),
         merge="deep",

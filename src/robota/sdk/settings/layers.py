@@ -37,6 +37,7 @@ _VARIABLES: dict[str, tuple[str, ...]] = {
     "ROBOTA_LANGUAGE": ("language",),
     "ROBOTA_MEMORY": ("memory", "enabled"),
     "ROBOTA_SANDBOX": ("sandbox",),
+    "ROBOTA_TELEMETRY": ("plugins", "telemetry", "enabled"),
 }
 """The variables that are settings, and which. `ROBOTA_HOME` is a place and known before."""
 _KEY = re.compile(r'"\s*+:')
@@ -205,7 +206,8 @@ def _read_environment(environment: Mapping[str, str]) -> Layer | None:
     for variable, keys in _VARIABLES.items():
         text = environment.get(variable, "").strip()
         if text:
-            switch = _SWITCHES.get(text.lower(), text) if variable == "ROBOTA_MEMORY" else text
-            place = values.setdefault(keys[0], {}) if len(keys) > 1 else values
-            place[keys[-1]] = switch
+            place = values
+            for key in keys[:-1]:
+                place = place.setdefault(key, {})
+            place[keys[-1]] = _SWITCHES.get(text.lower(), text) if keys[-1] == "enabled" else text
     return Layer(name="environment", path="the environment", values=values) if values else None

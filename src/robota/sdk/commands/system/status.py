@@ -45,7 +45,15 @@ async def _facts(host: InteractiveSession) -> list[tuple[str, str]]:
         ("Permission mode", session.permission_mode),
         ("Context", used),
         ("Sandbox", await _sandbox(host)),
+        *_plugins(host),
     ]
+
+
+def _plugins(host: InteractiveSession) -> Iterator[tuple[str, str]]:
+    if host.session.agent.plugins:
+        from robota.sdk.agent_plugins import describe_plugins  # noqa: PLC0415 - few have some
+
+        yield "Plugins of the agent", describe_plugins(host.session.agent)
 
 
 async def _sandbox(host: InteractiveSession) -> str:

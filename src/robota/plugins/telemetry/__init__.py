@@ -1,0 +1,1 @@
+"""OpenTelemetry: spans and metrics of agents, by the conventions for generative AI."""

@@ -1,0 +1,35 @@
+"""Names of the OpenTelemetry conventions for generative AI, as of 2026.
+
+They are "in development", and those of the published Python package are deprecated, so they stand here.
+"""
+
+from __future__ import annotations
+
+OPERATION = "gen_ai.operation.name"
+CHAT, EXECUTE_TOOL, INVOKE_AGENT = "chat", "execute_tool", "invoke_agent"
+PROVIDER = "gen_ai.provider.name"
+CONVERSATION = "gen_ai.conversation.id"
+AGENT_ID = "gen_ai.agent.id"
+AGENT_NAME = "gen_ai.agent.name"
+REQUEST_MODEL = "gen_ai.request.model"
+REQUEST_MAX_TOKENS = "gen_ai.request.max_tokens"
+REQUEST_TEMPERATURE = "gen_ai.request.temperature"
+FINISH_REASONS = "gen_ai.response.finish_reasons"
+INPUT_TOKENS = "gen_ai.usage.input_tokens"
+OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
+CACHE_READ_TOKENS = "gen_ai.usage.cache_read.input_tokens"
+CACHE_WRITE_TOKENS = "gen_ai.usage.cache_creation.input_tokens"
+TOOL_NAME = "gen_ai.tool.name"
+TOOL_TYPE = "gen_ai.tool.type"
+TOOL_CALL_ID = "gen_ai.tool.call.id"
+TOOL_ARGUMENTS = "gen_ai.tool.call.arguments"
+TOOL_RESULT = "gen_ai.tool.call.result"
+INPUT_MESSAGES = "gen_ai.input.messages"
+OUTPUT_MESSAGES = "gen_ai.output.messages"
+TOKEN_TYPE = "gen_ai.token.type"
+ERROR_TYPE = "error.type"
+TOKEN_USAGE_METRIC = "gen_ai.client.token.usage"
+DURATION_METRIC = "gen_ai.client.operation.duration"
+INTERRUPTED = "robota.interrupted"
+"""Ours: the user stopped it."""
+ROUNDS = "robota.rounds"
